@@ -1,0 +1,3 @@
+//! The `klab` binary.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The embedded cluster: objects, API, controllers, hollow nodes, server.

@@ -1,0 +1,1 @@
+//! The lab file: types, spans, rules, diagnostics.
