@@ -1,0 +1,169 @@
+//! Checks: what must be true of the pods, nodes and objects of a lab.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::SignedDuration;
+
+use super::selector::Selector;
+use super::source::{Located, Location};
+
+/// `[[check]]`, `[[step.check]]`, `[[step.before]]`: a subject and what must hold of it, all conditions at once.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What the report calls it; made from subject and conditions where the author gave none.
+    pub name: Option<String>,
+    /// What the check is about.
+    pub subject: Located<Subject>,
+    /// What must hold; never empty.
+    pub conditions: Vec<Located<Condition>>,
+    /// How long to wait for it, where the author says so.
+    pub within: Option<SignedDuration>,
+    /// How long it must go on holding, where the author says so.
+    pub hold: Option<SignedDuration>,
+    /// What the author tells a learner when it does not hold.
+    pub hint: Option<String>,
+    /// Where the check's table begins.
+    pub at: Location,
+}
+
+/// What a check is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// The pods of a workload of this lab, by its name.
+    Workload(String),
+    /// Pods by label.
+    Pods {
+        /// Labels of the pods.
+        selector: Selector,
+        /// Their namespace; `default` unless the author says otherwise.
+        namespace: String,
+    },
+    /// Nodes by pool, name or label.
+    Nodes(NodeSet),
+    /// One object.
+    Object(ObjectRef),
+}
+
+/// One thing that must hold of a check's subject.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// Every pod runs on one of these nodes.
+    On(NodeSet),
+    /// No pod is on one of these nodes.
+    NotOn(NodeSet),
+    /// Pods by pool: as many as said run in each named pool.
+    Placement(BTreeMap<String, Count>),
+    /// So many pods are Running and Ready.
+    Running(Count),
+    /// So many pods are Pending, marked unschedulable by the scheduler.
+    Pending {
+        /// How many.
+        count: Count,
+        /// What the scheduler's message must contain.
+        reason: Option<String>,
+    },
+    /// So many pods have succeeded.
+    Succeeded(Count),
+    /// Pods are spread evenly over the values of a node label.
+    Spread {
+        /// Node label whose values are the domains.
+        over: String,
+        /// Greatest difference in pods between two domains.
+        max_skew: u32,
+    },
+    /// Exactly one pod on each of these nodes and none elsewhere.
+    OnePerNode(NodeSet),
+    /// Every pod shares its node with a pod of these labels.
+    With(Selector),
+    /// No pod shares its node with another pod of these labels.
+    ApartFrom(Selector),
+    /// So many nodes or pods exist.
+    Exist(Count),
+    /// Every node is Ready (or none is).
+    Ready(bool),
+    /// Every node may (or may not) receive pods: not cordoned.
+    Schedulable(bool),
+    /// Every node carries this taint.
+    Tainted(k8s_openapi::api::core::v1::Taint),
+    /// A CEL expression on `object` is true.
+    Cel(String),
+}
+
+/// How many: an exact number or a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// At least.
+    pub min: u32,
+    /// At most; none: no bound.
+    pub max: Option<u32>,
+}
+
+impl Count {
+    /// Exactly `n`.
+    pub fn exactly(n: u32) -> Self {
+        Self {
+            min: n,
+            max: Some(n),
+        }
+    }
+
+    /// Whether `n` is as many as wanted.
+    pub fn contains(self, n: u32) -> bool {
+        n >= self.min && self.max.is_none_or(|max| n <= max)
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.max {
+            Some(max) if max == self.min => write!(f, "{max}"),
+            Some(max) if self.min == 0 => write!(f, "at most {max}"),
+            Some(max) => write!(f, "{} to {max}", self.min),
+            None => write!(f, "at least {}", self.min),
+        }
+    }
+}
+
+/// Nodes: `pool:NAME`, `node:NAME`, or a label selector.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeSet {
+    /// All nodes of a pool.
+    Pool(String),
+    /// One node.
+    Node(String),
+    /// Nodes by label.
+    Selector(Selector),
+}
+
+impl fmt::Display for NodeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pool(name) => write!(f, "pool:{name}"),
+            Self::Node(name) => write!(f, "node:{name}"),
+            Self::Selector(selector) => selector.fmt(f),
+        }
+    }
+}
+
+/// An object by kind and name, as kubectl takes them: `deployment/x`, `deployment.apps/x`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectRef {
+    /// Kind, plural or short name as written.
+    pub kind: String,
+    /// API group, if written.
+    pub group: Option<String>,
+    /// Name of the object.
+    pub name: String,
+    /// Namespace, for kinds that have one; `default` unless the author says otherwise.
+    pub namespace: String,
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.group {
+            Some(group) => write!(f, "{}.{group}/{}", self.kind, self.name),
+            None => write!(f, "{}/{}", self.kind, self.name),
+        }
+    }
+}

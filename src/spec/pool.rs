@@ -1,0 +1,129 @@
+//! Node pools: groups of equal nodes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::source::{Located, Location};
+use super::{KubernetesVersion, machine::Machine};
+
+/// A group of equal nodes, `[pool.NAME]` in the lab file.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// The name, as AKS allows it: `[a-z][a-z0-9]{0,11}` (six characters for Windows).
+    pub name: Located<String>,
+    /// Whether the pool is for the system's pods or for the user's.
+    pub mode: PoolMode,
+    /// How many nodes it starts with.
+    pub nodes: Located<u32>,
+    /// The VM size as written, if one was (`cpu` and `memory` may stand in its place).
+    pub size: Option<Located<String>>,
+    /// What one node offers, from the VM size or from `cpu` and `memory`.
+    pub machine: Machine,
+    /// Labels of the author; not those that AKS or klab add.
+    pub labels: BTreeMap<String, Located<String>>,
+    /// Annotations of every node.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints of the author; not those that AKS or klab add.
+    pub taints: Vec<Located<Taint>>,
+    /// Availability zones, `1` to `3`; empty: no zones.
+    pub zones: Vec<u8>,
+    /// Greatest number of pods on a node.
+    pub max_pods: u32,
+    /// Whether `max_pods` was written by the author (else it follows from the network).
+    pub max_pods_given: bool,
+    /// Spare capacity that can be taken away at any time.
+    pub spot: Option<Spot>,
+    /// Bounds of the cluster autoscaler.
+    pub autoscale: Option<Autoscale>,
+    /// Operating system of the nodes.
+    pub os: Os,
+    /// Flavour of the operating system, such as `AzureLinux`.
+    pub os_sku: Option<String>,
+    /// Kubernetes version of the nodes, where it is not the cluster's.
+    pub kubernetes: Option<Located<KubernetesVersion>>,
+    /// Extended resources of a node beyond those of its size, such as `nvidia.com/gpu`.
+    pub resources: BTreeMap<String, Located<Quantity>>,
+    /// Further arguments for `az aks nodepool add`.
+    pub extra_args: Vec<String>,
+    /// Not made by `up`: a step makes it (`add_pool`).
+    pub deferred: bool,
+    /// Where the pool's table begins.
+    pub at: Location,
+}
+
+/// What a pool is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PoolMode {
+    /// May hold the cluster's own pods; every cluster needs one.
+    System,
+    /// For the user's pods.
+    User,
+}
+
+impl PoolMode {
+    /// The name in the lab file and in the label `kubernetes.azure.com/mode`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+        }
+    }
+}
+
+/// Operating system of a pool's nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Os {
+    /// Linux.
+    Linux,
+    /// Windows Server.
+    Windows,
+}
+
+impl Os {
+    /// The name in the lab file and in the label `kubernetes.io/os`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Windows => "windows",
+        }
+    }
+}
+
+/// Spot capacity of Azure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    /// Greatest price per hour in US dollars; none: up to the regular price.
+    pub max_price: Option<f64>,
+    /// What happens to an evicted node.
+    pub eviction: Eviction,
+}
+
+/// What Azure does with an evicted spot node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// The node is deleted.
+    Delete,
+    /// The node is stopped and kept.
+    Deallocate,
+}
+
+impl Eviction {
+    /// The name az expects.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delete => "Delete",
+            Self::Deallocate => "Deallocate",
+        }
+    }
+}
+
+/// Bounds of the cluster autoscaler for one pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Autoscale {
+    /// Fewest nodes.
+    pub min: u32,
+    /// Most nodes.
+    pub max: u32,
+}

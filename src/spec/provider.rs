@@ -1,0 +1,211 @@
+//! Which provider makes the cluster, and the settings of each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::KubernetesVersion;
+use super::source::Located;
+
+/// Who makes the cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Provider {
+    /// The embedded cluster.
+    #[default]
+    Sim,
+    /// Kubernetes in containers, through `kind`.
+    Kind,
+    /// Azure Kubernetes Service, through `az`.
+    Aks,
+}
+
+impl Provider {
+    /// All providers.
+    pub const ALL: [Self; 3] = [Self::Sim, Self::Kind, Self::Aks];
+
+    /// The name in the lab file and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Kind => "kind",
+            Self::Aks => "aks",
+        }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Provider {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|provider| provider.as_str() == text)
+            .ok_or_else(|| format!("there is no provider `{text}`; there are sim, kind and aks"))
+    }
+}
+
+/// `[sim]`: the embedded cluster.
+#[derive(Clone, Debug, Default)]
+pub struct SimSettings {
+    /// Whose nodes and system pods the cluster has.
+    pub like: SimLike,
+    /// Seed of the choice among equal nodes.
+    pub seed: Option<u64>,
+}
+
+/// Whose look the embedded cluster takes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SimLike {
+    /// Pools as on AKS; the control plane is not to be seen.
+    #[default]
+    Aks,
+    /// A control-plane node with its taint, and workers, as on kind.
+    Kind,
+}
+
+/// `[kind]`.
+#[derive(Clone, Debug)]
+pub struct KindSettings {
+    /// Number of control-plane nodes.
+    pub control_planes: u32,
+    /// Ports of this machine that lead to the control-plane node.
+    pub ports: Vec<PortMapping>,
+    /// Directories of this machine in every worker.
+    pub mounts: Vec<Mount>,
+    /// Mirrors by registry, such as `docker.io`.
+    pub registry_mirrors: BTreeMap<String, String>,
+    /// Feature gates of Kubernetes.
+    pub feature_gates: BTreeMap<String, bool>,
+    /// Pod network in CIDR notation.
+    pub pod_subnet: Option<String>,
+    /// Service network in CIDR notation.
+    pub service_subnet: Option<String>,
+    /// Address of the API server on this machine.
+    pub api_server_address: Option<String>,
+    /// Port of the API server on this machine.
+    pub api_server_port: Option<u16>,
+    /// Node image, in place of the one for the Kubernetes version.
+    pub image: Option<String>,
+    /// Local images to load into all nodes.
+    pub load: Vec<Located<String>>,
+}
+
+impl Default for KindSettings {
+    fn default() -> Self {
+        Self {
+            control_planes: 1,
+            ports: Vec::new(),
+            mounts: Vec::new(),
+            registry_mirrors: BTreeMap::new(),
+            feature_gates: BTreeMap::new(),
+            pod_subnet: None,
+            service_subnet: None,
+            api_server_address: None,
+            api_server_port: None,
+            image: None,
+            load: Vec::new(),
+        }
+    }
+}
+
+/// A port of this machine that leads to a node's port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortMapping {
+    /// Port of this machine.
+    pub host: u16,
+    /// Port of the node.
+    pub container: u16,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// Address of this machine to listen on.
+    pub address: Option<String>,
+}
+
+/// A directory of this machine in a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Path on this machine.
+    pub host: String,
+    /// Path in the node.
+    pub container: String,
+    /// Whether the node may only read it.
+    pub read_only: bool,
+}
+
+/// `[aks]`.
+#[derive(Clone, Debug)]
+pub struct AksSettings {
+    /// Azure region.
+    pub location: Located<String>,
+    /// Subscription by name or id; none: the one az has selected.
+    pub subscription: Option<String>,
+    /// A resource group of the user's, in place of the lab's own.
+    pub resource_group: Option<Located<String>>,
+    /// Group for the cluster's machines, in place of `MC_…`.
+    pub node_resource_group: Option<String>,
+    /// `free`, `standard` or `premium`.
+    pub tier: AksTier,
+    /// How pods get their addresses.
+    pub network: AksNetwork,
+    /// Id of a subnet of the user's.
+    pub subnet: Option<String>,
+    /// Kubernetes version down to the patch, in place of the lab's.
+    pub kubernetes: Option<Located<KubernetesVersion>>,
+    /// Tags of the resource group and the cluster.
+    pub tags: BTreeMap<String, String>,
+    /// Container registry to attach.
+    pub registry: Option<String>,
+    /// Further arguments for `az aks create`.
+    pub extra_args: Vec<String>,
+}
+
+/// Price tier of the control plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AksTier {
+    /// No charge, no guarantee.
+    #[default]
+    Free,
+    /// With an uptime guarantee.
+    Standard,
+    /// With long-term support.
+    Premium,
+}
+
+impl AksTier {
+    /// The name az expects.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Standard => "standard",
+            Self::Premium => "premium",
+        }
+    }
+}
+
+/// How pods on AKS get their addresses; it decides the default of a pool's `max_pods`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AksNetwork {
+    /// Azure CNI Overlay.
+    #[default]
+    Overlay,
+    /// Azure CNI with addresses of the nodes' subnet.
+    NodeSubnet,
+    /// kubenet, which ends in March 2028.
+    Kubenet,
+}
+
+impl AksNetwork {
+    /// Most pods on a node where the pool does not say.
+    pub fn default_max_pods(self) -> u32 {
+        match self {
+            Self::Overlay => 250,
+            Self::NodeSubnet => 30,
+            Self::Kubenet => 110,
+        }
+    }
+}

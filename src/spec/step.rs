@@ -1,0 +1,195 @@
+//! Steps of a lesson: what is done, and what must hold before and after.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::{Affinity, Taint, Toleration, TopologySpreadConstraint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::KubernetesVersion;
+use super::check::{Check, NodeSet, ObjectRef};
+use super::pool::Autoscale;
+use super::selector::Selector;
+use super::source::{Located, Location};
+
+/// `[[step]]` of the lab file.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Name for `--to` and `--step`.
+    pub name: Located<String>,
+    /// One line for the learner.
+    pub title: Option<String>,
+    /// Markdown for the learner.
+    pub text: Option<String>,
+    /// What to tell a learner who is stuck.
+    pub hint: Option<String>,
+    /// Checks that hold before the actions: the failure that the learner is to see first.
+    pub before: Vec<Check>,
+    /// What is done, in order.
+    pub actions: Vec<Located<Action>>,
+    /// Checks that hold after the actions.
+    pub checks: Vec<Check>,
+    /// Where the step's table begins.
+    pub at: Location,
+}
+
+/// One action of a step's `do`.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Put a taint on nodes.
+    Taint {
+        /// The taint.
+        taint: Taint,
+        /// Which nodes.
+        nodes: NodeSet,
+    },
+    /// Take taints off nodes.
+    Untaint {
+        /// Key of the taint.
+        key: String,
+        /// Value, if only that one is meant.
+        value: Option<String>,
+        /// Effect, if only that one is meant.
+        effect: Option<String>,
+        /// Which nodes.
+        nodes: NodeSet,
+    },
+    /// Set labels of nodes.
+    Label {
+        /// The labels.
+        labels: BTreeMap<String, String>,
+        /// Which nodes.
+        nodes: NodeSet,
+    },
+    /// Remove labels of nodes.
+    Unlabel {
+        /// Keys of the labels.
+        keys: Vec<String>,
+        /// Which nodes.
+        nodes: NodeSet,
+    },
+    /// Keep new pods off nodes.
+    Cordon {
+        /// Which nodes.
+        nodes: NodeSet,
+    },
+    /// Let pods onto nodes again.
+    Uncordon {
+        /// Which nodes.
+        nodes: NodeSet,
+    },
+    /// Cordon nodes and evict their pods, except those of DaemonSets.
+    Drain {
+        /// Which nodes.
+        nodes: NodeSet,
+        /// How long it may take.
+        within: Option<SignedDuration>,
+        /// Delete pods that nobody owns, too.
+        force: bool,
+    },
+    /// Change the number of pods of a workload.
+    Scale {
+        /// Name of the workload.
+        workload: String,
+        /// Pods wanted.
+        replicas: u32,
+    },
+    /// Change fields of a workload.
+    Set {
+        /// Name of the workload.
+        workload: String,
+        /// The fields and their new values.
+        fields: Box<WorkloadChange>,
+    },
+    /// Apply manifests by a glob relative to the lab file.
+    Apply {
+        /// The glob.
+        path: Located<String>,
+    },
+    /// Make a workload that was `deferred`.
+    Deploy {
+        /// Name of the workload.
+        workload: String,
+    },
+    /// Delete one object.
+    Delete {
+        /// The object.
+        object: ObjectRef,
+    },
+    /// Delete pods by label.
+    DeletePods {
+        /// Labels of the pods.
+        selector: Selector,
+        /// Their namespace.
+        namespace: String,
+    },
+    /// Make a pool that was `deferred`, or that a step removed.
+    AddPool {
+        /// Name of the pool.
+        pool: String,
+    },
+    /// Remove a pool with its nodes.
+    RemovePool {
+        /// Name of the pool.
+        pool: String,
+    },
+    /// Change the number of nodes of a pool, or the autoscaler's bounds.
+    ScalePool {
+        /// Name of the pool.
+        pool: String,
+        /// Nodes wanted.
+        nodes: Option<u32>,
+        /// New bounds of the autoscaler.
+        autoscale: Option<Autoscale>,
+    },
+    /// Bring a pool to another Kubernetes version.
+    UpgradePool {
+        /// Name of the pool.
+        pool: String,
+        /// The version.
+        kubernetes: KubernetesVersion,
+    },
+    /// Stop nodes as if they had lost power.
+    FailNode {
+        /// Which nodes.
+        nodes: NodeSet,
+        /// How many of them, the first by name; none: all.
+        count: Option<u32>,
+    },
+    /// Start nodes that a step stopped.
+    RestoreNode {
+        /// Which nodes.
+        nodes: NodeSet,
+    },
+    /// Let time pass.
+    Wait {
+        /// How long.
+        duration: SignedDuration,
+    },
+    /// Run a command; only with `--allow-run`.
+    Run {
+        /// Program and arguments; no shell.
+        argv: Vec<String>,
+    },
+}
+
+/// New values for fields of a workload; `None` leaves a field as it is, an empty value clears it.
+#[derive(Clone, Debug, Default)]
+pub struct WorkloadChange {
+    /// Image of the container.
+    pub image: Option<String>,
+    /// Node selector as a whole.
+    pub node_selector: Option<BTreeMap<String, String>>,
+    /// Tolerations as a whole.
+    pub tolerations: Option<Vec<Toleration>>,
+    /// Affinity as a whole.
+    pub affinity: Option<Affinity>,
+    /// Topology spread constraints as a whole.
+    pub topology_spread: Option<Vec<TopologySpreadConstraint>>,
+    /// Resource requests as a whole.
+    pub requests: Option<BTreeMap<String, Quantity>>,
+    /// Resource limits as a whole.
+    pub limits: Option<BTreeMap<String, Quantity>>,
+    /// Priority class; an empty name clears it.
+    pub priority_class: Option<String>,
+}
