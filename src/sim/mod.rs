@@ -1,1 +1,14 @@
-//! The embedded cluster: objects, API, controllers, hollow nodes, server.
+//! The embedded cluster: a Kubernetes API, scheduler, controllers and hollow nodes inside this process.
+//!
+//! ```text
+//! request ─ api (paths, encodings, tables) ─▶ cluster (admission, versions, deletion) ─▶ store (objects, history) ─▶ log
+//!                                                  ▲
+//!            control (scheduler, controllers, hollow nodes), driven by store changes and a clock it is given
+//! ```
+
+pub mod clock;
+pub mod cluster;
+pub mod object;
+pub mod resource;
+pub mod status;
+pub mod store;

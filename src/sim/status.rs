@@ -1,0 +1,81 @@
+//! The `Status` object an API server answers errors with.
+
+use serde_json::{Value, json};
+
+use super::resource::Resource;
+
+/// A refused request: HTTP code, Kubernetes reason, message, details.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Status {
+    /// HTTP status code.
+    pub code: u16,
+    /// `NotFound`, `AlreadyExists`, `Conflict`, `Invalid`, `Forbidden`, …
+    pub reason: &'static str,
+    /// The server's sentence.
+    pub message: String,
+    /// `details` of the Status object: name, group, kind, causes.
+    pub details: Value,
+}
+
+impl Status {
+    /// A status without details.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: Value::Null }
+    }
+
+    /// 404: `pods "x" not found`.
+    pub fn not_found(resource: &Resource, name: &str) -> Self {
+        Self::named(404, "NotFound", resource, name, format!("{} \"{name}\" not found", resource.qualified()))
+    }
+
+    /// 409: `pods "x" already exists`.
+    pub fn already_exists(resource: &Resource, name: &str) -> Self {
+        Self::named(409, "AlreadyExists", resource, name, format!("{} \"{name}\" already exists", resource.qualified()))
+    }
+
+    /// 409: the object changed since it was read.
+    pub fn conflict(resource: &Resource, name: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": the object has been modified; please apply your changes to the latest version and try again",
+            resource.qualified()
+        );
+        Self::named(409, "Conflict", resource, name, message)
+    }
+
+    /// 403: `pods "x" is forbidden: because`.
+    pub fn forbidden(resource: &Resource, name: &str, because: &str) -> Self {
+        Self::named(
+            403,
+            "Forbidden",
+            resource,
+            name,
+            format!("{} \"{name}\" is forbidden: {because}", resource.qualified()),
+        )
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    fn named(code: u16, reason: &'static str, resource: &Resource, name: &str, message: String) -> Self {
+        let mut details = json!({ "name": name, "kind": resource.plural });
+        if !resource.group.is_empty() {
+            details["group"] = json!(resource.group);
+        }
+        Self { code, reason, message, details }
+    }
+
+    /// The Status object as JSON.
+    pub fn to_value(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.code,
+        });
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status
+    }
+}

@@ -1,0 +1,126 @@
+//! Objects by key, the resourceVersion counter, and the history watches read from.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::object::Object;
+use super::resource::ResourceId;
+
+/// How many changes a watch may lie behind before it is told that its place is gone (410).
+const HISTORY: usize = 50_000;
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It has a new version.
+    Modified,
+    /// It is gone; the event's object is its last version with the resourceVersion of the deletion.
+    Deleted,
+}
+
+/// One change, in order of `version`.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// What happened.
+    pub change: Change,
+    /// resourceVersion of the change.
+    pub version: u64,
+    /// The object after the change (before it, for deletions).
+    pub object: Arc<Object>,
+    /// The version before the change: a watch with a selector needs it to tell leaving from never having matched.
+    pub previous: Option<Arc<Object>>,
+}
+
+/// A watch asked for changes older than the history holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone {
+    /// The oldest version the history still has.
+    pub oldest: u64,
+}
+
+type Key = (Box<str>, Box<str>);
+
+/// The objects of one cluster.
+#[derive(Debug, Default)]
+pub struct Store {
+    version: u64,
+    objects: BTreeMap<ResourceId, BTreeMap<Key, Arc<Object>>>,
+    history: VecDeque<Event>,
+    forgotten: u64,
+}
+
+impl Store {
+    /// The resourceVersion of the latest change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The object of that name.
+    pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+        self.objects.get(&resource)?.get(&(namespace.into(), name.into()))
+    }
+
+    /// The objects of a kind, by namespace and name; `namespace` `None` means all.
+    pub fn list(&self, resource: ResourceId, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Object>> {
+        let start: Key = (namespace.unwrap_or_default().into(), "".into());
+        self.objects
+            .get(&resource)
+            .into_iter()
+            .flat_map(move |kind| kind.range(start.clone()..))
+            .map(|(_, object)| object)
+            .take_while(move |object| namespace.is_none_or(|wanted| object.namespace.as_ref() == wanted))
+    }
+
+    /// Takes the next resourceVersion, to be written into the object that [`Store::put`] is then given.
+    pub fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// Stores a new version of an object (made with [`Store::next_version`]).
+    pub fn put(&mut self, object: Object) -> Arc<Object> {
+        let object = Arc::new(object);
+        let key = (object.namespace.clone(), object.name.clone());
+        let previous = self.objects.entry(object.resource).or_default().insert(key, Arc::clone(&object));
+        let change = if previous.is_some() { Change::Modified } else { Change::Added };
+        self.remember(Event { change, version: object.resource_version, object: Arc::clone(&object), previous });
+        object
+    }
+
+    /// Removes an object. `last` is its last version, carrying the resourceVersion of the deletion.
+    pub fn remove(&mut self, last: Object) -> Arc<Object> {
+        let last = Arc::new(last);
+        let key = (last.namespace.clone(), last.name.clone());
+        let previous = self.objects.get_mut(&last.resource).and_then(|kind| kind.remove(&key));
+        self.remember(Event {
+            change: Change::Deleted,
+            version: last.resource_version,
+            object: Arc::clone(&last),
+            previous,
+        });
+        last
+    }
+
+    /// All changes after `version`, oldest first.
+    ///
+    /// # Errors
+    /// [`Gone`] when the history no longer reaches back that far.
+    pub fn since(&self, version: u64) -> Result<impl Iterator<Item = &Event>, Gone> {
+        if version < self.forgotten {
+            return Err(Gone { oldest: self.forgotten });
+        }
+        let start = self.history.partition_point(|event| event.version <= version);
+        Ok(self.history.range(start..))
+    }
+
+    fn remember(&mut self, event: Event) {
+        if self.history.len() == HISTORY
+            && let Some(oldest) = self.history.pop_front()
+        {
+            self.forgotten = oldest.version;
+        }
+        self.history.push_back(event);
+    }
+}
