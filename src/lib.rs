@@ -4,7 +4,12 @@
 //! applied, a snapshot of nodes and pods is verified and explained. [`scheduling`] is the one place that knows where a
 //! pod may go; the embedded cluster ([`sim`]), the plan, the checks and the explanations all ask it.
 
+pub mod error;
+pub mod event;
+pub mod exec;
 pub mod scheduling;
 pub mod sim;
 pub mod spec;
+pub mod state;
+pub mod ui;
 pub mod verify;

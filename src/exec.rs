@@ -1,0 +1,219 @@
+//! The only file that starts processes: own process group, deadline, complete output, named failures.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// A program with its arguments, passed as they are, never through a shell.
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+/// Why a program gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not on this machine.
+    #[error("`{program}` was not found on PATH")]
+    Missing {
+        /// The program.
+        program: String,
+    },
+    /// It could not be started or its output not be read.
+    #[error("could not run `{command}`")]
+    Broken {
+        /// The command line.
+        command: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// It ran too long and was killed with all its children.
+    #[error("`{command}` was still running after {}", crate::ui::duration(*.after))]
+    Deadline {
+        /// The command line.
+        command: String,
+        /// The time it was given.
+        after: Duration,
+    },
+    /// It ended with a failure.
+    #[error("`{command}` {status}{}", said(.stderr))]
+    Failed {
+        /// The command line.
+        command: String,
+        /// `exited with code 1`, `was killed by signal 9`.
+        status: String,
+        /// Its own words.
+        stderr: String,
+    },
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.trim().is_empty() { String::new() } else { format!(":\n{}", stderr.trim_end()) }
+}
+
+impl Command {
+    /// A program by name or path.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self { program: program.into(), arguments: Vec::new() }
+    }
+
+    /// Adds one argument.
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<T: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Runs it to its end and gives its stdout.
+    ///
+    /// # Errors
+    /// [`Error`]; a program that outlives `deadline` is killed with its whole process group, so that no grandchild
+    /// keeps running (`az` is a script over Python).
+    pub fn output(&self, deadline: Duration) -> Result<String, Error> {
+        let until = Instant::now() + deadline;
+        let broken = |source| Error::Broken { command: self.to_string(), source };
+        let handle = self.expression().stdin_null().stdout_capture().stderr_capture().unchecked().start();
+        let handle = handle.map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => Error::Missing { program: self.program.to_string_lossy().into_owned() },
+            _ => broken(source),
+        })?;
+        let Some(output) = handle.wait_deadline(until).map_err(broken)? else {
+            for pid in handle.pids() {
+                signal_group(pid, Signal::KILL);
+            }
+            return Err(Error::Deadline { command: self.to_string(), after: deadline });
+        };
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(Error::Failed { command: self.to_string(), status: status_words(output), stderr: text(&output.stderr) })
+        }
+    }
+
+    /// Starts it in the background, where it outlives klab, and gives the first line it writes to stdout.
+    ///
+    /// Its stderr goes to the file `log`. Nothing else may be written to its stdout: the reading end is closed.
+    ///
+    /// # Errors
+    /// [`Error`]; when it ends before it has written a line, with what it wrote to `log`.
+    pub fn start_in_background(&self, log: &Path) -> Result<String, Error> {
+        let broken = |source| Error::Broken { command: self.to_string(), source };
+        let (reader, writer) = std::io::pipe().map_err(broken)?;
+        let handle = self.expression().stdin_null().stdout_file(writer).stderr_path(log).unchecked().start();
+        let handle = handle.map_err(broken)?;
+        let mut line = String::new();
+        BufReader::new(reader).read_line(&mut line).map_err(broken)?;
+        if line.ends_with('\n') {
+            return Ok(line.trim_end().to_owned());
+        }
+        let output = handle.wait().map_err(broken)?;
+        let stderr = std::fs::read_to_string(log).unwrap_or_default();
+        Err(Error::Failed { command: self.to_string(), status: status_words(output), stderr })
+    }
+
+    fn expression(&self) -> duct::Expression {
+        duct::cmd(self.program.clone(), self.arguments.clone()).before_spawn(|command| {
+            // A group of its own: a deadline can then end grandchildren too, and Ctrl-C reaches klab alone.
+            command.process_group(0);
+            Ok(())
+        })
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.program.to_string_lossy())?;
+        for argument in &self.arguments {
+            let argument = argument.to_string_lossy();
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
+            if !argument.is_empty() && argument.chars().all(plain) {
+                write!(formatter, " {argument}")?;
+            } else {
+                write!(formatter, " '{}'", argument.replace('\'', r"'\''"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn status_words(output: &Output) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (output.status.code(), output.status.signal()) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+fn signal_group(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // Gone already is what was wanted.
+        let _ = kill_process_group(pid, signal);
+    }
+}
+
+/// Asks a process to end (SIGTERM), or ends it (SIGKILL) when `force` is set. A process that is gone is no error.
+pub fn end_process(pid: u32, force: bool) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, if force { Signal::KILL } else { Signal::TERM });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECONDS: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn output_is_returned_and_arguments_are_not_interpreted() {
+        let output = Command::new("printf").args(["%s|", "$HOME; echo", "a b"]).output(SECONDS).unwrap();
+        assert_eq!(output, "$HOME; echo|a b|");
+    }
+
+    #[test]
+    fn failure_names_command_status_and_the_tools_words() {
+        let error = Command::new("ls").arg("/no such directory").output(SECONDS).unwrap_err().to_string();
+        assert!(error.starts_with("`ls '/no such directory'` exited with code 2:\n"), "{error}");
+        assert!(error.contains("No such file"), "{error}");
+    }
+
+    #[test]
+    fn missing_program_is_named() {
+        let error = Command::new("klab-no-such-program").output(SECONDS).unwrap_err();
+        assert_eq!(error.to_string(), "`klab-no-such-program` was not found on PATH");
+    }
+
+    #[test]
+    fn deadline_ends_the_whole_group() {
+        let started = Instant::now();
+        let command = Command::new("sh").args(["-c", "sleep 60 & wait"]);
+        let error = command.output(Duration::from_millis(50)).unwrap_err();
+        assert!(matches!(error, Error::Deadline { .. }), "{error}");
+        assert!(started.elapsed() < SECONDS);
+    }
+
+    #[test]
+    fn background_process_that_dies_reports_its_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = Command::new("sh").args(["-c", "echo no port >&2; exit 7"]);
+        let error = command.start_in_background(&folder.path().join("log")).unwrap_err().to_string();
+        assert!(error.ends_with("exited with code 7:\nno port"), "{error}");
+    }
+}

@@ -1,0 +1,150 @@
+//! Where klab keeps its state, and the atomic file operations everything in it uses.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Kind, Result};
+
+/// klab's state folder.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// `KLAB_HOME`, else `$XDG_STATE_HOME/klab`, else `~/.local/state/klab`.
+    ///
+    /// # Errors
+    /// When none of the variables is set.
+    pub fn from_environment() -> Result<Self> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let root = variable("KLAB_HOME")
+            .or_else(|| variable("XDG_STATE_HOME").map(|state| state.join("klab")))
+            .or_else(|| variable("HOME").map(|home| home.join(".local/state/klab")));
+        let root = root.ok_or_else(|| {
+            Error::message(Kind::Outside, "could not find a folder for klab's state: HOME is not set")
+                .hint("set KLAB_HOME to a folder of your own")
+        })?;
+        Ok(Self::new(std::path::absolute(&root).unwrap_or(root)))
+    }
+
+    /// A home at a given folder.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a lab.
+    pub fn lab(&self, lab: &str) -> PathBuf {
+        self.root.join("labs").join(lab)
+    }
+
+    /// The folder of the embedded cluster's server, shared by all labs of this home.
+    pub fn server(&self) -> PathBuf {
+        self.root.join("server")
+    }
+
+    /// The labs that have state, by name.
+    ///
+    /// # Errors
+    /// When the folder exists and cannot be read.
+    pub fn labs(&self) -> io::Result<Vec<String>> {
+        let folder = match fs::read_dir(self.root.join("labs")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            folder => folder?,
+        };
+        let mut labs: Vec<String> = folder
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|lab| is_lab_name(lab))
+            .collect();
+        labs.sort();
+        Ok(labs)
+    }
+}
+
+/// Whether a folder's name can be a lab's: what `[a-z][a-z0-9-]*` allows.
+fn is_lab_name(name: &str) -> bool {
+    name.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
+}
+
+/// Creates a folder and those above it, for this user only.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn create_private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Replaces a file whole, for this user only: after a crash there is the old text or the new, never half of one.
+///
+/// # Errors
+/// When the file system refuses; the old file is then untouched.
+pub fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    file.write_all(text)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    sync_folder(folder)
+}
+
+/// Opens a file for appending, made for this user only.
+pub(crate) fn open_private_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).read(true).mode(0o600).open(path)
+}
+
+/// Makes renames and new names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// A sentence and a hint for a state folder that cannot be used.
+pub fn state_error(error: io::Error, what: &str, path: &Path) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "set KLAB_HOME to a folder you can write to"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space there, or set KLAB_HOME to a folder on another disk"
+        }
+        _ => "`klab doctor` shows which folder klab uses; KLAB_HOME chooses another",
+    };
+    let context = format!("could not {what} `{}`", path.display());
+    Error::new(Kind::Outside, anyhow::Error::new(error).context(context)).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn files_and_folders_are_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        create_private_folder(&home.lab("a")).unwrap();
+        let path = home.lab("a").join("kubeconfig");
+        write_private(&path, b"secret").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&home.lab("a")), mode(&path)), (0o700, 0o600));
+    }
+
+    #[test]
+    fn only_lab_folders_are_labs() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        assert_eq!(home.labs().unwrap(), Vec::<String>::new());
+        for name in ["taints", "a1-b", ".new-x", "Upper"] {
+            create_private_folder(&home.lab(name)).unwrap();
+        }
+        assert_eq!(home.labs().unwrap(), ["a1-b", "taints"]);
+    }
+}

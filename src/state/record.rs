@@ -1,0 +1,157 @@
+//! The record of a lab: what klab made, so that `down` can remove it with the lab file edited or gone.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::home::{state_error, write_private};
+use super::journal;
+use crate::error::Result;
+
+/// What klab knows of a lab it made or began to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Version of this form: `klab.record/1`.
+    pub schema: String,
+    /// The lab's name.
+    pub lab: String,
+    /// The provider that holds its cluster.
+    pub provider: String,
+    /// The lab file it was made from.
+    pub source: PathBuf,
+    /// When it was first brought up.
+    pub created: Timestamp,
+    /// When `up` last ended well; `None` while the first one is under way.
+    pub applied: Option<Timestamp>,
+    /// Kinds of objects klab applied, as `apiVersion/Kind`: where to look for what is to be pruned.
+    pub kinds: BTreeSet<String>,
+}
+
+const SCHEMA: &str = "klab.record/1";
+const FILE: &str = "record.json";
+
+/// What reading a record found.
+#[derive(Debug)]
+pub struct Found {
+    /// The record; `None` when the lab has none.
+    pub record: Option<Record>,
+    /// What was done about a record that could not be read, for the user to know.
+    pub repaired: Option<String>,
+}
+
+impl Record {
+    /// The record of a lab that is about to be made.
+    pub fn new(lab: &str, provider: &str, source: &Path) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            lab: lab.to_owned(),
+            provider: provider.to_owned(),
+            source: source.to_owned(),
+            created: Timestamp::now(),
+            applied: None,
+            kinds: BTreeSet::new(),
+        }
+    }
+
+    /// Reads the record in a lab's folder. One that is damaged is kept aside, and what it said is taken from the journal.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn read(folder: &Path, lab: &str) -> Result<Found> {
+        let path = folder.join(FILE);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Found { record: from_journal(folder, lab)?, repaired: None });
+            }
+            text => text.map_err(|error| state_error(error, "read", &path))?,
+        };
+        let problem = match serde_json::from_slice::<Self>(&text) {
+            Ok(record) if record.schema == SCHEMA => return Ok(Found { record: Some(record), repaired: None }),
+            Ok(record) => format!("it is of form `{}`, this klab writes `{SCHEMA}`", record.schema),
+            Err(error) => error.to_string(),
+        };
+        let aside = folder.join(format!("record.damaged-{}.json", Timestamp::now().as_second()));
+        std::fs::rename(&path, &aside).map_err(|error| state_error(error, "move aside", &path))?;
+        let record = from_journal(folder, lab)?;
+        let source = if record.is_some() { "its journal" } else { "nothing, as its journal is empty" };
+        let repaired = format!(
+            "the record of lab `{lab}` could not be read ({problem}); it is kept as `{}` and was rebuilt from {source}",
+            aside.display()
+        );
+        if let Some(record) = &record {
+            record.write(folder)?;
+        }
+        Ok(Found { record, repaired: Some(repaired) })
+    }
+
+    /// Writes the record into a lab's folder.
+    ///
+    /// # Errors
+    /// When the file system refuses; the old record is then still there.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let failed = |error| state_error(error, "write", &path);
+        let mut text = serde_json::to_vec_pretty(self).map_err(io::Error::other).map_err(failed)?;
+        text.push(b'\n');
+        write_private(&path, &text).map_err(failed)
+    }
+}
+
+/// What the journal alone tells: enough to find the cluster and to take it down.
+fn from_journal(folder: &Path, lab: &str) -> Result<Option<Record>> {
+    let (entries, _) = journal::read(folder).map_err(|error| state_error(error, "read the journal in", folder))?;
+    let Some(provider) = entries.iter().rev().find(|entry| !entry.provider.is_empty()) else {
+        return Ok(None);
+    };
+    let mut record = Record::new(lab, &provider.provider, Path::new(""));
+    record.created = entries.first().map_or(record.created, |entry| entry.at);
+    record.kinds = entries
+        .iter()
+        .filter(|entry| entry.action == "apply")
+        .flat_map(|entry| entry.subject.split(' '))
+        .filter(|kind| kind.contains('/'))
+        .map(str::to_owned)
+        .collect();
+    Ok(Some(record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Journal;
+
+    #[test]
+    fn record_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = Record::new("taints", "sim", Path::new("/labs/taints.toml"));
+        record.write(folder.path()).unwrap();
+        let found = Record::read(folder.path(), "taints").unwrap();
+        assert_eq!((found.record, found.repaired), (Some(record), None));
+    }
+
+    #[test]
+    fn damaged_record_is_kept_aside_and_rebuilt_from_the_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path(), "up").unwrap();
+        journal.set_provider("sim");
+        journal.intend("add-cluster", "taints").unwrap();
+        journal.intend("apply", "v1/ConfigMap apps/v1/Deployment").unwrap();
+        std::fs::write(folder.path().join(FILE), "{ torn").unwrap();
+        let found = Record::read(folder.path(), "taints").unwrap();
+        let record = found.record.unwrap();
+        assert_eq!(record.provider, "sim");
+        assert_eq!(record.kinds.iter().collect::<Vec<_>>(), ["apps/v1/Deployment", "v1/ConfigMap"]);
+        let words = found.repaired.unwrap();
+        assert!(words.contains("was rebuilt from its journal"), "{words}");
+        let kept = std::fs::read_dir(folder.path())
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+            .find(|name| name.starts_with("record.damaged-"))
+            .unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join(kept)).unwrap(), "{ torn");
+    }
+}

@@ -1,0 +1,256 @@
+//! The only file that writes to a terminal: results to stdout, talk to stderr, live lines, colour.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::error::Error;
+use crate::event::{Event, Events, Sink};
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const CARE: Style = AnsiColor::Yellow.on_default().bold();
+const LEAD: Style = AnsiColor::Cyan.on_default().bold();
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Human,
+    /// One document, or one event a line.
+    Json,
+    /// `JUnit` XML, for `verify` and `test`.
+    Junit,
+}
+
+/// The terminal, or what stands in its place.
+#[derive(Clone)]
+pub struct Ui {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    format: Format,
+    quiet: bool,
+    live: Option<MultiProgress>,
+    bars: Mutex<HashMap<u64, ProgressBar>>,
+}
+
+impl Ui {
+    /// A user interface on stdout and stderr. Live lines only where stderr is a terminal and nothing else writes there.
+    pub fn new(format: Format, quiet: bool, verbose: bool) -> Self {
+        let live = (!quiet && !verbose && std::io::stderr().is_terminal()).then(MultiProgress::new);
+        Self { shared: Arc::new(Shared { format, quiet, live, bars: Mutex::default() }) }
+    }
+
+    /// How results are written.
+    pub fn format(&self) -> Format {
+        self.shared.format
+    }
+
+    /// The sink for everything that happens.
+    pub fn events(&self) -> Events {
+        Events::new(Arc::clone(&self.shared) as Arc<dyn Sink>)
+    }
+
+    /// Writes a result to stdout. A closed pipe ends klab quietly, as it does other tools in a pipeline.
+    pub fn result(&self, text: &str) {
+        self.shared.suspended(|| {
+            let mut out = anstream::stdout().lock();
+            let ended = if text.ends_with('\n') { write!(out, "{text}") } else { writeln!(out, "{text}") };
+            if ended.and_then(|()| out.flush()).is_err() {
+                std::process::exit(141);
+            }
+        });
+    }
+
+    /// Writes talk to stderr as it is; nothing in quiet mode.
+    pub fn say(&self, text: &str) {
+        if !self.shared.quiet {
+            self.shared.line(text);
+        }
+    }
+
+    /// Shows an error: diagnostics, what failed and why, what is left behind, how to go on.
+    pub fn error(&self, error: &Error) {
+        if self.shared.format == Format::Json {
+            let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
+            self.result(
+                &serde_json::json!({
+                    "event": "error", "message": chain.first(), "causes": chain.get(1..).unwrap_or_default(),
+                    "left_behind": error.left_behind, "hints": error.hints, "exit_code": error.kind.exit_code(),
+                })
+                .to_string(),
+            );
+        }
+        let mut text = error.diagnostics.clone();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let mut chain = error.source.chain();
+        if let Some(first) = chain.next() {
+            let _ = writeln!(text, "{BAD}error{BAD:#}: {first}");
+        }
+        for cause in chain {
+            let _ = writeln!(text, "caused by: {}", indented(&cause.to_string()));
+        }
+        for left in &error.left_behind {
+            let _ = writeln!(text, "{CARE}left behind{CARE:#}: {}", indented(left));
+        }
+        for hint in &error.hints {
+            let _ = writeln!(text, "{LEAD}hint{LEAD:#}: {}", indented(hint));
+        }
+        self.shared.line(text.trim_end());
+    }
+}
+
+/// Continuation lines of a cause or hint, moved in so that they read as one.
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n    ")
+}
+
+impl Shared {
+    /// Runs `write` while no live line is on the screen.
+    fn suspended(&self, write: impl FnOnce()) {
+        match &self.live {
+            Some(live) => live.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn line(&self, text: &str) {
+        self.suspended(|| {
+            // A closed stderr must not end the work.
+            let _ = writeln!(anstream::stderr().lock(), "{text}");
+        });
+    }
+
+    fn json(event: &Event) {
+        if let Ok(text) = serde_json::to_string(event) {
+            let mut out = anstream::stdout().lock();
+            if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+                std::process::exit(141);
+            }
+        }
+    }
+
+    fn bars(&self) -> std::sync::MutexGuard<'_, HashMap<u64, ProgressBar>> {
+        self.bars.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for Shared {
+    fn event(&self, event: &Event) {
+        if self.format == Format::Json {
+            Self::json(event);
+            return;
+        }
+        match event {
+            Event::Started { id, verb, what } => {
+                if let Some(live) = &self.live {
+                    let bar = live.add(ProgressBar::no_length());
+                    if let Ok(style) = ProgressStyle::with_template("{prefix:>12.cyan} {msg} {elapsed:.dim}") {
+                        bar.set_style(style);
+                    }
+                    bar.set_prefix(*verb);
+                    bar.set_message(what.clone());
+                    bar.enable_steady_tick(Duration::from_millis(250));
+                    self.bars().insert(*id, bar);
+                }
+            }
+            Event::Progress { id, detail } => {
+                if let Some(bar) = self.bars().get(id) {
+                    bar.set_message(detail.clone());
+                }
+            }
+            Event::Finished { id, verb, what, elapsed_ms } => {
+                if let Some(bar) = self.bars().remove(id) {
+                    bar.finish_and_clear();
+                }
+                if !self.quiet {
+                    let time =
+                        elapsed_ms.map_or(String::new(), |ms| format!(" in {}", duration(Duration::from_millis(ms))));
+                    self.line(&format!("{GOOD}{verb:>12}{GOOD:#} {what}{time}"));
+                }
+            }
+            Event::Failed { id } => {
+                if let Some(bar) = self.bars().remove(id) {
+                    bar.finish_and_clear();
+                }
+            }
+            Event::Warned { message } => self.line(&format!("{CARE}warning{CARE:#}: {message}")),
+        }
+    }
+}
+
+/// A duration as people say it: `38 ms`, `2.1 s`, `4m 11s`, `2h 14m`.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// `1 pool`, `2 pools`.
+pub fn plural(count: usize, one: &str) -> String {
+    match one.strip_suffix('y') {
+        _ if count == 1 => format!("1 {one}"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{count} {stem}ies"),
+        _ => format!("{count} {one}s"),
+    }
+}
+
+/// Columns padded to their widest cell, two blanks apart, no trailing blanks.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        for (milliseconds, text) in
+            [(0, "0 ms"), (38, "38 ms"), (2_140, "2.1 s"), (251_000, "4m 11s"), (8_040_000, "2h 14m")]
+        {
+            assert_eq!(duration(Duration::from_millis(milliseconds)), text);
+        }
+    }
+
+    #[test]
+    fn plurals() {
+        for (count, one, text) in
+            [(1, "pool", "1 pool"), (0, "pool", "0 pools"), (2, "entry", "2 entries"), (3, "key", "3 keys")]
+        {
+            assert_eq!(plural(count, one), text);
+        }
+    }
+
+    #[test]
+    fn table_aligns_and_trims() {
+        let rows = [["POOL", "NODES"], ["nodepool1", "2"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&rows), "POOL       NODES\nnodepool1  2\n");
+    }
+}
