@@ -102,10 +102,7 @@ pub struct Count {
 impl Count {
     /// Exactly `n`.
     pub fn exactly(n: u32) -> Self {
-        Self {
-            min: n,
-            max: Some(n),
-        }
+        Self { min: n, max: Some(n) }
     }
 
     /// Whether `n` is as many as wanted.

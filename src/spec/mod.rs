@@ -24,15 +24,13 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use machine::Machine;
 pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
 pub use provider::{
-    AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike,
-    SimSettings,
+    AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,
 };
 pub use selector::Selector;
 pub use source::{Located, Location, Source};
 pub use step::{Action, Step, WorkloadChange};
 pub use workload::{
-    Bundle, BundleKind, BundleRef, ManifestContent, ManifestSource, Namespace, Port, Workload,
-    WorkloadKind,
+    Bundle, BundleKind, BundleRef, ManifestContent, ManifestSource, Namespace, Port, Workload, WorkloadKind,
 };
 
 /// A valid lab.
@@ -88,9 +86,7 @@ impl Lab {
 
     /// The workload of this name.
     pub fn workload(&self, name: &str) -> Option<&Workload> {
-        self.workloads
-            .iter()
-            .find(|workload| *workload.name == name)
+        self.workloads.iter().find(|workload| *workload.name == name)
     }
 }
 

@@ -22,12 +22,7 @@ impl Selector {
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = labels.get(&requirement.key);
-            let listed = |value: &String| {
-                requirement
-                    .values
-                    .as_ref()
-                    .is_some_and(|values| values.contains(value))
-            };
+            let listed = |value: &String| requirement.values.as_ref().is_some_and(|values| values.contains(value));
             match requirement.operator.as_str() {
                 "In" => value.is_some_and(listed),
                 "NotIn" => !value.is_some_and(listed),

@@ -16,14 +16,8 @@ impl Source {
     /// Takes the name as it is to be shown (usually the path as the user gave it) and the whole text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
         let text = text.into();
-        let line_starts = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
-            .collect();
-        Arc::new(Self {
-            name: name.into(),
-            text,
-            line_starts,
-        })
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Arc::new(Self { name: name.into(), text, line_starts })
     }
 
     /// The name under which the text is shown.
@@ -44,23 +38,15 @@ impl Source {
     /// Column (from 1, in characters) of a byte offset.
     pub fn column(&self, offset: usize) -> usize {
         let start = self.line_starts[self.line(offset) - 1];
-        self.text
-            .get(start..offset)
-            .map_or(1, |before| before.chars().count() + 1)
+        self.text.get(start..offset).map_or(1, |before| before.chars().count() + 1)
     }
 
     /// The byte span of a line (from 1) without its line end; the end of the text for a line that is not there.
     pub fn line_span(&self, line: usize) -> Range<usize> {
-        let Some(start) = line
-            .checked_sub(1)
-            .and_then(|index| self.line_starts.get(index))
-        else {
+        let Some(start) = line.checked_sub(1).and_then(|index| self.line_starts.get(index)) else {
             return self.text.len()..self.text.len();
         };
-        let end = self
-            .line_starts
-            .get(line)
-            .map_or(self.text.len(), |next| next - 1);
+        let end = self.line_starts.get(line).map_or(self.text.len(), |next| next - 1);
         *start..(*start + self.text[*start..end].trim_end_matches('\r').len())
     }
 
@@ -71,10 +57,7 @@ impl Source {
 
     /// The place of a byte span in this text.
     pub fn at(self: &Arc<Self>, span: Range<usize>) -> Location {
-        Location {
-            source: Arc::clone(self),
-            span,
-        }
+        Location { source: Arc::clone(self), span }
     }
 }
 
@@ -147,10 +130,7 @@ impl<T> Located<T> {
 
     /// The same place with another value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Located<U> {
-        Located {
-            value: change(self.value),
-            at: self.at,
-        }
+        Located { value: change(self.value), at: self.at }
     }
 }
 
