@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 
 /// A program with its arguments, passed as they are, never through a shell.
 #[derive(Debug, Clone)]
@@ -173,6 +173,11 @@ pub fn end_process(pid: u32, force: bool) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, if force { Signal::KILL } else { Signal::TERM });
     }
+}
+
+/// Whether a process of that number exists.
+pub fn process_exists(pid: u32) -> bool {
+    i32::try_from(pid).ok().and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok())
 }
 
 #[cfg(test)]
