@@ -1,6 +1,11 @@
 //! The one table of the kinds an embedded cluster serves.
 
+use std::sync::{PoisonError, RwLock};
+
 /// A row of [`RESOURCES`], by index: cheap to copy, compare and use as a key.
+///
+/// Indices beyond the table are kinds defined at run time by CustomResourceDefinitions ([`ResourceId::define`]); they
+/// are good for this process only, so whatever is written to disk names group, version and kind instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(pub u16);
 
@@ -17,14 +22,84 @@ pub struct Resource {
     pub plural: &'static str,
     /// Whether objects live in a namespace.
     pub namespaced: bool,
+    /// What kubectl users type, `po`.
+    pub short_names: &'static [&'static str],
+    /// Groups of resources that kubectl knows by one name, `all`.
+    pub categories: &'static [&'static str],
+    /// Verbs as discovery lists them.
+    pub verbs: &'static [&'static str],
+    /// Subresources as discovery lists them.
+    pub subresources: &'static [Subresource],
+    /// For a second version of a kind (autoscaling/v1) or a second group (events.k8s.io): where its objects really are.
+    pub stored_as: Option<ResourceId>,
+    /// Whether a CustomResourceDefinition defined it.
+    pub custom: bool,
 }
 
+/// `status`, `scale`, `binding`, …
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subresource {
+    /// Last part of the path.
+    pub name: &'static str,
+    /// Group and version of the kind where it is not the resource's own.
+    pub group_version: Option<(&'static str, &'static str)>,
+    /// Kind that is sent and answered; empty for the resource's own.
+    pub kind: &'static str,
+    /// Verbs as discovery lists them.
+    pub verbs: &'static [&'static str],
+}
+
+/// All verbs: what nearly every stored kind has.
+pub const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const NO_COLLECTION: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const READ: &[&str] = &["get", "list"];
+const CREATE: &[&str] = &["create"];
+const CHANGE: &[&str] = &["get", "patch", "update"];
+
+const fn own(name: &'static str, verbs: &'static [&'static str]) -> Subresource {
+    Subresource { name, group_version: None, kind: "", verbs }
+}
+
+const fn other(name: &'static str, kind: &'static str, verbs: &'static [&'static str]) -> Subresource {
+    Subresource { name, group_version: None, kind, verbs }
+}
+
+const STATUS: Subresource = own("status", CHANGE);
+const SCALE: Subresource =
+    Subresource { name: "scale", group_version: Some(("autoscaling", "v1")), kind: "Scale", verbs: CHANGE };
+const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
+const STREAM: &[&str] = &["create", "get"];
+
+/// Subresource list of a kind with only `status`.
+pub const ONLY_STATUS: &[Subresource] = &[STATUS];
+const SCALE_AND_STATUS: &[Subresource] = &[SCALE, STATUS];
+const NAMESPACE_PARTS: &[Subresource] = &[own("finalize", &["update"]), STATUS];
+const NODE_PARTS: &[Subresource] = &[other("proxy", "NodeProxyOptions", PROXY), STATUS];
+const SERVICE_PARTS: &[Subresource] = &[other("proxy", "ServiceProxyOptions", PROXY), STATUS];
+const ACCOUNT_PARTS: &[Subresource] = &[Subresource {
+    name: "token",
+    group_version: Some(("authentication.k8s.io", "v1")),
+    kind: "TokenRequest",
+    verbs: CREATE,
+}];
+const POD_PARTS: &[Subresource] = &[
+    other("attach", "PodAttachOptions", STREAM),
+    other("binding", "Binding", CREATE),
+    own("ephemeralcontainers", CHANGE),
+    Subresource { name: "eviction", group_version: Some(("policy", "v1")), kind: "Eviction", verbs: CREATE },
+    other("exec", "PodExecOptions", STREAM),
+    own("log", &["get"]),
+    other("portforward", "PodPortForwardOptions", STREAM),
+    other("proxy", "PodProxyOptions", PROXY),
+    own("resize", CHANGE),
+    STATUS,
+];
+const SIGNING_PARTS: &[Subresource] = &[own("approval", CHANGE), STATUS];
+
 macro_rules! resources {
-    ($($(#[$doc:meta])* $id:ident = ($group:literal, $version:literal, $kind:literal, $plural:literal, $namespaced:literal);)*) => {
-        /// Every kind the embedded cluster serves.
-        pub const RESOURCES: &[Resource] = &[$(Resource {
-            group: $group, version: $version, kind: $kind, plural: $plural, namespaced: $namespaced,
-        }),*];
+    ($($(#[$doc:meta])* $id:ident = $scope:ident($group:literal, $version:literal, $kind:literal, $plural:literal) $(. $with:ident ( $($argument:expr),* ))*;)*) => {
+        /// Every kind the embedded cluster serves, in the order discovery lists them.
+        pub const RESOURCES: &[Resource] = &[$($scope($group, $version, $kind, $plural)$(.$with($($argument),*))*),*];
         resources!(@ids 0u16; $($id)*);
     };
     (@ids $n:expr; $id:ident $($rest:ident)*) => {
@@ -36,43 +111,173 @@ macro_rules! resources {
 }
 
 resources! {
-    NAMESPACES = ("", "v1", "Namespace", "namespaces", false);
-    NODES = ("", "v1", "Node", "nodes", false);
-    PODS = ("", "v1", "Pod", "pods", true);
-    SERVICES = ("", "v1", "Service", "services", true);
-    ENDPOINTS = ("", "v1", "Endpoints", "endpoints", true);
-    CONFIG_MAPS = ("", "v1", "ConfigMap", "configmaps", true);
-    SECRETS = ("", "v1", "Secret", "secrets", true);
-    SERVICE_ACCOUNTS = ("", "v1", "ServiceAccount", "serviceaccounts", true);
-    EVENTS = ("", "v1", "Event", "events", true);
-    LIMIT_RANGES = ("", "v1", "LimitRange", "limitranges", true);
-    RESOURCE_QUOTAS = ("", "v1", "ResourceQuota", "resourcequotas", true);
-    PERSISTENT_VOLUMES = ("", "v1", "PersistentVolume", "persistentvolumes", false);
-    PERSISTENT_VOLUME_CLAIMS = ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true);
-    REPLICATION_CONTROLLERS = ("", "v1", "ReplicationController", "replicationcontrollers", true);
-    DEPLOYMENTS = ("apps", "v1", "Deployment", "deployments", true);
-    REPLICA_SETS = ("apps", "v1", "ReplicaSet", "replicasets", true);
-    DAEMON_SETS = ("apps", "v1", "DaemonSet", "daemonsets", true);
-    STATEFUL_SETS = ("apps", "v1", "StatefulSet", "statefulsets", true);
-    CONTROLLER_REVISIONS = ("apps", "v1", "ControllerRevision", "controllerrevisions", true);
-    JOBS = ("batch", "v1", "Job", "jobs", true);
-    CRON_JOBS = ("batch", "v1", "CronJob", "cronjobs", true);
-    HORIZONTAL_POD_AUTOSCALERS = ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true);
-    POD_DISRUPTION_BUDGETS = ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true);
-    PRIORITY_CLASSES = ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false);
-    STORAGE_CLASSES = ("storage.k8s.io", "v1", "StorageClass", "storageclasses", false);
-    ROLES = ("rbac.authorization.k8s.io", "v1", "Role", "roles", true);
-    ROLE_BINDINGS = ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true);
-    CLUSTER_ROLES = ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false);
-    CLUSTER_ROLE_BINDINGS = ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", false);
-    LEASES = ("coordination.k8s.io", "v1", "Lease", "leases", true);
-    ENDPOINT_SLICES = ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true);
+    BINDINGS = namespaced("", "v1", "Binding", "bindings").verbs(CREATE);
+    COMPONENT_STATUSES = global("", "v1", "ComponentStatus", "componentstatuses").short(&["cs"]).verbs(READ);
+    CONFIG_MAPS = namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]);
+    ENDPOINTS = namespaced("", "v1", "Endpoints", "endpoints").short(&["ep"]);
+    EVENTS = namespaced("", "v1", "Event", "events").short(&["ev"]);
+    LIMIT_RANGES = namespaced("", "v1", "LimitRange", "limitranges").short(&["limits"]);
+    NAMESPACES = global("", "v1", "Namespace", "namespaces").short(&["ns"]).verbs(NO_COLLECTION).parts(NAMESPACE_PARTS);
+    NODES = global("", "v1", "Node", "nodes").short(&["no"]).parts(NODE_PARTS);
+    PERSISTENT_VOLUME_CLAIMS = namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims").short(&["pvc"]).parts(ONLY_STATUS);
+    PERSISTENT_VOLUMES = global("", "v1", "PersistentVolume", "persistentvolumes").short(&["pv"]).parts(ONLY_STATUS);
+    PODS = namespaced("", "v1", "Pod", "pods").short(&["po"]).all().parts(POD_PARTS);
+    POD_TEMPLATES = namespaced("", "v1", "PodTemplate", "podtemplates");
+    REPLICATION_CONTROLLERS = namespaced("", "v1", "ReplicationController", "replicationcontrollers").short(&["rc"]).all().parts(SCALE_AND_STATUS);
+    RESOURCE_QUOTAS = namespaced("", "v1", "ResourceQuota", "resourcequotas").short(&["quota"]).parts(ONLY_STATUS);
+    SECRETS = namespaced("", "v1", "Secret", "secrets");
+    SERVICE_ACCOUNTS = namespaced("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).parts(ACCOUNT_PARTS);
+    SERVICES = namespaced("", "v1", "Service", "services").short(&["svc"]).all().parts(SERVICE_PARTS);
+    API_SERVICES = global("apiregistration.k8s.io", "v1", "APIService", "apiservices").extension().parts(ONLY_STATUS);
+    CONTROLLER_REVISIONS = namespaced("apps", "v1", "ControllerRevision", "controllerrevisions");
+    DAEMON_SETS = namespaced("apps", "v1", "DaemonSet", "daemonsets").short(&["ds"]).all().parts(ONLY_STATUS);
+    DEPLOYMENTS = namespaced("apps", "v1", "Deployment", "deployments").short(&["deploy"]).all().parts(SCALE_AND_STATUS);
+    REPLICA_SETS = namespaced("apps", "v1", "ReplicaSet", "replicasets").short(&["rs"]).all().parts(SCALE_AND_STATUS);
+    STATEFUL_SETS = namespaced("apps", "v1", "StatefulSet", "statefulsets").short(&["sts"]).all().parts(SCALE_AND_STATUS);
+    GROUPED_EVENTS = namespaced("events.k8s.io", "v1", "Event", "events").short(&["ev"]).stored_as(EVENTS);
+    SELF_SUBJECT_REVIEWS = global("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews").verbs(CREATE);
+    TOKEN_REVIEWS = global("authentication.k8s.io", "v1", "TokenReview", "tokenreviews").verbs(CREATE);
+    LOCAL_SUBJECT_ACCESS_REVIEWS = namespaced("authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews").verbs(CREATE);
+    SELF_SUBJECT_ACCESS_REVIEWS = global("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs(CREATE);
+    SELF_SUBJECT_RULES_REVIEWS = global("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews").verbs(CREATE);
+    SUBJECT_ACCESS_REVIEWS = global("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews").verbs(CREATE);
+    HORIZONTAL_POD_AUTOSCALERS = namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).all().parts(ONLY_STATUS);
+    HORIZONTAL_POD_AUTOSCALERS_V1 = namespaced("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers").short(&["hpa"]).all().parts(ONLY_STATUS).stored_as(HORIZONTAL_POD_AUTOSCALERS);
+    CRON_JOBS = namespaced("batch", "v1", "CronJob", "cronjobs").short(&["cj"]).all().parts(ONLY_STATUS);
+    JOBS = namespaced("batch", "v1", "Job", "jobs").all().parts(ONLY_STATUS);
+    CERTIFICATE_SIGNING_REQUESTS = global("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests").short(&["csr"]).parts(SIGNING_PARTS);
+    INGRESS_CLASSES = global("networking.k8s.io", "v1", "IngressClass", "ingressclasses");
+    INGRESSES = namespaced("networking.k8s.io", "v1", "Ingress", "ingresses").short(&["ing"]).parts(ONLY_STATUS);
+    IP_ADDRESSES = global("networking.k8s.io", "v1", "IPAddress", "ipaddresses").short(&["ip"]);
+    NETWORK_POLICIES = namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies").short(&["netpol"]);
+    SERVICE_CIDRS = global("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs").parts(ONLY_STATUS);
+    POD_DISRUPTION_BUDGETS = namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets").short(&["pdb"]).parts(ONLY_STATUS);
+    CLUSTER_ROLE_BINDINGS = global("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings");
+    CLUSTER_ROLES = global("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles");
+    ROLE_BINDINGS = namespaced("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings");
+    ROLES = namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles");
+    CSI_DRIVERS = global("storage.k8s.io", "v1", "CSIDriver", "csidrivers");
+    CSI_NODES = global("storage.k8s.io", "v1", "CSINode", "csinodes");
+    CSI_STORAGE_CAPACITIES = namespaced("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities");
+    STORAGE_CLASSES = global("storage.k8s.io", "v1", "StorageClass", "storageclasses").short(&["sc"]);
+    VOLUME_ATTACHMENTS = global("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments").parts(ONLY_STATUS);
+    VOLUME_ATTRIBUTES_CLASSES = global("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses").short(&["vac"]);
+    MUTATING_ADMISSION_POLICIES = global("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies").extension();
+    MUTATING_ADMISSION_POLICY_BINDINGS = global("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings").extension();
+    MUTATING_WEBHOOK_CONFIGURATIONS = global("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations").extension();
+    VALIDATING_ADMISSION_POLICIES = global("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies").extension().parts(ONLY_STATUS);
+    VALIDATING_ADMISSION_POLICY_BINDINGS = global("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").extension();
+    VALIDATING_WEBHOOK_CONFIGURATIONS = global("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations").extension();
+    CUSTOM_RESOURCE_DEFINITIONS = global("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]).extension().parts(ONLY_STATUS);
+    PRIORITY_CLASSES = global("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses").short(&["pc"]);
+    LEASES = namespaced("coordination.k8s.io", "v1", "Lease", "leases");
+    RUNTIME_CLASSES = global("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses");
+    ENDPOINT_SLICES = namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
+    DEVICE_CLASSES = global("resource.k8s.io", "v1", "DeviceClass", "deviceclasses");
+    RESOURCE_CLAIMS = namespaced("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims").parts(ONLY_STATUS);
+    RESOURCE_CLAIM_TEMPLATES = namespaced("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates");
+    RESOURCE_SLICES = global("resource.k8s.io", "v1", "ResourceSlice", "resourceslices");
+    FLOW_SCHEMAS = global("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas").parts(ONLY_STATUS);
+    PRIORITY_LEVEL_CONFIGURATIONS = global("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").parts(ONLY_STATUS);
+}
+
+/// Kinds that CustomResourceDefinitions brought in, in this process. Rows are never taken out: an id stays good, and
+/// defining the same kind again finds its row.
+static DEFINED: RwLock<Vec<&'static Resource>> = RwLock::new(Vec::new());
+
+/// How many kinds may be defined at run time, over all clusters of a process.
+const MOST_DEFINED: usize = 10_000;
+
+const fn namespaced(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Resource {
+    Resource { namespaced: true, ..global(group, version, kind, plural) }
+}
+
+const fn global(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Resource {
+    Resource {
+        group,
+        version,
+        kind,
+        plural,
+        namespaced: false,
+        short_names: &[],
+        categories: &[],
+        verbs: ALL_VERBS,
+        subresources: &[],
+        stored_as: None,
+        custom: false,
+    }
+}
+
+impl Resource {
+    const fn short(mut self, names: &'static [&'static str]) -> Self {
+        self.short_names = names;
+        self
+    }
+
+    const fn all(mut self) -> Self {
+        self.categories = &["all"];
+        self
+    }
+
+    const fn extension(mut self) -> Self {
+        self.categories = &["api-extensions"];
+        self
+    }
+
+    const fn verbs(mut self, verbs: &'static [&'static str]) -> Self {
+        self.verbs = verbs;
+        self
+    }
+
+    const fn parts(mut self, subresources: &'static [Subresource]) -> Self {
+        self.subresources = subresources;
+        self
+    }
+
+    const fn stored_as(mut self, stored: ResourceId) -> Self {
+        self.stored_as = Some(stored);
+        self
+    }
+
+    /// `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// `pods`, `deployments.apps`: how error messages name the resource.
+    pub fn qualified(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// `pod`, `endpoints`: the singular name kubectl accepts.
+    pub fn singular(&self) -> String {
+        self.kind.to_ascii_lowercase()
+    }
+
+    /// The subresource of that name.
+    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// Whether `status` is written through its own path only.
+    pub fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// Whether objects of this kind exist at all; reviews and bindings are only ever posted.
+    pub fn is_stored(&self) -> bool {
+        self.verbs.contains(&"update")
+    }
 }
 
 impl ResourceId {
     /// The row itself.
     pub fn row(self) -> &'static Resource {
-        &RESOURCES[usize::from(self.0)]
+        let at = usize::from(self.0);
+        RESOURCES.get(at).unwrap_or_else(|| {
+            let defined = DEFINED.read().unwrap_or_else(PoisonError::into_inner);
+            defined.get(at - RESOURCES.len()).copied().unwrap_or(&RESOURCES[0])
+        })
     }
 
     /// The row whose path is `/apis/<group>/<version>/<plural>`.
@@ -82,22 +287,67 @@ impl ResourceId {
 
     /// The row of an object's `apiVersion` and `kind`.
     pub fn by_kind(api_version: &str, kind: &str) -> Option<Self> {
-        Self::find(|row| row.api_version() == api_version && row.kind == kind)
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self::find(|row| row.kind == kind && row.group == group && row.version == version)
+    }
+
+    /// The row of a kind defined at run time: found, or added. `None` when too many have been defined.
+    pub fn define(resource: Resource) -> Option<Self> {
+        let mut defined = DEFINED.write().unwrap_or_else(PoisonError::into_inner);
+        let at = match defined.iter().position(|row| **row == resource) {
+            Some(at) => at,
+            None if defined.len() < MOST_DEFINED => {
+                defined.push(Box::leak(Box::new(resource)));
+                defined.len() - 1
+            }
+            None => return None,
+        };
+        u16::try_from(RESOURCES.len() + at).ok().map(Self)
+    }
+
+    /// All rows of the fixed table.
+    pub fn fixed() -> impl Iterator<Item = Self> {
+        (0..RESOURCES.len()).filter_map(|at| u16::try_from(at).ok()).map(Self)
     }
 
     fn find(wanted: impl Fn(&Resource) -> bool) -> Option<Self> {
-        RESOURCES.iter().position(wanted).and_then(|at| u16::try_from(at).ok()).map(Self)
+        let at = RESOURCES.iter().position(&wanted).or_else(|| {
+            let defined = DEFINED.read().unwrap_or_else(PoisonError::into_inner);
+            // The latest definition of a path wins: an older row is a kind that was deleted and defined anew.
+            Some(RESOURCES.len() + defined.iter().rposition(|row| wanted(row))?)
+        })?;
+        u16::try_from(at).ok().map(Self)
     }
 }
 
-impl Resource {
-    /// `v1`, `apps/v1`.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_rows_they_name() {
+        assert_eq!(PODS.row().kind, "Pod");
+        assert_eq!(PRIORITY_LEVEL_CONFIGURATIONS.row().plural, "prioritylevelconfigurations");
+        assert_eq!(ResourceId::by_path("apps", "v1", "deployments"), Some(DEPLOYMENTS));
+        assert_eq!(ResourceId::by_kind("events.k8s.io/v1", "Event"), Some(GROUPED_EVENTS));
+        assert_eq!(HORIZONTAL_POD_AUTOSCALERS_V1.row().stored_as, Some(HORIZONTAL_POD_AUTOSCALERS));
     }
 
-    /// `pods`, `deployments.apps`: how error messages name the resource.
-    pub fn qualified(&self) -> String {
-        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    #[test]
+    fn no_path_is_listed_twice() {
+        let mut paths: Vec<_> = RESOURCES.iter().map(|row| (row.group, row.version, row.plural)).collect();
+        paths.sort_unstable();
+        let listed = paths.len();
+        paths.dedup();
+        assert_eq!(paths.len(), listed);
+    }
+
+    #[test]
+    fn a_kind_defined_twice_is_one_row() {
+        let widget = Resource { custom: true, ..namespaced("table.example", "v1", "Widget", "widgets") };
+        let id = ResourceId::define(widget.clone()).unwrap();
+        assert_eq!(ResourceId::define(widget), Some(id));
+        assert_eq!(id.row().qualified(), "widgets.table.example");
+        assert_eq!(ResourceId::by_kind("table.example/v1", "Widget"), Some(id));
     }
 }
