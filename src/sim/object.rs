@@ -77,8 +77,17 @@ impl Object {
             labels: labels.into(),
             owners,
             deleting: !metadata["deletionTimestamp"].is_null(),
-            json: Bytes::from(value.to_string()),
+            json: encode(resource, value),
         }
+    }
+
+    /// The object without its leading `kind` and `apiVersion`, as items of lists are: `{"metadata":…`.
+    /// Given as two pieces of which the first is `{`, so that nothing is copied.
+    pub fn without_type(&self) -> (&'static [u8], Bytes) {
+        let row = self.resource.row();
+        let typed = r#"{"kind":"","apiVersion":"","#.len() + row.kind.len() + row.version.len();
+        let group = if row.group.is_empty() { 0 } else { row.group.len() + 1 };
+        (b"{", self.json.slice((typed + group).min(self.json.len())..))
     }
 
     /// The object as a JSON tree.
@@ -102,5 +111,121 @@ impl Object {
     /// The owner that is this object's controller.
     pub fn controller(&self) -> Option<&Owner> {
         self.owners.iter().find(|owner| owner.controller)
+    }
+}
+
+/// Fields of metadata in the order API servers write them; readers of raw answers see the same text.
+const METADATA_ORDER: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+const MANAGED_FIELDS_ORDER: &[&str] =
+    &["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
+
+/// Writes `kind`, `apiVersion`, `metadata`, then the rest; [`Object::without_type`] relies on the first two.
+fn encode(resource: ResourceId, value: &Value) -> Bytes {
+    let row = resource.row();
+    let mut text = String::with_capacity(1024);
+    text.push_str(r#"{"kind":""#);
+    text.push_str(row.kind);
+    text.push_str(r#"","apiVersion":""#);
+    if !row.group.is_empty() {
+        text.push_str(row.group);
+        text.push('/');
+    }
+    text.push_str(row.version);
+    text.push_str(r#"","metadata":"#);
+    ordered(&mut text, &value["metadata"], METADATA_ORDER, |text, field, value| {
+        if field != "managedFields" {
+            return write_value(text, value);
+        }
+        text.push('[');
+        for (at, entry) in value.as_array().into_iter().flatten().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            ordered(text, entry, MANAGED_FIELDS_ORDER, |text, _, value| write_value(text, value));
+        }
+        text.push(']');
+    });
+    for (field, value) in value.as_object().into_iter().flatten() {
+        if !matches!(field.as_str(), "kind" | "apiVersion" | "metadata") {
+            text.push(',');
+            write_value(&mut text, field);
+            text.push(':');
+            write_value(&mut text, value);
+        }
+    }
+    text.push('}');
+    Bytes::from(text)
+}
+
+/// Writes a JSON object with the fields of `order` first, then what else there is.
+fn ordered(text: &mut String, value: &Value, order: &[&str], write: impl Fn(&mut String, &str, &Value)) {
+    let Some(map) = value.as_object() else { return text.push_str("{}") };
+    let first = order.iter().filter_map(|field| map.get_key_value(*field));
+    let rest = map.iter().filter(|(field, _)| !order.contains(&field.as_str()));
+    text.push('{');
+    for (at, (field, value)) in first.chain(rest).enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        write_value(text, field);
+        text.push(':');
+        write(text, field, value);
+    }
+    text.push('}');
+}
+
+fn write_value<T: serde::Serialize + ?Sized>(text: &mut String, value: &T) {
+    // Strings and trees of strings always serialise.
+    text.push_str(&serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::resource::{DEPLOYMENTS, NAMESPACES};
+    use super::*;
+
+    #[test]
+    fn text_has_the_order_of_api_servers() {
+        let value = json!({
+            "status": {"phase": "Active"}, "spec": {"finalizers": ["kubernetes"]}, "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"labels": {"a": "b"}, "uid": "u", "name": "x", "resourceVersion": "7",
+                "managedFields": [{"time": "t", "operation": "Update", "manager": "m"}]},
+        });
+        let object = Object::new(NAMESPACES, 7, &value);
+        assert_eq!(
+            object.json,
+            concat!(
+                r#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"x","uid":"u","resourceVersion":"7","labels":{"a":"b"},"#,
+                r#""managedFields":[{"manager":"m","operation":"Update","time":"t"}]},"#,
+                r#""spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}"#
+            )
+        );
+        assert_eq!(object.value(), value);
+    }
+
+    #[test]
+    fn list_items_lose_only_their_type() {
+        let object = Object::new(DEPLOYMENTS, 1, &json!({"metadata": {"name": "web"}, "spec": {}}));
+        let (open, rest) = object.without_type();
+        assert_eq!([open, &rest].concat(), br#"{"metadata":{"name":"web"},"spec":{}}"#);
     }
 }
