@@ -12,3 +12,4 @@ pub mod object;
 pub mod resource;
 pub mod status;
 pub mod store;
+pub mod validation;

@@ -43,6 +43,21 @@ impl Status {
         Self::named(409, "Conflict", resource, name, message)
     }
 
+    /// 409 for another reason than a stale version.
+    pub fn conflict_because(resource: &Resource, name: &str, because: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {because}", resource.qualified());
+        Self::named(409, "Conflict", resource, name, message)
+    }
+
+    /// 409: a precondition of a deletion does not hold. Unlike other conflicts it names the kind, not the resource.
+    pub fn precondition(resource: &Resource, name: &str, because: &str) -> Self {
+        let kind = resource.kind;
+        let message = format!("Operation cannot be fulfilled on {kind} \"{name}\": {because}");
+        let mut status = Self::named(409, "Conflict", resource, name, message);
+        status.details["kind"] = json!(kind);
+        status
+    }
+
     /// 403: `pods "x" is forbidden: because`.
     pub fn forbidden(resource: &Resource, name: &str, because: &str) -> Self {
         Self::named(
