@@ -54,6 +54,11 @@ impl Ui {
         self.shared.format
     }
 
+    /// Whether nothing but results and errors is wanted.
+    pub fn quiet(&self) -> bool {
+        self.shared.quiet
+    }
+
     /// The sink for everything that happens.
     pub fn events(&self) -> Events {
         Events::new(Arc::clone(&self.shared) as Arc<dyn Sink>)
@@ -108,6 +113,13 @@ impl Ui {
         }
         self.shared.line(text.trim_end());
     }
+}
+
+/// Writes the one line by which a background process says to its parent that it is ready.
+pub fn announce(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // The parent may be gone already; the server serves on.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// Continuation lines of a cause or hint, moved in so that they read as one.

@@ -1,0 +1,251 @@
+//! Pure: what must be done to the cluster so that it is the lab's: `(Lab, Observed) -> actions`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use k8s_openapi::api::core::v1::Taint;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Lab, Pool};
+
+/// A lab's cluster as the provider sees it in the world, never as a state file remembers it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observed {
+    /// Whether there is a cluster of this lab.
+    pub exists: bool,
+    /// Its pools, by name.
+    pub pools: BTreeMap<String, ObservedPool>,
+}
+
+/// A pool as it is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ObservedPool {
+    /// What klab last declared for it.
+    pub declared: Declared,
+    /// Its nodes.
+    pub nodes: Vec<ObservedNode>,
+}
+
+/// A node as it is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ObservedNode {
+    /// `metadata.name`.
+    pub name: String,
+    /// All its labels.
+    pub labels: BTreeMap<String, String>,
+    /// All its taints.
+    pub taints: Vec<Taint>,
+}
+
+/// What a pool's nodes are made of; every field but labels and taints can only change by making new nodes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Declared {
+    /// `system` or `user`.
+    pub mode: String,
+    /// VM size, or what stands in its place.
+    pub size: String,
+    /// Availability zones.
+    pub zones: Vec<u8>,
+    /// Greatest number of pods on a node.
+    pub max_pods: u32,
+    /// The author's labels.
+    pub labels: BTreeMap<String, String>,
+    /// The author's taints, `key=value:Effect`.
+    pub taints: BTreeSet<String>,
+}
+
+impl Declared {
+    /// What the lab file declares for a pool.
+    pub fn of(pool: &Pool) -> Self {
+        Self {
+            mode: pool.mode.as_str().to_owned(),
+            size: size_name(pool),
+            zones: pool.zones.clone(),
+            max_pods: pool.max_pods,
+            labels: pool.labels.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect(),
+            taints: pool.taints.iter().map(|taint| taint_text(&taint.value)).collect(),
+        }
+    }
+}
+
+/// The VM size, or CPU and memory where the author gave those.
+pub fn size_name(pool: &Pool) -> String {
+    match &pool.size {
+        Some(size) => size.value.clone(),
+        None => format!("{}m CPU, {} MiB", pool.machine.cpu_millis, pool.machine.memory >> 20),
+    }
+}
+
+/// `key=value:Effect`, or `key:Effect` without a value, as kubectl writes taints.
+pub fn taint_text(taint: &Taint) -> String {
+    match taint.value.as_deref() {
+        None | Some("") => format!("{}:{}", taint.key, taint.effect),
+        Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
+    }
+}
+
+/// Whether a taint is the system's own: controllers put it on and take it off again.
+pub fn is_system_taint(taint: &Taint) -> bool {
+    taint.key.starts_with("node.kubernetes.io/")
+        || taint.key.starts_with("node.cloudprovider.kubernetes.io/")
+        || taint.key.starts_with("kubernetes.azure.com/scalesetpriority")
+        || taint.key.starts_with("node-role.kubernetes.io/")
+}
+
+/// One thing to do to the cluster.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "action", rename_all = "kebab-case")]
+pub enum Action {
+    /// Make the cluster.
+    CreateCluster,
+    /// Make a pool with all its nodes.
+    AddPool {
+        /// The pool.
+        pool: String,
+        /// How many nodes.
+        nodes: u32,
+        /// Of which size.
+        size: String,
+    },
+    /// Add or remove nodes of a pool.
+    ScalePool {
+        /// The pool.
+        pool: String,
+        /// Nodes it has.
+        from: u32,
+        /// Nodes it is to have.
+        to: u32,
+    },
+    /// Change labels and taints on a pool's nodes.
+    UpdatePool {
+        /// The pool.
+        pool: String,
+        /// What changes, in words.
+        changes: Vec<String>,
+    },
+    /// Make a pool anew, because something changed that nodes cannot change.
+    ReplacePool {
+        /// The pool.
+        pool: String,
+        /// How many nodes.
+        nodes: u32,
+        /// What changes, in words.
+        changes: Vec<String>,
+    },
+    /// Remove a pool with all its nodes.
+    RemovePool {
+        /// The pool.
+        pool: String,
+        /// Nodes it has.
+        nodes: u32,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateCluster => write!(formatter, "create the cluster"),
+            Self::AddPool { pool, nodes, size } => write!(formatter, "add pool {pool} ({nodes} × {size})"),
+            Self::ScalePool { pool, from, to } => write!(formatter, "scale pool {pool} from {from} to {to} nodes"),
+            Self::UpdatePool { pool, changes } => write!(formatter, "change pool {pool}: {}", changes.join(", ")),
+            Self::ReplacePool { pool, changes, .. } => {
+                write!(formatter, "replace the nodes of pool {pool}: {}", changes.join(", "))
+            }
+            Self::RemovePool { pool, nodes } => {
+                write!(formatter, "remove pool {pool} and its {}", crate::ui::plural(*nodes as usize, "node"))
+            }
+        }
+    }
+}
+
+/// What must be done so that the cluster is the lab's, in order: first what adds room, then what takes it away.
+pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
+    let mut actions = Vec::new();
+    if !observed.exists {
+        actions.push(Action::CreateCluster);
+    }
+    let wanted: Vec<&Pool> = lab.pools.iter().filter(|pool| !pool.deferred).collect();
+    for pool in &wanted {
+        match observed.pools.get(&*pool.name.value) {
+            None => actions.push(Action::AddPool {
+                pool: pool.name.value.clone(),
+                nodes: pool.nodes.value,
+                size: size_name(pool),
+            }),
+            Some(live) => actions.extend(pool_actions(pool, live)),
+        }
+    }
+    for (name, live) in &observed.pools {
+        if !wanted.iter().any(|pool| pool.name.value == *name) {
+            actions.push(Action::RemovePool { pool: name.clone(), nodes: count(live.nodes.len()) });
+        }
+    }
+    actions
+}
+
+fn pool_actions(pool: &Pool, live: &ObservedPool) -> Vec<Action> {
+    let declared = Declared::of(pool);
+    let name = pool.name.value.clone();
+    let fixed = fixed_changes(&live.declared, &declared);
+    if !fixed.is_empty() {
+        return vec![Action::ReplacePool { pool: name, nodes: pool.nodes.value, changes: fixed }];
+    }
+    let mut actions = Vec::new();
+    let changes = label_and_taint_changes(live, &declared);
+    if !changes.is_empty() {
+        actions.push(Action::UpdatePool { pool: name.clone(), changes });
+    }
+    let have = count(live.nodes.len());
+    let within_autoscale = pool.autoscale.is_some_and(|bounds| (bounds.min..=bounds.max).contains(&have));
+    if have != pool.nodes.value && !within_autoscale {
+        actions.push(Action::ScalePool { pool: name, from: have, to: pool.nodes.value });
+    }
+    actions
+}
+
+fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
+    let mut changes = Vec::new();
+    let mut compare = |what: &str, old: String, new: String| {
+        if old != new {
+            changes.push(format!("{what} {old} becomes {new}"));
+        }
+    };
+    compare("size", old.size.clone(), new.size.clone());
+    compare("mode", old.mode.clone(), new.mode.clone());
+    compare("zones", zones_text(&old.zones), zones_text(&new.zones));
+    compare("max pods", old.max_pods.to_string(), new.max_pods.to_string());
+    changes
+}
+
+fn zones_text(zones: &[u8]) -> String {
+    if zones.is_empty() {
+        return "none".to_owned();
+    }
+    zones.iter().map(u8::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Differences between what the nodes carry and what the file declares, in the words of `kubectl label` and `taint`.
+fn label_and_taint_changes(live: &ObservedPool, wanted: &Declared) -> Vec<String> {
+    let mut changes = BTreeSet::new();
+    for node in &live.nodes {
+        for (key, value) in &wanted.labels {
+            if node.labels.get(key) != Some(value) {
+                changes.insert(format!("label {key}={value}"));
+            }
+        }
+        for key in live.declared.labels.keys() {
+            if !wanted.labels.contains_key(key) && node.labels.contains_key(key) {
+                changes.insert(format!("no label {key}"));
+            }
+        }
+        let taints: BTreeSet<String> =
+            node.taints.iter().filter(|taint| !is_system_taint(taint)).map(taint_text).collect();
+        changes.extend(wanted.taints.difference(&taints).map(|taint| format!("taint {taint}")));
+        changes.extend(taints.difference(&wanted.taints).map(|taint| format!("no taint {taint}")));
+    }
+    changes.into_iter().collect()
+}
+
+fn count(nodes: usize) -> u32 {
+    u32::try_from(nodes).unwrap_or(u32::MAX)
+}
