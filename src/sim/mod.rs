@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod cluster;
+pub mod control;
 pub mod object;
 pub mod resource;
 pub mod status;

@@ -1,0 +1,116 @@
+//! Everything that acts on its own in the embedded cluster: controllers, the scheduler's loop, hollow nodes.
+//!
+//! One thread, no sleeping: changes are read from the cluster's history, each enqueues only the keys it concerns, and
+//! whatever waits for time is a timer on the cluster's clock. Nothing is kept that the objects do not tell again, so a
+//! new plane on a restored cluster carries on where the old one was stopped.
+
+mod deployment;
+mod events;
+mod garbage;
+mod hash;
+mod hollow;
+mod job;
+mod namespace;
+mod observe;
+mod pods;
+mod queue;
+mod replica_set;
+mod revisions;
+mod scheduler;
+mod settings;
+mod stateful_set;
+mod value;
+mod view;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use settings::{HollowDelays, Settings};
+
+use self::events::{Note, Recorder, reference};
+use self::hollow::Steps;
+use self::queue::{Key, Queue};
+use self::scheduler::Scheduler;
+use self::view::View;
+use super::cluster::Cluster;
+use super::object::Object;
+
+/// The acting part of one embedded cluster.
+pub struct ControlPlane {
+    cluster: Arc<Cluster>,
+    settings: Settings,
+    view: View,
+    queue: Queue,
+    recorder: Recorder,
+    scheduler: Scheduler,
+    steps: Steps,
+    /// The version of the cluster up to which changes have been read.
+    seen: u64,
+}
+
+impl std::fmt::Debug for ControlPlane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlPlane").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+impl ControlPlane {
+    /// A control plane for a cluster, which may be new or restored.
+    pub fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
+        let scheduler = Scheduler::new(settings.seed);
+        let mut plane = Self {
+            cluster,
+            settings,
+            view: View::default(),
+            queue: Queue::default(),
+            recorder: Recorder::default(),
+            scheduler,
+            steps: Steps::default(),
+            seen: 0,
+        };
+        plane.relist();
+        plane
+    }
+
+    /// Does all that is due at the cluster's present, until nothing is left to do; returns when something is next due.
+    pub fn run(&mut self) -> Option<Timestamp> {
+        loop {
+            self.observe();
+            let Some(key) = self.queue.pop(self.cluster.now()) else { break };
+            self.sync(key);
+        }
+        self.queue.next_due()
+    }
+
+    fn sync(&mut self, key: Key) {
+        match key {
+            Key::Collect(resource, name) => self.collect(resource, &name),
+            Key::Namespace(name) => self.sync_namespace(&name),
+            Key::NamespaceEnd(name) => self.empty_namespace(&name),
+            Key::Schedule => self.schedule(),
+            Key::Kubelet(name) => self.sync_pod(&name),
+            Key::StatefulSet(name) => self.sync_stateful_set(&name),
+            Key::Job(name) => self.sync_job(&name),
+            Key::ReplicaSet(name) => self.sync_replica_set(&name),
+            Key::Deployment(name) => self.sync_deployment(&name),
+            Key::ExpireEvents => self.expire_events(),
+            _ => {}
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.cluster.now()
+    }
+
+    /// Writes an event about an object.
+    fn note(&mut self, about: &Object, component: &str, warning: bool, reason: &str, message: &str) {
+        self.note_about(&reference(about), component, warning, reason, message);
+    }
+
+    fn note_about(&mut self, about: &Value, component: &str, warning: bool, reason: &str, message: &str) {
+        let note = Note { component, host: "", warning, reason, message };
+        self.recorder.record(&self.cluster, about, note);
+    }
+}

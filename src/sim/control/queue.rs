@@ -1,0 +1,129 @@
+//! What is to be done: keys of due work, each once, and timers on the cluster's clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::sim::resource::ResourceId;
+
+/// Namespace (empty for cluster-scoped objects) and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectName {
+    pub(crate) namespace: Box<str>,
+    pub(crate) name: Box<str>,
+}
+
+impl ObjectName {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// One piece of work. The order of the variants is the order in which due work is done: what pods need first, so that
+/// their owners then count settled pods once instead of watching them settle one by one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// Owners of the object may be gone, or it waits for its dependents.
+    Collect(ResourceId, ObjectName),
+    Namespace(Box<str>),
+    Node(Box<str>),
+    Claim(ObjectName),
+    /// Taints of the pod's node may evict it.
+    Evict(ObjectName),
+    /// A pod that waits for a node, or several.
+    Schedule,
+    /// A pod on a node.
+    Kubelet(ObjectName),
+    DaemonSet(ObjectName),
+    StatefulSet(ObjectName),
+    Job(ObjectName),
+    CronJob(ObjectName),
+    ReplicaSet(ObjectName),
+    Deployment(ObjectName),
+    Service(ObjectName),
+    DisruptionBudget(ObjectName),
+    Quota(ObjectName),
+    Autoscaler(ObjectName),
+    /// A namespace on its way out. Late, so that it is looked at once and not for each object that has gone.
+    NamespaceEnd(Box<str>),
+    /// Events have a lifetime of one hour.
+    ExpireEvents,
+}
+
+/// Due work and timers. One timer per key: the earliest one asked for wins.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    due: BTreeSet<Key>,
+    timers: BTreeSet<(Timestamp, Key)>,
+    timer_of: BTreeMap<Key, Timestamp>,
+}
+
+impl Queue {
+    /// Asks for `key` to be done now.
+    pub(crate) fn add(&mut self, key: Key) {
+        self.due.insert(key);
+    }
+
+    /// Asks for `key` to be done at `instant`.
+    pub(crate) fn add_at(&mut self, key: Key, instant: Timestamp) {
+        if let Some(&set) = self.timer_of.get(&key) {
+            if set <= instant {
+                return;
+            }
+            self.timers.remove(&(set, key.clone()));
+        }
+        self.timer_of.insert(key.clone(), instant);
+        self.timers.insert((instant, key));
+    }
+
+    /// The next piece of work due at `now`.
+    pub(crate) fn pop(&mut self, now: Timestamp) -> Option<Key> {
+        while let Some((instant, _)) = self.timers.first()
+            && *instant <= now
+            && let Some((_, key)) = self.timers.pop_first()
+        {
+            self.timer_of.remove(&key);
+            self.due.insert(key);
+        }
+        self.due.pop_first()
+    }
+
+    /// When the next timer fires.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(instant, _)| *instant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_due_once_and_in_order() {
+        let mut queue = Queue::default();
+        let name = ObjectName::new("default", "web");
+        queue.add(Key::Deployment(name.clone()));
+        queue.add(Key::Deployment(name.clone()));
+        queue.add(Key::Kubelet(name.clone()));
+        assert_eq!(queue.pop(at(0)), Some(Key::Kubelet(name.clone())));
+        assert_eq!(queue.pop(at(0)), Some(Key::Deployment(name)));
+        assert_eq!(queue.pop(at(0)), None);
+    }
+
+    #[test]
+    fn the_earliest_timer_of_a_key_wins() {
+        let mut queue = Queue::default();
+        let key = Key::Node("a".into());
+        queue.add_at(key.clone(), at(50));
+        queue.add_at(key.clone(), at(20));
+        queue.add_at(key.clone(), at(70));
+        assert_eq!(queue.next_due(), Some(at(20)));
+        assert_eq!(queue.pop(at(19)), None);
+        assert_eq!(queue.pop(at(20)), Some(key));
+        assert_eq!(queue.next_due(), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! What a cluster's owner may choose about how it acts.
+
+use jiff::SignedDuration;
+
+/// How the acting part of an embedded cluster behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Feeds the scheduler's choice among equal nodes.
+    pub seed: u64,
+    /// How long the hollow nodes take.
+    pub hollow: HollowDelays,
+    /// Share of its requests that a running pod uses, for synthetic metrics (1.0 = all of it).
+    pub metrics_share: f64,
+    /// A node with this annotation set to `stopped` no longer posts its status.
+    pub heartbeat_annotation: String,
+    /// Name of the machine the components run on, as in `default-scheduler-<host>`.
+    pub host: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            hollow: HollowDelays::default(),
+            metrics_share: 0.5,
+            heartbeat_annotation: "klab.dev/heartbeat".to_owned(),
+            host: "klab".to_owned(),
+        }
+    }
+}
+
+/// How long hollow nodes take for what a kubelet does.
+#[derive(Debug, Clone, Copy)]
+pub struct HollowDelays {
+    /// From binding to Running. Zero skips ContainerCreating.
+    pub start: SignedDuration,
+    /// How long the containers of a Job run, unless their command sleeps.
+    pub job: SignedDuration,
+    /// From the deletion of a pod to its end, never longer than its grace period.
+    pub stop: SignedDuration,
+}
+
+impl Default for HollowDelays {
+    fn default() -> Self {
+        Self { start: SignedDuration::ZERO, job: SignedDuration::from_secs(1), stop: SignedDuration::ZERO }
+    }
+}
+
+impl HollowDelays {
+    /// The delays of the hollow kubelets in the recorded flows.
+    pub fn recorded() -> Self {
+        Self {
+            start: SignedDuration::from_millis(500),
+            job: SignedDuration::from_secs(1),
+            stop: SignedDuration::from_millis(600),
+        }
+    }
+}

@@ -1,0 +1,572 @@
+//! The acting part of the embedded cluster, in process, on a clock that is stepped.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use klab::sim::clock::SteppedClock;
+use klab::sim::cluster::{Cluster, DeleteOptions, Part, Propagation, WriteOptions};
+use klab::sim::control::{ControlPlane, HollowDelays, Settings};
+use klab::sim::object::Object;
+use klab::sim::resource::{
+    CONFIG_MAPS, CONTROLLER_REVISIONS, DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, NODES, PODS, REPLICA_SETS, ResourceId,
+    STATEFUL_SETS,
+};
+use serde_json::{Value, json};
+
+/// A cluster with nodes, a control plane and a clock.
+struct Lab {
+    clock: Arc<SteppedClock>,
+    cluster: Arc<Cluster>,
+    plane: ControlPlane,
+}
+
+impl Lab {
+    fn new(nodes: usize) -> Self {
+        Self::with(nodes, Settings::default())
+    }
+
+    fn with(nodes: usize, settings: Settings) -> Self {
+        let start: Timestamp = "2026-06-01T08:00:00Z".parse().expect("a time");
+        let clock = Arc::new(SteppedClock::new(start));
+        let cluster = Arc::new(Cluster::new(Arc::<SteppedClock>::clone(&clock), 7));
+        for number in 0..nodes {
+            let name = format!("node-{number}");
+            cluster.create(NODES, "", node(&name, number), &WriteOptions::by("test")).expect("node");
+        }
+        let plane = ControlPlane::new(Arc::clone(&cluster), settings);
+        let mut lab = Self { clock, cluster, plane };
+        lab.plane.run();
+        lab
+    }
+
+    fn apply(&mut self, value: Value) -> Arc<Object> {
+        let api_version = value["apiVersion"].as_str().unwrap_or("v1").to_owned();
+        let kind = value["kind"].as_str().expect("a kind").to_owned();
+        let resource = ResourceId::by_kind(&api_version, &kind).expect("a kind of the table");
+        let namespace = value["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
+        let namespace = if resource.row().namespaced { namespace } else { String::new() };
+        let made = self.cluster.create(resource, &namespace, value, &WriteOptions::client("test")).expect("created");
+        self.plane.run();
+        made
+    }
+
+    fn change(&mut self, resource: ResourceId, name: &str, change: impl FnOnce(&mut Value)) {
+        let namespace = if resource.row().namespaced { "default" } else { "" };
+        self.cluster
+            .modify(resource, Part::Main, namespace, name, &WriteOptions::client("test"), change)
+            .expect("changed");
+        self.plane.run();
+    }
+
+    fn delete(&mut self, resource: ResourceId, name: &str, propagation: Propagation) {
+        let namespace = if resource.row().namespaced { "default" } else { "" };
+        let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+        self.cluster.delete(resource, namespace, name, &options).expect("deleted");
+        self.plane.run();
+    }
+
+    /// Steps the clock from timer to timer until `duration` has passed.
+    fn pass(&mut self, duration: SignedDuration) {
+        let end = self.cluster.now() + duration;
+        loop {
+            match self.plane.run() {
+                Some(next) if next <= end => self.clock.step_to(next),
+                _ => break,
+            }
+        }
+        self.clock.step_to(end);
+        self.plane.run();
+    }
+
+    fn seconds(&mut self, seconds: i64) {
+        self.pass(SignedDuration::from_secs(seconds));
+    }
+
+    fn get(&self, resource: ResourceId, name: &str) -> Value {
+        let namespace = if resource.row().namespaced { "default" } else { "" };
+        self.cluster.get(resource, namespace, name).map(|object| object.value()).unwrap_or_default()
+    }
+
+    fn list(&self, resource: ResourceId) -> Vec<Value> {
+        self.cluster.list(resource, Some("default")).0.iter().map(|object| object.value()).collect()
+    }
+
+    fn pods(&self) -> Vec<Value> {
+        self.list(PODS)
+    }
+
+    fn running(&self) -> usize {
+        self.pods().iter().filter(|pod| is_ready(pod)).count()
+    }
+
+    fn messages(&self, reason: &str) -> Vec<String> {
+        self.list(EVENTS)
+            .iter()
+            .filter(|event| event["reason"] == reason)
+            .map(|event| event["message"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+}
+
+fn is_ready(pod: &Value) -> bool {
+    condition(pod, "Ready")["status"] == "True"
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    object["status"]["conditions"]
+        .as_array()
+        .and_then(|conditions| conditions.iter().find(|condition| condition["type"] == kind))
+        .unwrap_or(&Value::Null)
+}
+
+fn node(name: &str, number: usize) -> Value {
+    let resources = json!({ "cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi" });
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": name, "labels": {
+            "kubernetes.io/hostname": name, "topology.kubernetes.io/region": "westeurope",
+            "topology.kubernetes.io/zone": format!("westeurope-{}", number % 3 + 1),
+        }},
+        "spec": { "podCIDR": format!("10.244.{number}.0/24") },
+        "status": {
+            "capacity": resources, "allocatable": resources,
+            "addresses": [{ "type": "InternalIP", "address": format!("10.224.0.{}", number + 4) }],
+            "conditions": [
+                { "type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory", "message": "kubelet has sufficient memory available" },
+                { "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status" },
+            ],
+        },
+    })
+}
+
+fn template(app: &str, image: &str) -> Value {
+    json!({
+        "metadata": { "labels": { "app": app } },
+        "spec": { "containers": [{ "name": "main", "image": image }], "terminationGracePeriodSeconds": 30 },
+    })
+}
+
+fn deployment(name: &str, replicas: i64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name },
+        "spec": {
+            "replicas": replicas, "selector": { "matchLabels": { "app": name } },
+            "template": template(name, "nginx:1.27"), "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600,
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": "25%" } },
+        },
+    })
+}
+
+fn recorded() -> Settings {
+    Settings { hollow: HollowDelays::recorded(), ..Settings::default() }
+}
+
+mod deployments {
+    use super::*;
+
+    #[test]
+    fn settle_with_the_recorded_status() {
+        let mut lab = Lab::new(3);
+        lab.apply(deployment("web", 3));
+        let web = lab.get(DEPLOYMENTS, "web");
+        assert_eq!(web["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
+        let set = &lab.list(REPLICA_SETS)[0];
+        let set_name = set["metadata"]["name"].as_str().expect("a name");
+        let now = "2026-06-01T08:00:00Z";
+        assert_eq!(
+            web["status"],
+            json!({
+                "observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3,
+                "availableReplicas": 3, "terminatingReplicas": 0,
+                "conditions": [
+                    { "type": "Available", "status": "True", "lastUpdateTime": now, "lastTransitionTime": now,
+                      "reason": "MinimumReplicasAvailable", "message": "Deployment has minimum availability." },
+                    { "type": "Progressing", "status": "True", "lastUpdateTime": now, "lastTransitionTime": now,
+                      "reason": "NewReplicaSetAvailable",
+                      "message": format!("ReplicaSet \"{set_name}\" has successfully progressed.") },
+                ],
+            })
+        );
+        let hash = set_name.strip_prefix("web-").expect("prefix");
+        assert_eq!(set["metadata"]["labels"], json!({ "app": "web", "pod-template-hash": hash }));
+        assert_eq!(
+            set["status"],
+            json!({
+                "replicas": 3, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+                "terminatingReplicas": 0, "observedGeneration": 1,
+            })
+        );
+        for pod in lab.pods() {
+            assert!(is_ready(&pod));
+            assert_eq!(pod["metadata"]["ownerReferences"][0]["name"], set_name);
+            assert_eq!(pod["metadata"]["labels"]["topology.kubernetes.io/region"], "westeurope");
+            assert_eq!(pod["status"]["containerStatuses"][0]["started"], true);
+        }
+        assert_eq!(lab.messages("ScalingReplicaSet"), [format!("Scaled up replica set {set_name} from 0 to 3")]);
+        assert_eq!(lab.messages("SuccessfulCreate").len(), 3);
+    }
+
+    #[test]
+    fn an_idle_cluster_writes_nothing() {
+        let mut lab = Lab::new(3);
+        lab.apply(deployment("web", 3));
+        let (_, before) = lab.cluster.list(PODS, None);
+        lab.seconds(1800);
+        let (_, after) = lab.cluster.list(PODS, None);
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn roll_within_surge_and_unavailability() {
+        let mut lab = Lab::with(3, recorded());
+        lab.apply(deployment("web", 4));
+        lab.seconds(5);
+        assert_eq!(lab.running(), 4);
+        lab.change(DEPLOYMENTS, "web", |web| {
+            web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:1.28");
+        });
+        let (mut most, mut fewest_ready) = (0, usize::MAX);
+        for _ in 0..100 {
+            lab.pass(SignedDuration::from_millis(100));
+            let pods = lab.pods();
+            most = most.max(pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).count());
+            fewest_ready = fewest_ready.min(pods.iter().filter(|pod| is_ready(pod)).count());
+        }
+        assert_eq!(most, 5, "25 % of 4 may be there in excess");
+        assert!(fewest_ready >= 3, "25 % of 4 may be missing, not {}", 4 - fewest_ready);
+        let images: Vec<_> =
+            lab.pods().iter().map(|pod| pod["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(images, ["nginx:1.28"; 4]);
+        assert_eq!(lab.get(DEPLOYMENTS, "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "2");
+    }
+
+    #[test]
+    fn undo_reuses_the_old_replica_set() {
+        let mut lab = Lab::new(2);
+        lab.apply(deployment("web", 2));
+        let set_image = |image: &'static str| {
+            move |web: &mut Value| web["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image)
+        };
+        lab.change(DEPLOYMENTS, "web", set_image("nginx:1.28"));
+        lab.change(DEPLOYMENTS, "web", set_image("nginx:1.27"));
+        let sets = lab.list(REPLICA_SETS);
+        assert_eq!(sets.len(), 2);
+        let current = sets.iter().find(|set| set["spec"]["replicas"] == 2).expect("an active set");
+        assert_eq!(current["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:1.27");
+        let annotations = &current["metadata"]["annotations"];
+        assert_eq!(annotations["deployment.kubernetes.io/revision"], "3");
+        assert_eq!(annotations["deployment.kubernetes.io/revision-history"], "1");
+        assert_eq!(lab.running(), 2);
+    }
+
+    #[test]
+    fn recreate_waits_for_the_old_pods() {
+        let mut lab = Lab::with(2, recorded());
+        let mut web = deployment("web", 2);
+        web["spec"]["strategy"] = json!({ "type": "Recreate" });
+        lab.apply(web);
+        lab.seconds(3);
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("b:1"));
+        let mut together = false;
+        for _ in 0..40 {
+            lab.pass(SignedDuration::from_millis(100));
+            let pods = lab.pods();
+            let of = |image: &str| pods.iter().any(|pod| pod["spec"]["containers"][0]["image"] == image);
+            together |= of("nginx:1.27") && of("b:1");
+        }
+        assert!(!together);
+        assert_eq!(lab.running(), 2);
+    }
+
+    #[test]
+    fn a_stuck_rollout_passes_its_deadline() {
+        let mut lab = Lab::new(2);
+        let mut web = deployment("web", 1);
+        web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:does-not-exist");
+        web["spec"]["progressDeadlineSeconds"] = json!(60);
+        lab.apply(web);
+        let pod = &lab.pods()[0];
+        assert_eq!(pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "ImagePullBackOff");
+        lab.seconds(120);
+        let web = lab.get(DEPLOYMENTS, "web");
+        let progressing = condition(&web, "Progressing");
+        assert_eq!(
+            (progressing["status"].as_str(), progressing["reason"].as_str()),
+            (Some("False"), Some("ProgressDeadlineExceeded"))
+        );
+    }
+
+    #[test]
+    fn a_paused_deployment_scales_but_does_not_roll() {
+        let mut lab = Lab::new(2);
+        lab.apply(deployment("web", 2));
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["paused"] = json!(true));
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("b:1"));
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["replicas"] = json!(3));
+        assert_eq!(lab.list(REPLICA_SETS).len(), 1);
+        assert_eq!(lab.running(), 3);
+        assert_eq!(condition(&lab.get(DEPLOYMENTS, "web"), "Progressing")["reason"], "DeploymentPaused");
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["paused"] = json!(false));
+        assert_eq!(lab.list(REPLICA_SETS).len(), 2);
+        assert!(lab.pods().iter().all(|pod| pod["spec"]["containers"][0]["image"] == "b:1"));
+    }
+
+    #[test]
+    fn old_sets_beyond_the_limit_are_deleted() {
+        let mut lab = Lab::new(1);
+        let mut web = deployment("web", 1);
+        web["spec"]["revisionHistoryLimit"] = json!(1);
+        lab.apply(web);
+        for version in 0..4 {
+            lab.change(DEPLOYMENTS, "web", |web| {
+                web["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("nginx:{version}"));
+            });
+        }
+        assert_eq!(lab.list(REPLICA_SETS).len(), 2);
+    }
+}
+
+mod garbage {
+    use super::*;
+
+    #[test]
+    fn background_deletion_takes_sets_and_pods_along() {
+        let mut lab = Lab::new(2);
+        lab.apply(deployment("web", 3));
+        lab.delete(DEPLOYMENTS, "web", Propagation::Background);
+        assert!(lab.list(REPLICA_SETS).is_empty());
+        assert!(lab.pods().is_empty());
+    }
+
+    #[test]
+    fn foreground_deletion_keeps_the_owner_to_the_last() {
+        let mut lab = Lab::with(2, recorded());
+        lab.apply(deployment("web", 3));
+        lab.seconds(3);
+        lab.delete(DEPLOYMENTS, "web", Propagation::Foreground);
+        assert!(!lab.get(DEPLOYMENTS, "web")["metadata"]["deletionTimestamp"].is_null());
+        assert_eq!(lab.pods().len(), 3);
+        lab.seconds(2);
+        assert!(lab.pods().is_empty() && lab.list(REPLICA_SETS).is_empty() && lab.list(DEPLOYMENTS).is_empty());
+    }
+
+    #[test]
+    fn orphans_stay_and_are_adopted_again() {
+        let mut lab = Lab::new(2);
+        lab.apply(deployment("web", 2));
+        let names: Vec<_> = lab.pods().iter().map(|pod| pod["metadata"]["name"].clone()).collect();
+        lab.delete(DEPLOYMENTS, "web", Propagation::Orphan);
+        assert!(lab.list(DEPLOYMENTS).is_empty());
+        assert!(lab.list(REPLICA_SETS)[0]["metadata"]["ownerReferences"].is_null());
+        lab.apply(deployment("web", 2));
+        assert_eq!(lab.list(REPLICA_SETS)[0]["metadata"]["ownerReferences"][0]["name"], "web");
+        let after: Vec<_> = lab.pods().iter().map(|pod| pod["metadata"]["name"].clone()).collect();
+        assert_eq!(names, after);
+    }
+
+    #[test]
+    fn an_object_whose_owner_never_was_is_collected() {
+        let mut lab = Lab::new(1);
+        lab.apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "child", "ownerReferences": [
+                { "apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "00000000-0000-0000-0000-000000000001" },
+            ]},
+        }));
+        assert!(lab.cluster.get(CONFIG_MAPS, "default", "child").is_none());
+    }
+
+    #[test]
+    fn a_namespace_ends_when_its_content_has() {
+        let mut lab = Lab::with(1, recorded());
+        lab.apply(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team" } }));
+        lab.apply(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "x", "namespace": "team" },
+            "spec": { "containers": [{ "name": "x", "image": "nginx" }], "terminationGracePeriodSeconds": 30 },
+        }));
+        lab.seconds(2);
+        lab.apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "held", "namespace": "team", "finalizers": ["lab.example/hold"] },
+        }));
+        lab.delete(NAMESPACES, "team", Propagation::Background);
+        lab.seconds(3);
+        let namespace = lab.get(NAMESPACES, "team");
+        assert_eq!(namespace["status"]["phase"], "Terminating");
+        assert_eq!(condition(&namespace, "NamespaceFinalizersRemaining")["status"], "True");
+        assert!(lab.cluster.list(PODS, Some("team")).0.is_empty());
+        lab.cluster
+            .modify(CONFIG_MAPS, Part::Main, "team", "held", &WriteOptions::by("test"), |value| {
+                value["metadata"]["finalizers"] = json!([]);
+            })
+            .expect("released");
+        lab.plane.run();
+        assert!(lab.cluster.get(NAMESPACES, "", "team").is_none());
+    }
+}
+
+mod jobs {
+    use super::*;
+
+    fn job(name: &str, spec: Value, command: &[&str]) -> Value {
+        let mut job = json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": name }, "spec": spec,
+        });
+        let labels = json!({ "job-name": name, "batch.kubernetes.io/job-name": name });
+        job["spec"]["selector"] = json!({ "matchLabels": { "batch.kubernetes.io/job-name": name } });
+        job["spec"]["template"] = json!({
+            "metadata": { "labels": labels },
+            "spec": { "restartPolicy": "Never", "containers": [{ "name": "work", "image": "busybox:1.36", "command": command }] },
+        });
+        job["spec"]["manualSelector"] = json!(true);
+        job
+    }
+
+    #[test]
+    fn complete_with_the_recorded_status() {
+        let mut lab = Lab::with(2, recorded());
+        lab.apply(job(
+            "pi",
+            json!({ "completions": 3, "parallelism": 2, "backoffLimit": 2 }),
+            &["sh", "-c", "echo done"],
+        ));
+        assert_eq!(lab.pods().len(), 2);
+        lab.seconds(10);
+        let pi = lab.get(JOBS, "pi");
+        let at = pi["status"]["completionTime"].clone();
+        let message = "Reached expected number of succeeded pods";
+        assert_eq!(
+            pi["status"],
+            json!({
+                "conditions": [
+                    { "type": "SuccessCriteriaMet", "status": "True", "lastProbeTime": at, "lastTransitionTime": at,
+                      "reason": "CompletionsReached", "message": message },
+                    { "type": "Complete", "status": "True", "lastProbeTime": at, "lastTransitionTime": at,
+                      "reason": "CompletionsReached", "message": message },
+                ],
+                "startTime": "2026-06-01T08:00:00Z", "completionTime": at, "succeeded": 3, "terminating": 0,
+                "uncountedTerminatedPods": {}, "ready": 0,
+            })
+        );
+        assert_eq!(lab.messages("Completed"), ["Job completed"]);
+        assert!(lab.pods().iter().all(|pod| pod["metadata"]["finalizers"].is_null()));
+    }
+
+    #[test]
+    fn fail_at_the_backoff_limit() {
+        let mut lab = Lab::new(1);
+        lab.apply(job(
+            "bad",
+            json!({ "backoffLimit": 1, "completions": 1, "parallelism": 1 }),
+            &["sh", "-c", "exit 1"],
+        ));
+        lab.seconds(5);
+        assert_eq!(lab.get(JOBS, "bad")["status"]["failed"], 1);
+        assert_eq!(lab.pods().len(), 1, "the next try waits ten seconds");
+        lab.seconds(20);
+        let bad = lab.get(JOBS, "bad");
+        assert_eq!(condition(&bad, "Failed")["reason"], "BackoffLimitExceeded");
+        assert_eq!(bad["status"]["failed"], 2);
+        assert_eq!(lab.messages("BackoffLimitExceeded"), ["Job has reached the specified backoff limit"]);
+    }
+
+    #[test]
+    fn pods_that_sleep_run_as_long() {
+        let mut lab = Lab::new(1);
+        lab.apply(job("nap", json!({ "completions": 1, "parallelism": 1 }), &["sleep", "90"]));
+        lab.seconds(60);
+        assert_eq!(lab.get(JOBS, "nap")["status"]["active"], 1);
+        lab.seconds(40);
+        assert_eq!(lab.get(JOBS, "nap")["status"]["succeeded"], 1);
+    }
+
+    #[test]
+    fn a_finished_job_is_deleted_after_its_time_to_live() {
+        let mut lab = Lab::new(1);
+        lab.apply(job(
+            "brief",
+            json!({ "completions": 1, "parallelism": 1, "ttlSecondsAfterFinished": 30 }),
+            &["true"],
+        ));
+        lab.seconds(20);
+        assert_eq!(lab.list(JOBS).len(), 1);
+        lab.seconds(20);
+        assert!(lab.list(JOBS).is_empty() && lab.pods().is_empty());
+    }
+
+    #[test]
+    fn deleting_a_running_job_leaves_no_pods() {
+        let mut lab = Lab::new(1);
+        lab.apply(job("nap", json!({ "completions": 2, "parallelism": 2 }), &["sleep", "infinity"]));
+        assert_eq!(lab.running(), 2);
+        lab.delete(JOBS, "nap", Propagation::Background);
+        assert!(lab.pods().is_empty());
+    }
+
+    #[test]
+    fn an_indexed_job_runs_each_index_once() {
+        let mut lab = Lab::new(2);
+        lab.apply(job("parts", json!({ "completions": 4, "parallelism": 2, "completionMode": "Indexed" }), &["true"]));
+        lab.seconds(10);
+        assert_eq!(lab.get(JOBS, "parts")["status"]["completedIndexes"], "0-3");
+        assert_eq!(lab.pods().len(), 4);
+    }
+}
+
+mod stateful_sets {
+    use super::*;
+
+    fn stateful_set(name: &str, replicas: i64) -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": name },
+            "spec": {
+                "replicas": replicas, "serviceName": name, "selector": { "matchLabels": { "app": name } },
+                "template": template(name, "postgres:16"), "podManagementPolicy": "OrderedReady",
+                "updateStrategy": { "type": "RollingUpdate", "rollingUpdate": { "partition": 0 } },
+            },
+        })
+    }
+
+    #[test]
+    fn start_one_after_the_other() {
+        let mut lab = Lab::with(2, recorded());
+        lab.apply(stateful_set("db", 3));
+        assert_eq!(lab.pods().len(), 1);
+        lab.seconds(10);
+        let db = lab.get(STATEFUL_SETS, "db");
+        let revision = db["status"]["updateRevision"].as_str().expect("a revision").to_owned();
+        assert_eq!(
+            db["status"],
+            json!({
+                "observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "currentReplicas": 3, "updatedReplicas": 3,
+                "currentRevision": revision, "updateRevision": revision, "collisionCount": 0, "availableReplicas": 3,
+            })
+        );
+        assert_eq!(
+            lab.messages("SuccessfulCreate"),
+            [0, 1, 2].map(|at| format!("Create Pod db-{at} in StatefulSet db successful"))
+        );
+        let pod = lab.get(PODS, "db-1");
+        assert_eq!(pod["spec"]["hostname"], "db-1");
+        assert_eq!(pod["spec"]["subdomain"], "db");
+        assert_eq!(pod["metadata"]["labels"]["controller-revision-hash"], revision.as_str());
+        assert_eq!(pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"], "1");
+    }
+
+    #[test]
+    fn update_from_the_last_to_the_partition() {
+        let mut lab = Lab::new(2);
+        lab.apply(stateful_set("db", 3));
+        lab.change(STATEFUL_SETS, "db", |db| {
+            db["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = json!(1);
+            db["spec"]["template"]["spec"]["containers"][0]["image"] = json!("postgres:17");
+        });
+        let image = |lab: &Lab, pod: &str| lab.get(PODS, pod)["spec"]["containers"][0]["image"].clone();
+        assert_eq!(image(&lab, "db-0"), "postgres:16");
+        assert_eq!(image(&lab, "db-1"), "postgres:17");
+        assert_eq!(image(&lab, "db-2"), "postgres:17");
+        assert_eq!(lab.list(CONTROLLER_REVISIONS).len(), 2);
+        lab.change(STATEFUL_SETS, "db", |db| db["spec"]["replicas"] = json!(1));
+        assert_eq!(lab.pods().len(), 1);
+    }
+}
