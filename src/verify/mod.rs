@@ -1,1 +1,34 @@
 //! Checks on a snapshot of the cluster, and explanations of what does not hold.
+//!
+//! Everything here is pure: nodes, pods and their owners go in, verdicts and sentences come out. A caller that waits
+//! feeds a [`Stability`] with snapshots as they change and asks it when it next needs to look ([`Observation`]); a
+//! caller that only looks once calls [`evaluate`].
+
+mod condition;
+mod context;
+mod evaluate;
+mod expression;
+mod movement;
+mod name;
+mod node;
+mod placeable;
+mod pod;
+mod rollout;
+mod snapshot;
+mod spread;
+mod stability;
+mod verdict;
+mod view;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;
+
+pub use context::Context;
+pub use evaluate::evaluate;
+pub use expression::{ExpressionError, parse_expression};
+pub use pod::PodState;
+pub use snapshot::{FetchedObject, Snapshot};
+pub use stability::{Observation, Stability, Windows};
+pub use verdict::{CheckResult, Finding, Report, Verdict};

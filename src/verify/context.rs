@@ -1,0 +1,33 @@
+//! What the lab says about its cluster, as far as verdicts and hints need it.
+
+use crate::spec::{Lab, Pool, Provider, Workload};
+
+/// The lab around a snapshot. Empty for a cluster that no lab describes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Context<'a> {
+    /// Name of the lab.
+    pub lab: &'a str,
+    /// Its pools.
+    pub pools: &'a [Pool],
+    /// Its workloads.
+    pub workloads: &'a [Workload],
+    /// Who makes the cluster, where that is known.
+    pub provider: Option<Provider>,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a lab.
+    pub fn of(lab: &'a Lab) -> Self {
+        Self { lab: &lab.name, pools: &lab.pools, workloads: &lab.workloads, provider: Some(lab.provider) }
+    }
+
+    /// The pool of this name.
+    pub fn pool(&self, name: &str) -> Option<&'a Pool> {
+        self.pools.iter().find(|pool| *pool.name == name)
+    }
+
+    /// The workload of this name.
+    pub fn workload(&self, name: &str) -> Option<&'a Workload> {
+        self.workloads.iter().find(|workload| *workload.name == name)
+    }
+}

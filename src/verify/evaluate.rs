@@ -1,0 +1,209 @@
+//! Checks against a snapshot: the verdict of this moment.
+
+use super::condition::{self, Fact, finding};
+use super::context::Context;
+use super::name;
+use super::node::{self, nearest};
+use super::rollout::Group;
+use super::snapshot::Snapshot;
+use super::verdict::{CheckResult, Finding, Report, Standing, Verdict};
+use super::view::View;
+use super::{expression, movement};
+use crate::spec::{Check, Condition, Count, Located, ObjectRef, Selector, Subject};
+
+/// What the checks come to at this moment. Windows (how long a check must hold, how long a cluster must be quiet before
+/// something counts as impossible) are left aside: they need more than one look, see [`super::Stability`].
+///
+/// A check that does not hold is [`Verdict::NotYet`] while anything is under way that may make it hold, else
+/// [`Verdict::Impossible`].
+pub fn evaluate(checks: &[Check], snapshot: &Snapshot, context: &Context<'_>) -> Report {
+    let view = View::new(snapshot, context);
+    let results = results(checks, &view);
+    Report { lab: context.lab.to_owned(), elapsed: std::time::Duration::ZERO, checks: results }
+}
+
+pub(crate) fn results(checks: &[Check], view: &View<'_>) -> Vec<CheckResult> {
+    let movement = movement::of(view);
+    checks.iter().map(|check| result(check, view, movement.as_deref())).collect()
+}
+
+fn result(check: &Check, view: &View<'_>, movement: Option<&str>) -> CheckResult {
+    let findings = findings(check, view);
+    let worst = findings.iter().max_by_key(|finding| finding.standing.rank());
+    let verdict = match (worst.map(|finding| &finding.standing), movement) {
+        (None | Some(Standing::Holds), _) => Verdict::Held,
+        (Some(Standing::Moving(what)), _) => Verdict::NotYet { waiting_for: what.clone() },
+        (Some(Standing::Blocked(_)), Some(movement)) => Verdict::NotYet { waiting_for: movement.to_owned() },
+        (Some(Standing::Blocked(why)), None) => Verdict::Impossible { because: why.clone() },
+    };
+    CheckResult {
+        name: name::check(check),
+        subject: name::subject(&check.subject),
+        at: check.at.clone(),
+        verdict,
+        findings,
+        hint: check.hint.clone(),
+    }
+}
+
+fn findings(check: &Check, view: &View<'_>) -> Vec<Finding> {
+    if check.conditions.is_empty() {
+        return vec![subject_finding(
+            check,
+            "no-conditions",
+            Standing::blocked("the check says nothing"),
+            "the check says nothing",
+        )];
+    }
+    match &check.subject.value {
+        Subject::Workload(_) | Subject::Pods { .. } => match Group::of(view, &check.subject) {
+            Some(group) => pod_findings(check, view, &group),
+            None => Vec::new(),
+        },
+        Subject::Nodes(set) => check.conditions.iter().map(|condition| node::evaluate(view, set, condition)).collect(),
+        Subject::Object(reference) => object_findings(check, view, reference),
+    }
+}
+
+/// A finding about the subject as a whole.
+fn subject_finding(check: &Check, code: &'static str, standing: Standing, now: &str) -> Finding {
+    Finding { code, holds: false, now: now.to_owned(), offenders: Vec::new(), at: check.subject.at.clone(), standing }
+}
+
+fn pod_findings(check: &Check, view: &View<'_>, group: &Group<'_, '_>) -> Vec<Finding> {
+    let each = || check.conditions.iter().map(|condition| condition::evaluate(view, group, condition)).collect();
+    let counts_nothing = check.conditions.iter().all(|condition| matches!(condition.value, Condition::Exist(_)));
+    if !group.counted.is_empty() || counts_nothing || (group.wants_none && zero_is_meant(check)) {
+        return each();
+    }
+    let (standing, now) = if let Some(owner) = &group.stale {
+        let what = format!("the latest change of {owner} has not been seen by its controller");
+        (Standing::Moving(what.clone()), format!("no pod yet: {what}"))
+    } else if group.to_come() > 0 {
+        let pods = if group.missing == 1 { "1 pod is".to_owned() } else { format!("{} pods are", group.missing) };
+        (Standing::moving(format!("{pods} still to be made")), format!("no pod yet: {pods} still to be made"))
+    } else if let Some(why) = &group.hindered {
+        (Standing::Blocked(why.clone()), format!("no pod: {why}"))
+    } else if !group.old.is_empty() {
+        let text = format!("no pod of the present template; {} of the previous one", group.old.len());
+        (Standing::Blocked(text.clone()), text)
+    } else {
+        let text = absent(view, &check.subject, group);
+        (Standing::Blocked(text.clone()), text)
+    };
+    vec![subject_finding(check, "no-pods", standing, &now)]
+}
+
+/// Whether every condition of a check is a number that may be zero.
+fn zero_is_meant(check: &Check) -> bool {
+    let zero = |count: &Count| count.max == Some(0);
+    check.conditions.iter().all(|condition| match &condition.value {
+        Condition::Running(count)
+        | Condition::Succeeded(count)
+        | Condition::Exist(count)
+        | Condition::Pending { count, .. } => zero(count),
+        Condition::Placement(pools) => pools.values().all(zero),
+        _ => false,
+    })
+}
+
+fn absent(view: &View<'_>, subject: &Subject, group: &Group<'_, '_>) -> String {
+    let gone = if group.terminating.is_empty() {
+        String::new()
+    } else {
+        format!(" but {} terminating", group.terminating.len())
+    };
+    match subject {
+        Subject::Workload(name) => match view.owner_of_workload(name) {
+            Some(owner) if group.wants_none => {
+                format!("no pod{gone}: {}/{} wants none", owner.kind().to_lowercase(), owner.name())
+            }
+            Some(owner) => format!("no pod{gone}: {}/{} has none", owner.kind().to_lowercase(), owner.name()),
+            None => {
+                let owners = view.pods.iter().map(|pod| pod.owner.name()).filter(|name| !name.is_empty());
+                let near = nearest(name, owners).map(|near| format!("; there is {near}"));
+                format!("no workload {name} in the cluster{gone}{}", near.unwrap_or_default())
+            }
+        },
+        Subject::Pods { selector, namespace } => {
+            let similar = similar(view, selector, namespace);
+            format!("no pod matches {selector} in namespace {namespace}{gone}{similar}")
+        }
+        Subject::Nodes(_) | Subject::Object(_) => "nothing matches".to_owned(),
+    }
+}
+
+/// Pods that a selector nearly matches: the same labels in another namespace, or the same keys with other values.
+fn similar(view: &View<'_>, selector: &Selector, namespace: &str) -> String {
+    use kube::ResourceExt;
+    use std::collections::BTreeSet;
+    let elsewhere: BTreeSet<&str> =
+        view.pods.iter().filter(|pod| selector.matches(pod.pod.labels())).map(|pod| pod.namespace).collect();
+    if !elsewhere.is_empty() {
+        let names: Vec<&str> = elsewhere.into_iter().collect();
+        return format!("; such pods are in namespace {}", condition::listed(&names));
+    }
+    let keys: Vec<&str> = selector.requirements().iter().map(|requirement| requirement.key.as_str()).collect();
+    let labels: BTreeSet<String> = view
+        .pods
+        .iter()
+        .filter(|pod| pod.namespace == namespace)
+        .flat_map(|pod| keys.iter().filter_map(|key| Some(format!("{key}={}", pod.pod.labels().get(*key)?))))
+        .collect();
+    if labels.is_empty() {
+        return String::new();
+    }
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    format!("; pods with similar labels: {}", condition::listed(&labels))
+}
+
+fn object_findings(check: &Check, view: &View<'_>, reference: &ObjectRef) -> Vec<Finding> {
+    let object = view.snapshot.object(reference);
+    let each = |condition: &Located<Condition>| match (&condition.value, object.as_deref()) {
+        (Condition::Exist(count), object) => finding(condition, object_exists(reference, *count, object)),
+        (Condition::Cel(expression), Some(object)) => {
+            finding(condition, settled(expression::evaluate(expression, object), object))
+        }
+        (Condition::Cel(_), None) => {
+            let text = format!("there is no {reference}{}", whereabouts(reference));
+            Finding { code: "no-object", ..finding(condition, Fact::new(Standing::Blocked(text.clone()), text)) }
+        }
+        _ => finding(condition, condition::mismatch("pods or nodes")),
+    };
+    check.conditions.iter().map(each).collect()
+}
+
+fn whereabouts(reference: &ObjectRef) -> String {
+    if reference.namespace == "default" { String::new() } else { format!(" in namespace {}", reference.namespace) }
+}
+
+fn object_exists(reference: &ObjectRef, count: Count, object: Option<&serde_json::Value>) -> Fact {
+    let number = u32::from(object.is_some());
+    let there = if object.is_some() { "exists" } else { "does not exist" };
+    let going = object.is_some_and(|object| !object["metadata"]["deletionTimestamp"].is_null());
+    let now = format!("{reference} {there}");
+    if count.contains(number) {
+        Fact::new(Standing::Holds, now)
+    } else if going {
+        Fact::new(Standing::moving(format!("{reference} is being deleted")), format!("{now}, but is being deleted"))
+    } else {
+        Fact::new(Standing::Blocked(now.clone()), now)
+    }
+}
+
+/// A condition on an object whose controller is still at work is not decided: its status is about to change.
+fn settled(mut fact: Fact, object: &serde_json::Value) -> Fact {
+    let generation = object["metadata"]["generation"].as_i64();
+    let observed = object["status"]["observedGeneration"].as_i64();
+    let behind = generation.zip(observed).is_some_and(|(generation, observed)| observed < generation);
+    let short = ["replicas", "readyReplicas", "availableReplicas", "updatedReplicas"].iter().any(|field| {
+        let wanted = object["spec"]["replicas"].as_i64();
+        wanted.is_some_and(|wanted| object["status"][field].as_i64().unwrap_or(0) != wanted)
+    });
+    if behind {
+        fact.standing = Standing::moving("the latest change has not been seen by its controller");
+    } else if short && fact.standing != Standing::Holds {
+        fact.standing = Standing::moving("its controller is still at work");
+    }
+    fact
+}

@@ -1,0 +1,232 @@
+//! The condition `cel`: a CEL expression on one object, which it sees as `object`.
+
+use std::collections::HashMap;
+
+use cel::{Context, ExecutionError, Program, Value};
+
+use super::condition::Fact;
+use super::verdict::Standing;
+
+/// Longest expression in bytes; the parser recurses, so deep nesting must end before the stack does.
+const LONGEST: usize = 4096;
+/// Deepest nesting of brackets and chain of prefix operators.
+const DEEPEST: usize = 64;
+
+/// Why an expression cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ExpressionError {
+    /// What is wrong, in one line.
+    pub message: String,
+    /// Byte offset in the expression, where the parser knows one.
+    pub offset: Option<usize>,
+}
+
+impl ExpressionError {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), offset: None }
+    }
+}
+
+/// Checks that a text is a CEL expression on `object`.
+pub fn parse_expression(text: &str) -> Result<(), ExpressionError> {
+    compile(text).map(|_| ())
+}
+
+fn compile(text: &str) -> Result<Program, ExpressionError> {
+    if text.len() > LONGEST {
+        return Err(ExpressionError::new(format!("the expression is longer than {LONGEST} bytes")));
+    }
+    if nesting(text) > DEEPEST {
+        return Err(ExpressionError::new(format!("the expression is nested deeper than {DEEPEST} levels")));
+    }
+    let program = Program::compile(text).map_err(|errors| {
+        let Some(first) = errors.errors.first() else { return ExpressionError::new("not a CEL expression") };
+        let line: isize = first.pos.0;
+        let column: isize = first.pos.1;
+        let before =
+            text.split_inclusive('\n').take(usize::try_from(line - 1).unwrap_or(0)).map(str::len).sum::<usize>();
+        let offset = before + usize::try_from(column - 1).unwrap_or(0);
+        ExpressionError {
+            message: first.msg.trim_start_matches("Syntax error: ").to_owned(),
+            offset: Some(offset.min(text.len())),
+        }
+    })?;
+    if !program.references().has_variable("object") {
+        return Err(ExpressionError::new("the expression does not mention `object`, so it could not fail"));
+    }
+    Ok(program)
+}
+
+/// An upper bound of how deep the parser will go.
+fn nesting(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut prefixes = 0_usize;
+    let mut deepest = 0;
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if let Some(open) = quote {
+            match character {
+                // Escapes mean nothing in raw strings; taking them for such ends a string late, which only a raw
+                // string that ends in a backslash does.
+                '\\' => drop(characters.next()),
+                character if character == open => quote = None,
+                _ => {}
+            }
+            continue;
+        }
+        match character {
+            '"' | '\'' => quote = Some(character),
+            '(' | '[' | '{' | '?' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match character {
+            '!' | '-' => prefixes += 1,
+            character if character.is_whitespace() => {}
+            _ => prefixes = 0,
+        }
+        deepest = deepest.max(depth + prefixes);
+    }
+    deepest
+}
+
+/// Evaluates an expression on an object.
+pub(crate) fn evaluate(expression: &str, object: &serde_json::Value) -> Fact {
+    let program = match compile(expression) {
+        Ok(program) => program,
+        Err(error) => {
+            let text = format!("`{expression}` is not an expression: {error}");
+            return Fact::new(Standing::Blocked(text.clone()), text);
+        }
+    };
+    let mut context = Context::default();
+    context.add_variable_from_value("object", value(object));
+    match program.execute(&context) {
+        Ok(Value::Bool(true)) => Fact::new(Standing::Holds, format!("`{expression}` is true")),
+        Ok(Value::Bool(false)) => {
+            let seen = operands(expression, object);
+            let text = format!("`{expression}` is false{seen}");
+            Fact::new(Standing::Blocked(text.clone()), text)
+        }
+        Ok(other) => {
+            let text = format!("`{expression}` is a {}, not true or false", other.type_of());
+            Fact::new(Standing::Blocked(text.clone()), text)
+        }
+        Err(error) => {
+            let text = format!("`{expression}` cannot be decided: {}", sentence(&error));
+            Fact::new(Standing::Blocked(text.clone()), text)
+        }
+    }
+}
+
+fn sentence(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("there is no field `{key}`"),
+        ExecutionError::UndeclaredReference(name) => format!("there is nothing called `{name}`"),
+        other => other.to_string(),
+    }
+}
+
+/// `; object.status.readyReplicas is 1` for the plain paths in an expression.
+fn operands(expression: &str, object: &serde_json::Value) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for (start, _) in expression.match_indices("object.") {
+        let path: String = expression[start..]
+            .chars()
+            .take_while(|character| character.is_ascii_alphanumeric() || matches!(character, '.' | '_'))
+            .collect();
+        let pointer = format!("/{}", path.trim_start_matches("object.").replace('.', "/"));
+        let found = object.pointer(&pointer);
+        if let Some(found) = found.filter(|found| !found.is_object() && !found.is_array()) {
+            let text = format!("{path} is {found}");
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+    }
+    if texts.is_empty() { String::new() } else { format!("; {}", texts.join(", ")) }
+}
+
+/// JSON as CEL sees Kubernetes objects: whole numbers are `int`, whatever their sign.
+fn value(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(bool) => Value::Bool(*bool),
+        serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(int), _) => Value::Int(int),
+            (None, Some(float)) => Value::Float(float),
+            (None, None) => Value::Null,
+        },
+        serde_json::Value::String(text) => Value::from(text.as_str()),
+        serde_json::Value::Array(items) => Value::List(items.iter().map(value).collect::<Vec<_>>().into()),
+        serde_json::Value::Object(fields) => {
+            let fields: HashMap<String, Value> =
+                fields.iter().map(|(key, field)| (key.clone(), value(field))).collect();
+            Value::from(fields)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn truth_and_what_is_seen() {
+        let object = json!({
+            "metadata": {"name": "web", "labels": {"a/b": "x"}},
+            "spec": {"replicas": 2},
+            "status": {"readyReplicas": 1, "conditions": [{"type": "Available", "status": "True"}]},
+        });
+        for (expression, holds, now) in [
+            ("object.spec.replicas == 2", true, "`object.spec.replicas == 2` is true"),
+            (
+                "object.status.readyReplicas == 2",
+                false,
+                "`object.status.readyReplicas == 2` is false; object.status.readyReplicas is 1",
+            ),
+            (
+                "object.status.readyReplicas + 1 == object.spec.replicas",
+                true,
+                "`object.status.readyReplicas + 1 == object.spec.replicas` is true",
+            ),
+            (
+                "object.status.conditions.exists(c, c.type == 'Available' && c.status == 'True')",
+                true,
+                "`object.status.conditions.exists(c, c.type == 'Available' && c.status == 'True')` is true",
+            ),
+            ("object.metadata.labels['a/b'] == 'x'", true, "`object.metadata.labels['a/b'] == 'x'` is true"),
+            (
+                "has(object.status.replicas) && object.status.replicas > 0",
+                false,
+                "`has(object.status.replicas) && object.status.replicas > 0` is false",
+            ),
+            ("object.status.foo == 1", false, "`object.status.foo == 1` cannot be decided: there is no field `foo`"),
+            ("object.spec.replicas", false, "`object.spec.replicas` is a int, not true or false"),
+        ] {
+            let fact = evaluate(expression, &object);
+            assert_eq!((fact.standing == Standing::Holds, fact.now.as_str()), (holds, now));
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_expression_is_refused() {
+        for (text, message) in [
+            ("1 == 1", "the expression does not mention `object`, so it could not fail"),
+            ("", "mismatched input '<EOF>'"),
+            ("object.spec ==", "mismatched input '<EOF>'"),
+        ] {
+            let error = parse_expression(text).unwrap_err();
+            assert!(error.message.starts_with(message), "{text}: {error}");
+        }
+        assert_eq!(parse_expression("object.a ==").unwrap_err().offset, Some(11));
+        let deep = format!("{}object{}", "(".repeat(300), ")".repeat(300));
+        assert!(parse_expression(&deep).unwrap_err().message.contains("nested"));
+        let negated = format!("{}object.a", "!".repeat(300));
+        assert!(parse_expression(&negated).unwrap_err().message.contains("nested"));
+    }
+}

@@ -1,0 +1,67 @@
+//! What in a cluster is under way and may change what the scheduler decides: the reasons to go on waiting.
+
+use super::condition::counted;
+use super::node::is_coming;
+use super::pod::PodState;
+use super::view::{Owner, View};
+
+/// How long after the autoscaler announced nodes they may still come.
+const SCALE_UP_SECONDS: i64 = 600;
+
+/// What is under way, in one line; none where the cluster is quiet.
+///
+/// Pods that are being deleted or that will end give room back, new nodes bring some, and pods that no scheduler has
+/// looked at yet are about to take some. Containers that start or fail to start change nothing about places.
+pub(crate) fn of(view: &View<'_>) -> Option<String> {
+    let pods = |what: fn(&PodState) -> bool| view.pods.iter().filter(|pod| what(&pod.state)).count();
+    let terminating = pods(|state| *state == PodState::Terminating);
+    let unscheduled =
+        view.pods.iter().filter(|pod| pod.state == PodState::Unscheduled && has_default_scheduler(pod.pod)).count();
+    let nominated = pods(|state| matches!(state, PodState::Unschedulable { nominated: Some(_), .. }));
+    let ending = view.pods.iter().filter(|pod| pod.state.is_ready() && matches!(pod.owner, Owner::Job(_))).count();
+    let coming = view.nodes.values().filter(|node| is_coming(node)).count();
+    let mut parts = Vec::new();
+    if terminating > 0 {
+        parts.push(counted(terminating, "pod", "is terminating", "are terminating"));
+    }
+    if unscheduled > 0 {
+        parts.push(counted(unscheduled, "pod", "has not been scheduled yet", "have not been scheduled yet"));
+    }
+    if nominated > 0 {
+        parts.push(counted(nominated, "pod", "waits for preempted pods to go", "wait for preempted pods to go"));
+    }
+    if ending > 0 {
+        parts.push(counted(ending, "pod", "of a job is running", "of jobs are running"));
+    }
+    if coming > 0 {
+        parts.push(counted(coming, "node", "is not ready yet", "are not ready yet"));
+    }
+    if scale_up_announced(view) {
+        parts.push("the autoscaler is adding nodes".to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Pods of other schedulers may wait for ever; nobody can tell whether theirs runs.
+fn has_default_scheduler(pod: &k8s_openapi::api::core::v1::Pod) -> bool {
+    let scheduler = pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_deref());
+    scheduler.is_none_or(|name| name == "default-scheduler")
+}
+
+/// Whether the cluster autoscaler announced nodes for a pod that still waits.
+fn scale_up_announced(view: &View<'_>) -> bool {
+    let Some(now) = view.snapshot.taken_at else { return false };
+    let waits = |name: Option<&String>, namespace: Option<&String>| {
+        view.pods.iter().any(|pod| {
+            matches!(pod.state, PodState::Unschedulable { .. })
+                && name.is_some_and(|name| name == pod.name)
+                && namespace.is_some_and(|namespace| namespace == pod.namespace)
+        })
+    };
+    view.snapshot.events.iter().any(|event| {
+        let last = event.last_timestamp.as_ref().map(|time| time.0).or(event.event_time.as_ref().map(|time| time.0));
+        event.reason.as_deref() == Some("TriggeredScaleUp")
+            && last.is_some_and(|last| now.duration_since(last).as_secs() < SCALE_UP_SECONDS)
+            && waits(event.involved_object.name.as_ref(), event.involved_object.namespace.as_ref())
+    })
+}

@@ -1,0 +1,177 @@
+//! What the owners of pods are about to do: pods still to be made, pods still to go, changes not yet seen.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+
+use super::pod::PodState;
+use super::view::{Owner, PodView, View};
+use crate::spec::{Selector, Subject};
+
+/// The pods a check is about, and what their owners are about to do with them.
+pub(crate) struct Group<'v, 'a> {
+    /// Pods that conditions count: of the present template, not being deleted.
+    pub(crate) counted: Vec<&'v PodView<'a>>,
+    /// Pods of earlier templates that still have to go.
+    pub(crate) old: Vec<&'v PodView<'a>>,
+    /// Pods that are being deleted.
+    pub(crate) terminating: Vec<&'v PodView<'a>>,
+    /// An owner has not seen its latest change: `deployment/web`.
+    pub(crate) stale: Option<String>,
+    /// Pods that owners have still to make.
+    pub(crate) missing: u32,
+    /// Pods that owners have still to delete.
+    pub(crate) surplus: u32,
+    /// Why owners do not make the missing pods.
+    pub(crate) hindered: Option<String>,
+    /// The owner is there and wants no pods.
+    pub(crate) wants_none: bool,
+}
+
+/// What one owner wants.
+struct Wish {
+    stale: bool,
+    pods: Option<u32>,
+    hindered: Option<String>,
+}
+
+impl<'v, 'a> Group<'v, 'a> {
+    /// The pods of a subject; none for subjects that are not about pods.
+    pub(crate) fn of(view: &'v View<'a>, subject: &'v Subject) -> Option<Self> {
+        match subject {
+            Subject::Workload(name) => {
+                Some(Self::new(view.pods_of_workload(name).collect(), view.owner_of_workload(name)))
+            }
+            Subject::Pods { selector, namespace } => Some(Self::new(labelled(view, selector, namespace), None)),
+            Subject::Nodes(_) | Subject::Object(_) => None,
+        }
+    }
+
+    fn new(pods: Vec<&'v PodView<'a>>, root: Option<Owner<'a>>) -> Self {
+        let mut owners: Vec<Owner<'a>> = root.into_iter().collect();
+        for pod in &pods {
+            if pod.owner.meta().is_some() && !owners.iter().any(|owner| owner.is(&pod.owner)) {
+                owners.push(pod.owner);
+            }
+        }
+        let mut group = Self {
+            counted: pods.iter().copied().filter(|pod| pod.counts()).collect(),
+            old: pods.iter().copied().filter(|pod| pod.is_old()).collect(),
+            terminating: pods.iter().copied().filter(|pod| pod.state == PodState::Terminating).collect(),
+            stale: None,
+            missing: 0,
+            surplus: 0,
+            hindered: None,
+            wants_none: false,
+        };
+        for owner in &owners {
+            let mine: Vec<&PodView<'_>> = group.counted.iter().copied().filter(|pod| pod.owner.is(owner)).collect();
+            let wish = wish(owner, &mine);
+            if wish.stale {
+                group.stale = Some(format!("{}/{}", owner.kind().to_lowercase(), owner.name()));
+            }
+            if let Some(wanted) = wish.pods {
+                let have = u32::try_from(mine.len()).unwrap_or(u32::MAX);
+                group.missing += wanted.saturating_sub(have);
+                group.surplus += have.saturating_sub(wanted);
+                group.wants_none |= wanted == 0 && !wish.stale;
+                if wanted > have {
+                    group.hindered = group.hindered.take().or(wish.hindered);
+                }
+            }
+        }
+        group
+    }
+
+    /// Pods that may still come into being by themselves.
+    pub(crate) fn to_come(&self) -> u32 {
+        if self.hindered.is_some() { 0 } else { self.missing }
+    }
+}
+
+/// Pods by label in one namespace.
+pub(crate) fn labelled<'v, 'a>(view: &'v View<'a>, selector: &Selector, namespace: &str) -> Vec<&'v PodView<'a>> {
+    use kube::ResourceExt;
+    view.pods.iter().filter(|pod| pod.namespace == namespace && selector.matches(pod.pod.labels())).collect()
+}
+
+fn wish(owner: &Owner<'_>, pods: &[&PodView<'_>]) -> Wish {
+    let behind = |observed: Option<i64>| {
+        let generation = owner.meta().and_then(|meta| meta.generation);
+        generation.is_some_and(|generation| observed.is_none_or(|observed| observed < generation))
+    };
+    match owner {
+        Owner::Deployment(deployment) => Wish {
+            stale: behind(deployment.status.as_ref().and_then(|status| status.observed_generation)),
+            pods: Some(count(deployment.spec.as_ref().and_then(|spec| spec.replicas))),
+            hindered: deployment_hindrance(deployment),
+        },
+        Owner::ReplicaSet(set) => Wish {
+            stale: behind(set.status.as_ref().and_then(|status| status.observed_generation)),
+            pods: Some(count(set.spec.as_ref().and_then(|spec| spec.replicas))),
+            hindered: replica_set_hindrance(set),
+        },
+        Owner::DaemonSet(set) => {
+            let status = set.status.as_ref();
+            let stale = behind(status.and_then(|status| status.observed_generation));
+            let desired = status.map(|status| status.desired_number_scheduled);
+            Wish { stale, pods: desired.filter(|_| !stale).and_then(|pods| pods.try_into().ok()), hindered: None }
+        }
+        Owner::StatefulSet(set) => Wish {
+            stale: behind(set.status.as_ref().and_then(|status| status.observed_generation)),
+            pods: Some(count(set.spec.as_ref().and_then(|spec| spec.replicas))),
+            hindered: ordered_hindrance(set, pods),
+        },
+        Owner::Job(job) => job_wish(job),
+        Owner::None | Owner::Other(_) => Wish { stale: false, pods: None, hindered: None },
+    }
+}
+
+fn count(replicas: Option<i32>) -> u32 {
+    replicas.map_or(1, |replicas| replicas.try_into().unwrap_or(0))
+}
+
+fn deployment_hindrance(deployment: &Deployment) -> Option<String> {
+    let conditions = deployment.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let failure = conditions.iter().find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True");
+    let paused = deployment.spec.as_ref().and_then(|spec| spec.paused) == Some(true);
+    failure
+        .map(|failure| failure.message.clone().unwrap_or_else(|| "pods cannot be made".to_owned()))
+        .or_else(|| paused.then(|| "the rollout is paused".to_owned()))
+}
+
+fn replica_set_hindrance(set: &ReplicaSet) -> Option<String> {
+    let conditions = set.status.as_ref()?.conditions.as_deref()?;
+    let failure =
+        conditions.iter().find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True")?;
+    Some(failure.message.clone().unwrap_or_else(|| "pods cannot be made".to_owned()))
+}
+
+/// A StatefulSet that starts its pods in order waits for each to be ready.
+fn ordered_hindrance(set: &StatefulSet, pods: &[&PodView<'_>]) -> Option<String> {
+    let policy = set.spec.as_ref().and_then(|spec| spec.pod_management_policy.as_deref());
+    let stuck = pods.iter().find(|pod| !pod.state.is_ready() && !pod.state.is_moving())?;
+    (policy != Some("Parallel")).then(|| format!("the next pod is made only after {} is ready", stuck.name))
+}
+
+fn job_wish(job: &Job) -> Wish {
+    let status = job.status.as_ref();
+    let spec = job.spec.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let over = conditions
+        .iter()
+        .any(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True");
+    if over {
+        return Wish { stale: false, pods: None, hindered: None };
+    }
+    let parallelism = count(spec.and_then(|spec| spec.parallelism));
+    // Without completions, any number of pods up to the parallelism makes the job; with them, pods come until enough
+    // succeeded. Pods that are over stay and count among the job's pods.
+    let wanted = match spec.and_then(|spec| spec.completions) {
+        Some(completions) => count(Some(completions)),
+        None => parallelism,
+    };
+    let suspended = spec.and_then(|spec| spec.suspend) == Some(true);
+    let active = status.and_then(|status| status.active).unwrap_or(0);
+    let hindered = suspended.then(|| "the job is suspended".to_owned());
+    Wish { stale: status.is_none() && !suspended, pods: Some(wanted.max(count(Some(active)))), hindered }
+}

@@ -1,0 +1,150 @@
+//! What a cluster looked like at one moment: the typed objects that checks and explanations read.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{
+    Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use kube::ResourceExt;
+use serde_json::Value;
+
+use super::context::Context;
+use super::view::View;
+use crate::spec::ObjectRef;
+
+/// Objects of a cluster at one moment, in any order. Shared pointers, so that a watch cache can hand out the same objects
+/// again and again.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// When it was taken; gives pods their age.
+    pub taken_at: Option<Timestamp>,
+    /// All nodes.
+    pub nodes: Vec<Arc<Node>>,
+    /// All pods of all namespaces: those of others take room too.
+    pub pods: Vec<Arc<Pod>>,
+    /// Deployments.
+    pub deployments: Vec<Arc<Deployment>>,
+    /// ReplicaSets.
+    pub replica_sets: Vec<Arc<ReplicaSet>>,
+    /// ReplicationControllers, for the scheduler's default spreading.
+    pub replication_controllers: Vec<Arc<ReplicationController>>,
+    /// DaemonSets.
+    pub daemon_sets: Vec<Arc<DaemonSet>>,
+    /// StatefulSets.
+    pub stateful_sets: Vec<Arc<StatefulSet>>,
+    /// Jobs.
+    pub jobs: Vec<Arc<Job>>,
+    /// Namespaces, whose labels affinity terms may select by.
+    pub namespaces: Vec<Arc<Namespace>>,
+    /// Services, for the scheduler's default spreading.
+    pub services: Vec<Arc<Service>>,
+    /// Disruption budgets, for preemption.
+    pub pod_disruption_budgets: Vec<Arc<PodDisruptionBudget>>,
+    /// Priority classes.
+    pub priority_classes: Vec<Arc<PriorityClass>>,
+    /// Volume claims.
+    pub persistent_volume_claims: Vec<Arc<PersistentVolumeClaim>>,
+    /// Volumes.
+    pub persistent_volumes: Vec<Arc<PersistentVolume>>,
+    /// Storage classes.
+    pub storage_classes: Vec<Arc<StorageClass>>,
+    /// Volume limits of nodes.
+    pub csi_nodes: Vec<Arc<CSINode>>,
+    /// Events `FailedScheduling` and `TriggeredScaleUp`, if they were read; nothing depends on their being there.
+    pub events: Vec<Arc<Event>>,
+    /// The objects that checks name and that are not among the kinds above.
+    pub objects: Vec<FetchedObject>,
+}
+
+/// An object that a check names, as it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchedObject {
+    /// As the check names it.
+    pub reference: ObjectRef,
+    /// The object as JSON; none where there is no such object, or the cluster does not know the kind.
+    pub object: Option<Arc<Value>>,
+}
+
+impl Snapshot {
+    /// The pods of a workload of the lab, by name: those that carry the label `klab.dev/workload` and those whose chain
+    /// of owners ends at an object of this name and of the workload's kind, in its namespace.
+    /// Sorted by name; pods that are being deleted are among them.
+    pub fn pods_of(&self, workload: &str, context: &Context<'_>) -> Vec<Arc<Pod>> {
+        let view = View::new(self, context);
+        let wanted: Vec<usize> = view.pods_of_workload(workload).map(|pod| pod.index).collect();
+        wanted.into_iter().filter_map(|index| self.pods.get(index).cloned()).collect()
+    }
+
+    /// An object by reference: one that was fetched for a check, or one of the typed kinds.
+    pub fn object(&self, reference: &ObjectRef) -> Option<Arc<Value>> {
+        if let Some(fetched) = self.objects.iter().find(|fetched| fetched.reference == *reference) {
+            return fetched.object.clone();
+        }
+        let name = &reference.name;
+        let namespace = Some(reference.namespace.as_str());
+        match TypedKind::of(reference)? {
+            TypedKind::Node => find(&self.nodes, name, None),
+            TypedKind::Pod => find(&self.pods, name, namespace),
+            TypedKind::Deployment => find(&self.deployments, name, namespace),
+            TypedKind::ReplicaSet => find(&self.replica_sets, name, namespace),
+            TypedKind::DaemonSet => find(&self.daemon_sets, name, namespace),
+            TypedKind::StatefulSet => find(&self.stateful_sets, name, namespace),
+            TypedKind::Job => find(&self.jobs, name, namespace),
+            TypedKind::Namespace => find(&self.namespaces, name, None),
+        }
+    }
+
+    /// Whether a snapshot answers for this object without its being fetched.
+    pub fn answers(reference: &ObjectRef) -> bool {
+        TypedKind::of(reference).is_some()
+    }
+}
+
+/// Kinds that a snapshot always holds.
+#[derive(Clone, Copy)]
+enum TypedKind {
+    Node,
+    Pod,
+    Deployment,
+    ReplicaSet,
+    DaemonSet,
+    StatefulSet,
+    Job,
+    Namespace,
+}
+
+impl TypedKind {
+    /// By kind, plural, singular or short name as kubectl knows them.
+    fn of(reference: &ObjectRef) -> Option<Self> {
+        let (kind, group) = match reference.kind.to_ascii_lowercase().as_str() {
+            "node" | "nodes" | "no" => (Self::Node, ""),
+            "pod" | "pods" | "po" => (Self::Pod, ""),
+            "namespace" | "namespaces" | "ns" => (Self::Namespace, ""),
+            "deployment" | "deployments" | "deploy" => (Self::Deployment, "apps"),
+            "replicaset" | "replicasets" | "rs" => (Self::ReplicaSet, "apps"),
+            "daemonset" | "daemonsets" | "ds" => (Self::DaemonSet, "apps"),
+            "statefulset" | "statefulsets" | "sts" => (Self::StatefulSet, "apps"),
+            "job" | "jobs" => (Self::Job, "batch"),
+            _ => return None,
+        };
+        reference.group.as_deref().is_none_or(|wanted| wanted == group).then_some(kind)
+    }
+}
+
+fn find<T: ResourceExt + serde::Serialize>(
+    objects: &[Arc<T>],
+    name: &str,
+    namespace: Option<&str>,
+) -> Option<Arc<Value>> {
+    let object = objects.iter().find(|object| {
+        object.meta().name.as_deref() == Some(name)
+            && namespace.is_none_or(|namespace| object.meta().namespace.as_deref() == Some(namespace))
+    })?;
+    serde_json::to_value(&**object).ok().map(Arc::new)
+}

@@ -1,0 +1,145 @@
+//! What comes out of checks: per check a verdict, what is true now, and why.
+
+use std::time::Duration;
+
+use crate::spec::Location;
+
+/// Whether a check holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds, and has held as long as it must.
+    Held,
+    /// It may still come to hold without anybody acting.
+    NotYet {
+        /// What is going on: `2 pods are starting`.
+        waiting_for: String,
+    },
+    /// It can no longer hold unless somebody acts.
+    Impossible {
+        /// What stands in the way: `1 pod is unschedulable`.
+        because: String,
+    },
+}
+
+impl Verdict {
+    /// Whether the check holds.
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Held)
+    }
+
+    /// Stable word for machines: `held`, `not-yet`, `impossible`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::NotYet { .. } => "not-yet",
+            Self::Impossible { .. } => "impossible",
+        }
+    }
+}
+
+/// Whether one condition holds at this moment, windows left aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Holds,
+    /// Something is under way that may make it hold.
+    Moving(String),
+    /// Nothing that the snapshot shows will make it hold.
+    Blocked(String),
+}
+
+impl Standing {
+    pub(crate) fn moving(what: impl Into<String>) -> Self {
+        Self::Moving(what.into())
+    }
+
+    pub(crate) fn blocked(why: impl Into<String>) -> Self {
+        Self::Blocked(why.into())
+    }
+
+    /// How bad it is; a check stands as badly as its worst condition.
+    pub(crate) fn rank(&self) -> u8 {
+        match self {
+            Self::Holds => 0,
+            Self::Moving(_) => 1,
+            Self::Blocked(_) => 2,
+        }
+    }
+}
+
+/// One condition of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Stable code of the condition, such as `on` or `running`; `no-pods`, `no-nodes`, `no-object` where the subject is
+    /// missing.
+    pub code: &'static str,
+    /// Whether it holds now.
+    pub holds: bool,
+    /// What is true now, in numbers: `2 of 3 on pool:extra, 1 Pending`.
+    pub now: String,
+    /// Names of the pods (`namespace/name`) or nodes that keep it from holding, sorted.
+    pub offenders: Vec<String>,
+    /// Where the condition is written.
+    pub at: Location,
+    pub(crate) standing: Standing,
+}
+
+/// One check after a look at the cluster.
+#[derive(Clone, Debug)]
+pub struct CheckResult {
+    /// The author's name for the check, or one made from subject and conditions.
+    pub name: String,
+    /// What it is about: `workload nanomon-api`.
+    pub subject: String,
+    /// Where the check's table begins.
+    pub at: Location,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// Its conditions in the order of the file; a single one where the subject is missing.
+    pub findings: Vec<Finding>,
+    /// What the author tells a learner when it does not hold.
+    pub hint: Option<String>,
+}
+
+impl CheckResult {
+    /// What is true now, in one line: of all conditions that do not hold, or of all where the check holds.
+    pub fn now(&self) -> String {
+        let failing = self.findings.iter().any(|finding| !finding.holds);
+        let texts: Vec<&str> =
+            self.findings.iter().filter(|finding| finding.holds != failing).map(|finding| &*finding.now).collect();
+        texts.join("; ")
+    }
+
+    /// The code of the first condition that does not hold, or of the first one.
+    pub fn code(&self) -> &'static str {
+        let failing = self.findings.iter().find(|finding| !finding.holds);
+        failing.or(self.findings.first()).map_or("check", |finding| finding.code)
+    }
+}
+
+/// All checks after a look at the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Name of the lab.
+    pub lab: String,
+    /// How long the cluster was watched.
+    pub elapsed: Duration,
+    /// One result per check, in the order given.
+    pub checks: Vec<CheckResult>,
+}
+
+impl Report {
+    /// Whether every check holds.
+    pub fn ok(&self) -> bool {
+        self.checks.iter().all(|check| check.verdict.is_held())
+    }
+
+    /// How many checks hold.
+    pub fn held(&self) -> usize {
+        self.checks.iter().filter(|check| check.verdict.is_held()).count()
+    }
+
+    /// Whether waiting is pointless: every check holds, or one can no longer hold.
+    pub fn decided(&self) -> bool {
+        self.ok() || self.checks.iter().any(|check| matches!(check.verdict, Verdict::Impossible { .. }))
+    }
+}

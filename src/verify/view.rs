@@ -1,0 +1,340 @@
+//! A snapshot with its threads joined: pods with their state, node, owners and generation, in one fixed order.
+
+use std::collections::{BTreeMap, HashMap};
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+
+use super::context::Context;
+use super::pod::{self, PodState};
+use super::snapshot::Snapshot;
+use crate::spec::{NodeSet, Workload, WorkloadKind};
+
+/// Label with the workload's name on everything klab makes for it.
+pub(crate) const WORKLOAD_LABEL: &str = "klab.dev/workload";
+/// Labels that name a node's pool: AKS' own, and the older one that every provider of klab sets.
+const POOL_LABELS: [&str; 2] = ["kubernetes.azure.com/agentpool", "agentpool"];
+/// Annotation of Deployments and their ReplicaSets that counts revisions.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// A snapshot, ready to be asked.
+pub(crate) struct View<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) context: &'a Context<'a>,
+    /// By name.
+    pub(crate) nodes: BTreeMap<&'a str, &'a Node>,
+    /// By namespace and name.
+    pub(crate) pods: Vec<PodView<'a>>,
+}
+
+/// A pod and what it belongs to.
+pub(crate) struct PodView<'a> {
+    /// Place in the snapshot.
+    pub(crate) index: usize,
+    pub(crate) pod: &'a Pod,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) node: Option<&'a str>,
+    pub(crate) state: PodState,
+    pub(crate) owner: Owner<'a>,
+    /// Made from the owner's present template.
+    pub(crate) current: bool,
+}
+
+/// The object at the end of a pod's chain of owners.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<'a> {
+    /// Nobody, or nobody that the snapshot shows.
+    None,
+    /// A kind that klab knows nothing about.
+    Other(&'a OwnerReference),
+    Deployment(&'a Deployment),
+    ReplicaSet(&'a ReplicaSet),
+    DaemonSet(&'a DaemonSet),
+    StatefulSet(&'a StatefulSet),
+    Job(&'a Job),
+}
+
+impl<'a> Owner<'a> {
+    pub(crate) fn meta(&self) -> Option<&'a ObjectMeta> {
+        match self {
+            Self::None | Self::Other(_) => None,
+            Self::Deployment(owner) => Some(&owner.metadata),
+            Self::ReplicaSet(owner) => Some(&owner.metadata),
+            Self::DaemonSet(owner) => Some(&owner.metadata),
+            Self::StatefulSet(owner) => Some(&owner.metadata),
+            Self::Job(owner) => Some(&owner.metadata),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &'a str {
+        match self {
+            Self::None => "",
+            Self::Other(reference) => &reference.kind,
+            Self::Deployment(_) => "Deployment",
+            Self::ReplicaSet(_) => "ReplicaSet",
+            Self::DaemonSet(_) => "DaemonSet",
+            Self::StatefulSet(_) => "StatefulSet",
+            Self::Job(_) => "Job",
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'a str {
+        match self {
+            Self::Other(reference) => &reference.name,
+            _ => self.meta().and_then(|meta| meta.name.as_deref()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the owner makes a new pod for one that failed.
+    pub(crate) fn replaces(&self) -> bool {
+        !matches!(self, Self::None | Self::Other(_) | Self::Job(_))
+    }
+
+    /// The same object.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (self.meta(), other.meta()) {
+            (Some(one), Some(two)) => {
+                self.kind() == other.kind() && (&one.namespace, &one.name) == (&two.namespace, &two.name)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl PodView<'_> {
+    /// `namespace/name`.
+    pub(crate) fn id(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// A pod that conditions count: of the present template, not being deleted, and not a failed one that its owner has
+    /// replaced.
+    pub(crate) fn counts(&self) -> bool {
+        self.current && self.remains()
+    }
+
+    /// A pod of an earlier template that still has to go.
+    pub(crate) fn is_old(&self) -> bool {
+        !self.current && self.remains()
+    }
+
+    fn remains(&self) -> bool {
+        match self.state {
+            PodState::Terminating => false,
+            PodState::Failed { .. } => !self.owner.replaces(),
+            _ => true,
+        }
+    }
+}
+
+/// Owners by uid.
+#[derive(Default)]
+struct Owners<'a> {
+    deployments: HashMap<&'a str, &'a Deployment>,
+    replica_sets: HashMap<&'a str, &'a ReplicaSet>,
+    daemon_sets: HashMap<&'a str, &'a DaemonSet>,
+    stateful_sets: HashMap<&'a str, &'a StatefulSet>,
+    jobs: HashMap<&'a str, &'a Job>,
+    /// Uid of the ReplicaSet with the greatest revision, by uid of its Deployment.
+    newest: HashMap<&'a str, (i64, &'a str)>,
+    /// Hashes of the present template, by uid of the DaemonSet.
+    daemon_hashes: HashMap<&'a str, &'a str>,
+}
+
+fn by_uid<T: ResourceExt>(objects: &[std::sync::Arc<T>]) -> HashMap<&str, &T> {
+    objects.iter().filter_map(|object| Some((object.meta().uid.as_deref()?, &**object))).collect()
+}
+
+fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.as_ref()?.iter().find(|owner| owner.controller == Some(true))
+}
+
+fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+impl<'a> Owners<'a> {
+    fn of(snapshot: &'a Snapshot) -> Self {
+        let mut owners = Self {
+            deployments: by_uid(&snapshot.deployments),
+            replica_sets: by_uid(&snapshot.replica_sets),
+            daemon_sets: by_uid(&snapshot.daemon_sets),
+            stateful_sets: by_uid(&snapshot.stateful_sets),
+            jobs: by_uid(&snapshot.jobs),
+            ..Self::default()
+        };
+        for set in &snapshot.replica_sets {
+            let Some((owner, uid)) = controller(&set.metadata).zip(set.metadata.uid.as_deref()) else { continue };
+            let revision = annotation(&set.metadata, REVISION).and_then(|text| text.parse().ok()).unwrap_or(0);
+            let newest = owners.newest.entry(owner.uid.as_str()).or_insert((revision, uid));
+            *newest = (*newest).max((revision, uid));
+        }
+        // A DaemonSet does not name the hash of its template; its pods carry the generation beside the hash.
+        for pod in &snapshot.pods {
+            let Some(owner) = controller(&pod.metadata) else { continue };
+            let Some(set) = owners.daemon_sets.get(owner.uid.as_str()) else { continue };
+            if template_generation(&pod.metadata, &set.metadata)
+                && let Some(hash) = label(&pod.metadata, "controller-revision-hash")
+            {
+                owners.daemon_hashes.insert(owner.uid.as_str(), hash);
+            }
+        }
+        owners
+    }
+
+    fn of_pod(&self, pod: &'a Pod) -> (Owner<'a>, bool) {
+        let Some(reference) = controller(&pod.metadata) else { return (Owner::None, true) };
+        let uid = reference.uid.as_str();
+        if let Some(set) = self.replica_sets.get(uid) {
+            let above = controller(&set.metadata).and_then(|owner| self.deployments.get(owner.uid.as_str()));
+            let Some(deployment) = above else { return (Owner::ReplicaSet(set), true) };
+            let newest = deployment.metadata.uid.as_deref().and_then(|uid| self.newest.get(uid));
+            return (Owner::Deployment(deployment), newest.is_none_or(|(_, newest)| *newest == uid));
+        }
+        if let Some(set) = self.daemon_sets.get(uid) {
+            return (Owner::DaemonSet(set), self.is_current_daemon(pod, set));
+        }
+        if let Some(set) = self.stateful_sets.get(uid) {
+            return (Owner::StatefulSet(set), is_current_replica(pod, set));
+        }
+        match self.jobs.get(uid) {
+            Some(job) => (Owner::Job(job), true),
+            None => (Owner::Other(reference), true),
+        }
+    }
+
+    fn is_current_daemon(&self, pod: &Pod, set: &DaemonSet) -> bool {
+        let all_updated = set.status.as_ref().is_some_and(|status| {
+            status.observed_generation == set.metadata.generation
+                && status.updated_number_scheduled == Some(status.desired_number_scheduled)
+        });
+        let hash = label(&pod.metadata, "controller-revision-hash");
+        let present = set.metadata.uid.as_deref().and_then(|uid| self.daemon_hashes.get(uid));
+        all_updated
+            || template_generation(&pod.metadata, &set.metadata)
+            || match (hash, present) {
+                (Some(hash), Some(present)) => hash == *present,
+                // Nothing tells the generations apart: a cluster that does not count them.
+                _ => annotation(&set.metadata, "deprecated.daemonset.template.generation").is_none(),
+            }
+    }
+}
+
+/// Whether a DaemonSet's pod carries the number of the set's present template.
+fn template_generation(pod: &ObjectMeta, set: &ObjectMeta) -> bool {
+    let present = annotation(set, "deprecated.daemonset.template.generation");
+    present.is_some() && label(pod, "pod-template-generation") == present
+}
+
+/// Whether a StatefulSet's pod is of the update revision, or below the partition that keeps the old one.
+fn is_current_replica(pod: &Pod, set: &StatefulSet) -> bool {
+    let update = set.status.as_ref().and_then(|status| status.update_revision.as_deref());
+    let revision = label(&pod.metadata, "controller-revision-hash");
+    if update.is_none() || revision.is_none() || revision == update {
+        return true;
+    }
+    let strategy = set.spec.as_ref().and_then(|spec| spec.update_strategy.as_ref());
+    let partition = strategy.and_then(|strategy| strategy.rolling_update.as_ref()?.partition).unwrap_or(0);
+    let ordinal = pod.metadata.name.as_deref().and_then(|name| name.rsplit_once('-')?.1.parse::<i32>().ok());
+    ordinal.is_some_and(|ordinal| ordinal < partition)
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, context: &'a Context<'a>) -> Self {
+        let owners = Owners::of(snapshot);
+        let nodes =
+            snapshot.nodes.iter().map(|node| (node.metadata.name.as_deref().unwrap_or_default(), &**node)).collect();
+        let mut pods: Vec<PodView<'a>> = snapshot
+            .pods
+            .iter()
+            .enumerate()
+            .map(|(index, pod)| {
+                let (owner, current) = owners.of_pod(pod);
+                PodView {
+                    index,
+                    pod,
+                    namespace: pod.metadata.namespace.as_deref().unwrap_or("default"),
+                    name: pod.metadata.name.as_deref().unwrap_or_default(),
+                    node: pod::node(pod),
+                    state: PodState::of(pod),
+                    owner,
+                    current,
+                }
+            })
+            .collect();
+        pods.sort_by_key(|pod| (pod.namespace, pod.name));
+        Self { snapshot, context, nodes, pods }
+    }
+
+    /// The pool a node belongs to.
+    pub(crate) fn pool_of(&self, node: &str) -> Option<&'a str> {
+        pool_of(self.nodes.get(node)?)
+    }
+
+    /// Whether a node is one of the set. A node that is not in the snapshot is in a set only by its name.
+    pub(crate) fn contains(&self, set: &NodeSet, name: &str) -> bool {
+        match set {
+            NodeSet::Node(wanted) => wanted == name,
+            NodeSet::Pool(pool) => self.pool_of(name) == Some(pool),
+            NodeSet::Selector(selector) => self.nodes.get(name).is_some_and(|node| selector.matches(node.labels())),
+        }
+    }
+
+    /// The nodes of a set that are there, by name.
+    pub(crate) fn nodes_in<'s>(&'s self, set: &'s NodeSet) -> impl Iterator<Item = (&'a str, &'a Node)> + 's {
+        self.nodes.iter().map(|(name, node)| (*name, *node)).filter(|(name, _)| self.contains(set, name))
+    }
+
+    /// The pods of a workload of the lab, those that are being deleted among them.
+    pub(crate) fn pods_of_workload<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s PodView<'a>> + 's {
+        let workload = self.context.workload(name);
+        self.pods.iter().filter(move |pod| {
+            workload.is_none_or(|workload| workload.namespace == pod.namespace)
+                && (label(&pod.pod.metadata, WORKLOAD_LABEL) == Some(name) || belongs(pod, name, workload))
+        })
+    }
+
+    /// The object of a workload, if it is there.
+    pub(crate) fn owner_of_workload(&self, name: &str) -> Option<Owner<'a>> {
+        let workload = self.context.workload(name);
+        let here = |meta: &ObjectMeta| {
+            meta.name.as_deref() == Some(name)
+                && workload.is_none_or(|workload| meta.namespace.as_deref() == Some(&workload.namespace))
+        };
+        let wanted = |kind| workload.is_none_or(|workload| workload.kind == kind);
+        let snapshot = self.snapshot;
+        let deployment = || snapshot.deployments.iter().find(|owner| here(&owner.metadata));
+        let daemon_set = || snapshot.daemon_sets.iter().find(|owner| here(&owner.metadata));
+        let stateful_set = || snapshot.stateful_sets.iter().find(|owner| here(&owner.metadata));
+        let job = || snapshot.jobs.iter().find(|owner| here(&owner.metadata));
+        None.or_else(|| deployment().filter(|_| wanted(WorkloadKind::Deployment)).map(|owner| Owner::Deployment(owner)))
+            .or_else(|| daemon_set().filter(|_| wanted(WorkloadKind::DaemonSet)).map(|owner| Owner::DaemonSet(owner)))
+            .or_else(|| {
+                stateful_set().filter(|_| wanted(WorkloadKind::StatefulSet)).map(|owner| Owner::StatefulSet(owner))
+            })
+            .or_else(|| job().filter(|_| wanted(WorkloadKind::Job)).map(|owner| Owner::Job(owner)))
+    }
+}
+
+/// The pool a node belongs to, by its labels.
+pub(crate) fn pool_of(node: &Node) -> Option<&str> {
+    POOL_LABELS.iter().find_map(|key| label(&node.metadata, key))
+}
+
+/// Whether the chain of owners of a pod ends at the object of a workload, or the pod is itself that object.
+fn belongs(pod: &PodView<'_>, name: &str, workload: Option<&Workload>) -> bool {
+    match (&pod.owner, workload) {
+        (Owner::None, None) => pod.name == name,
+        (Owner::None, Some(workload)) => workload.kind == WorkloadKind::Pod && pod.name == name,
+        (owner, None) => owner.name() == name,
+        (owner, Some(workload)) => owner.name() == name && owner.kind() == workload.kind.kind(),
+    }
+}
