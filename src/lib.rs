@@ -10,6 +10,7 @@ pub mod event;
 pub mod exec;
 pub mod plan;
 pub mod provider;
+pub mod report;
 pub mod scheduling;
 pub mod sim;
 pub mod spec;

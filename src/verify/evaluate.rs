@@ -43,6 +43,8 @@ fn result(check: &Check, view: &View<'_>, movement: Option<&str>) -> CheckResult
         verdict,
         findings,
         hint: check.hint.clone(),
+        causes: Vec::new(),
+        suggestions: Vec::new(),
     }
 }
 

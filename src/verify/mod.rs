@@ -4,6 +4,7 @@
 //! feeds a [`Stability`] with snapshots as they change and asks it when it next needs to look ([`Observation`]); a
 //! caller that only looks once calls [`evaluate`].
 
+mod cause;
 mod condition;
 mod context;
 mod evaluate;
@@ -25,6 +26,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use cause::{Cause, NodeGroup, NodeReason, Suggestion};
 pub use context::Context;
 pub use evaluate::evaluate;
 pub use expression::{ExpressionError, parse_expression};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cause::{Cause, Suggestion};
 use crate::spec::Location;
 
 /// Whether a check holds.
@@ -98,6 +99,10 @@ pub struct CheckResult {
     pub findings: Vec<Finding>,
     /// What the author tells a learner when it does not hold.
     pub hint: Option<String>,
+    /// Why it does not hold; filled in by [`super::diagnose`].
+    pub causes: Vec<Cause>,
+    /// What would make it hold, the smallest change first; filled in by [`super::diagnose`].
+    pub suggestions: Vec<Suggestion>,
 }
 
 impl CheckResult {
@@ -141,5 +146,21 @@ impl Report {
     /// Whether waiting is pointless: every check holds, or one can no longer hold.
     pub fn decided(&self) -> bool {
         self.ok() || self.checks.iter().any(|check| matches!(check.verdict, Verdict::Impossible { .. }))
+    }
+}
+
+#[cfg(test)]
+impl Finding {
+    pub(crate) fn for_test(code: &'static str, holds: bool, now: &str, at: Location) -> Self {
+        let standing = if holds { Standing::Holds } else { Standing::blocked(now) };
+        Self { code, holds, now: now.to_owned(), offenders: Vec::new(), at, standing }
+    }
+}
+
+#[cfg(test)]
+impl CheckResult {
+    pub(crate) fn for_test(name: &str, subject: &str, at: Location, verdict: Verdict, findings: Vec<Finding>) -> Self {
+        let (name, subject) = (name.to_owned(), subject.to_owned());
+        Self { name, subject, at, verdict, findings, hint: None, causes: Vec::new(), suggestions: Vec::new() }
     }
 }

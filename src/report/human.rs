@@ -1,0 +1,151 @@
+//! A report for people: one line per check, then for one that failed its causes and what would mend them.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::verify::{Cause, CheckResult, NodeGroup, Report, Suggestion, Verdict};
+
+/// Most pods or nodes named in one place.
+const NAMES: usize = 4;
+/// Most causes of one check, and most groups of nodes of one cause.
+const GROUPS: usize = 8;
+/// Most changes offered.
+const SUGGESTIONS: usize = 3;
+/// Widest column of node names; longer ones stand on their own line.
+const NODES_WIDTH: usize = 40;
+
+/// Colours of a report. Every mark has a word beside it, so nothing is lost without them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Styles {
+    good: Style,
+    bad: Style,
+    care: Style,
+    lead: Style,
+}
+
+impl Styles {
+    /// No colours.
+    pub fn plain() -> Self {
+        Self::default()
+    }
+
+    /// The colours of a terminal. Who writes the text strips them where they are not wanted.
+    pub fn coloured() -> Self {
+        Self {
+            good: AnsiColor::Green.on_default().bold(),
+            bad: AnsiColor::Red.on_default().bold(),
+            care: AnsiColor::Yellow.on_default().bold(),
+            lead: AnsiColor::Cyan.on_default().bold(),
+        }
+    }
+}
+
+/// A whole report, a line or a block per check; ends with a line end.
+pub fn human(report: &Report, styles: Styles) -> String {
+    report.checks.iter().map(|check| check_lines(check, styles)).collect()
+}
+
+/// `2 of 3 checks hold`, or `all 3 checks hold`.
+pub fn summary(report: &Report) -> String {
+    let (held, total) = (report.held(), report.checks.len());
+    match total {
+        0 => "there are no checks".to_owned(),
+        1 if held == 1 => "the check holds".to_owned(),
+        1 => "the check does not hold".to_owned(),
+        _ if held == total => format!("all {total} checks hold"),
+        _ => format!("{held} of {total} checks hold"),
+    }
+}
+
+/// One check: its line, and its causes and fixes where it does not hold.
+pub fn check_lines(check: &CheckResult, styles: Styles) -> String {
+    let (style, mark, word) = match check.verdict {
+        Verdict::Held => (styles.good, "✓", "held"),
+        Verdict::NotYet { .. } => (styles.care, "✗", "not yet"),
+        Verdict::Impossible { .. } => (styles.bad, "✗", "failed"),
+    };
+    let mut text = format!("  {style}{mark} {word:<8}{style:#} {}{}\n", check.name, outcome(check));
+    if check.verdict.is_held() {
+        return text;
+    }
+    if let Verdict::NotYet { waiting_for } = &check.verdict {
+        let _ = writeln!(text, "      waiting: {waiting_for}");
+    }
+    for cause in check.causes.iter().take(GROUPS) {
+        text.push_str(&cause_lines(cause, "      "));
+    }
+    if check.causes.len() > GROUPS {
+        let _ = writeln!(text, "      and {} more causes", check.causes.len() - GROUPS);
+    }
+    for (position, suggestion) in check.suggestions.iter().take(SUGGESTIONS).enumerate() {
+        let word = if position == 0 { "fix:" } else { " or:" };
+        let lead = styles.lead;
+        let _ = writeln!(text, "      {lead}{word}{lead:#} {}", suggestion_line(suggestion));
+    }
+    if let Some(hint) = &check.hint {
+        let lead = styles.lead;
+        let _ = writeln!(text, "      {lead}hint:{lead:#} {}", hint.trim_end().replace('\n', "\n        "));
+    }
+    let _ = writeln!(text, "      at {}", check.at);
+    text
+}
+
+/// What is true now, unless the name of a check that holds says as much.
+fn outcome(check: &CheckResult) -> String {
+    let now = check.now();
+    if check.verdict.is_held() && check.name.ends_with(&now) { String::new() } else { format!(" → {now}") }
+}
+
+/// A change with its place in the lab file, or the command that makes it.
+pub fn suggestion_line(suggestion: &Suggestion) -> String {
+    match (&suggestion.at, &suggestion.command) {
+        (Some(at), _) => format!("{} ({at})", suggestion.text),
+        (None, Some(command)) => format!("{}: `{command}`", suggestion.text),
+        (None, None) => suggestion.text.clone(),
+    }
+}
+
+/// A cause: pods in the same plight, and the nodes by what keeps them away.
+pub(crate) fn cause_lines(cause: &Cause, indent: &str) -> String {
+    let colon = if cause.nodes.is_empty() { "" } else { ":" };
+    let mut text = format!("{indent}{}  {}{colon}\n", named(&cause.subjects), cause.what);
+    let cells: Vec<(String, String)> =
+        cause.nodes.iter().take(GROUPS).map(|group| (nodes(group), reasons(group))).collect();
+    let width = cells.iter().map(|(nodes, _)| nodes.chars().count()).filter(|width| *width <= NODES_WIDTH).max();
+    let width = width.unwrap_or_default();
+    for (nodes, reasons) in cells {
+        if nodes.chars().count() > width {
+            let _ = writeln!(text, "{indent}  {nodes}\n{indent}  {:width$}  {reasons}", "");
+        } else {
+            let _ = writeln!(text, "{indent}  {nodes:width$}  {reasons}");
+        }
+    }
+    if cause.nodes.len() > GROUPS {
+        let rest: usize = cause.nodes.iter().skip(GROUPS).map(|group| group.nodes.len()).sum();
+        let _ = writeln!(text, "{indent}  and {rest} more nodes");
+    }
+    text
+}
+
+fn reasons(group: &NodeGroup) -> String {
+    group.reasons.iter().map(|reason| reason.text.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// `extra-0`, `main-0, main-1`, or `pool main (480 nodes)` where they are many.
+fn nodes(group: &NodeGroup) -> String {
+    match &group.pool {
+        Some(pool) if group.nodes.len() > NAMES => format!("{} nodes of pool {pool}", group.nodes.len()),
+        _ => named(&group.nodes),
+    }
+}
+
+/// The names without the namespace `default`, shortened where they are many.
+fn named(names: &[String]) -> String {
+    let short = |name: &String| name.strip_prefix("default/").unwrap_or(name).to_owned();
+    if names.len() <= NAMES {
+        return names.iter().map(short).collect::<Vec<_>>().join(", ");
+    }
+    let shown: Vec<String> = names.iter().take(NAMES - 1).map(short).collect();
+    format!("{} and {} more", shown.join(", "), names.len() - shown.len())
+}

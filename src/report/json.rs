@@ -1,0 +1,94 @@
+//! A report for machines: one JSON document. Codes are stable, numbers are integers with their unit in the key.
+
+use serde_json::{Map, Value, json};
+
+use crate::spec::Location;
+use crate::verify::{Cause, CheckResult, Finding, NodeGroup, Report, Suggestion, Verdict};
+
+/// Name and version of the document's form.
+pub const SCHEMA: &str = "klab.report/1";
+
+/// A whole report.
+pub fn json(report: &Report) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "lab": report.lab,
+        "ok": report.ok(),
+        "elapsed_ms": u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
+        "held": report.held(),
+        "total": report.checks.len(),
+        "checks": report.checks.iter().map(check).collect::<Vec<_>>(),
+    })
+}
+
+fn check(check: &CheckResult) -> Value {
+    let mut value = json!({
+        "name": check.name,
+        "subject": check.subject,
+        "verdict": check.verdict.code(),
+        "code": check.code(),
+        "at": place(&check.at),
+        "now": check.now(),
+        "conditions": check.findings.iter().map(condition).collect::<Vec<_>>(),
+        "causes": check.causes.iter().map(cause).collect::<Vec<_>>(),
+        "suggestions": check.suggestions.iter().map(suggestion).collect::<Vec<_>>(),
+    });
+    match &check.verdict {
+        Verdict::Held => {}
+        Verdict::NotYet { waiting_for } => value["waiting_for"] = json!(waiting_for),
+        Verdict::Impossible { because } => value["because"] = json!(because),
+    }
+    if let Some(hint) = &check.hint {
+        value["hint"] = json!(hint);
+    }
+    value
+}
+
+fn condition(finding: &Finding) -> Value {
+    json!({
+        "code": finding.code,
+        "holds": finding.holds,
+        "now": finding.now,
+        "offenders": finding.offenders,
+        "at": place(&finding.at),
+    })
+}
+
+fn cause(cause: &Cause) -> Value {
+    json!({
+        "code": cause.code,
+        "subjects": cause.subjects,
+        "what": cause.what,
+        "nodes": groups(&cause.nodes),
+    })
+}
+
+/// Groups of nodes with the reasons that keep a pod from them.
+pub(crate) fn groups(groups: &[NodeGroup]) -> Value {
+    let reasons = |group: &NodeGroup| -> Vec<Value> {
+        let reason = |reason: &crate::verify::NodeReason| {
+            let mut fields =
+                Map::from_iter([("reason".to_owned(), json!(reason.code)), ("text".to_owned(), json!(reason.text))]);
+            fields.extend(reason.facts.clone());
+            Value::Object(fields)
+        };
+        group.reasons.iter().map(reason).collect()
+    };
+    groups.iter().map(|group| json!({ "nodes": group.nodes, "pool": group.pool, "reasons": reasons(group) })).collect()
+}
+
+/// A change that would mend it.
+pub(crate) fn suggestion(suggestion: &Suggestion) -> Value {
+    json!({
+        "code": suggestion.code,
+        "text": suggestion.text,
+        "at": suggestion.at.as_ref().map(place),
+        "command": suggestion.command,
+        "changes": suggestion.changes,
+        "nodes": suggestion.nodes,
+    })
+}
+
+fn place(at: &Location) -> Value {
+    json!({ "file": at.file(), "line": at.line(), "column": at.column() })
+}

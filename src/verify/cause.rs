@@ -1,0 +1,57 @@
+//! Why something does not hold, and what would mend it: the data that reports and explanations show.
+
+use serde_json::{Map, Value};
+
+use crate::spec::Location;
+
+/// What keeps pods (or nodes) from being as a check wants them. Pods in the same plight share one cause.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cause {
+    /// Stable code: `unschedulable`, `wrong-node`, `not-starting`, ….
+    pub code: &'static str,
+    /// Names of the pods (`namespace/name`) or nodes, sorted.
+    pub subjects: Vec<String>,
+    /// What is the matter with them: `Pending for 31 s, fits on none of 4 nodes`.
+    pub what: String,
+    /// For pods without a node, all nodes by what keeps the pods from them.
+    pub nodes: Vec<NodeGroup>,
+}
+
+/// Nodes that the same rules keep a pod from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeGroup {
+    /// Their names, sorted; of one pool.
+    pub nodes: Vec<String>,
+    /// The pool they belong to.
+    pub pool: Option<String>,
+    /// All rules that keep the pod out, in the scheduler's order.
+    pub reasons: Vec<NodeReason>,
+}
+
+/// One rule that keeps a pod from nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeReason {
+    /// Stable code: `untolerated-taint`, `node-selector`, `insufficient-cpu`, ….
+    pub code: String,
+    /// For people: `taint dedicated=special:NoSchedule is not tolerated`.
+    pub text: String,
+    /// The numbers and names behind it, integers with their unit in the key.
+    pub facts: Map<String, Value>,
+}
+
+/// A change after which the scheduler places the pods: it was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suggestion {
+    /// Stable code of the (first) change: `add-toleration`, `lower-request`, ….
+    pub code: &'static str,
+    /// For people, as an instruction: ``add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.web]` ``.
+    pub text: String,
+    /// Where in the lab file.
+    pub at: Option<Location>,
+    /// A command that does it on the running cluster, where one does.
+    pub command: Option<String>,
+    /// How many changes it takes.
+    pub changes: usize,
+    /// Names of the nodes the pods would go to, sorted, without repeats.
+    pub nodes: Vec<String>,
+}
