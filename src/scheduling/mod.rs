@@ -1,1 +1,54 @@
 //! Where pods go: the pure scheduler, equal to kube-scheduler v1.36 with its default profile.
+//!
+//! [`Cluster`] is the state: hand it nodes, pods (after [`admission`]), namespaces and the objects whose selectors
+//! matter; it keeps running totals and is cheap to clone for what-if questions. Ask it
+//!
+//! - [`Cluster::schedule`]: where a pending pod goes ([`Decision`], fast; nothing changes until [`Cluster::bind`]),
+//! - [`Cluster::attempt`]: the same with every verdict, score and preemption candidate ([`Attempt`]),
+//! - [`Cluster::evaluate`], [`Cluster::evaluate_all`]: *every* reason why a node cannot take a pod, not only the first,
+//!   as data ([`Reason`]) whose text is kube-scheduler's,
+//! - [`Cluster::reconsider`]: where a placed pod would go if it were new.
+//!
+//! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody.
+//!
+//! Inside: `plugins` has one file per plugin and the table that registers them; `state` the cluster; `tally` counts of
+//! matching pods per topology domain; `class_cache` what is kept per class of equal pods between attempts; `schedule`
+//! the cycle itself.
+
+pub mod admission;
+mod class_cache;
+mod cluster;
+mod cycle;
+mod decision;
+mod disruption;
+mod error;
+pub mod message;
+mod node_info;
+pub mod node_selector;
+mod plugins;
+mod pod_info;
+pub mod quantity;
+mod reason;
+mod resources;
+mod schedule;
+pub mod selector;
+mod state;
+pub mod taint;
+mod tally;
+mod tie;
+mod topology;
+mod volumes;
+mod workloads;
+
+pub use cluster::{Cluster, NodeUsage, PlacedPod};
+pub use decision::{
+    Attempt, Candidate, Decision, NodeVerdict, Outcome, PluginScore, Preemption, Rejection, ScoreRow, ScoreTable,
+};
+pub use error::ObjectError;
+pub use node_info::NodeSpec;
+pub use pod_info::{AffinityTerm, Controller, HostPort, PodInfo, SpreadConstraint};
+pub use reason::{Code, PluginName, Reason};
+pub use resources::{NonZero, PodResources, Resources, pod_requests};
+pub use schedule::{DEFAULT_SCHEDULER, weight};
+pub use state::PodKey;
+pub use tie::TieBreak;

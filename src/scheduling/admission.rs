@@ -1,0 +1,166 @@
+//! What the API server does to a new pod before the scheduler sees it, as far as it changes placement.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodAffinityTerm, PodSpec, ResourceRequirements, Toleration};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use super::error::ObjectError;
+use super::resources::{container_level_requests, is_pod_level_resource};
+use super::selector::Labels;
+
+/// Completes a new pod: default requests, host ports, protocols, selectors from `matchLabelKeys`, and the tolerations
+/// for nodes that are not ready. Doing it again changes nothing, except that label keys are merged only once by the API
+/// server: call it for new pods, not for pods read back.
+pub fn admit(pod: &mut Pod) -> Result<(), ObjectError> {
+    default_resources(pod)?;
+    if let Some(spec) = pod.spec.as_mut() {
+        default_ports(spec);
+        let none = Labels::new();
+        merge_label_keys(spec, pod.metadata.labels.as_ref().unwrap_or(&none));
+        tolerate_unready_nodes(spec);
+    }
+    Ok(())
+}
+
+/// Limits become requests where there are none; pod-level requests are filled from the containers' or the limits.
+pub fn default_resources(pod: &mut Pod) -> Result<(), ObjectError> {
+    let Some(spec) = pod.spec.as_mut() else { return Ok(()) };
+    for container in containers(spec) {
+        if let Some(resources) = container.resources.as_mut() {
+            requests_from_limits(resources);
+        }
+    }
+    let limits = spec.resources.as_ref().and_then(|resources| resources.limits.clone());
+    let Some(limits) = limits.filter(|limits| !limits.is_empty()) else { return Ok(()) };
+    let containers = container_level_requests(pod)?;
+    let Some(resources) = pod.spec.as_mut().and_then(|spec| spec.resources.as_mut()) else { return Ok(()) };
+    let requests = resources.requests.get_or_insert_with(BTreeMap::new);
+    for (name, amount) in containers.into_iter().filter(|(name, _)| is_pod_level_resource(name)) {
+        requests.entry(name).or_insert_with(|| ApiQuantity::from(amount));
+    }
+    for (name, amount) in limits.into_iter().filter(|(name, _)| is_pod_level_resource(name)) {
+        requests.entry(name).or_insert(amount);
+    }
+    Ok(())
+}
+
+fn requests_from_limits(resources: &mut ResourceRequirements) {
+    let Some(limits) = resources.limits.as_ref().filter(|limits| !limits.is_empty()) else { return };
+    let requests = resources.requests.get_or_insert_with(BTreeMap::new);
+    for (name, amount) in limits {
+        requests.entry(name.clone()).or_insert_with(|| amount.clone());
+    }
+}
+
+fn containers(spec: &mut PodSpec) -> impl Iterator<Item = &mut Container> {
+    spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten())
+}
+
+fn default_ports(spec: &mut PodSpec) {
+    let host_network = spec.host_network.unwrap_or(false);
+    for port in containers(spec).flat_map(|container| container.ports.iter_mut().flatten()) {
+        port.protocol.get_or_insert_with(|| "TCP".to_owned());
+        if host_network && port.host_port.unwrap_or(0) == 0 {
+            port.host_port = Some(port.container_port);
+        }
+    }
+}
+
+/// `matchLabelKeys` and `mismatchLabelKeys` become conditions of the selector, with the pod's own values.
+fn merge_label_keys(spec: &mut PodSpec, labels: &Labels) {
+    for constraint in spec.topology_spread_constraints.iter_mut().flatten() {
+        merge(constraint.label_selector.as_mut(), constraint.match_label_keys.as_deref(), "In", labels);
+    }
+    for term in affinity_terms(spec) {
+        merge(term.label_selector.as_mut(), term.match_label_keys.as_deref(), "In", labels);
+        merge(term.label_selector.as_mut(), term.mismatch_label_keys.as_deref(), "NotIn", labels);
+    }
+}
+
+fn affinity_terms(spec: &mut PodSpec) -> impl Iterator<Item = &mut PodAffinityTerm> {
+    let affinity = spec.affinity.as_mut();
+    let (with, apart) =
+        affinity.map_or((None, None), |affinity| (affinity.pod_affinity.as_mut(), affinity.pod_anti_affinity.as_mut()));
+    let with = with.into_iter().flat_map(|affinity| {
+        let required = affinity.required_during_scheduling_ignored_during_execution.iter_mut().flatten();
+        let preferred = affinity.preferred_during_scheduling_ignored_during_execution.iter_mut().flatten();
+        required.chain(preferred.map(|term| &mut term.pod_affinity_term))
+    });
+    let apart = apart.into_iter().flat_map(|affinity| {
+        let required = affinity.required_during_scheduling_ignored_during_execution.iter_mut().flatten();
+        let preferred = affinity.preferred_during_scheduling_ignored_during_execution.iter_mut().flatten();
+        required.chain(preferred.map(|term| &mut term.pod_affinity_term))
+    });
+    with.chain(apart)
+}
+
+fn merge(selector: Option<&mut LabelSelector>, keys: Option<&[String]>, operator: &str, labels: &Labels) {
+    let Some(selector) = selector else { return };
+    for key in keys.into_iter().flatten() {
+        let Some(value) = labels.get(key) else { continue };
+        let requirement = LabelSelectorRequirement {
+            key: key.clone(),
+            operator: operator.to_owned(),
+            values: Some(vec![value.clone()]),
+        };
+        let expressions = selector.match_expressions.get_or_insert_with(Vec::new);
+        if !expressions.contains(&requirement) {
+            expressions.push(requirement);
+        }
+    }
+}
+
+/// How long a pod stays on a node that is not ready or not reachable, in seconds.
+const TOLERATION_SECONDS: i64 = 300;
+
+fn tolerate_unready_nodes(spec: &mut PodSpec) {
+    let tolerations = spec.tolerations.get_or_insert_with(Vec::new);
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let present = tolerations.iter().any(|toleration| {
+            let matches = |value: &Option<String>, wanted| value.as_deref().unwrap_or("") == wanted;
+            (matches(&toleration.key, key) || matches(&toleration.key, ""))
+                && (matches(&toleration.effect, "NoExecute") || matches(&toleration.effect, ""))
+        });
+        if !present {
+            tolerations.push(Toleration {
+                key: Some(key.to_owned()),
+                operator: Some("Exists".to_owned()),
+                effect: Some("NoExecute".to_owned()),
+                toleration_seconds: Some(TOLERATION_SECONDS),
+                value: None,
+            });
+        }
+    }
+}
+
+/// What a pod gets from its RuntimeClass: overhead, node selector and tolerations.
+pub fn apply_runtime_class(pod: &mut Pod, class: &RuntimeClass) {
+    let Some(spec) = pod.spec.as_mut() else { return };
+    if let Some(overhead) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.clone()) {
+        spec.overhead = Some(overhead);
+    }
+    let Some(scheduling) = class.scheduling.as_ref() else { return };
+    if let Some(selector) = scheduling.node_selector.as_ref() {
+        spec.node_selector.get_or_insert_with(BTreeMap::new).extend(selector.clone());
+    }
+    for toleration in scheduling.tolerations.iter().flatten() {
+        let tolerations = spec.tolerations.get_or_insert_with(Vec::new);
+        if !tolerations.contains(toleration) {
+            tolerations.push(toleration.clone());
+        }
+    }
+}
+
+/// What a pod gets from its PriorityClass: priority and preemption policy.
+pub fn apply_priority_class(pod: &mut Pod, class: &PriorityClass) {
+    let Some(spec) = pod.spec.as_mut() else { return };
+    spec.priority_class_name.clone_from(&class.metadata.name);
+    spec.priority = class.value.or(Some(0));
+    if let Some(policy) = class.preemption_policy.as_ref() {
+        spec.preemption_policy = Some(policy.clone());
+    }
+}

@@ -1,0 +1,321 @@
+//! The scheduler's interface: tell it what is in the cluster, ask it where a pod goes and why.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::StorageClass;
+
+use super::class_cache::ClassCaches;
+use super::decision::{Attempt, Decision};
+use super::error::ObjectError;
+use super::node_info::NodeSpec;
+use super::pod_info::{PodInfo, namespace_of};
+use super::reason::Reason;
+use super::resources::Resources;
+use super::schedule::{self, Subject};
+use super::selector::Labels;
+use super::state::{Place, PodEntry, PodKey, State};
+use super::tie::TieBreak;
+
+/// The cluster as the scheduler knows it. Objects are handed in as they are in the API, after admission (see
+/// [`super::admission`]); what does not matter to scheduling is not kept.
+///
+/// A clone costs little (nodes are shared until they change) and starts with empty caches, so that what-if questions
+/// are asked of a clone.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    state: State,
+    caches: ClassCaches,
+    tie_break: TieBreak,
+}
+
+impl Clone for Cluster {
+    fn clone(&self) -> Self {
+        Self { state: self.state.clone(), caches: ClassCaches::default(), tie_break: self.tie_break }
+    }
+}
+
+/// A pod that holds a place on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedPod {
+    /// The pod.
+    pub pod: PodKey,
+    /// Its node.
+    pub node: Arc<str>,
+    /// Its priority.
+    pub priority: i32,
+    /// What it requests.
+    pub requests: Resources,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+}
+
+/// What a node offers and what of it is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeUsage {
+    /// What the node offers.
+    pub allocatable: Resources,
+    /// What its pods request.
+    pub requested: Resources,
+    /// How many pods it may hold.
+    pub allowed_pods: i64,
+    /// How many it holds.
+    pub pods: i64,
+}
+
+impl Cluster {
+    /// An empty cluster with the namespaces that always exist.
+    pub fn new(tie_break: TieBreak) -> Self {
+        let mut cluster = Self { tie_break, ..Self::default() };
+        for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+            cluster.set_namespace_labels(name, Labels::new());
+        }
+        cluster
+    }
+
+    /// Adds a node or takes over its changes. Returns whether anything that matters to scheduling changed.
+    pub fn set_node(&mut self, node: &Node) -> Result<bool, ObjectError> {
+        Ok(self.state.set_node(NodeSpec::from_api(node)?))
+    }
+
+    /// Removes a node. Pods bound to it stay known until they are removed, but count nowhere.
+    pub fn remove_node(&mut self, name: &str) -> bool {
+        self.state.remove_node(name)
+    }
+
+    /// Adds a pod or takes over its changes. Knows what counts: bound pods that have not finished hold resources,
+    /// pending ones with `status.nominatedNodeName` keep a node; others are forgotten.
+    pub fn set_pod(&mut self, pod: &Pod) -> Result<(), ObjectError> {
+        let name = pod.metadata.name.as_deref().ok_or(ObjectError::Missing { field: "metadata.name" })?;
+        let text =
+            |value: Option<&String>| value.filter(|value| !value.is_empty()).map(|value| Arc::from(value.as_str()));
+        let status = pod.status.as_ref();
+        let finished = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
+        let terminating = pod.metadata.deletion_timestamp.is_some();
+        let bound = text(pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()));
+        let nominated = text(status.and_then(|status| status.nominated_node_name.as_ref()));
+        let place = match (bound, nominated) {
+            (Some(node), _) if !finished => Place::Bound(node),
+            (None, Some(node)) if !finished && !terminating => Place::Nominated(node),
+            _ => {
+                self.state.remove_pod(namespace_of(pod), name);
+                return Ok(());
+            }
+        };
+        let info = PodInfo::from_api(pod)?;
+        let conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
+        let preempted = conditions.into_iter().any(|condition| {
+            condition.type_ == "DisruptionTarget" && condition.reason.as_deref() == Some("PreemptionByScheduler")
+        });
+        let namespace = Arc::clone(&info.namespace);
+        let no_labels = Labels::new();
+        let labels = self.state.intern_labels(&namespace, pod.metadata.labels.as_ref().unwrap_or(&no_labels));
+        let started = status.and_then(|status| status.start_time.as_ref()).map(|time| time.0.as_microsecond());
+        let entry = PodEntry {
+            key: PodKey { namespace, name: Arc::from(name) },
+            class: self.state.intern_class(info),
+            labels,
+            place,
+            started,
+            terminating,
+            preempted,
+        };
+        self.state.set_pod(entry);
+        Ok(())
+    }
+
+    /// Places a pending pod on a node, as binding does, without building a pod object for it.
+    pub fn bind(&mut self, pod: &Pod, node: &str) -> Result<(), ObjectError> {
+        let name = pod.metadata.name.as_deref().ok_or(ObjectError::Missing { field: "metadata.name" })?;
+        let subject = Subject::of(&mut self.state, pod, name)?;
+        self.state.set_pod(PodEntry {
+            key: subject.key,
+            class: subject.class,
+            labels: subject.labels,
+            place: Place::Bound(Arc::from(node)),
+            started: None,
+            terminating: false,
+            preempted: false,
+        });
+        Ok(())
+    }
+
+    /// Forgets a pod.
+    pub fn remove_pod(&mut self, namespace: &str, name: &str) -> bool {
+        self.state.remove_pod(namespace, name).is_some()
+    }
+
+    /// Adds a namespace or takes over its labels.
+    pub fn set_namespace(&mut self, namespace: &Namespace) {
+        let name = namespace.metadata.name.clone().unwrap_or_default();
+        self.set_namespace_labels(&name, namespace.metadata.labels.clone().unwrap_or_default());
+    }
+
+    fn set_namespace_labels(&mut self, name: &str, mut labels: Labels) {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.to_owned());
+        self.state.set_namespace(name, Some(labels));
+    }
+
+    /// Removes a namespace.
+    pub fn remove_namespace(&mut self, name: &str) {
+        self.state.set_namespace(name, None);
+    }
+
+    /// Adds or replaces a Service: its selector gives pods their default spreading.
+    pub fn set_service(&mut self, service: &Service) {
+        self.state.workloads.set_service(service);
+    }
+
+    /// Adds or replaces a ReplicaSet.
+    pub fn set_replica_set(&mut self, set: &ReplicaSet) -> Result<(), ObjectError> {
+        self.state.workloads.set_replica_set(set)
+    }
+
+    /// Adds or replaces a StatefulSet.
+    pub fn set_stateful_set(&mut self, set: &StatefulSet) -> Result<(), ObjectError> {
+        self.state.workloads.set_stateful_set(set)
+    }
+
+    /// Adds or replaces a ReplicationController.
+    pub fn set_replication_controller(&mut self, controller: &ReplicationController) {
+        self.state.workloads.set_replication_controller(controller);
+    }
+
+    /// Removes a `Service`, `ReplicaSet`, `StatefulSet` or `ReplicationController`.
+    pub fn remove_workload(&mut self, kind: &str, namespace: &str, name: &str) {
+        self.state.workloads.remove(kind, namespace, name);
+    }
+
+    /// Adds or replaces a disruption budget.
+    pub fn set_disruption_budget(&mut self, budget: &PodDisruptionBudget) -> Result<(), ObjectError> {
+        self.state.budgets.set(budget)
+    }
+
+    /// Removes a disruption budget.
+    pub fn remove_disruption_budget(&mut self, namespace: &str, name: &str) {
+        self.state.budgets.remove(namespace, name);
+    }
+
+    /// Adds or replaces a claim.
+    pub fn set_claim(&mut self, claim: &PersistentVolumeClaim) {
+        self.state.volumes.set_claim(claim);
+    }
+
+    /// Removes a claim.
+    pub fn remove_claim(&mut self, namespace: &str, name: &str) {
+        self.state.volumes.remove_claim(namespace, name);
+    }
+
+    /// Adds or replaces a volume.
+    pub fn set_volume(&mut self, volume: &PersistentVolume) -> Result<(), ObjectError> {
+        self.state.volumes.set_volume(volume)
+    }
+
+    /// Removes a volume.
+    pub fn remove_volume(&mut self, name: &str) {
+        self.state.volumes.remove_volume(name);
+    }
+
+    /// Adds or replaces a storage class.
+    pub fn set_storage_class(&mut self, class: &StorageClass) {
+        self.state.volumes.set_storage_class(class);
+    }
+
+    /// Removes a storage class.
+    pub fn remove_storage_class(&mut self, name: &str) {
+        self.state.volumes.remove_storage_class(name);
+    }
+
+    /// Where a pending pod goes. Nothing changes: bind it with [`Self::bind`] or [`Self::set_pod`].
+    pub fn schedule(&mut self, pod: &Pod) -> Result<Decision, ObjectError> {
+        schedule::schedule(&mut self.state, &mut self.caches, self.tie_break, pod)
+    }
+
+    /// Where a pending pod goes, with the verdict on and the scores of every node. Agrees with [`Self::schedule`].
+    pub fn attempt(&mut self, pod: &Pod) -> Result<Attempt, ObjectError> {
+        schedule::attempt(&mut self.state, &mut self.caches, self.tie_break, pod)
+    }
+
+    /// Where a pod that is already placed would go now if it were new: its own place counts as free.
+    pub fn reconsider(&self, pod: &Pod) -> Result<Attempt, ObjectError> {
+        let mut other = self.clone();
+        let mut pod = pod.clone();
+        if let Some(name) = pod.metadata.name.as_deref() {
+            other.remove_pod(namespace_of(&pod), name);
+        }
+        if let Some(spec) = pod.spec.as_mut() {
+            spec.node_name = None;
+        }
+        if let Some(status) = pod.status.as_mut() {
+            status.nominated_node_name = None;
+        }
+        other.attempt(&pod)
+    }
+
+    /// Every reason why a node cannot take a pod, over all filters; empty if it can. `None` if there is no such node.
+    ///
+    /// Pods for which the node is kept (nominated, same or higher priority) count as present.
+    pub fn evaluate(&mut self, pod: &Pod, node: &str) -> Result<Option<Vec<Reason>>, ObjectError> {
+        schedule::evaluate(&mut self.state, &mut self.caches, pod, node)
+    }
+
+    /// [`Self::evaluate`] for all nodes, by name.
+    pub fn evaluate_all(&mut self, pod: &Pod) -> Result<BTreeMap<Arc<str>, Vec<Reason>>, ObjectError> {
+        schedule::evaluate_all(&mut self.state, &mut self.caches, pod)
+    }
+
+    /// Names of all nodes, sorted.
+    pub fn node_names(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<_> = self.state.live_nodes().map(|(_, node)| Arc::clone(&node.spec.name)).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// A node's labels, taints and allocatable.
+    pub fn node(&self, name: &str) -> Option<Arc<NodeSpec>> {
+        let node = self.state.node(self.state.node_id(name)?)?;
+        Some(Arc::clone(&node.spec))
+    }
+
+    /// What a node offers and what of it is taken.
+    pub fn usage(&self, name: &str) -> Option<NodeUsage> {
+        let node = self.state.node(self.state.node_id(name)?)?;
+        Some(NodeUsage {
+            allocatable: node.spec.allocatable.clone(),
+            requested: node.requested.clone(),
+            allowed_pods: node.spec.allowed_pods,
+            pods: node.pods.len() as i64,
+        })
+    }
+
+    /// The pods that hold places, in no particular order.
+    pub fn placed_pods(&self) -> impl Iterator<Item = PlacedPod> + '_ {
+        self.state.pods().filter_map(|entry| match &entry.place {
+            Place::Nominated(_) => None,
+            Place::Bound(node) => {
+                let info = &self.state.class(entry.class).info;
+                Some(PlacedPod {
+                    pod: entry.key.clone(),
+                    node: Arc::clone(node),
+                    priority: info.priority,
+                    requests: info.resources.requests.clone(),
+                    terminating: entry.terminating,
+                })
+            }
+        })
+    }
+
+    /// The node a pod is bound to.
+    pub fn node_of(&self, namespace: &str, name: &str) -> Option<Arc<str>> {
+        let entry = self.state.pod(self.state.pod_id(namespace, name)?)?;
+        match &entry.place {
+            Place::Bound(node) => Some(Arc::clone(node)),
+            Place::Nominated(_) => None,
+        }
+    }
+}

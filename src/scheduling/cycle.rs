@@ -1,0 +1,191 @@
+//! One scheduling cycle: a pod, the cluster, and the topology counts that its rules need.
+
+use std::sync::Arc;
+
+use super::node_info::NodeInfo;
+use super::pod_info::{PodInfo, SpreadConstraint};
+use super::reason::PluginName;
+use super::selector::Selector;
+use super::state::{ClassId, LabelsId, NodeId, State};
+use super::taint;
+use super::tally::{Matcher, Tally};
+use super::topology::{HeldId, NO_VALUE};
+
+/// The label whose value is a node's own name.
+pub(crate) const HOSTNAME: &str = "kubernetes.io/hostname";
+/// The label that names a node's zone.
+pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Topology counts for the rules of one class of pods.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tallies {
+    /// Per `DoNotSchedule` constraint.
+    pub(crate) hard: Vec<(SpreadConstraint, Tally)>,
+    /// Per `ScheduleAnyway` constraint, or per system default constraint.
+    pub(crate) soft: Vec<(SpreadConstraint, Tally)>,
+    /// The selector of the system default constraints, if these are in `soft`.
+    pub(crate) default_selector: Option<Selector>,
+    /// Per required affinity term: pods that match all the terms, by that term's key.
+    pub(crate) affinity: Vec<Tally>,
+    /// Per required anti-affinity term.
+    pub(crate) anti_affinity: Vec<Tally>,
+    /// Per preferred term, with its weight (negative for anti-affinity).
+    pub(crate) preferred: Vec<(i64, Tally)>,
+}
+
+impl Tallies {
+    /// Empty counts for a class.
+    pub(crate) fn new(state: &mut State, info: &PodInfo, default_selector: Option<Selector>) -> Self {
+        let mut spread = |constraint: &SpreadConstraint| {
+            let column = state.column_for(&constraint.topology_key);
+            let matcher = Matcher::Spread {
+                namespace: info.namespace.as_ref().to_owned(),
+                selector: constraint.selector.clone(),
+            };
+            (constraint.clone(), Tally::new(matcher, column))
+        };
+        let hard = info.spread.iter().filter(|constraint| constraint.hard).map(&mut spread).collect();
+        let soft = match &default_selector {
+            Some(selector) => default_constraints(selector).iter().map(&mut spread).collect(),
+            None => info.spread.iter().filter(|constraint| !constraint.hard).map(&mut spread).collect(),
+        };
+        let mut term = |term: &super::pod_info::AffinityTerm, all: &[super::pod_info::AffinityTerm]| {
+            let column = state.column_for(&term.topology_key);
+            Tally::new(Matcher::Terms(all.to_vec()), column)
+        };
+        let affinity = info.affinity.iter().map(|one| term(one, &info.affinity)).collect();
+        let anti_affinity = info.anti_affinity.iter().map(|one| term(one, std::slice::from_ref(one))).collect();
+        let wanted = info.preferred_affinity.iter().map(|(weight, one)| (i64::from(*weight), one));
+        let avoided = info.preferred_anti_affinity.iter().map(|(weight, one)| (-i64::from(*weight), one));
+        let preferred =
+            wanted.chain(avoided).map(|(weight, one)| (weight, term(one, std::slice::from_ref(one)))).collect();
+        Self { hard, soft, default_selector, affinity, anti_affinity, preferred }
+    }
+
+    /// Whether there is nothing to count.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hard.is_empty()
+            && self.soft.is_empty()
+            && self.affinity.is_empty()
+            && self.anti_affinity.is_empty()
+            && self.preferred.is_empty()
+    }
+
+    /// Counts a node anew.
+    pub(crate) fn refresh(&mut self, state: &State, info: &PodInfo, node: NodeId) {
+        let spec = state.node(node).map(|node| Arc::clone(&node.spec));
+        let has = |tally: &Tally| state.topology.column(tally.column).value(node) != NO_VALUE;
+        let admitted = |constraint: &SpreadConstraint| {
+            spec.as_ref().is_some_and(|spec| {
+                (!constraint.honor_affinity || info.node_affinity.matches(&spec.labels, &spec.name))
+                    && (!constraint.honor_taints
+                        || taint::untolerated(&spec.taints, &info.tolerations).next().is_none())
+            })
+        };
+        let has_all = self.hard.iter().all(|(_, tally)| has(tally));
+        for (constraint, tally) in &mut self.hard {
+            tally.refresh(state, node, has_all && admitted(constraint));
+        }
+        let has_all = self.default_selector.is_some() || self.soft.iter().all(|(_, tally)| has(tally));
+        for (constraint, tally) in &mut self.soft {
+            tally.refresh(state, node, has_all && admitted(constraint));
+        }
+        let preferred = self.preferred.iter_mut().map(|(_, tally)| tally);
+        for tally in self.affinity.iter_mut().chain(&mut self.anti_affinity).chain(preferred) {
+            tally.refresh(state, node, true);
+        }
+    }
+}
+
+/// The system default constraints, for pods that have none of their own.
+fn default_constraints(selector: &Selector) -> [SpreadConstraint; 2] {
+    [(HOSTNAME, 3), (ZONE, 5)].map(|(key, max_skew)| SpreadConstraint {
+        index: 0,
+        topology_key: Arc::from(key),
+        max_skew,
+        min_domains: 1,
+        hard: false,
+        selector: selector.clone(),
+        honor_affinity: true,
+        honor_taints: false,
+    })
+}
+
+/// A pod that looks for a node, with everything the plugins ask for.
+pub(crate) struct Cycle<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) info: &'a PodInfo,
+    pub(crate) labels_id: LabelsId,
+    /// The pod's name: it is not in its own way when it is already known.
+    pub(crate) name: &'a str,
+    /// `spec.nodeName`, when asked whether a pod could be there.
+    pub(crate) requested_node: Option<&'a str>,
+    pub(crate) tallies: &'a Tallies,
+    /// Per hard constraint: the two emptiest domains, and whether the pod counts itself.
+    pub(crate) hard: Vec<([(u32, i64); 2], bool)>,
+    /// Whether the pod matches all its own required affinity terms.
+    pub(crate) affinity_matches_self: bool,
+    /// Existing pods' anti-affinity terms that match the pod.
+    pub(crate) against: Vec<HeldId>,
+    /// Whether pod affinity can keep the pod off any node, judged before pods are added or removed in thought.
+    pub(crate) inter_pod_affinity: bool,
+}
+
+impl<'a> Cycle<'a> {
+    pub(crate) fn new(
+        state: &'a State,
+        class: ClassId,
+        labels_id: LabelsId,
+        name: &'a str,
+        requested_node: Option<&'a str>,
+        tallies: &'a Tallies,
+    ) -> Self {
+        let info: &PodInfo = &state.class(class).info;
+        let labels = state.label_set(labels_id);
+        let hard = tallies
+            .hard
+            .iter()
+            .map(|(constraint, tally)| (tally.lowest(), constraint.selector.matches(&labels.labels)))
+            .collect();
+        let affinity_matches_self = tallies.affinity.first().is_some_and(|tally| tally.matcher.matches(state, labels));
+        let against: Vec<_> = state.matching_anti_affinity(labels_id).collect();
+        let inter_pod_affinity = !tallies.affinity.is_empty()
+            || !tallies.anti_affinity.is_empty()
+            || against.iter().any(|&held| state.topology.held[held].total > 0);
+        Self {
+            state,
+            info,
+            labels_id,
+            name,
+            requested_node,
+            tallies,
+            hard,
+            affinity_matches_self,
+            against,
+            inter_pod_affinity,
+        }
+    }
+
+    /// Whether a filter that looks beyond the node has anything to say.
+    pub(crate) fn topology_matters(&self) -> bool {
+        self.inter_pod_affinity || !self.tallies.hard.is_empty()
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> Option<&'a Arc<NodeInfo>> {
+        self.state.node(id)
+    }
+
+    /// The value of a tally's topology key on a node.
+    pub(crate) fn value(&self, tally: &Tally, node: NodeId) -> Option<u32> {
+        Some(self.state.topology.column(tally.column).value(node)).filter(|&value| value != NO_VALUE)
+    }
+}
+
+/// A verdict as texts, without the facts behind them; equal verdicts are shared between nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Refused {
+    /// `None` when the node was left out because the pod names others.
+    pub(crate) plugin: Option<PluginName>,
+    pub(crate) code: super::reason::Code,
+    pub(crate) texts: Vec<std::borrow::Cow<'static, str>>,
+}

@@ -1,0 +1,158 @@
+//! What a scheduling attempt comes to, in brief ([`Decision`]) and in full ([`Attempt`]).
+
+use std::sync::Arc;
+
+use super::reason::{Code, PluginName, Reason};
+use super::state::PodKey;
+
+/// The result of one scheduling attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The pod.
+    pub pod: PodKey,
+    /// What becomes of it.
+    pub outcome: Outcome,
+    /// Text of the `PodScheduled=False` condition; empty if the pod is scheduled. See [`super::message::event_text`].
+    pub message: String,
+}
+
+/// What becomes of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It goes to this node.
+    Scheduled {
+        /// The node's name.
+        node: Arc<str>,
+    },
+    /// No node takes it.
+    Unschedulable {
+        /// Whether `status.nominatedNodeName` is to be cleared.
+        withdraw_nomination: bool,
+    },
+    /// No node takes it as things are; pods are evicted for it, and a node is kept.
+    Preempting(Preemption),
+    /// It has scheduling gates.
+    Gated {
+        /// Their names.
+        gates: Vec<String>,
+    },
+    /// It names its node itself (`spec.nodeName`), the scheduler is not asked.
+    Bound {
+        /// The node's name.
+        node: Arc<str>,
+    },
+    /// It is not for this scheduler.
+    Ignored {
+        /// `spec.schedulerName`.
+        scheduler: String,
+    },
+}
+
+impl Outcome {
+    /// The node the pod goes to now.
+    pub fn node(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Scheduled { node } | Self::Bound { node } => Some(node),
+            _ => None,
+        }
+    }
+}
+
+/// What preemption found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Preemption {
+    /// Nodes on which eviction helps, by name.
+    pub candidates: Vec<Candidate>,
+    /// Candidates that are equally good after all criteria, by name.
+    pub best: Vec<Arc<str>>,
+    /// The one that is kept for the pod.
+    pub nominated: Arc<str>,
+    /// The pods to evict there, most important first; some may be terminating already.
+    pub victims: Vec<PodKey>,
+    /// Pods of lower priority for which the node was kept until now.
+    pub withdrawn_nominations: Vec<PodKey>,
+}
+
+/// A node on which eviction helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The node's name.
+    pub node: Arc<str>,
+    /// The pods to evict, most important first.
+    pub victims: Vec<PodKey>,
+    /// How many of these evictions break a disruption budget.
+    pub pdb_violations: usize,
+}
+
+/// One scheduling attempt with all its reasons and scores.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// What it comes to.
+    pub decision: Decision,
+    /// The plugin that refused the pod for every node at once, with its reasons; then `nodes` is empty.
+    pub pre_filter: Option<(PluginName, Vec<Reason>)>,
+    /// The verdict on every node, by name, as kube-scheduler gives it: the first filter that refuses decides.
+    pub nodes: Vec<NodeVerdict>,
+    /// Scores of the feasible nodes; `None` unless there are several.
+    pub scores: Option<ScoreTable>,
+    /// The feasible nodes with the greatest score, by name.
+    pub top: Vec<Arc<str>>,
+}
+
+impl Attempt {
+    /// Names of the nodes that take the pod.
+    pub fn feasible(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.nodes.iter().filter(|node| node.rejection.is_none()).map(|node| &node.node)
+    }
+}
+
+/// The verdict on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeVerdict {
+    /// The node's name.
+    pub node: Arc<str>,
+    /// Why it is refused; `None` if it is feasible.
+    pub rejection: Option<Rejection>,
+}
+
+/// Why a filter refuses a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// The filter; `None` if the node was left out because the pod names others.
+    pub plugin: Option<PluginName>,
+    /// Whether eviction might help.
+    pub code: Code,
+    /// All reasons of this filter.
+    pub reasons: Vec<Reason>,
+}
+
+/// Scores of all feasible nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScoreTable {
+    /// The plugins that scored, in order of execution, with their weights.
+    pub plugins: Vec<(PluginName, i64)>,
+    /// One row per node, by name.
+    pub rows: Vec<ScoreRow>,
+}
+
+/// Scores of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScoreRow {
+    /// The node's name.
+    pub node: Arc<str>,
+    /// Sum of the weighted scores.
+    pub total: i64,
+    /// Scores in the order of [`ScoreTable::plugins`].
+    pub scores: Vec<PluginScore>,
+}
+
+/// One plugin's score of one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PluginScore {
+    /// As computed.
+    pub raw: i64,
+    /// 0–100.
+    pub normalized: i64,
+    /// `normalized` times the plugin's weight.
+    pub weighted: i64,
+}

@@ -1,0 +1,45 @@
+//! The texts of FailedScheduling events and PodScheduled conditions.
+
+use std::collections::BTreeMap;
+
+/// What a gated pod's condition says.
+pub const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
+/// What a pod is told when there is no node at all.
+pub const NO_NODES: &str = "no nodes available to schedule pods";
+/// Events are cut to this many bytes.
+const EVENT_LIMIT: usize = 1024;
+
+/// `0/N nodes are available: 2 reason, 3 other reason.`; entries are sorted as texts, counts included.
+pub(crate) fn nodes_available(nodes: usize, reasons: &BTreeMap<String, usize>) -> String {
+    let mut entries: Vec<_> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    entries.sort_unstable();
+    if entries.is_empty() {
+        return format!("0/{nodes} nodes are available:");
+    }
+    format!("0/{nodes} nodes are available: {}.", entries.join(", "))
+}
+
+/// `0/N nodes are available: reason. not found`, when the pod was refused for every node at once.
+///
+/// The odd end is kube-scheduler's: the first plugin after the refusal looks for what it would have prepared.
+pub(crate) fn refused_for_all(nodes: usize, reasons: &[String]) -> String {
+    format!("0/{nodes} nodes are available: {}. not found", reasons.join(", "))
+}
+
+/// The message with what preemption came to.
+pub(crate) fn with_preemption(message: &str, preemption: &str) -> String {
+    format!("{message} no new claims to deallocate, preemption: {preemption}")
+}
+
+/// A message as the FailedScheduling event shows it: at most 1024 bytes.
+pub fn event_text(message: &str) -> String {
+    const CUT: &str = " ...";
+    if message.len() <= EVENT_LIMIT {
+        return message.to_owned();
+    }
+    let mut end = EVENT_LIMIT - CUT.len();
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{CUT}", &message[..end])
+}

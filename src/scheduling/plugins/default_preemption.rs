@@ -1,0 +1,260 @@
+//! DefaultPreemption: which pods of lower priority would have to go, on which node.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Delta, View, verdict};
+use crate::scheduling::cycle::{Cycle, Refused};
+use crate::scheduling::decision::{Candidate, Preemption};
+use crate::scheduling::message;
+use crate::scheduling::node_info::NodeInfo;
+use crate::scheduling::reason::Code;
+use crate::scheduling::state::{NodeId, PodEntry, PodId, State};
+use crate::scheduling::tie::{TieBreak, pick};
+
+/// What preemption comes to.
+pub(crate) enum Preempt {
+    /// Victims were found.
+    Found(Preemption),
+    /// Preemption does not help; the text after `preemption: `. A nomination the pod has is withdrawn.
+    Useless(String),
+    /// The pod may not preempt; the text after `preemption: `. A nomination the pod has stays.
+    NotEligible(&'static str),
+}
+
+/// The victims on one node.
+struct Victims {
+    node: NodeId,
+    pods: Vec<PodId>,
+    violations: usize,
+}
+
+/// Looks for victims. `codes` are the verdicts of all nodes, `nominated` the node already kept for the pod.
+pub(crate) fn preempt(
+    cycle: &Cycle<'_>,
+    nominated: Option<NodeId>,
+    codes: &[(NodeId, Code)],
+    tie_break: TieBreak,
+) -> Preempt {
+    if cycle.info.never_preempts {
+        return Preempt::NotEligible("not eligible due to preemptionPolicy=Never.");
+    }
+    if waits_for_victims(cycle, nominated, codes) {
+        return Preempt::NotEligible("not eligible due to a terminating pod on the nominated node.");
+    }
+    let mut found = Vec::new();
+    let mut refusals = BTreeMap::new();
+    for &(id, _) in codes.iter().filter(|(_, code)| *code == Code::Unschedulable) {
+        let Some(node) = cycle.node(id) else { continue };
+        match victims_on(cycle, id, node) {
+            Ok(victims) => found.push(victims),
+            Err(texts) => texts.into_iter().for_each(|text| *refusals.entry(text).or_insert(0) += 1),
+        }
+    }
+    if found.is_empty() {
+        let potential = codes.iter().filter(|(_, code)| *code == Code::Unschedulable).count();
+        let absent = codes.len() - potential;
+        if absent > 0 {
+            *refusals.entry("Preemption is not helpful for scheduling".to_owned()).or_insert(0) += absent;
+        }
+        return Preempt::Useless(message::nodes_available(codes.len(), &refusals));
+    }
+    Preempt::Found(choose(cycle, found, tie_break))
+}
+
+/// Whether the pod already preempted, and a victim on its nominated node is still on its way out.
+fn waits_for_victims(cycle: &Cycle<'_>, nominated: Option<NodeId>, codes: &[(NodeId, Code)]) -> bool {
+    let Some(nominated) = nominated else { return false };
+    let unresolvable = |&(id, code): &(NodeId, Code)| id == nominated && code == Code::UnschedulableAndUnresolvable;
+    if codes.iter().any(unresolvable) {
+        return false;
+    }
+    let pods = cycle.node(nominated).map_or(&[][..], |node| &node.pods);
+    pods.iter()
+        .filter_map(|&pod| cycle.state.pod(pod))
+        .any(|entry| entry.terminating && entry.preempted && priority(cycle.state, entry) < cycle.info.priority)
+}
+
+fn priority(state: &State, entry: &PodEntry) -> i32 {
+    state.class(entry.class).info.priority
+}
+
+/// More important pods come first: higher priority, then longer running, then by name.
+fn importance(state: &State, a: &PodEntry, b: &PodEntry) -> Ordering {
+    let start = |entry: &PodEntry| entry.started.unwrap_or(i64::MAX);
+    (priority(state, b).cmp(&priority(state, a))).then(start(a).cmp(&start(b))).then_with(|| a.key.cmp(&b.key))
+}
+
+/// A node with pods taken off in thought.
+struct DryRun<'a> {
+    cycle: &'a Cycle<'a>,
+    id: NodeId,
+    node: NodeInfo,
+    removed: Vec<PodId>,
+}
+
+impl DryRun<'_> {
+    fn remove(&mut self, pod: PodId) {
+        let state = self.cycle.state;
+        if let Some(entry) = state.pod(pod) {
+            self.node.remove_pod(pod, &state.class(entry.class).info);
+            self.removed.push(pod);
+        }
+    }
+
+    fn put_back(&mut self, pod: PodId) {
+        let state = self.cycle.state;
+        if let Some(entry) = state.pod(pod) {
+            self.node.add_pod(pod, &state.class(entry.class).info);
+            self.removed.retain(|&removed| removed != pod);
+        }
+    }
+
+    fn verdict(&self) -> Option<Refused> {
+        verdict_with_nominated(self.cycle, self.id, &self.node, &self.removed)
+    }
+}
+
+/// The verdict on a node, first with the pods added for which it is kept (of the same or higher priority), then
+/// without: the pod must not need them, nor be in their way.
+pub(crate) fn verdict_with_nominated(
+    cycle: &Cycle<'_>,
+    id: NodeId,
+    node: &NodeInfo,
+    removed: &[PodId],
+) -> Option<Refused> {
+    let nominated = nominated_before(cycle, node);
+    if !nominated.is_empty() {
+        let node = with_pods(cycle.state, node, &nominated);
+        let delta = Delta { added: nominated, removed: removed.to_vec() };
+        let refused = verdict(cycle, &View { id, node: &node, delta: &delta });
+        if refused.is_some() {
+            return refused;
+        }
+    }
+    if removed.is_empty() {
+        return verdict(cycle, &View { id, node, delta: Delta::NONE });
+    }
+    verdict(cycle, &View { id, node, delta: &Delta { added: Vec::new(), removed: removed.to_vec() } })
+}
+
+/// The pods for which a node is kept and that come before the cycle's pod.
+pub(crate) fn nominated_before(cycle: &Cycle<'_>, node: &NodeInfo) -> Vec<PodId> {
+    let state = cycle.state;
+    let before = |&pod: &PodId| {
+        state.pod(pod).is_some_and(|entry| {
+            let itself = entry.key.name.as_ref() == cycle.name && entry.key.namespace == cycle.info.namespace;
+            !itself && priority(state, entry) >= cycle.info.priority
+        })
+    };
+    state.nominated_to(&node.spec.name).iter().copied().filter(before).collect()
+}
+
+/// A copy of a node with more pods on it.
+pub(crate) fn with_pods(state: &State, node: &NodeInfo, pods: &[PodId]) -> NodeInfo {
+    let mut node = node.clone();
+    for &pod in pods {
+        if let Some(entry) = state.pod(pod) {
+            node.add_pod(pod, &state.class(entry.class).info);
+        }
+    }
+    node
+}
+
+/// The fewest and least important pods whose eviction makes room, or the texts why that is impossible.
+fn victims_on(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Result<Victims, Vec<String>> {
+    let state = cycle.state;
+    let mut potential: Vec<&PodEntry> = Vec::new();
+    let mut run = DryRun { cycle, id, node: node.clone(), removed: Vec::new() };
+    for &pod in &node.pods {
+        if let Some(entry) = state.pod(pod).filter(|entry| priority(state, entry) < cycle.info.priority) {
+            potential.push(entry);
+            run.remove(pod);
+        }
+    }
+    if potential.is_empty() {
+        return Err(vec!["No preemption victims found for incoming pod".to_owned()]);
+    }
+    if let Some(refused) = run.verdict() {
+        return Err(refused.texts.into_iter().map(Into::into).collect());
+    }
+    potential.sort_by(|a, b| importance(state, a, b));
+    let violating = violates_budgets(state, &potential);
+    let ordered = |wanted: bool| potential.iter().zip(&violating).filter(move |(_, violates)| **violates == wanted);
+    let mut victims = Vec::new();
+    let mut violations = 0;
+    for (entry, violates) in ordered(true).chain(ordered(false)) {
+        let Some(pod) = state.pod_id(&entry.key.namespace, &entry.key.name) else { continue };
+        run.put_back(pod);
+        if run.verdict().is_some() {
+            run.remove(pod);
+            victims.push((*entry, pod));
+            violations += usize::from(*violates);
+        }
+    }
+    victims.sort_by(|(a, _), (b, _)| importance(state, a, b));
+    Ok(Victims { node: id, pods: victims.into_iter().map(|(_, pod)| pod).collect(), violations })
+}
+
+/// For each pod, in this order, whether evicting it and those before it breaks a disruption budget.
+fn violates_budgets(state: &State, pods: &[&PodEntry]) -> Vec<bool> {
+    let mut budgets: Vec<_> =
+        state.budgets.iter().map(|(namespace, budget)| (namespace, budget, budget.allowed)).collect();
+    let violates = |entry: &&PodEntry| {
+        let labels = &state.label_set(entry.labels).labels;
+        let mut violated = false;
+        for (namespace, budget, allowed) in &mut budgets {
+            let counted = *namespace == entry.key.namespace.as_ref()
+                && budget.protects(labels)
+                && !budget.disrupted.iter().any(|name| **name == *entry.key.name);
+            if counted {
+                *allowed -= 1;
+                violated |= *allowed < 0;
+            }
+        }
+        violated
+    };
+    pods.iter().map(violates).collect()
+}
+
+/// The best candidate: fewest violations, least important victims, fewest victims, latest start.
+fn choose(cycle: &Cycle<'_>, found: Vec<Victims>, tie_break: TieBreak) -> Preemption {
+    let state = cycle.state;
+    let merit = |victims: &Victims| {
+        let entries: Vec<_> = victims.pods.iter().filter_map(|&pod| state.pod(pod)).collect();
+        let highest = entries.first().map_or(i32::MIN, |entry| priority(state, entry));
+        let sum: i64 = entries.iter().map(|entry| i64::from(priority(state, entry)) + (1 << 31)).sum();
+        let important = entries.iter().filter(|entry| priority(state, entry) == highest);
+        let earliest = important.map(|entry| entry.started.unwrap_or(i64::MAX)).min();
+        (victims.violations, highest, sum, entries.len(), Reverse(earliest))
+    };
+    let least = found.iter().map(merit).min();
+    let mut best: Vec<NodeId> =
+        found.iter().filter(|victims| Some(merit(victims)) == least).map(|victims| victims.node).collect();
+    let name = |id: NodeId| cycle.node(id).map_or_else(|| Arc::from(""), |node| Arc::clone(&node.spec.name));
+    best.sort_by_cached_key(|&id| name(id));
+    let nominated = pick(cycle, &best, tie_break);
+    let keys = |pods: &[PodId]| pods.iter().filter_map(|&pod| state.pod(pod)).map(|entry| entry.key.clone()).collect();
+    let victims = found.iter().find(|victims| victims.node == nominated).map_or_else(Vec::new, |v| keys(&v.pods));
+    let less_important =
+        |&&pod: &&PodId| state.pod(pod).is_some_and(|entry| priority(state, entry) < cycle.info.priority);
+    let nominated_name = name(nominated);
+    let others: Vec<_> = state.nominated_to(&nominated_name).iter().filter(less_important).copied().collect();
+    let mut candidates: Vec<_> = found
+        .iter()
+        .map(|victims| Candidate {
+            node: name(victims.node),
+            victims: keys(&victims.pods),
+            pdb_violations: victims.violations,
+        })
+        .collect();
+    candidates.sort_by(|a, b| a.node.cmp(&b.node));
+    Preemption {
+        candidates,
+        best: best.into_iter().map(name).collect(),
+        nominated: nominated_name,
+        victims,
+        withdrawn_nominations: keys(&others),
+    }
+}

@@ -1,0 +1,157 @@
+//! InterPodAffinity: required and preferred affinity and anti-affinity between pods, in both directions.
+
+use super::{Delta, RawScores, Refusal, View};
+use crate::scheduling::cycle::Cycle;
+use crate::scheduling::reason::{Code, Reason, text};
+use crate::scheduling::state::{NodeId, PodKey};
+use crate::scheduling::tally::Tally;
+use crate::scheduling::topology::{ColumnId, HeldId, NO_VALUE};
+
+/// The first required affinity term that the node does not satisfy.
+fn unmet_affinity(cycle: &Cycle<'_>, node: NodeId, delta: &Delta) -> Option<usize> {
+    let terms = &cycle.tallies.affinity;
+    if let Some(missing) = terms.iter().position(|tally| cycle.value(tally, node).is_none()) {
+        return Some(missing);
+    }
+    let count = |tally: &Tally| {
+        let change = tally.delta(cycle.state, delta, node);
+        (cycle.value(tally, node).map_or(0, |value| tally.domain(value)) + change, tally.total + change)
+    };
+    let unmet = terms.iter().position(|tally| count(tally).0 <= 0)?;
+    // The first of a group that wants to be together has nobody to join.
+    let nobody = terms.iter().all(|tally| count(tally).1 <= 0);
+    (!(nobody && cycle.affinity_matches_self)).then_some(unmet)
+}
+
+/// The anti-affinity terms that the node violates.
+fn violated<'a>(cycle: &'a Cycle<'_>, node: NodeId, delta: &'a Delta) -> impl Iterator<Item = (usize, u32)> + 'a {
+    cycle.tallies.anti_affinity.iter().enumerate().filter_map(move |(index, tally)| {
+        let value = cycle.value(tally, node)?;
+        (tally.domain(value) + tally.delta(cycle.state, delta, node) > 0).then_some((index, value))
+    })
+}
+
+/// The existing pods' anti-affinity terms that keep the pod off the node.
+fn opposed<'a>(cycle: &'a Cycle<'_>, node: NodeId, delta: &'a Delta) -> impl Iterator<Item = (HeldId, u32)> + 'a {
+    let topology = &cycle.state.topology;
+    cycle.against.iter().filter_map(move |&held| {
+        let term = &topology.held[held];
+        let value = topology.column(term.column).value(node);
+        if value == NO_VALUE {
+            return None;
+        }
+        let holders = |pods: &[u32]| {
+            let entries = pods.iter().filter_map(|&pod| cycle.state.pod(pod));
+            let held_by = entries.flat_map(|entry| &cycle.state.class(entry.class).held);
+            held_by.filter(|&&id| id == held).count() as i64
+        };
+        let change = if delta.is_empty() { 0 } else { holders(&delta.added) - holders(&delta.removed) };
+        (term.holders(value) + change > 0).then_some((held, value))
+    })
+}
+
+pub(super) fn refuses(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refusal> {
+    if !cycle.inter_pod_affinity {
+        return None;
+    }
+    let (node, delta) = (view.id, view.delta);
+    if unmet_affinity(cycle, node, delta).is_some() {
+        return Some(Refusal { code: Code::UnschedulableAndUnresolvable, text: text::AFFINITY });
+    }
+    if violated(cycle, node, delta).next().is_some() {
+        return Some(Refusal { code: Code::Unschedulable, text: text::ANTI_AFFINITY });
+    }
+    if opposed(cycle, node, delta).next().is_some() {
+        return Some(Refusal { code: Code::Unschedulable, text: text::EXISTING_ANTI_AFFINITY });
+    }
+    None
+}
+
+pub(super) fn reasons(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
+    if !cycle.inter_pod_affinity {
+        return;
+    }
+    let (node, delta) = (view.id, view.delta);
+    let topology = &cycle.state.topology;
+    let domain = |column: ColumnId, value: u32| topology.column(column).name(value).to_owned();
+    if let Some(term) = unmet_affinity(cycle, node, delta) {
+        let tally = &cycle.tallies.affinity[term];
+        reasons.push(Reason::PodAffinity {
+            term,
+            topology_key: topology.column(tally.column).key.to_string(),
+            domain: cycle.value(tally, node).map(|value| domain(tally.column, value)),
+        });
+    }
+    for (term, value) in violated(cycle, node, delta) {
+        let tally = &cycle.tallies.anti_affinity[term];
+        reasons.push(Reason::PodAntiAffinity {
+            term,
+            topology_key: topology.column(tally.column).key.to_string(),
+            domain: domain(tally.column, value),
+            pod: culprit(cycle, tally.column, value, delta, |pod| {
+                cycle.state.pod(pod).is_some_and(|entry| tally.matches_entry(cycle.state, entry))
+            }),
+        });
+    }
+    for (held, value) in opposed(cycle, node, delta) {
+        let column = topology.held[held].column;
+        reasons.push(Reason::ExistingAntiAffinity {
+            topology_key: topology.column(column).key.to_string(),
+            domain: domain(column, value),
+            pod: culprit(cycle, column, value, delta, |pod| {
+                let entry = cycle.state.pod(pod);
+                entry.is_some_and(|entry| cycle.state.class(entry.class).held.contains(&held))
+            }),
+        });
+    }
+}
+
+/// The first pod by name in a domain that satisfies a condition.
+fn culprit(
+    cycle: &Cycle<'_>,
+    column: ColumnId,
+    value: u32,
+    delta: &Delta,
+    condition: impl Fn(u32) -> bool,
+) -> Option<PodKey> {
+    let state = cycle.state;
+    let column = state.topology.column(column);
+    let placed = state.live_nodes().filter(|(id, _)| column.value(*id) == value).flat_map(|(_, node)| &node.pods);
+    let pods = placed.chain(&delta.added).copied().filter(|&pod| !delta.removed.contains(&pod) && condition(pod));
+    pods.filter_map(|pod| state.pod(pod)).map(|entry| &entry.key).min().cloned()
+}
+
+/// Per node the weights of all terms, the pod's own and those of existing pods, that hold in its domains.
+pub(super) fn score(cycle: &Cycle<'_>, feasible: &[NodeId]) -> Option<RawScores> {
+    let topology = &cycle.state.topology;
+    let mut domains: Vec<(ColumnId, Vec<i64>)> = Vec::new();
+    let mut add = |column: ColumnId, value: u32, weight: i64| {
+        let index = domains.iter().position(|(have, _)| *have == column).unwrap_or_else(|| {
+            domains.push((column, vec![0; topology.column(column).len()]));
+            domains.len() - 1
+        });
+        domains[index].1[value as usize] += weight;
+    };
+    for (weight, tally) in &cycle.tallies.preferred {
+        for (value, count) in tally.domains().filter(|(_, count)| *count != 0) {
+            add(tally.column, value, weight * count);
+        }
+    }
+    for (held, weight) in cycle.state.matching_scores(cycle.labels_id) {
+        let term = &topology.held[held];
+        for (value, count) in term.domains() {
+            add(term.column, value, i64::from(weight) * count);
+        }
+    }
+    if domains.is_empty() {
+        return None;
+    }
+    let raw = |node: NodeId| {
+        let scores = domains.iter().map(|(column, scores)| {
+            let value = topology.column(*column).value(node);
+            if value == NO_VALUE { 0 } else { scores[value as usize] }
+        });
+        scores.sum()
+    };
+    Some(RawScores { values: feasible.iter().map(|&node| raw(node)).collect(), ignored: Vec::new() })
+}

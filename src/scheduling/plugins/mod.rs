@@ -1,0 +1,339 @@
+//! The plugins of the default profile, one file each, and the table that registers them.
+
+mod default_preemption;
+mod image_locality;
+mod inter_pod_affinity;
+mod node_affinity;
+mod node_name;
+mod node_ports;
+mod node_resources_balanced_allocation;
+mod node_resources_fit;
+mod node_unschedulable;
+mod pod_topology_spread;
+mod taint_toleration;
+mod volume_binding;
+mod volume_restrictions;
+mod volume_zone;
+
+use std::borrow::Cow;
+
+pub(crate) use default_preemption::{Preempt, nominated_before, preempt, verdict_with_nominated, with_pods};
+
+use super::cycle::{Cycle, Refused};
+use super::node_info::NodeInfo;
+use super::node_selector::NamedNodes;
+use super::reason::{Code, PluginName, Reason};
+use super::state::{NodeId, PodId};
+
+/// The greatest normalised score.
+pub(crate) const MAX_SCORE: i64 = 100;
+
+/// Pods added to and removed from a node in thought: nominated pods, victims of preemption.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Delta {
+    pub(crate) added: Vec<PodId>,
+    pub(crate) removed: Vec<PodId>,
+}
+
+impl Delta {
+    pub(crate) const NONE: &'static Self = &Self { added: Vec::new(), removed: Vec::new() };
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// A node as a filter sees it: `node` already holds the delta, counts kept elsewhere do not.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) id: NodeId,
+    pub(crate) node: &'a NodeInfo,
+    pub(crate) delta: &'a Delta,
+}
+
+/// A verdict of a filter that looks beyond the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: Code,
+    pub(crate) text: &'static str,
+}
+
+/// A filter.
+pub(crate) enum Filter {
+    /// Looks at the node and the pods on it only, so verdicts are kept until the node changes. Gives all reasons.
+    Local(fn(&Cycle<'_>, &View<'_>, &mut Vec<Reason>)),
+    /// Looks at pods elsewhere too.
+    Topology {
+        /// The verdict kube-scheduler stops at.
+        refuses: fn(&Cycle<'_>, &View<'_>) -> Option<Refusal>,
+        /// Every reason with its facts; the first has the text of `refuses`.
+        reasons: fn(&Cycle<'_>, &View<'_>, &mut Vec<Reason>),
+    },
+}
+
+/// Raw scores of feasible nodes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RawScores {
+    pub(crate) values: Vec<i64>,
+    /// Nodes that normalisation leaves out at 0; empty if none.
+    pub(crate) ignored: Vec<bool>,
+}
+
+/// How raw scores become 0–100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Normalize {
+    /// They are already.
+    None,
+    /// The greatest becomes 100.
+    Greatest,
+    /// The greatest becomes 0; all 100 if it is 0.
+    GreatestReversed,
+    /// The least gets 100·min/max less than …: 100·(max + min − raw)/max.
+    Spread,
+    /// From the least (0) to the greatest (100), in floating point.
+    Range,
+}
+
+impl Normalize {
+    /// Normalises in place.
+    pub(crate) fn apply(self, scores: &mut RawScores) {
+        let ignored = std::mem::take(&mut scores.ignored);
+        let counted = |index: usize| !ignored.get(index).copied().unwrap_or(false);
+        let values = &mut scores.values;
+        let considered = || values.iter().enumerate().filter(|(index, _)| counted(*index)).map(|(_, value)| *value);
+        let greatest = considered().max().unwrap_or(0);
+        let least = considered().min().unwrap_or(0);
+        for (index, value) in values.iter_mut().enumerate() {
+            *value = if counted(index) { self.one(*value, least, greatest) } else { 0 };
+        }
+        scores.ignored = ignored;
+    }
+
+    /// One normalised score, given the least and the greatest raw score.
+    pub(crate) fn one(self, value: i64, least: i64, greatest: i64) -> i64 {
+        match self {
+            Self::None => value,
+            Self::Greatest if greatest == 0 => value,
+            Self::Greatest => MAX_SCORE * value / greatest,
+            Self::GreatestReversed | Self::Spread if greatest == 0 => MAX_SCORE,
+            Self::GreatestReversed => MAX_SCORE - MAX_SCORE * value / greatest,
+            Self::Spread => MAX_SCORE * (greatest + least - value) / greatest,
+            Self::Range if greatest == least => 0,
+            Self::Range => (MAX_SCORE as f64 * ((value - least) as f64 / (greatest - least) as f64)) as i64,
+        }
+    }
+}
+
+/// Where raw scores come from.
+pub(crate) enum Raw {
+    /// From the node and the pods on it only.
+    Local {
+        /// Whether the plugin scores this pod at all.
+        active: fn(&Cycle<'_>) -> bool,
+        /// The raw score.
+        score: fn(&Cycle<'_>, &NodeInfo) -> i64,
+    },
+    /// From pods elsewhere too; `None` if the plugin does not score this pod.
+    Topology(fn(&Cycle<'_>, &[NodeId]) -> Option<RawScores>),
+}
+
+/// A score.
+pub(crate) struct Score {
+    pub(crate) weight: i64,
+    pub(crate) normalize: Normalize,
+    pub(crate) raw: Raw,
+}
+
+/// One row of the table.
+pub(crate) struct Plugin {
+    pub(crate) name: PluginName,
+    /// Refuses a pod for every node.
+    pub(crate) pre_filter: Option<fn(&Cycle<'_>, &mut Vec<Reason>)>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) score: Option<Score>,
+}
+
+impl Plugin {
+    const fn new(name: PluginName) -> Self {
+        Self { name, pre_filter: None, filter: None, score: None }
+    }
+
+    const fn local(mut self, filter: fn(&Cycle<'_>, &View<'_>, &mut Vec<Reason>)) -> Self {
+        self.filter = Some(Filter::Local(filter));
+        self
+    }
+
+    const fn topology(
+        mut self,
+        refuses: fn(&Cycle<'_>, &View<'_>) -> Option<Refusal>,
+        reasons: fn(&Cycle<'_>, &View<'_>, &mut Vec<Reason>),
+    ) -> Self {
+        self.filter = Some(Filter::Topology { refuses, reasons });
+        self
+    }
+
+    const fn pre_filter(mut self, filter: fn(&Cycle<'_>, &mut Vec<Reason>)) -> Self {
+        self.pre_filter = Some(filter);
+        self
+    }
+
+    const fn score(mut self, weight: i64, normalize: Normalize, raw: Raw) -> Self {
+        self.score = Some(Score { weight, normalize, raw });
+        self
+    }
+}
+
+/// The default profile: filters run and scores are listed in this order.
+pub(crate) static PLUGINS: &[Plugin] =
+    &[
+        Plugin::new(PluginName::NodeUnschedulable).local(node_unschedulable::filter),
+        Plugin::new(PluginName::NodeName).local(node_name::filter),
+        Plugin::new(PluginName::TaintToleration).local(taint_toleration::filter).score(
+            3,
+            Normalize::GreatestReversed,
+            Raw::Local { active: |_| true, score: taint_toleration::score },
+        ),
+        Plugin::new(PluginName::NodeAffinity).pre_filter(node_affinity::pre_filter).local(node_affinity::filter).score(
+            2,
+            Normalize::Greatest,
+            Raw::Local { active: node_affinity::scores, score: node_affinity::score },
+        ),
+        Plugin::new(PluginName::NodePorts).local(node_ports::filter),
+        Plugin::new(PluginName::NodeResourcesFit).local(node_resources_fit::filter).score(
+            1,
+            Normalize::None,
+            Raw::Local { active: |_| true, score: node_resources_fit::score },
+        ),
+        Plugin::new(PluginName::VolumeRestrictions)
+            .pre_filter(volume_restrictions::pre_filter)
+            .local(volume_restrictions::filter),
+        Plugin::new(PluginName::VolumeBinding).pre_filter(volume_binding::pre_filter).local(volume_binding::filter),
+        Plugin::new(PluginName::VolumeZone).local(volume_zone::filter),
+        Plugin::new(PluginName::PodTopologySpread)
+            .topology(pod_topology_spread::refuses, pod_topology_spread::reasons)
+            .score(2, Normalize::Spread, Raw::Topology(pod_topology_spread::score)),
+        Plugin::new(PluginName::InterPodAffinity)
+            .topology(inter_pod_affinity::refuses, inter_pod_affinity::reasons)
+            .score(2, Normalize::Range, Raw::Topology(inter_pod_affinity::score)),
+        Plugin::new(PluginName::NodeResourcesBalancedAllocation).score(
+            1,
+            Normalize::None,
+            Raw::Local {
+                active: node_resources_balanced_allocation::scores,
+                score: node_resources_balanced_allocation::score,
+            },
+        ),
+        Plugin::new(PluginName::ImageLocality).score(
+            1,
+            Normalize::None,
+            Raw::Local { active: |_| true, score: image_locality::score },
+        ),
+    ];
+
+/// The first plugin that refuses the pod for every node, with its reasons.
+pub(crate) fn pre_filter(cycle: &Cycle<'_>) -> Option<(PluginName, Vec<Reason>)> {
+    PLUGINS.iter().find_map(|plugin| {
+        let mut reasons = Vec::new();
+        plugin.pre_filter?(cycle, &mut reasons);
+        (!reasons.is_empty()).then_some((plugin.name, reasons))
+    })
+}
+
+/// Every reason for which plugins refuse the pod for every node.
+pub(crate) fn pre_filter_all(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
+    PLUGINS.iter().filter_map(|plugin| plugin.pre_filter).for_each(|filter| filter(cycle, reasons));
+}
+
+/// A node that the pod's `metadata.name` conditions leave out before any filter runs.
+fn left_out(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Reason> {
+    match cycle.info.node_affinity.named_nodes() {
+        NamedNodes::Only(names) if !names.contains(&node.spec.name.as_ref()) => {
+            Some(Reason::NotAmongNamedNodes { names: names.into_iter().map(str::to_owned).collect() })
+        }
+        _ => None,
+    }
+}
+
+/// The reasons of the first filter that refuses the node, as kube-scheduler reports them.
+pub(crate) fn first_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Option<(Option<PluginName>, Vec<Reason>)> {
+    if let Some(reason) = left_out(cycle, view.node) {
+        return Some((None, vec![reason]));
+    }
+    PLUGINS.iter().find_map(|plugin| {
+        let mut reasons = Vec::new();
+        match plugin.filter.as_ref()? {
+            Filter::Local(filter) => filter(cycle, view, &mut reasons),
+            Filter::Topology { reasons: give, .. } => {
+                give(cycle, view, &mut reasons);
+                reasons.truncate(1);
+            }
+        }
+        (!reasons.is_empty()).then_some((Some(plugin.name), reasons))
+    })
+}
+
+/// Every reason of every filter.
+pub(crate) fn all_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Vec<Reason> {
+    let mut reasons: Vec<_> = left_out(cycle, view.node).into_iter().collect();
+    let named = !reasons.is_empty();
+    for plugin in PLUGINS {
+        match plugin.filter.as_ref() {
+            // The same rule again.
+            Some(_) if named && plugin.name == PluginName::NodeAffinity => {}
+            Some(Filter::Local(filter)) => filter(cycle, view, &mut reasons),
+            Some(Filter::Topology { reasons: give, .. }) => give(cycle, view, &mut reasons),
+            None => {}
+        }
+    }
+    reasons
+}
+
+/// The verdict of the filters that look at the node only.
+pub(crate) fn local_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refused> {
+    if let Some(reason) = left_out(cycle, view.node) {
+        return Some(Refused { plugin: None, code: reason.code(), texts: vec![Cow::Owned(reason.to_string())] });
+    }
+    let mut reasons = Vec::new();
+    for plugin in PLUGINS {
+        if let Some(Filter::Local(filter)) = &plugin.filter {
+            filter(cycle, view, &mut reasons);
+            if !reasons.is_empty() {
+                return Some(refused(plugin.name, &reasons));
+            }
+        }
+    }
+    None
+}
+
+/// The verdict of the filters that look beyond the node. They come after all local ones in the profile.
+pub(crate) fn topology_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<(PluginName, Refusal)> {
+    if !cycle.topology_matters() {
+        return None;
+    }
+    PLUGINS.iter().find_map(|plugin| match plugin.filter.as_ref()? {
+        Filter::Topology { refuses, .. } => Some((plugin.name, refuses(cycle, view)?)),
+        Filter::Local(_) => None,
+    })
+}
+
+/// The verdict of all filters.
+pub(crate) fn verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refused> {
+    local_verdict(cycle, view).or_else(|| {
+        topology_verdict(cycle, view).map(|(plugin, refusal)| Refused {
+            plugin: Some(plugin),
+            code: refusal.code,
+            texts: vec![Cow::Borrowed(refusal.text)],
+        })
+    })
+}
+
+fn refused(plugin: PluginName, reasons: &[Reason]) -> Refused {
+    let mut texts: Vec<_> = reasons.iter().map(|reason| Cow::Owned(reason.to_string())).collect();
+    texts.sort_unstable();
+    Refused { plugin: Some(plugin), code: code_of(reasons), texts }
+}
+
+/// The code of several reasons: unresolvable if one of them is.
+pub(crate) fn code_of(reasons: &[Reason]) -> Code {
+    reasons.iter().map(Reason::code).max().unwrap_or(Code::Unschedulable)
+}

@@ -1,0 +1,11 @@
+//! NodeName: a pod with `spec.nodeName` fits that node only.
+
+use super::View;
+use crate::scheduling::cycle::Cycle;
+use crate::scheduling::reason::Reason;
+
+pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
+    if let Some(requested) = cycle.requested_node.filter(|name| *name != view.node.spec.name.as_ref()) {
+        reasons.push(Reason::NodeName { requested: requested.to_owned() });
+    }
+}

@@ -1,0 +1,20 @@
+//! NodeUnschedulable: cordoned nodes take only pods that tolerate `node.kubernetes.io/unschedulable`.
+
+use super::View;
+use crate::scheduling::cycle::Cycle;
+use crate::scheduling::reason::Reason;
+use crate::scheduling::taint::{NO_SCHEDULE, Taint, tolerated};
+
+pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
+    if !view.node.spec.unschedulable {
+        return;
+    }
+    let taint = Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        value: String::new(),
+        effect: NO_SCHEDULE.to_owned(),
+    };
+    if !tolerated(&cycle.info.tolerations, &taint) {
+        reasons.push(Reason::Unschedulable);
+    }
+}

@@ -1,0 +1,22 @@
+//! TaintToleration: `NoSchedule` and `NoExecute` taints keep pods away, `PreferNoSchedule` taints score against a node.
+
+use super::View;
+use crate::scheduling::cycle::Cycle;
+use crate::scheduling::node_info::NodeInfo;
+use crate::scheduling::reason::Reason;
+use crate::scheduling::taint::{PREFER_NO_SCHEDULE, untolerated};
+
+pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
+    let taints: Vec<_> = untolerated(&view.node.spec.taints, &cycle.info.tolerations).cloned().collect();
+    if !taints.is_empty() {
+        reasons.push(Reason::UntoleratedTaints { taints });
+    }
+}
+
+/// The number of `PreferNoSchedule` taints the pod does not tolerate.
+pub(super) fn score(cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
+    let preferences =
+        || cycle.info.tolerations.iter().filter(|t| t.effect.is_empty() || t.effect == PREFER_NO_SCHEDULE);
+    let taints = node.spec.taints.iter().filter(|taint| taint.effect == PREFER_NO_SCHEDULE);
+    taints.filter(|taint| !preferences().any(|toleration| toleration.tolerates(taint))).count() as i64
+}

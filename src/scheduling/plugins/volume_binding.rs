@@ -1,0 +1,43 @@
+//! VolumeBinding: claims must exist and be bound; bound volumes must be reachable from the node.
+
+use super::View;
+use crate::scheduling::cycle::Cycle;
+use crate::scheduling::reason::Reason;
+
+pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
+    let volumes = &cycle.state.volumes;
+    for name in &cycle.info.claims {
+        let Some(claim) = volumes.claim(&cycle.info.namespace, name) else { continue };
+        if claim.terminating {
+            reasons.push(Reason::ClaimTerminating { claim: name.clone() });
+            return;
+        }
+        if claim.volume.is_none() && !volumes.binds_late(claim) {
+            reasons.push(Reason::UnboundImmediateClaim { claim: name.clone() });
+            return;
+        }
+    }
+}
+
+pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
+    let spec = &view.node.spec;
+    let volumes = &cycle.state.volumes;
+    for name in &cycle.info.claims {
+        let bound = volumes.claim(&cycle.info.namespace, name).and_then(|claim| claim.volume.as_ref());
+        let Some(bound) = bound else { continue };
+        match volumes.volume(bound) {
+            None => reasons.push(Reason::VolumeNotFound { claim: name.clone(), volume: bound.clone() }),
+            Some(volume) => {
+                let reachable = volume
+                    .terms
+                    .as_ref()
+                    .is_none_or(|terms| terms.iter().any(|term| term.matches(&spec.labels, &spec.name)));
+                if !reachable {
+                    reasons.push(Reason::VolumeNodeAffinity { claim: name.clone(), volume: bound.clone() });
+                }
+            }
+        }
+    }
+    // kube-scheduler gives each text once.
+    reasons.dedup_by_key(|reason| reason.to_string());
+}

@@ -1,0 +1,32 @@
+//! VolumeRestrictions: a `ReadWriteOncePod` claim is used by one pod at a time.
+
+use super::View;
+use crate::scheduling::cycle::Cycle;
+use crate::scheduling::reason::Reason;
+
+pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
+    let missing =
+        cycle.info.claims.iter().find(|name| cycle.state.volumes.claim(&cycle.info.namespace, name).is_none());
+    if let Some(claim) = missing {
+        reasons.push(Reason::ClaimNotFound { claim: claim.clone() });
+    }
+}
+
+pub(super) fn filter(cycle: &Cycle<'_>, _view: &View<'_>, reasons: &mut Vec<Reason>) {
+    let state = cycle.state;
+    for name in &cycle.info.claims {
+        if !state.volumes.claim(&cycle.info.namespace, name).is_some_and(|claim| claim.one_pod) {
+            continue;
+        }
+        let in_use =
+            state.live_nodes().flat_map(|(_, node)| &node.pods).filter_map(|&pod| state.pod(pod)).any(|entry| {
+                let info = &state.class(entry.class).info;
+                info.namespace == cycle.info.namespace
+                    && info.claims.contains(name)
+                    && entry.key.name.as_ref() != cycle.name
+            });
+        if in_use {
+            reasons.push(Reason::ClaimInUse { claim: name.clone() });
+        }
+    }
+}

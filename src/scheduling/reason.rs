@@ -1,0 +1,345 @@
+//! Why a node cannot take a pod: structured reasons whose text is kube-scheduler's to the letter.
+
+use std::fmt;
+
+use super::pod_info::HostPort;
+use super::quantity::Quantity;
+use super::selector::Requirement;
+use super::state::PodKey;
+use super::taint::Taint;
+
+/// A plugin of the default profile, in the order in which the profile lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub enum PluginName {
+    /// Keeps gated pods out of the queue.
+    SchedulingGates,
+    /// Nodes marked unschedulable (cordoned).
+    NodeUnschedulable,
+    /// `spec.nodeName`.
+    NodeName,
+    /// Taints and tolerations.
+    TaintToleration,
+    /// Node selector and node affinity.
+    NodeAffinity,
+    /// Host ports.
+    NodePorts,
+    /// Requests against what is free.
+    NodeResourcesFit,
+    /// Claims that only one pod may use.
+    VolumeRestrictions,
+    /// Bound claims and where their volumes can be reached.
+    VolumeBinding,
+    /// Zones of volumes.
+    VolumeZone,
+    /// Topology spread constraints.
+    PodTopologySpread,
+    /// Pod affinity and anti-affinity.
+    InterPodAffinity,
+    /// Evicts pods of lower priority.
+    DefaultPreemption,
+    /// Balance between cpu and memory.
+    NodeResourcesBalancedAllocation,
+    /// Images that are already there.
+    ImageLocality,
+}
+
+impl PluginName {
+    /// The plugin's name in Kubernetes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SchedulingGates => "SchedulingGates",
+            Self::NodeUnschedulable => "NodeUnschedulable",
+            Self::NodeName => "NodeName",
+            Self::TaintToleration => "TaintToleration",
+            Self::NodeAffinity => "NodeAffinity",
+            Self::NodePorts => "NodePorts",
+            Self::NodeResourcesFit => "NodeResourcesFit",
+            Self::VolumeRestrictions => "VolumeRestrictions",
+            Self::VolumeBinding => "VolumeBinding",
+            Self::VolumeZone => "VolumeZone",
+            Self::PodTopologySpread => "PodTopologySpread",
+            Self::InterPodAffinity => "InterPodAffinity",
+            Self::DefaultPreemption => "DefaultPreemption",
+            Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
+            Self::ImageLocality => "ImageLocality",
+        }
+    }
+}
+
+impl fmt::Display for PluginName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether evicting pods could change a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub enum Code {
+    /// Evicting pods might help.
+    Unschedulable,
+    /// Evicting pods cannot help.
+    UnschedulableAndUnresolvable,
+}
+
+impl Code {
+    /// The code's name in Kubernetes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unschedulable => "Unschedulable",
+            Self::UnschedulableAndUnresolvable => "UnschedulableAndUnresolvable",
+        }
+    }
+}
+
+/// One reason why a node (or every node) cannot take a pod, with the facts behind it.
+///
+/// `Display` is the text kube-scheduler gives; [`Reason::code`] whether eviction might help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The node is cordoned.
+    Unschedulable,
+    /// The pod asks for another node by name.
+    NodeName {
+        /// The name in `spec.nodeName`.
+        requested: String,
+    },
+    /// Taints without toleration; all of them.
+    UntoleratedTaints {
+        /// The taints with effect `NoSchedule` or `NoExecute` that the pod does not tolerate.
+        taints: Vec<Taint>,
+    },
+    /// `nodeSelector` asks for a label the node does not have.
+    NodeSelector {
+        /// The label's key.
+        key: String,
+        /// The value asked for.
+        wanted: String,
+        /// The node's value, if it has the label.
+        found: Option<String>,
+    },
+    /// No term of the required node affinity matches.
+    NodeAffinity {
+        /// Per term the first condition the node does not meet; `None` for a term without conditions.
+        unmet: Vec<Option<Requirement>>,
+    },
+    /// The pod is bound to other nodes by `metadata.name` conditions.
+    NotAmongNamedNodes {
+        /// The names it is bound to.
+        names: Vec<String>,
+    },
+    /// Node affinity asks for contradictory names; no node is looked at.
+    ConflictingNodeNames,
+    /// A host port is taken.
+    HostPort {
+        /// The port asked for.
+        wanted: HostPort,
+        /// The pod that holds a conflicting port.
+        holder: Option<PodKey>,
+    },
+    /// The node holds as many pods as it may.
+    TooManyPods {
+        /// Pods on the node.
+        pods: i64,
+        /// Pods it may hold.
+        allowed: i64,
+    },
+    /// A resource is short. Amounts are in base units (millicores, bytes, counts).
+    Insufficient {
+        /// The resource's name.
+        resource: String,
+        /// What the pod requests.
+        requested: i64,
+        /// What the node's pods request.
+        used: i64,
+        /// What the node offers in all.
+        allocatable: i64,
+    },
+    /// A claim of the pod does not exist; no node is looked at.
+    ClaimNotFound {
+        /// The claim's name.
+        claim: String,
+    },
+    /// A claim of the pod is being deleted; no node is looked at.
+    ClaimTerminating {
+        /// The claim's name.
+        claim: String,
+    },
+    /// A claim that must be bound before scheduling is not; no node is looked at.
+    UnboundImmediateClaim {
+        /// The claim's name.
+        claim: String,
+    },
+    /// A claim is bound to a volume that does not exist.
+    VolumeNotFound {
+        /// The claim's name.
+        claim: String,
+        /// The missing volume's name.
+        volume: String,
+    },
+    /// A volume cannot be reached from the node.
+    VolumeNodeAffinity {
+        /// The claim's name.
+        claim: String,
+        /// The volume's name.
+        volume: String,
+    },
+    /// A volume belongs to another zone or region.
+    VolumeZone {
+        /// The volume's name.
+        volume: String,
+        /// The label it carries.
+        key: String,
+    },
+    /// Another pod holds a `ReadWriteOncePod` claim.
+    ClaimInUse {
+        /// The claim's name.
+        claim: String,
+    },
+    /// A topology spread constraint needs a label the node lacks.
+    SpreadMissingLabel {
+        /// Position in the pod's list of constraints.
+        constraint: usize,
+        /// The label's key.
+        topology_key: String,
+    },
+    /// A topology spread constraint would be violated.
+    Spread {
+        /// Position in the pod's list of constraints.
+        constraint: usize,
+        /// The label whose values are the domains.
+        topology_key: String,
+        /// The node's domain.
+        domain: String,
+        /// Matching pods in that domain.
+        matching: i64,
+        /// Matching pods in the emptiest domain (0 while there are fewer domains than `minDomains`).
+        minimum: i64,
+        /// The greatest difference allowed.
+        max_skew: i64,
+    },
+    /// A required pod affinity term is not satisfied.
+    PodAffinity {
+        /// Position in the pod's list of terms.
+        term: usize,
+        /// The label whose values are the domains.
+        topology_key: String,
+        /// The node's domain; `None` if it lacks the label.
+        domain: Option<String>,
+    },
+    /// A required pod anti-affinity term is violated.
+    PodAntiAffinity {
+        /// Position in the pod's list of terms.
+        term: usize,
+        /// The label whose values are the domains.
+        topology_key: String,
+        /// The node's domain.
+        domain: String,
+        /// A pod in that domain that the term keeps away from.
+        pod: Option<PodKey>,
+    },
+    /// A pod that is already there keeps this one away.
+    ExistingAntiAffinity {
+        /// The label whose values are the domains.
+        topology_key: String,
+        /// The node's domain.
+        domain: String,
+        /// A pod in that domain whose anti-affinity matches.
+        pod: Option<PodKey>,
+    },
+}
+
+impl Reason {
+    /// Whether evicting pods might make the reason go away.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::HostPort { .. }
+            | Self::TooManyPods { .. }
+            | Self::ClaimInUse { .. }
+            | Self::Spread { .. }
+            | Self::PodAntiAffinity { .. }
+            | Self::ExistingAntiAffinity { .. } => Code::Unschedulable,
+            Self::Insufficient { requested, allocatable, .. } if requested <= allocatable => Code::Unschedulable,
+            _ => Code::UnschedulableAndUnresolvable,
+        }
+    }
+
+    /// The plugin that gives the reason.
+    pub const fn plugin(&self) -> PluginName {
+        match self {
+            Self::Unschedulable => PluginName::NodeUnschedulable,
+            Self::NodeName { .. } => PluginName::NodeName,
+            Self::UntoleratedTaints { .. } => PluginName::TaintToleration,
+            Self::NodeSelector { .. }
+            | Self::NodeAffinity { .. }
+            | Self::NotAmongNamedNodes { .. }
+            | Self::ConflictingNodeNames => PluginName::NodeAffinity,
+            Self::HostPort { .. } => PluginName::NodePorts,
+            Self::TooManyPods { .. } | Self::Insufficient { .. } => PluginName::NodeResourcesFit,
+            Self::ClaimInUse { .. } | Self::ClaimNotFound { .. } => PluginName::VolumeRestrictions,
+            Self::ClaimTerminating { .. }
+            | Self::UnboundImmediateClaim { .. }
+            | Self::VolumeNotFound { .. }
+            | Self::VolumeNodeAffinity { .. } => PluginName::VolumeBinding,
+            Self::VolumeZone { .. } => PluginName::VolumeZone,
+            Self::SpreadMissingLabel { .. } | Self::Spread { .. } => PluginName::PodTopologySpread,
+            Self::PodAffinity { .. } | Self::PodAntiAffinity { .. } | Self::ExistingAntiAffinity { .. } => {
+                PluginName::InterPodAffinity
+            }
+        }
+    }
+
+    /// How much of a resource is missing on the node, for [`Reason::Insufficient`].
+    pub fn shortage(&self) -> Option<Quantity> {
+        match self {
+            Self::Insufficient { resource, requested, used, allocatable } => {
+                Some(Quantity::of_resource(resource, requested - (allocatable - used)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Texts of the reasons that topology plugins give on the fast path.
+pub(super) mod text {
+    pub(crate) const SPREAD: &str = "node(s) didn't match pod topology spread constraints";
+    pub(crate) const SPREAD_LABEL: &str =
+        "node(s) didn't match pod topology spread constraints (missing required label)";
+    pub(crate) const AFFINITY: &str = "node(s) didn't match pod affinity rules";
+    pub(crate) const ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
+    pub(crate) const EXISTING_ANTI_AFFINITY: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unschedulable => "node(s) were unschedulable",
+            Self::NodeName { .. } => "node(s) didn't match the requested node name",
+            Self::UntoleratedTaints { .. } => "node(s) had untolerated taint(s)",
+            Self::NodeSelector { .. } | Self::NodeAffinity { .. } => {
+                "node(s) didn't match Pod's node affinity/selector"
+            }
+            Self::NotAmongNamedNodes { .. } => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+            Self::ConflictingNodeNames => "pod affinity terms conflict",
+            Self::HostPort { .. } => "node(s) didn't have free ports for the requested pod ports",
+            Self::TooManyPods { .. } => "Too many pods",
+            Self::Insufficient { resource, .. } => return write!(f, "Insufficient {resource}"),
+            Self::ClaimNotFound { claim } => return write!(f, "persistentvolumeclaim \"{claim}\" not found"),
+            Self::ClaimTerminating { claim } => {
+                return write!(f, "persistentvolumeclaim \"{claim}\" is being deleted");
+            }
+            Self::UnboundImmediateClaim { .. } => "pod has unbound immediate PersistentVolumeClaims",
+            Self::VolumeNotFound { .. } => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+            Self::VolumeNodeAffinity { .. } => "node(s) didn't match PersistentVolume's node affinity",
+            Self::VolumeZone { .. } => "node(s) had no available volume zone",
+            Self::ClaimInUse { .. } => {
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+            }
+            Self::SpreadMissingLabel { .. } => text::SPREAD_LABEL,
+            Self::Spread { .. } => text::SPREAD,
+            Self::PodAffinity { .. } => text::AFFINITY,
+            Self::PodAntiAffinity { .. } => text::ANTI_AFFINITY,
+            Self::ExistingAntiAffinity { .. } => text::EXISTING_ANTI_AFFINITY,
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Taints and tolerations.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{Taint as ApiTaint, Toleration as ApiToleration};
+
+/// Taint effect that keeps new pods away.
+pub const NO_SCHEDULE: &str = "NoSchedule";
+/// Taint effect that scores against a node.
+pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
+/// Taint effect that keeps new pods away and evicts running ones.
+pub const NO_EXECUTE: &str = "NoExecute";
+
+/// A taint of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value; empty if none.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+impl From<&ApiTaint> for Taint {
+    fn from(taint: &ApiTaint) -> Self {
+        Self { key: taint.key.clone(), value: taint.value.clone().unwrap_or_default(), effect: taint.effect.clone() }
+    }
+}
+
+impl fmt::Display for Taint {
+    /// `key=value:Effect`, as `kubectl taint` takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.key)?;
+        if !self.value.is_empty() {
+            write!(f, "={}", self.value)?;
+        }
+        write!(f, ":{}", self.effect)
+    }
+}
+
+/// A toleration of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Toleration {
+    /// The taint key; empty matches every key.
+    pub key: String,
+    /// The taint value, for the operator `Equal`.
+    pub value: String,
+    /// `Equal` (also when empty) or `Exists`.
+    pub operator: String,
+    /// The taint effect; empty matches every effect.
+    pub effect: String,
+}
+
+impl From<&ApiToleration> for Toleration {
+    fn from(toleration: &ApiToleration) -> Self {
+        Self {
+            key: toleration.key.clone().unwrap_or_default(),
+            value: toleration.value.clone().unwrap_or_default(),
+            operator: toleration.operator.clone().unwrap_or_default(),
+            effect: toleration.effect.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Toleration {
+    /// Whether a pod with this toleration puts up with the taint.
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        (self.effect.is_empty() || self.effect == taint.effect)
+            && (self.key.is_empty() || self.key == taint.key)
+            && match self.operator.as_str() {
+                "" | "Equal" => self.value == taint.value,
+                "Exists" => true,
+                // `Lt` and `Gt` need a feature gate that is off by default.
+                _ => false,
+            }
+    }
+}
+
+/// Whether any of the tolerations covers the taint.
+pub fn tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
+    tolerations.iter().any(|toleration| toleration.tolerates(taint))
+}
+
+/// The taints that keep a pod with these tolerations off a node.
+pub fn untolerated<'a>(taints: &'a [Taint], tolerations: &'a [Toleration]) -> impl Iterator<Item = &'a Taint> {
+    taints
+        .iter()
+        .filter(|taint| matches!(taint.effect.as_str(), NO_SCHEDULE | NO_EXECUTE))
+        .filter(|taint| !tolerated(tolerations, taint))
+}

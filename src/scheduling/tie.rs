@@ -1,0 +1,52 @@
+//! Breaking ties: a stable hash of the seed, the pod and the node, or the first name.
+
+use super::cycle::Cycle;
+use super::state::NodeId;
+
+/// How one of several equally good nodes is chosen. kube-scheduler chooses at random; a lab must be repeatable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TieBreak {
+    /// By a hash of this seed, the pod's namespace and name, and the node's name.
+    Seeded(u64),
+    /// The first in byte order of names.
+    FirstName,
+}
+
+impl Default for TieBreak {
+    fn default() -> Self {
+        Self::Seeded(0)
+    }
+}
+
+/// FNV-1a over the parts, each closed by a zero byte, then mixed. Stable across platforms and versions: placements in
+/// published labs depend on it.
+pub(crate) fn hash(parts: &[&str]) -> u64 {
+    let mut state = 0xcbf2_9ce4_8422_2325_u64;
+    for part in parts {
+        for byte in part.bytes().chain([0]) {
+            state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    mix(state)
+}
+
+/// The finaliser of SplitMix64.
+pub(crate) const fn mix(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Chooses among equally good nodes.
+pub(crate) fn pick(cycle: &Cycle<'_>, nodes: &[NodeId], tie_break: TieBreak) -> NodeId {
+    let name = |id: NodeId| cycle.node(id).map(|node| node.spec.name.as_ref());
+    let chosen = match tie_break {
+        TieBreak::FirstName => nodes.iter().copied().min_by_key(|&id| name(id)),
+        TieBreak::Seeded(seed) => {
+            let pod = mix(seed ^ hash(&[&cycle.info.namespace, cycle.name]));
+            let rank = |id: NodeId| mix(pod ^ cycle.node(id).map_or(0, |node| node.name_hash));
+            nodes.iter().copied().min_by_key(|&id| (rank(id), name(id)))
+        }
+    };
+    chosen.unwrap_or_default()
+}
