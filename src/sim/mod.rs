@@ -6,11 +6,14 @@
 //!            control (scheduler, controllers, hollow nodes), driven by store changes and a clock it is given
 //! ```
 
+pub mod admission;
 pub mod clock;
 pub mod cluster;
 pub mod control;
+pub mod defaults;
 pub mod object;
 pub mod resource;
+pub mod schema;
 pub mod status;
 pub mod store;
 pub mod validation;

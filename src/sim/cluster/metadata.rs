@@ -83,20 +83,24 @@ pub(super) fn stamp(value: &mut Value, uid: &str, now: Timestamp, generation: bo
     }
 }
 
+/// Checks that a body is about the object its path names.
+pub(super) fn check_name(name: &str, value: &Value) -> Result<(), Status> {
+    let given = value["metadata"]["name"].as_str().unwrap_or_default();
+    if given.is_empty() || given == name {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")))
+}
+
 /// Checks that `new` is a possible next version of `old`, and fills in what clients may leave out.
 ///
 /// # Errors
 /// 409 for another uid or a stale resourceVersion, 422 for changed immutable fields.
 pub(super) fn carry_over(resource: &Resource, name: &str, old: &Value, new: &mut Value) -> Result<(), Status> {
+    check_name(name, new)?;
     let (Some(before), Some(metadata)) = (old["metadata"].as_object(), new["metadata"].as_object_mut()) else {
         return Ok(());
     };
-    let given = text(metadata, "name");
-    if !given.is_empty() && given != name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
     metadata.insert("name".to_owned(), json!(name));
     let uid = text(metadata, "uid");
     if !uid.is_empty() && uid != text(before, "uid") {

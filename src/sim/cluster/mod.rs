@@ -7,6 +7,8 @@ mod bootstrap;
 mod delete;
 mod metadata;
 mod random;
+#[cfg(test)]
+mod recorded;
 mod strategy;
 mod subresource;
 #[cfg(test)]
@@ -20,6 +22,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::clock::Clock;
+use super::defaults::Addresses;
 use super::object::Object;
 use super::resource::ResourceId;
 use super::status::Status;
@@ -39,17 +42,19 @@ pub struct WriteOptions<'a> {
     pub tracked: bool,
     /// What happens to fields the kind does not have.
     pub validation: FieldValidation,
+    /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
+    pub problems: &'a [String],
 }
 
 impl<'a> WriteOptions<'a> {
     /// A real write by `manager`, a part of the cluster itself.
     pub fn by(manager: &'a str) -> Self {
-        Self { manager, dry_run: false, tracked: false, validation: FieldValidation::Ignore }
+        Self { manager, dry_run: false, tracked: false, validation: FieldValidation::Ignore, problems: &[] }
     }
 
     /// A real write by `manager`, a client.
     pub fn client(manager: &'a str) -> Self {
-        Self { manager, dry_run: false, tracked: true, validation: FieldValidation::Warn }
+        Self { manager, dry_run: false, tracked: true, validation: FieldValidation::Warn, problems: &[] }
     }
 }
 
@@ -160,8 +165,17 @@ pub struct Cluster {
 pub(in crate::sim) struct State {
     pub(in crate::sim) store: Store,
     random: Random,
+    /// What Services hold, once someone asked.
+    addresses: Option<Addresses>,
     /// The certificate authority published to pods in `kube-root-ca.crt`.
     root_certificate: String,
+}
+
+impl State {
+    /// A random string of the letters Kubernetes uses for generated names.
+    pub(in crate::sim) fn random_suffix(&mut self, length: usize) -> String {
+        self.random.suffix(length)
+    }
 }
 
 impl Cluster {
@@ -180,6 +194,7 @@ impl Cluster {
             state: Mutex::new(State {
                 store: Store::default(),
                 random: Random::new(seed),
+                addresses: None,
                 root_certificate: String::new(),
             }),
             clock,

@@ -6,46 +6,31 @@ use crate::sim::resource::{self as kinds, ResourceId};
 
 /// Whether the kind has a `status` subresource, so that its status is written only there.
 pub(super) fn has_status(resource: ResourceId) -> bool {
-    [
-        kinds::NAMESPACES,
-        kinds::NODES,
-        kinds::PODS,
-        kinds::SERVICES,
-        kinds::RESOURCE_QUOTAS,
-        kinds::PERSISTENT_VOLUMES,
-        kinds::PERSISTENT_VOLUME_CLAIMS,
-        kinds::REPLICATION_CONTROLLERS,
-        kinds::DEPLOYMENTS,
-        kinds::REPLICA_SETS,
-        kinds::DAEMON_SETS,
-        kinds::STATEFUL_SETS,
-        kinds::JOBS,
-        kinds::CRON_JOBS,
-        kinds::HORIZONTAL_POD_AUTOSCALERS,
-        kinds::POD_DISRUPTION_BUDGETS,
-    ]
-    .contains(&resource)
+    resource.row().subresources.iter().any(|part| part.name == "status")
 }
 
 /// Whether the kind counts the versions of its spec in `metadata.generation`.
 pub(super) fn has_generation(resource: ResourceId) -> bool {
-    [
-        kinds::PODS,
-        kinds::REPLICATION_CONTROLLERS,
-        kinds::DEPLOYMENTS,
-        kinds::REPLICA_SETS,
-        kinds::DAEMON_SETS,
-        kinds::STATEFUL_SETS,
-        kinds::JOBS,
-        kinds::CRON_JOBS,
-        kinds::POD_DISRUPTION_BUDGETS,
-        kinds::PRIORITY_CLASSES,
-        kinds::ENDPOINT_SLICES,
-    ]
-    .contains(&resource)
+    resource.row().custom
+        || [
+            kinds::CUSTOM_RESOURCE_DEFINITIONS,
+            kinds::PODS,
+            kinds::REPLICATION_CONTROLLERS,
+            kinds::DEPLOYMENTS,
+            kinds::REPLICA_SETS,
+            kinds::DAEMON_SETS,
+            kinds::STATEFUL_SETS,
+            kinds::JOBS,
+            kinds::CRON_JOBS,
+            kinds::POD_DISRUPTION_BUDGETS,
+            kinds::PRIORITY_CLASSES,
+            kinds::ENDPOINT_SLICES,
+        ]
+        .contains(&resource)
 }
 
-/// The status a new object of the kind starts with; `None` where the body's is kept (nodes register with theirs).
+/// The status a new object of the kind starts with; `None` where the body's is kept (nodes register with theirs),
+/// null for none.
 pub(super) fn initial_status(resource: ResourceId) -> Option<Value> {
     match resource {
         kinds::NODES => None,
@@ -53,7 +38,8 @@ pub(super) fn initial_status(resource: ResourceId) -> Option<Value> {
         kinds::PODS | kinds::PERSISTENT_VOLUMES | kinds::PERSISTENT_VOLUME_CLAIMS => {
             Some(json!({ "phase": "Pending" }))
         }
-        kinds::SERVICES => Some(json!({ "loadBalancer": {} })),
+        kinds::CUSTOM_RESOURCE_DEFINITIONS => Some(Value::Null),
+        _ if resource.row().custom && has_status(resource) => Some(Value::Null),
         _ if has_status(resource) => Some(json!({})),
         _ => None,
     }
@@ -63,6 +49,16 @@ pub(super) fn initial_status(resource: ResourceId) -> Option<Value> {
 pub(super) fn spec_differs(resource: ResourceId, old: &Value, new: &Value) -> bool {
     match resource {
         kinds::PRIORITY_CLASSES => false,
+        _ if resource.row().custom => {
+            let fields = |value: &Value| {
+                let mut value = value.clone();
+                if let Some(map) = value.as_object_mut() {
+                    map.retain(|name, _| !matches!(name.as_str(), "metadata" | "status"));
+                }
+                value
+            };
+            fields(old) != fields(new)
+        }
         kinds::ENDPOINT_SLICES => ["addressType", "endpoints", "ports"].iter().any(|field| old[field] != new[field]),
         _ => old["spec"] != new["spec"],
     }
@@ -72,4 +68,22 @@ pub(super) fn spec_differs(resource: ResourceId, old: &Value, new: &Value) -> bo
 /// collector, whose clients deleted dependents themselves.
 pub(super) fn orphans_by_default(resource: ResourceId) -> bool {
     matches!(resource, kinds::JOBS | kinds::REPLICATION_CONTROLLERS)
+}
+
+/// What a DaemonSet is told about its template by, for clients older than its generation.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Counts the versions of a DaemonSet's template in its annotation.
+pub(super) fn count_template(old: Option<&Value>, new: &mut Value) {
+    let generation = match old {
+        None => 1,
+        Some(old) => {
+            let had = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
+            let had: i64 = had.and_then(|text| text.parse().ok()).unwrap_or(1);
+            had + i64::from(old["spec"]["template"] != new["spec"]["template"])
+        }
+    };
+    if new["metadata"].is_object() {
+        new["metadata"]["annotations"][TEMPLATE_GENERATION] = json!(generation.to_string());
+    }
 }

@@ -114,13 +114,7 @@ impl Transaction<'_> {
         }
         let mut new = old;
         new["spec"]["nodeName"] = json!(node);
-        if let Some(node) = self.state.store.get(NODES, "", node) {
-            for key in TOPOLOGY_LABELS {
-                if let Some(value) = node.label(key) {
-                    new["metadata"]["labels"][key] = json!(value);
-                }
-            }
-        }
+        self.copy_topology(node, &mut new);
         let now = time_text(self.now);
         let observed = new["metadata"]["generation"].clone();
         set_condition(&mut new["status"], "PodScheduled", |condition| {
@@ -136,6 +130,16 @@ impl Transaction<'_> {
         });
         // The node name is no change a client made, so `metadata.generation` stays.
         Ok(self.commit(PODS, new))
+    }
+
+    /// Gives a pod the region and zone of the node it is on.
+    pub(in crate::sim) fn copy_topology(&self, node: &str, pod: &mut Value) {
+        let Some(node) = self.state.store.get(NODES, "", node) else { return };
+        for key in TOPOLOGY_LABELS {
+            if let Some(value) = node.label(key) {
+                pod["metadata"]["labels"][key] = json!(value);
+            }
+        }
     }
 
     fn evict(&mut self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Status> {

@@ -1,14 +1,18 @@
 //! The one path every create and update takes, under the cluster's lock.
 
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::strategy::{self, has_generation, has_status};
-use super::{Part, State, WriteOptions, Written, bootstrap, metadata};
+use super::{FieldValidation, Part, State, WriteOptions, Written, bootstrap, metadata};
+use crate::sim::admission::Bookkeeping;
+use crate::sim::defaults::{self, Addresses};
 use crate::sim::object::Object;
-use crate::sim::resource::{self as kinds, ResourceId};
+use crate::sim::resource::{self as kinds, Resource, ResourceId};
+use crate::sim::schema::{Mismatch, schema};
 use crate::sim::status::Status;
 use crate::sim::validation::Errors;
 
@@ -52,31 +56,119 @@ impl<'a> Transaction<'a> {
         mut value: Value,
     ) -> Result<Arc<Object>, Status> {
         let row = resource.row();
+        self.decode(resource, &mut value).map_err(|fault| fault.of_body(row))?;
         metadata::address(row, namespace, &mut value)?;
+        self.insert(resource, namespace, value)
+    }
+
+    /// Creates an object from a decoded value.
+    pub(in crate::sim) fn insert(
+        &mut self,
+        resource: ResourceId,
+        namespace: &str,
+        mut value: Value,
+    ) -> Result<Arc<Object>, Status> {
+        let row = resource.row();
         let name = self.choose_name(resource, namespace, &mut value);
         self.namespace_accepts(resource, namespace, &name)?;
         let uid = self.state.random.uid();
         metadata::stamp(&mut value, &uid, self.now, has_generation(resource));
         if let Some(status) = strategy::initial_status(resource) {
-            value["status"] = status;
+            if status.is_null() {
+                value.as_object_mut().map(|object| object.remove("status"));
+            } else {
+                value["status"] = status;
+                tidy_status(resource, &mut value);
+            }
         }
-        if resource == kinds::NAMESPACES {
-            value["spec"]["finalizers"] = json!(["kubernetes"]);
-            value["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
-        }
+        defaults::apply(resource, &mut value);
+        let mut errors = Errors::default();
+        let addresses = self.prepare_new(resource, &name, &mut value, &mut errors);
+        self.admit_new(resource, namespace, &mut value)?;
         if name.is_empty() {
-            let mut errors = Errors::default();
             errors.required("metadata.name", "name or generateName is required");
-            return Err(errors.into_result(row, &name).err().unwrap_or_else(|| Status::bad_request("no name")));
         }
+        errors.into_result(row, &name)?;
+        self.check_new(resource, namespace, &value)?;
+        self.check_quota(resource, namespace, None, &value)?;
         if self.state.store.get(resource, namespace, &name).is_some() {
             return Err(Status::already_exists(row, &name));
         }
         let object = self.commit(resource, value);
-        if resource == kinds::NAMESPACES && !self.options.dry_run {
-            bootstrap::furnish_namespace(self, &name);
+        if !self.options.dry_run {
+            if addresses.is_some() {
+                self.state.addresses = addresses;
+            }
+            if resource == kinds::NAMESPACES {
+                bootstrap::furnish_namespace(self, &name);
+            }
         }
         Ok(object)
+    }
+
+    /// What the registry sets on new objects of some kinds. Returns the addresses in use once the object is stored.
+    fn prepare_new(
+        &mut self,
+        resource: ResourceId,
+        name: &str,
+        value: &mut Value,
+        errors: &mut Errors,
+    ) -> Option<Addresses> {
+        match resource {
+            kinds::NAMESPACES => {
+                value["spec"]["finalizers"] = json!(["kubernetes"]);
+                value["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+                None
+            }
+            kinds::JOBS => {
+                defaults::generate_selector(value);
+                None
+            }
+            kinds::DAEMON_SETS => {
+                strategy::count_template(None, value);
+                None
+            }
+            kinds::SERVICES => {
+                let mut addresses = self.state.addresses.take().unwrap_or_else(|| self.addresses_in_use(None));
+                let random = &mut self.state.random;
+                addresses.allocate(value, errors, || random.next());
+                Some(addresses)
+            }
+            _ => None,
+        }
+    }
+
+    fn addresses_in_use(&self, without: Option<&Object>) -> Addresses {
+        let mut addresses = Addresses::default();
+        for service in self.state.store.list(kinds::SERVICES, None) {
+            if without.is_none_or(|without| without.uid != service.uid) {
+                addresses.note(&service.value());
+            }
+        }
+        addresses
+    }
+
+    /// Brings a body into canonical form, and collects what it has too much.
+    pub(in crate::sim) fn decode(&mut self, resource: ResourceId, value: &mut Value) -> Result<(), Fault> {
+        let row = resource.row();
+        let unknown = match schema().kind(&row.api_version(), row.kind) {
+            Some(id) => schema().tidy(id, value).map_err(Fault::Mismatch)?.unknown,
+            None => schema().tidy_custom(value).map_err(Fault::Mismatch)?.unknown,
+        };
+        let problems: Vec<String> = unknown
+            .iter()
+            .map(|path| format!("unknown field \"{path}\""))
+            .chain(self.options.problems.iter().cloned())
+            .collect();
+        match self.options.validation {
+            FieldValidation::Ignore => Ok(()),
+            FieldValidation::Warn => {
+                self.warnings.extend(problems);
+                Ok(())
+            }
+            FieldValidation::Strict if problems.is_empty() => Ok(()),
+            FieldValidation::Strict => Err(Fault::Strict(problems)),
+        }
     }
 
     /// Replaces an object by what a client sent.
@@ -88,13 +180,10 @@ impl<'a> Transaction<'a> {
         name: &str,
         mut value: Value,
     ) -> Result<Arc<Object>, Status> {
-        metadata::address(resource.row(), namespace, &mut value)?;
-        let given = value["metadata"]["name"].as_str().unwrap_or_default();
-        if !given.is_empty() && given != name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({name})"
-            )));
-        }
+        let row = resource.row();
+        self.decode(resource, &mut value).map_err(|fault| fault.of_body(row))?;
+        metadata::address(row, namespace, &mut value)?;
+        metadata::check_name(name, &value)?;
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
         self.write_over(&current, part, old, value)
@@ -113,6 +202,7 @@ impl<'a> Transaction<'a> {
         let old = current.value();
         let mut value = old.clone();
         change(&mut value);
+        self.decode(resource, &mut value).map_err(|fault| fault.of_body(resource.row()))?;
         metadata::address(resource.row(), namespace, &mut value)?;
         self.write_over(&current, part, old, value)
     }
@@ -128,6 +218,19 @@ impl<'a> Transaction<'a> {
         let resource = current.resource;
         metadata::carry_over(resource.row(), &current.name, &old, &mut new)?;
         let mut new = select_part(resource, part, &old, new);
+        defaults::apply(resource, &mut new);
+        if resource == kinds::DAEMON_SETS && part == Part::Main {
+            strategy::count_template(Some(&old), &mut new);
+        }
+        let mut errors = Errors::default();
+        if resource == kinds::SERVICES && part == Part::Main && old["spec"] != new["spec"] {
+            keep_allocated(&old, &mut new);
+            let mut addresses = self.addresses_in_use(Some(current));
+            let random = &mut self.state.random;
+            addresses.allocate(&mut new, &mut errors, || random.next());
+            self.state.addresses = None;
+        }
+        errors.into_result(resource.row(), &current.name)?;
         if has_generation(resource) && part != Part::Status && strategy::spec_differs(resource, &old, &new) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
         }
@@ -137,15 +240,45 @@ impl<'a> Transaction<'a> {
         if deletion_is_complete(resource, &new) {
             return Ok(self.remove(resource, new));
         }
+        if part != Part::Status && current.resource.row().namespaced {
+            self.check_quota(resource, &current.namespace, Some(&old), &new)?;
+        }
         Ok(self.commit(resource, new))
     }
 
-    /// Stores a version as it is: the next resourceVersion, history, log.
-    pub(super) fn commit(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
+    /// Stores a version and what follows from it: the use of quotas.
+    pub(super) fn commit(&mut self, resource: ResourceId, value: Value) -> Arc<Object> {
         if self.options.dry_run {
             let version = value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
             return Arc::new(Object::new(resource, version.unwrap_or_default(), &value));
         }
+        let (plan, recount) = self.quota_effects(resource, &value, true);
+        let object = self.commit_plain(resource, value);
+        self.book(plan);
+        if recount {
+            self.recount_quota(&object);
+        }
+        object
+    }
+
+    /// What storing (or removing) an object means for the quotas of its namespace, and whether it is a quota to count.
+    fn quota_effects(&self, resource: ResourceId, value: &Value, stays: bool) -> (Bookkeeping, bool) {
+        let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
+        let quotas = resource.row().namespaced
+            && self.state.store.list(kinds::RESOURCE_QUOTAS, Some(namespace)).next().is_some();
+        if resource == kinds::RESOURCE_QUOTAS && stays {
+            return (Bookkeeping::default(), value["status"]["hard"] != value["spec"]["hard"]);
+        }
+        if !quotas {
+            return (Bookkeeping::default(), false);
+        }
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        let old = self.state.store.get(resource, namespace, name).map(|object| object.value());
+        (self.plan_quota(resource, namespace, old.as_ref(), stays.then_some(value)), false)
+    }
+
+    /// Stores a version as it is: the next resourceVersion, history, log.
+    pub(in crate::sim) fn commit_plain(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         self.state.store.put(Object::new(resource, version, &value))
@@ -156,9 +289,15 @@ impl<'a> Transaction<'a> {
         if self.options.dry_run {
             return Arc::new(Object::new(resource, 0, &value));
         }
+        if resource == kinds::SERVICES {
+            self.state.addresses = None;
+        }
+        let (plan, _) = self.quota_effects(resource, &value, false);
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
-        self.state.store.remove(Object::new(resource, version, &value))
+        let last = self.state.store.remove(Object::new(resource, version, &value));
+        self.book(plan);
+        last
     }
 
     fn choose_name(&mut self, resource: ResourceId, namespace: &str, value: &mut Value) -> String {
@@ -192,6 +331,64 @@ impl<'a> Transaction<'a> {
             "field": "metadata.namespace",
         }]);
         Err(status)
+    }
+}
+
+/// Why a body is not an object of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sim) enum Fault {
+    /// A value has the wrong type.
+    Mismatch(Mismatch),
+    /// Fields that the kind does not have, or that occur twice, when the client wants none.
+    Strict(Vec<String>),
+}
+
+impl Fault {
+    /// The answer to a request with such a body.
+    pub(in crate::sim) fn of_body(self, row: &Resource) -> Status {
+        Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {self}",
+            row.kind, row.version, row.kind
+        ))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch(mismatch) => mismatch.fmt(formatter),
+            Self::Strict(problems) => write!(formatter, "strict decoding error: {}", problems.join(", ")),
+        }
+    }
+}
+
+/// Adds to a status the fields its kind always writes.
+fn tidy_status(resource: ResourceId, value: &mut Value) {
+    let row = resource.row();
+    if let Some(id) = schema().kind(&row.api_version(), row.kind) {
+        // The status is the server's own, so it has the right types.
+        let tidied = schema().tidy_field(id, "status", &mut value["status"]);
+        debug_assert!(tidied.is_ok(), "{tidied:?}");
+    }
+}
+
+/// A Service that is updated without naming its addresses and node ports keeps them.
+fn keep_allocated(old: &Value, new: &mut Value) {
+    if new["spec"]["type"] == "ExternalName" {
+        return;
+    }
+    if new["spec"]["clusterIP"].as_str().is_none_or(str::is_empty) && old["spec"]["clusterIP"].is_string() {
+        new["spec"]["clusterIP"] = old["spec"]["clusterIP"].clone();
+    }
+    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let before = old["spec"]["ports"].as_array().into_iter().flatten();
+        let same = |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];
+        if let Some(before) = before.into_iter().find(same)
+            && port["nodePort"].is_null()
+            && !before["nodePort"].is_null()
+        {
+            port["nodePort"] = before["nodePort"].clone();
+        }
     }
 }
 
