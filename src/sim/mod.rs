@@ -7,13 +7,16 @@
 //! ```
 
 pub mod admission;
+pub mod api;
 pub mod clock;
 pub mod cluster;
 pub mod control;
 pub mod defaults;
 pub mod object;
+pub mod openapi;
 pub mod resource;
 pub mod schema;
 pub mod status;
 pub mod store;
+pub mod table;
 pub mod validation;

@@ -237,6 +237,17 @@ impl Cluster {
         (state.store.list(resource, namespace).cloned().collect(), state.store.version())
     }
 
+    /// [`Cluster::list`] for one name, without a walk over all objects.
+    pub fn get_with_version(&self, resource: ResourceId, namespace: &str, name: &str) -> (Vec<Arc<Object>>, u64) {
+        let state = self.lock();
+        (state.store.get(resource, namespace, name).cloned().into_iter().collect(), state.store.version())
+    }
+
+    /// The resourceVersion of the latest change.
+    pub fn version(&self) -> u64 {
+        self.lock().store.version()
+    }
+
     /// All changes after `version`, and the version they reach to.
     ///
     /// # Errors

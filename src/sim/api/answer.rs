@@ -1,0 +1,84 @@
+//! Responses: JSON, text, Status.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::super::status::Status;
+use super::body::Body;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+fn with(code: u16, kind: HeaderValue, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// A response that already is JSON text.
+pub(super) fn json_text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
+    with(code, JSON, Body::whole(text))
+}
+
+pub(super) fn json_body(code: u16, body: Body) -> Response<Body> {
+    with(code, JSON, body)
+}
+
+pub(super) fn json_value(code: u16, value: &Value) -> Response<Body> {
+    json_text(code, value.to_string())
+}
+
+/// Like [`json_text`], with a media type of its own.
+pub(super) fn json_as(kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    with(200, HeaderValue::from_static(kind), Body::whole(text))
+}
+
+pub(super) fn yaml_value(code: u16, value: &Value) -> Response<Body> {
+    match serde_saphyr::to_string(value) {
+        Ok(text) => with(code, YAML, Body::whole(text)),
+        Err(error) => status(&Status::new(500, "InternalError", error.to_string())),
+    }
+}
+
+pub(super) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
+    with(code, TEXT, Body::whole(text))
+}
+
+/// `404 page not found`, as Go's server has it: for what is no API path at all.
+pub(super) fn page_not_found() -> Response<Body> {
+    text(404, "404 page not found\n")
+}
+
+/// The Status of a refused request.
+pub fn status(status: &Status) -> Response<Body> {
+    let mut response = json_value(status.code, &status.to_value());
+    if let Some(seconds) = status.details["retryAfterSeconds"].as_u64() {
+        response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// 404 for a path below a group that is served.
+pub(super) fn no_such_resource() -> Status {
+    Status { details: json!({}), ..Status::new(404, "NotFound", "the server could not find the requested resource") }
+}
+
+/// 405.
+pub(super) fn method_not_allowed() -> Status {
+    Status {
+        details: json!({}),
+        ..Status::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    }
+}
+
+/// Adds a `Warning` header, which kubectl prints.
+pub(super) fn warn(response: &mut Response<Body>, warning: &str) {
+    let text = format!("299 - {}", super::query::quoted(warning));
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().append(http::header::WARNING, value);
+    }
+}

@@ -1,0 +1,135 @@
+//! Bodies of responses: whole, a list pieced together from stored objects, or an endless watch.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::Stream;
+use http_body::{Frame, SizeHint};
+
+use super::super::object::Object;
+
+/// About how much of a list is copied together at a time.
+const CHUNK: usize = 256 * 1024;
+
+/// Body of a response.
+pub struct Body(Kind);
+
+enum Kind {
+    Whole(Option<Bytes>),
+    List(List),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+struct List {
+    head: Option<Bytes>,
+    items: std::vec::IntoIter<Arc<Object>>,
+    tail: Option<Bytes>,
+    first: bool,
+    left: u64,
+}
+
+impl Body {
+    /// A body that is all there.
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self(Kind::Whole(Some(bytes.into())))
+    }
+
+    /// `head`, the objects without their types and with commas between, `tail`. Objects are copied when they are sent.
+    pub(super) fn list(head: String, items: Vec<Arc<Object>>, tail: &'static str) -> Self {
+        let objects: usize = items
+            .iter()
+            .map(|object| {
+                let (open, rest) = object.without_type();
+                open.len() + rest.len()
+            })
+            .sum();
+        let left = (head.len() + objects + items.len().saturating_sub(1) + tail.len()) as u64;
+        Self(Kind::List(List {
+            head: Some(head.into()),
+            items: items.into_iter(),
+            tail: Some(Bytes::from_static(tail.as_bytes())),
+            first: true,
+            left,
+        }))
+    }
+
+    pub(super) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Kind::Stream(Box::pin(stream)))
+    }
+}
+
+impl List {
+    fn next(&mut self) -> Option<Bytes> {
+        let mut chunk = BytesMut::new();
+        if let Some(head) = self.head.take() {
+            chunk.put(head);
+        }
+        while chunk.len() < CHUNK {
+            let Some(object) = self.items.next() else {
+                if let Some(tail) = self.tail.take() {
+                    chunk.put(tail);
+                }
+                break;
+            };
+            let (open, rest) = object.without_type();
+            chunk.reserve(rest.len() + 2);
+            if !std::mem::take(&mut self.first) {
+                chunk.put_u8(b',');
+            }
+            chunk.put_slice(open);
+            chunk.put(rest);
+        }
+        self.left -= (chunk.len() as u64).min(self.left);
+        (!chunk.is_empty()).then(|| chunk.freeze())
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match &mut self.get_mut().0 {
+            Kind::Whole(bytes) => bytes.take(),
+            Kind::List(list) => list.next(),
+            Kind::Stream(stream) => std::task::ready!(stream.as_mut().poll_next(context)),
+        };
+        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Kind::List(list) => list.left == 0,
+            Kind::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Kind::List(list) => SizeHint::with_exact(list.left),
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match &self.0 {
+            Kind::Whole(_) => "Body::Whole",
+            Kind::List(_) => "Body::List",
+            Kind::Stream(_) => "Body::Stream",
+        })
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self(Kind::Whole(None))
+    }
+}

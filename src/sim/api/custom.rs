@@ -1,0 +1,121 @@
+//! Which resources a cluster serves: the fixed table, and what its CustomResourceDefinitions add.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::super::cluster::Cluster;
+use super::super::resource::{ALL_VERBS, CUSTOM_RESOURCE_DEFINITIONS, ONLY_STATUS, RESOURCES, Resource, ResourceId};
+
+/// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
+pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {
+    let fixed = RESOURCES.iter().position(|row| row.group == group && row.version == version && row.plural == plural);
+    if let Some(at) = fixed {
+        return u16::try_from(at).ok().map(ResourceId);
+    }
+    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &format!("{plural}.{group}"))?;
+    defined_by(&definition.value()).into_iter().find(|id| id.row().version == version)
+}
+
+/// All resources of this cluster, in the order discovery lists them.
+pub(super) fn all(cluster: &Cluster) -> Vec<ResourceId> {
+    let mut found: Vec<ResourceId> = ResourceId::fixed().collect();
+    for definition in cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0 {
+        found.extend(defined_by(&definition.value()));
+    }
+    found
+}
+
+/// Group and version of every resource of this cluster.
+pub(super) fn group_versions(cluster: &Cluster) -> impl Iterator<Item = (&'static str, &'static str)> {
+    all(cluster).into_iter().map(|id| (id.row().group, id.row().version))
+}
+
+/// The served versions of a CustomResourceDefinition as resources.
+pub(super) fn defined_by(definition: &Value) -> Vec<ResourceId> {
+    let spec = &definition["spec"];
+    let texts = |value: &Value| -> Vec<&'static str> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).filter_map(interned).collect()
+    };
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).and_then(interned);
+    let versions = spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
+    let defined = |version: &Value| {
+        ResourceId::define(Resource {
+            group: text(&spec["group"])?,
+            version: text(&version["name"])?,
+            kind: text(&spec["names"]["kind"])?,
+            plural: text(&spec["names"]["plural"])?,
+            namespaced: spec["scope"] == "Namespaced",
+            short_names: slice(texts(&spec["names"]["shortNames"])),
+            categories: slice(texts(&spec["names"]["categories"])),
+            verbs: ALL_VERBS,
+            subresources: if version["subresources"]["status"].is_object() { ONLY_STATUS } else { &[] },
+            stored_as: None,
+            custom: true,
+        })
+    };
+    versions.filter_map(defined).collect()
+}
+
+/// Most texts and lists kept for the life of the process; beyond that no new kinds are served.
+const MOST_KEPT: usize = 50_000;
+
+static TEXTS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+static SLICES: Mutex<Option<HashSet<&'static [&'static str]>>> = Mutex::new(None);
+
+/// The text, kept for the life of the process; equal texts are kept once.
+fn interned(text: &str) -> Option<&'static str> {
+    let mut kept = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.get_or_insert_default();
+    if let Some(found) = kept.get(text) {
+        return Some(found);
+    }
+    if kept.len() >= MOST_KEPT {
+        return None;
+    }
+    let text: &'static str = Box::leak(text.into());
+    kept.insert(text);
+    Some(text)
+}
+
+fn slice(texts: Vec<&'static str>) -> &'static [&'static str] {
+    if texts.is_empty() {
+        return &[];
+    }
+    let mut kept = SLICES.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.get_or_insert_default();
+    if let Some(found) = kept.get(texts.as_slice()) {
+        return found;
+    }
+    if kept.len() >= MOST_KEPT {
+        return &[];
+    }
+    let texts: &'static [&'static str] = Box::leak(texts.into());
+    kept.insert(texts);
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_served_version_is_a_resource() {
+        let definition = json!({"spec": {
+            "group": "lab.example", "scope": "Namespaced",
+            "names": {"kind": "Gadget", "plural": "gadgets", "shortNames": ["gd"]},
+            "versions": [
+                {"name": "v1", "served": true, "subresources": {"status": {}}},
+                {"name": "v1beta1", "served": false},
+            ],
+        }});
+        let found = defined_by(&definition);
+        assert_eq!(found, defined_by(&definition));
+        let rows: Vec<_> = found.iter().map(|id| id.row()).collect();
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].version, rows[0].short_names, rows[0].has_status()), ("v1", &["gd"][..], true));
+    }
+}

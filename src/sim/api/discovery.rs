@@ -1,0 +1,280 @@
+//! Which groups, versions and resources there are: aggregated documents, and the older ones piece by piece.
+
+use http::header::{ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::resource::{Resource, Subresource};
+use super::super::status::Status;
+use super::body::Body;
+use super::negotiate::Form;
+use super::{Call, answer, custom, health, metrics};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// What an API server lists at `/` besides groups and checks.
+const OTHER_PATHS: &[&str] = &[
+    "/.well-known/openid-configuration",
+    "/api",
+    "/api/v1",
+    "/apis",
+    "/apis/",
+    "/flagz",
+    "/metrics",
+    "/metrics/slis",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/openapi/v3/",
+    "/openid/v1/jwks",
+    "/statusz",
+    "/version",
+];
+
+/// Groups with their versions, in order of preference, each with its resources.
+type Groups = Vec<(&'static str, Vec<(&'static str, Vec<&'static Resource>)>)>;
+
+/// Resource as legacy discovery lists it, in the order of fields API servers use.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    name: String,
+    singular_name: String,
+    namespaced: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    kind: &'a str,
+    verbs: &'a [&'a str],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    short_names: &'a [&'a str],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    categories: &'a [&'a str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_version_hash: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    group_version: String,
+    resources: Vec<Listed<'a>>,
+}
+
+impl Call<'_> {
+    fn served(&self) -> Groups {
+        let mut groups: Groups = Vec::new();
+        let mut rows: Vec<&'static Resource> =
+            custom::all(self.cluster()).into_iter().map(super::ResourceId::row).collect();
+        rows.extend(metrics::rows(&self.api.metrics()));
+        for row in rows {
+            let at = groups.iter().position(|(group, _)| *group == row.group).unwrap_or_else(|| {
+                groups.push((row.group, Vec::new()));
+                groups.len() - 1
+            });
+            let versions = &mut groups[at].1;
+            match versions.iter_mut().find(|(version, _)| *version == row.version) {
+                Some((_, resources)) => resources.push(row),
+                None => versions.push((row.version, vec![row])),
+            }
+        }
+        for (_, versions) in &mut groups {
+            for (_, resources) in versions {
+                resources.sort_by_key(|row| row.plural);
+            }
+        }
+        groups
+    }
+
+    /// `/api`
+    pub(super) fn core_versions(&self) -> Result<Response<Body>, Status> {
+        if self.form()? == Form::Discovery {
+            return Ok(self.aggregated(str::is_empty));
+        }
+        let address = &self.api.address;
+        Ok(answer::json_text(
+            200,
+            format!(
+                "{{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],\"serverAddressByClientCIDRs\":[{{\"clientCIDR\":\"0.0.0.0/0\",\"serverAddress\":\"{address}\"}}]}}\n"
+            ),
+        ))
+    }
+
+    /// `/apis`
+    pub(super) fn groups(&self) -> Result<Response<Body>, Status> {
+        if self.form()? == Form::Discovery {
+            return Ok(self.aggregated(|group| !group.is_empty()));
+        }
+        let groups: Vec<String> = self
+            .served()
+            .iter()
+            .filter(|(group, _)| !group.is_empty())
+            .map(|(group, versions)| format!("{{{}}}", group_fields(group, versions)))
+            .collect();
+        Ok(answer::json_text(
+            200,
+            format!("{{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[{}]}}\n", groups.join(",")),
+        ))
+    }
+
+    /// `/apis/<group>`
+    pub(super) fn group(&self, group: &str) -> Response<Body> {
+        let served = self.served();
+        let Some((group, versions)) = served.iter().find(|(have, _)| *have == group && !have.is_empty()) else {
+            return answer::page_not_found();
+        };
+        let fields = group_fields(group, versions);
+        answer::json_text(200, format!("{{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",{fields}}}\n"))
+    }
+
+    /// `/api/v1`, `/apis/<group>/<version>`
+    pub(super) fn resources(&self, group: &str, version: &str) -> Response<Body> {
+        let served = self.served();
+        let versions = served.iter().find(|(have, _)| *have == group).map(|(_, versions)| versions);
+        let Some((_, rows)) = versions.and_then(|versions| versions.iter().find(|(have, _)| *have == version)) else {
+            return answer::page_not_found();
+        };
+        let mut resources = Vec::new();
+        for row in rows {
+            // The metrics server gives no singular names.
+            let singular = if row.group == metrics::GROUP { String::new() } else { row.singular() };
+            resources.push(Listed {
+                name: row.plural.to_owned(),
+                singular_name: singular,
+                namespaced: row.namespaced,
+                group: None,
+                version: None,
+                kind: row.kind,
+                verbs: row.verbs,
+                short_names: row.short_names,
+                categories: row.categories,
+                storage_version_hash: row.is_stored().then(|| hash(&[row.group, row.kind])),
+            });
+            for part in row.subresources {
+                resources.push(Listed {
+                    name: format!("{}/{}", row.plural, part.name),
+                    singular_name: String::new(),
+                    namespaced: row.namespaced,
+                    group: part.group_version.map(|(group, _)| group),
+                    version: part.group_version.map(|(_, version)| version),
+                    kind: if part.kind.is_empty() { row.kind } else { part.kind },
+                    verbs: part.verbs,
+                    short_names: &[],
+                    categories: &[],
+                    storage_version_hash: None,
+                });
+            }
+        }
+        let list = ResourceList {
+            kind: "APIResourceList",
+            api_version: (!group.is_empty()).then_some("v1"),
+            group_version: if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") },
+            resources,
+        };
+        // Plain structs of texts always serialise.
+        answer::json_text(200, serde_json::to_string(&list).unwrap_or_default() + "\n")
+    }
+
+    /// `/`
+    pub(super) fn root(&self) -> Response<Body> {
+        let mut paths: Vec<String> = OTHER_PATHS.iter().map(|path| (*path).to_owned()).collect();
+        for check in ["healthz", "livez", "readyz"] {
+            paths.push(format!("/{check}"));
+            paths.extend(health::checks(check).map(|one| format!("/{check}/{one}")));
+        }
+        for (group, versions) in self.served() {
+            if !group.is_empty() {
+                paths.push(format!("/apis/{group}"));
+                paths.extend(versions.iter().map(|(version, _)| format!("/apis/{group}/{version}")));
+            }
+        }
+        paths.sort();
+        let value = json!({ "paths": paths });
+        answer::json_text(200, serde_json::to_string_pretty(&value).unwrap_or_default())
+    }
+
+    fn aggregated(&self, wanted: impl Fn(&str) -> bool) -> Response<Body> {
+        let items: Vec<Value> = self
+            .served()
+            .into_iter()
+            .filter(|(group, _)| wanted(group))
+            .map(|(group, versions)| {
+                let versions: Vec<Value> = versions
+                    .iter()
+                    .map(|(version, rows)| {
+                        let resources: Vec<Value> = rows.iter().map(|row| aggregated_resource(row)).collect();
+                        json!({"version": version, "resources": resources, "freshness": "Current"})
+                    })
+                    .collect();
+                let metadata = if group.is_empty() { json!({}) } else { json!({ "name": group }) };
+                json!({"metadata": metadata, "versions": versions})
+            })
+            .collect();
+        let document = json!({
+            "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+        });
+        let text = document.to_string();
+        let etag = format!("\"{}\"", hash(&[&text]));
+        let known = self.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
+        let mut response = answer::json_as(AGGREGATED, if known { String::new() } else { text });
+        if known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        if let Ok(etag) = HeaderValue::from_str(&etag) {
+            response.headers_mut().insert(ETAG, etag);
+        }
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+        response
+    }
+}
+
+fn group_fields(group: &str, versions: &[(&str, Vec<&Resource>)]) -> String {
+    let version = |version: &str| format!("{{\"groupVersion\":\"{group}/{version}\",\"version\":\"{version}\"}}");
+    let all: Vec<String> = versions.iter().map(|(name, _)| version(name)).collect();
+    let preferred = versions.first().map(|(name, _)| version(name)).unwrap_or_default();
+    format!("\"name\":\"{group}\",\"versions\":[{}],\"preferredVersion\":{preferred}", all.join(","))
+}
+
+fn aggregated_resource(row: &Resource) -> Value {
+    let scope = if row.namespaced { "Namespaced" } else { "Cluster" };
+    let mut resource = json!({
+        "resource": row.plural, "scope": scope, "verbs": row.verbs,
+        "responseKind": {"group": "", "version": "", "kind": row.kind},
+        "singularResource": row.singular(),
+    });
+    // The metrics server and definitions are aggregated from elsewhere, and name group and version.
+    if row.custom || row.group == metrics::GROUP {
+        resource["responseKind"] = json!({"group": row.group, "version": row.version, "kind": row.kind});
+    }
+    if !row.short_names.is_empty() {
+        resource["shortNames"] = json!(row.short_names);
+    }
+    if !row.categories.is_empty() {
+        resource["categories"] = json!(row.categories);
+    }
+    if !row.subresources.is_empty() {
+        let parts = row.subresources.iter().map(|part| aggregated_part(row, part));
+        resource["subresources"] = parts.collect();
+    }
+    resource
+}
+
+fn aggregated_part(row: &Resource, part: &Subresource) -> Value {
+    let (group, version) = part.group_version.unwrap_or_default();
+    let kind = if part.kind.is_empty() { row.kind } else { part.kind };
+    json!({
+        "subresource": part.name, "verbs": part.verbs,
+        "responseKind": {"group": group, "version": version, "kind": kind},
+    })
+}
+
+/// A short text that differs when the input does, the same in every run.
+pub(super) fn hash(parts: &[&str]) -> String {
+    use base64::Engine;
+    let digest = ring::digest::digest(&ring::digest::SHA256, parts.join("/").as_bytes());
+    base64::engine::general_purpose::STANDARD.encode(&digest.as_ref()[..8])
+}

@@ -1,0 +1,128 @@
+//! `/version`, `/healthz` and its kin.
+
+use http::Response;
+use serde_json::json;
+
+use super::super::status::Status;
+use super::body::Body;
+use super::{answer, present};
+
+/// The Kubernetes version the embedded cluster answers as.
+const VERSION: &str = "v1.36.2";
+
+/// Clients compare these, so all of them are what the API server that is stood in for answers.
+pub(super) fn version() -> Response<Body> {
+    let value = json!({
+        "major": "1", "minor": "36",
+        "emulationMajor": "1", "emulationMinor": "36",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
+        "gitVersion": VERSION, "gitCommit": "$Format:%H$", "gitTreeState": "",
+        "buildDate": "2026-06-09T00:00:00Z",
+        "goVersion": "go1.27.3", "compiler": "gc", "platform": "linux/amd64",
+    });
+    let order = [
+        "major",
+        "minor",
+        "emulationMajor",
+        "emulationMinor",
+        "minCompatibilityMajor",
+        "minCompatibilityMinor",
+        "gitVersion",
+        "gitCommit",
+        "gitTreeState",
+        "buildDate",
+        "goVersion",
+        "compiler",
+        "platform",
+    ];
+    let lines: Vec<String> = order.iter().map(|field| format!("  \"{field}\": {}", value[*field])).collect();
+    answer::json_text(200, format!("{{\n{}\n}}", lines.join(",\n")))
+}
+
+/// The checks of an API server, in the order it runs them. Here they are one: the process answers.
+const CHECKS: &[&str] = &[
+    "ping",
+    "log",
+    "informer-sync",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-wait-for-first-sync",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+];
+
+/// Which of the checks a path has.
+pub(super) fn checks(path: &str) -> impl Iterator<Item = &'static str> {
+    let ready = path == "readyz";
+    let last: &[&str] = if ready { &["shutdown"] } else { &["etcd", "loopback-serving-certificate"] };
+    CHECKS.iter().filter(move |check| ready || **check != "informer-sync").chain(last).copied()
+}
+
+/// `/healthz`, `/livez`, `/readyz`.
+pub(super) fn check(path: &str, one: Option<&str>, verbose: bool) -> Response<Body> {
+    match one {
+        Some(one) if checks(path).any(|check| check == one) => answer::text(200, "ok"),
+        Some(_) => answer::page_not_found(),
+        None if verbose => {
+            let mut text = String::new();
+            for check in checks(path) {
+                text.push_str("[+]");
+                text.push_str(check);
+                text.push_str(" ok\n");
+            }
+            answer::text(200, format!("{text}{path} check passed\n"))
+        }
+        None => answer::text(200, "ok"),
+    }
+}
+
+impl super::Call<'_> {
+    /// ComponentStatuses are deprecated, and here there are no components of their own: all is one process.
+    pub(super) fn component_statuses(&self, target: &super::Target) -> Result<Response<Body>, Status> {
+        use super::super::object::Object;
+        let healthy = |name: &str| {
+            let value = json!({
+                "metadata": {"name": name},
+                "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}],
+            });
+            std::sync::Arc::new(Object::new(target.resource, 0, &value))
+        };
+        let names = ["controller-manager", "scheduler", "etcd-0"];
+        let mut response = match target.name.as_deref() {
+            Some(name) if names.contains(&name) => self.object(200, target, &healthy(name))?,
+            Some(name) => return Err(Status::not_found(target.resource.row(), name)),
+            None => {
+                let items = names.iter().map(|name| healthy(name)).collect();
+                self.objects(target.resource, &present::ListMetadata::default(), items)?
+            }
+        };
+        answer::warn(&mut response, "v1 ComponentStatus is deprecated in v1.19+");
+        Ok(response)
+    }
+}

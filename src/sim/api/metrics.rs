@@ -1,0 +1,257 @@
+//! metrics.k8s.io: synthetic figures for `kubectl top`.
+
+use std::sync::PoisonError;
+
+use http::Response;
+use serde_json::{Value, json};
+
+use super::super::object::Object;
+use super::super::resource::{NODES, PODS, Resource, ResourceId};
+use super::super::status::Status;
+use super::body::Body;
+use super::path::ResourcePath;
+use super::selector::Selector;
+use super::{Call, Shared, answer, method_not_allowed, no_such_resource, page_not_found};
+
+/// Group of the metrics API.
+pub(super) const GROUP: &str = "metrics.k8s.io";
+
+/// What the metrics API shows; there are no containers whose use could be measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Metrics {
+    /// There is no metrics API.
+    Absent,
+    /// Every running container uses this share (0 to 1) of what it requests, or a little where it requests nothing;
+    /// a node uses what its pods use, and 2 % of its capacity for itself.
+    Share(f64),
+    /// The figures of the recorded flows: the i-th node by name uses 150m + 10m × i and 1 GiB + i MiB, each container
+    /// 5m and 20Mi.
+    Fixed,
+}
+
+impl Shared {
+    pub(super) fn metrics(&self) -> Metrics {
+        *self.metrics.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const VERBS: &[&str] = &["get", "list"];
+const ROWS: &[Resource] = &[row("nodes", "NodeMetrics", false), row("pods", "PodMetrics", true)];
+
+const fn row(plural: &'static str, kind: &'static str, namespaced: bool) -> Resource {
+    Resource {
+        group: GROUP,
+        version: "v1beta1",
+        kind,
+        plural,
+        namespaced,
+        short_names: &[],
+        categories: &[],
+        verbs: VERBS,
+        subresources: &[],
+        stored_as: None,
+        custom: false,
+    }
+}
+
+/// What discovery lists.
+pub(super) fn rows(metrics: &Metrics) -> &'static [Resource] {
+    if *metrics == Metrics::Absent { &[] } else { ROWS }
+}
+
+/// Millionths of a core and bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    nanocores: i64,
+    bytes: i64,
+}
+
+impl Use {
+    fn to_value(self) -> Value {
+        json!({"cpu": format!("{}n", self.nanocores), "memory": format!("{}Ki", self.bytes / 1024)})
+    }
+}
+
+/// A quantity in thousandths; until the scheduler's exact quantities are here.
+fn milli(value: &Value) -> i64 {
+    let text = value.as_str().unwrap_or_default();
+    let end = text.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(text.len());
+    let factor = match &text[end..] {
+        "m" => 1.0,
+        "k" => 1e6,
+        "M" => 1e9,
+        "G" => 1e12,
+        "Ki" => 1000.0 * 1024.0,
+        "Mi" => 1000.0 * 1024.0 * 1024.0,
+        "Gi" => 1000.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => 1000.0,
+    };
+    (text[..end].parse::<f64>().unwrap_or_default() * factor) as i64
+}
+
+impl Call<'_> {
+    pub(super) fn metrics(&self, path: &ResourcePath) -> Result<Response<Body>, Status> {
+        let metrics = self.api.metrics();
+        if metrics == Metrics::Absent || path.version != "v1beta1" {
+            return Ok(page_not_found());
+        }
+        if !matches!(self.parts.method, http::Method::GET) {
+            return Err(method_not_allowed());
+        }
+        let namespace = path.namespace.as_deref();
+        match (path.plural.as_str(), path.name.as_deref()) {
+            ("nodes", name) if namespace.is_none() => self.node_metrics(metrics, name),
+            ("pods", name) if namespace.is_some() || name.is_none() => self.pod_metrics(metrics, namespace, name),
+            _ => Err(no_such_resource()),
+        }
+    }
+
+    fn selected(
+        &self,
+        resource: ResourceId,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<Vec<std::sync::Arc<Object>>, Status> {
+        let selector = Selector::parse(resource, self.query.get("labelSelector"), self.query.get("fieldSelector"))?;
+        let mut objects = self.cluster().list(resource, namespace).0;
+        objects.retain(|object| selector.matches(object) && name.is_none_or(|name| object.name.as_ref() == name));
+        Ok(objects)
+    }
+
+    fn node_metrics(&self, metrics: Metrics, name: Option<&str>) -> Result<Response<Body>, Status> {
+        let all = self.cluster().list(NODES, None).0;
+        let pods: Vec<Value> = match metrics {
+            Metrics::Share(_) => self.cluster().list(PODS, None).0.iter().map(|pod| pod.value()).collect(),
+            _ => Vec::new(),
+        };
+        let items = self.selected(NODES, None, name)?.into_iter().map(|node| {
+            let used = if let Metrics::Share(share) = metrics {
+                node_use(&node.value(), &pods, share)
+            } else {
+                let at = all.iter().position(|other| other.name == node.name).unwrap_or_default() as i64;
+                Use { nanocores: (150 + 10 * at) * 1_000_000, bytes: (1024 + at) << 20 }
+            };
+            (String::new(), node.name.to_string(), self.item(&node, "10.0s", ("usage", used.to_value())))
+        });
+        let items: Vec<_> = items.collect();
+        self.answer_metrics("NodeMetrics", "nodemetrics", name, items)
+    }
+
+    fn pod_metrics(
+        &self,
+        metrics: Metrics,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<Response<Body>, Status> {
+        let mut items = Vec::new();
+        for pod in self.selected(PODS, namespace, name)? {
+            let value = pod.value();
+            if value["status"]["phase"] != "Running" {
+                continue;
+            }
+            let containers: Vec<Value> = value["spec"]["containers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|container| {
+                    json!({"name": container["name"], "usage": container_use(container, metrics).to_value()})
+                })
+                .collect();
+            items.push((
+                pod.namespace.to_string(),
+                pod.name.to_string(),
+                self.item(&pod, "15.0s", ("containers", Value::Array(containers))),
+            ));
+        }
+        let asked = name.map(|name| format!("{}/{name}", namespace.unwrap_or_default()));
+        self.answer_metrics("PodMetrics", "podmetrics", asked.as_deref(), items)
+    }
+
+    /// One item as JSON text, in the order of fields the metrics server uses.
+    fn item(&self, object: &Object, window: &str, (field, used): (&str, Value)) -> String {
+        let now = self.cluster().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let labels: serde_json::Map<String, Value> =
+            object.labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
+        let namespace = if object.namespace.is_empty() {
+            String::new()
+        } else {
+            format!(",\"namespace\":{}", json!(object.namespace))
+        };
+        let labels = if labels.is_empty() { String::new() } else { format!(",\"labels\":{}", Value::Object(labels)) };
+        let used = if field == "containers" {
+            let texts: Vec<String> = used
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|one| format!("{{\"name\":{},\"usage\":{}}}", one["name"], one["usage"]))
+                .collect();
+            format!("[{}]", texts.join(","))
+        } else {
+            used.to_string()
+        };
+        format!(
+            "{{\"metadata\":{{\"name\":{}{namespace},\"creationTimestamp\":\"{now}\"{labels}}},\"timestamp\":\"{now}\",\"window\":\"{window}\",\"{field}\":{used}}}",
+            json!(object.name)
+        )
+    }
+
+    fn answer_metrics(
+        &self,
+        kind: &str,
+        resource: &str,
+        asked: Option<&str>,
+        items: Vec<(String, String, String)>,
+    ) -> Result<Response<Body>, Status> {
+        use super::negotiate::Form;
+        let form = self.form()?;
+        if let Some(asked) = asked {
+            let Some((_, _, item)) = items.into_iter().next() else {
+                return Err(Status::new(404, "NotFound", format!("{resource}.{GROUP} \"{asked}\" not found")));
+            };
+            let fields = item.trim_start_matches('{');
+            return Ok(answer::json_text(
+                200,
+                format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{GROUP}/v1beta1\",{fields}"),
+            ));
+        }
+        if form == Form::Table {
+            return Ok(answer::json_text(200, super::super::table::metrics(&items, self.cluster().now())));
+        }
+        let texts: Vec<String> = items.into_iter().map(|(_, _, item)| item).collect();
+        Ok(answer::json_text(
+            200,
+            format!(
+                "{{\"kind\":\"{kind}List\",\"apiVersion\":\"{GROUP}/v1beta1\",\"metadata\":{{}},\"items\":[{}]}}",
+                texts.join(",")
+            ),
+        ))
+    }
+}
+
+/// What containers use that request nothing.
+const IDLE: Use = Use { nanocores: 1_000_000, bytes: 8 << 20 };
+
+fn container_use(container: &Value, metrics: Metrics) -> Use {
+    let Metrics::Share(share) = metrics else { return Use { nanocores: 5_000_000, bytes: 20 << 20 } };
+    let requests = &container["resources"]["requests"];
+    let part = |amount: i64, idle: i64| if amount == 0 { idle } else { (amount as f64 * share) as i64 };
+    let millicores = milli(&requests["cpu"]);
+    let bytes = milli(&requests["memory"]) / 1000;
+    Use { nanocores: part(millicores.saturating_mul(1_000_000), IDLE.nanocores), bytes: part(bytes, IDLE.bytes) }
+}
+
+fn node_use(node: &Value, pods: &[Value], share: f64) -> Use {
+    let capacity = &node["status"]["capacity"];
+    let millicores = milli(&capacity["cpu"]);
+    let bytes = milli(&capacity["memory"]) / 1000;
+    let mut used = Use { nanocores: millicores.saturating_mul(20_000), bytes: bytes / 50 };
+    let here = pods
+        .iter()
+        .filter(|pod| pod["spec"]["nodeName"] == node["metadata"]["name"] && pod["status"]["phase"] == "Running");
+    for container in here.flat_map(|pod| pod["spec"]["containers"].as_array().into_iter().flatten()) {
+        let one = container_use(container, Metrics::Share(share));
+        used.nanocores += one.nanocores;
+        used.bytes += one.bytes;
+    }
+    used
+}

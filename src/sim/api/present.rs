@@ -1,0 +1,160 @@
+//! Objects and lists in the form the client asked for.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::super::object::Object;
+use super::super::resource::ResourceId;
+use super::super::status::Status;
+use super::super::table::{self, Included};
+use super::body::Body;
+use super::negotiate::{self, Form};
+use super::{Call, Target, answer, versions};
+
+/// What a list answer says besides its items.
+#[derive(Debug, Default)]
+pub(super) struct ListMetadata {
+    pub(super) version: u64,
+    pub(super) more: Option<String>,
+    pub(super) remaining: Option<usize>,
+}
+
+impl ListMetadata {
+    /// `{"resourceVersion":"7","continue":"…","remainingItemCount":2}`
+    pub(super) fn to_text(&self) -> String {
+        let mut text = format!("{{\"resourceVersion\":\"{}\"", self.version);
+        if let Some(more) = &self.more {
+            let _ = write!(text, ",\"continue\":\"{more}\"");
+        }
+        if let Some(remaining) = self.remaining {
+            let _ = write!(text, ",\"remainingItemCount\":{remaining}");
+        }
+        text.push('}');
+        text
+    }
+}
+
+/// An object's metadata as it stands in the JSON text.
+pub(super) fn metadata_text(object: &Object) -> &str {
+    #[derive(Deserialize)]
+    struct Outline<'a> {
+        #[serde(borrow)]
+        metadata: &'a RawValue,
+    }
+    serde_json::from_slice::<Outline<'_>>(&object.json).map_or("{}", |outline| outline.metadata.get())
+}
+
+/// `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":…}`
+pub(super) fn partial(object: &Object) -> String {
+    format!(
+        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{}}}",
+        metadata_text(object)
+    )
+}
+
+impl Call<'_> {
+    pub(super) fn form(&self) -> Result<Form, Status> {
+        negotiate::accepted(&self.parts.headers)
+    }
+
+    /// Which part of each object a Table's rows carry.
+    pub(super) fn included(&self) -> Result<Included, Status> {
+        match self.query.get("includeObject") {
+            None | Some("Metadata") => Ok(Included::Metadata),
+            Some("Object") => Ok(Included::Object),
+            Some("None") => Ok(Included::None),
+            Some(other) => Err(Status::bad_request(format!("unrecognized includeObject value: {other:?}"))),
+        }
+    }
+
+    /// One object.
+    pub(super) fn object(&self, code: u16, target: &Target, object: &Object) -> Result<Response<Body>, Status> {
+        self.object_as(code, target.resource, object)
+    }
+
+    pub(super) fn object_as(&self, code: u16, resource: ResourceId, object: &Object) -> Result<Response<Body>, Status> {
+        let text = || versions::text(resource, object);
+        Ok(match self.form()? {
+            Form::Json | Form::Discovery => answer::json_text(code, text()),
+            Form::Yaml => answer::yaml_value(code, &serde_json::from_slice::<Value>(&text()).unwrap_or_default()),
+            Form::Metadata => answer::json_text(code, partial(object)),
+            Form::Table => {
+                let metadata = format!("{{\"resourceVersion\":\"{}\"}}", object.resource_version);
+                let now = self.cluster().now();
+                answer::json_text(
+                    code,
+                    table::document(self.cluster(), resource, &metadata, &[object], self.included()?, true, now),
+                )
+            }
+        })
+    }
+
+    /// Many objects.
+    pub(super) fn objects(
+        &self,
+        resource: ResourceId,
+        metadata: &ListMetadata,
+        items: Vec<Arc<Object>>,
+    ) -> Result<Response<Body>, Status> {
+        let row = resource.row();
+        let metadata = metadata.to_text();
+        let head = format!(
+            "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
+            row.kind,
+            row.api_version()
+        );
+        Ok(match self.form()? {
+            Form::Json | Form::Discovery if row.stored_as.is_none() && !row.custom => {
+                answer::json_body(200, Body::list(head, items, "]}"))
+            }
+            Form::Json | Form::Discovery => {
+                let texts: Vec<Bytes> = items.iter().map(|object| versions::text(resource, object)).collect();
+                answer::json_text(200, joined(&head, texts.iter().map(Bytes::as_ref)))
+            }
+            Form::Yaml => {
+                let values: Vec<Value> = items
+                    .iter()
+                    .map(|object| serde_json::from_slice(&versions::text(resource, object)).unwrap_or_default())
+                    .collect();
+                let list = json!({
+                    "kind": format!("{}List", row.kind), "apiVersion": row.api_version(),
+                    "metadata": serde_json::from_str::<Value>(&metadata).unwrap_or_default(), "items": values,
+                });
+                answer::yaml_value(200, &list)
+            }
+            Form::Metadata => {
+                let head = format!(
+                    "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},\"items\":["
+                );
+                let texts: Vec<String> = items.iter().map(|object| partial(object)).collect();
+                answer::json_text(200, joined(&head, texts.iter().map(String::as_bytes)))
+            }
+            Form::Table => {
+                let rows: Vec<&Object> = items.iter().map(Arc::as_ref).collect();
+                let now = self.cluster().now();
+                answer::json_text(
+                    200,
+                    table::document(self.cluster(), resource, &metadata, &rows, self.included()?, true, now),
+                )
+            }
+        })
+    }
+}
+
+fn joined<'a>(head: &str, items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut text = Vec::from(head);
+    for (at, item) in items.enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(item);
+    }
+    text.extend_from_slice(b"]}");
+    text
+}

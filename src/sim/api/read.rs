@@ -1,0 +1,234 @@
+//! get and list.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::Response;
+use serde_json::{Value, json};
+
+use super::super::resource::ENDPOINTS;
+use super::super::status::Status;
+use super::body::Body;
+use super::present::ListMetadata;
+use super::query::Query;
+use super::selector::Selector;
+use super::{Call, Target, answer};
+
+impl Call<'_> {
+    pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {
+        self.form()?;
+        let row = target.resource.row();
+        let found = self.cluster().get(target.stored(), target.namespace(), target.name());
+        let object = found.ok_or_else(|| Status::not_found(row, target.name()))?;
+        let mut response = self.object(200, target, &object)?;
+        warn_of_age(&mut response, target);
+        Ok(response)
+    }
+
+    pub(super) fn selector(&self, target: &Target) -> Result<Selector, Status> {
+        Selector::parse(target.resource, self.query.get("labelSelector"), self.query.get("fieldSelector"))
+    }
+
+    pub(super) fn list(&self, target: &Target) -> Result<Response<Body>, Status> {
+        self.form()?;
+        let selector = self.selector(target)?;
+        let limit = usize::try_from(self.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
+        let from = self.query.get("continue").map(Continue::parse).transpose()?;
+        if self.query.get("sendInitialEvents").is_some() {
+            return Err(invalid_list_options(
+                "sendInitialEvents",
+                "FieldValueForbidden",
+                "Forbidden: sendInitialEvents is forbidden for list",
+            ));
+        }
+        let wanted = wanted_version(&self.query)?;
+        let (mut objects, version) = match selector.name().zip(target.namespace.as_deref().or(Some(""))) {
+            // One object by name: no walk over all of them.
+            Some((name, namespace)) if target.namespace.is_some() || !target.resource.row().namespaced => {
+                self.cluster().get_with_version(target.stored(), namespace, name)
+            }
+            _ => self.cluster().list(target.stored(), target.namespace.as_deref()),
+        };
+        match wanted {
+            Wanted::NotOlderThan(wanted) if wanted > version => return Err(too_large(wanted, version)),
+            Wanted::Any | Wanted::NotOlderThan(_) => {}
+            Wanted::Exact(wanted) if wanted == version => {}
+            Wanted::Exact(wanted) => objects = self.at_version(target, objects, wanted, version)?,
+        }
+        let all = selector.is_empty();
+        if !all {
+            objects.retain(|object| selector.matches(object));
+        }
+        let mut metadata = ListMetadata { version, ..ListMetadata::default() };
+        if let Wanted::Exact(wanted) = wanted {
+            metadata.version = wanted;
+        }
+        if let Some(from) = &from {
+            metadata.version = from.version;
+            objects.retain(|object| (object.namespace.as_ref(), object.name.as_ref()) > from.after());
+        }
+        if limit > 0 && objects.len() > limit {
+            metadata.remaining = all.then(|| objects.len() - limit);
+            objects.truncate(limit);
+            metadata.more = objects.last().map(|last| {
+                Continue {
+                    version: metadata.version,
+                    namespace: last.namespace.as_ref().to_owned(),
+                    name: last.name.as_ref().to_owned(),
+                }
+                .to_token()
+            });
+        }
+        let mut response = self.objects(target.resource, &metadata, objects)?;
+        warn_of_age(&mut response, target);
+        Ok(response)
+    }
+
+    /// The objects as they were at an earlier version: undoes the changes since then.
+    fn at_version(
+        &self,
+        target: &Target,
+        objects: Vec<std::sync::Arc<super::super::object::Object>>,
+        wanted: u64,
+        version: u64,
+    ) -> Result<Vec<std::sync::Arc<super::super::object::Object>>, Status> {
+        use super::super::store::Change;
+        if wanted > version {
+            return Err(too_large(wanted, version));
+        }
+        let gone = |_| Status::new(410, "Expired", "The resourceVersion for the provided list is too old.".to_owned());
+        let (events, _) = self.cluster().since(wanted).map_err(gone)?;
+        let mut state: std::collections::BTreeMap<_, _> =
+            objects.into_iter().map(|object| ((object.namespace.clone(), object.name.clone()), object)).collect();
+        for event in events.into_iter().rev() {
+            let object = &event.object;
+            let elsewhere = target.namespace.as_deref().is_some_and(|wanted| wanted != object.namespace.as_ref());
+            if object.resource != target.stored() || event.version > version || elsewhere {
+                continue;
+            }
+            let key = (object.namespace.clone(), object.name.clone());
+            match (event.change, event.previous) {
+                (Change::Added, _) | (_, None) => state.remove(&key),
+                (_, Some(previous)) => state.insert(key, previous),
+            };
+        }
+        Ok(state.into_values().collect())
+    }
+}
+
+/// Which state a list or watch asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Any,
+    NotOlderThan(u64),
+    Exact(u64),
+}
+
+/// Reads `resourceVersion` and `resourceVersionMatch` of a list.
+fn wanted_version(query: &Query) -> Result<Wanted, Status> {
+    let version = version(query)?;
+    let forbidden = |because: &str| {
+        Err(invalid_list_options("resourceVersionMatch", "FieldValueForbidden", &format!("Forbidden: {because}")))
+    };
+    match (query.get("resourceVersionMatch"), version) {
+        (None, None | Some(0)) => Ok(Wanted::Any),
+        // A continue token names its own version.
+        (None, Some(version)) if query.get("limit").is_some() => Ok(Wanted::Exact(version)),
+        (None | Some("NotOlderThan"), Some(version)) => Ok(Wanted::NotOlderThan(version)),
+        (Some("Exact"), Some(0)) => forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""),
+        (Some("Exact"), Some(version)) => Ok(Wanted::Exact(version)),
+        (Some(_), None) => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
+        (Some(other), _) => Err(invalid_list_options(
+            "resourceVersionMatch",
+            "FieldValueNotSupported",
+            &format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""),
+        )),
+    }
+}
+
+/// The `resourceVersion` parameter.
+pub(super) fn version(query: &Query) -> Result<Option<u64>, Status> {
+    let Some(text) = query.get("resourceVersion") else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        Status::bad_request(format!(
+            "resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: invalid syntax",
+            super::query::quoted(text),
+            super::query::quoted(text)
+        ))
+    })
+}
+
+/// 504 for a version from the future.
+pub(super) fn too_large(wanted: u64, current: u64) -> Status {
+    Status {
+        details: json!({
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        }),
+        ..Status::new(504, "Timeout", format!("Timeout: Too large resource version: {wanted}, current: {current}"))
+    }
+}
+
+/// 422 for list options that contradict each other.
+pub(super) fn invalid_list_options(field: &str, reason: &str, message: &str) -> Status {
+    invalid_options("ListOptions", field, reason, message)
+}
+
+/// 422 for a query parameter.
+pub(super) fn invalid_options(kind: &str, field: &str, reason: &str, message: &str) -> Status {
+    Status {
+        details: json!({
+            "group": "meta.k8s.io", "kind": kind,
+            "causes": [{"reason": reason, "message": message, "field": field}],
+        }),
+        ..Status::new(422, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {field}: {message}"))
+    }
+}
+
+/// Where the next page of a list begins.
+struct Continue {
+    version: u64,
+    namespace: String,
+    name: String,
+}
+
+impl Continue {
+    fn to_token(&self) -> String {
+        let start = format!("{}/{}\u{0}", self.namespace, self.name);
+        let value = json!({"v": "meta.k8s.io/v1", "rv": self.version, "start": start});
+        URL_SAFE_NO_PAD.encode(value.to_string())
+    }
+
+    fn parse(token: &str) -> Result<Self, Status> {
+        let bad =
+            |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| bad(error.to_string()))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|_| match bytes.first() {
+            Some(byte) if byte.is_ascii_graphic() => {
+                bad(format!("invalid character '{}' looking for beginning of value", char::from(*byte)))
+            }
+            Some(byte) => bad(format!("invalid character '\\x{byte:02x}' looking for beginning of value")),
+            None => bad("unexpected end of JSON input".to_owned()),
+        })?;
+        let start = value["start"].as_str().and_then(|start| start.strip_suffix('\u{0}')).unwrap_or_default();
+        match (value["rv"].as_u64(), start.split_once('/')) {
+            (Some(version), Some((namespace, name))) => {
+                Ok(Self { version, namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err(bad("encoded start key or resource version is missing".to_owned())),
+        }
+    }
+
+    fn after(&self) -> (&str, &str) {
+        (&self.namespace, &self.name)
+    }
+}
+
+fn warn_of_age(response: &mut Response<Body>, target: &Target) {
+    if target.resource == ENDPOINTS {
+        answer::warn(response, ENDPOINTS_WARNING);
+    }
+}
+
+/// What API servers since v1.33 say to users of Endpoints.
+pub(super) const ENDPOINTS_WARNING: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";

@@ -1,0 +1,583 @@
+//! Label and field selectors as query parameters, read and answered as an API server does.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::object::Object;
+use super::super::resource::{
+    EVENTS, GROUPED_EVENTS, JOBS, NAMESPACES, NODES, PODS, REPLICATION_CONTROLLERS, ResourceId, SECRETS, SERVICES,
+};
+use super::super::status::Status;
+use super::query::quoted;
+
+/// Label and field selector together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldTerm>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+    values: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Exists,
+    Missing,
+    In,
+    NotIn,
+    Greater,
+    Less,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FieldTerm {
+    field: String,
+    equal: bool,
+    value: String,
+}
+
+impl Selector {
+    /// Reads both selectors of a request for `resource`.
+    pub(super) fn parse(resource: ResourceId, labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
+        let labels = parse_labels(labels.unwrap_or_default()).map_err(Status::bad_request)?;
+        let fields = parse_fields(fields.unwrap_or_default()).map_err(Status::bad_request)?;
+        for term in &fields {
+            check_field(resource, &term.field)?;
+        }
+        Ok(Self { labels, fields })
+    }
+
+    /// Only objects of that name.
+    pub(super) fn and_name(mut self, name: &str) -> Self {
+        self.fields.push(FieldTerm { field: "metadata.name".to_owned(), equal: true, value: name.to_owned() });
+        self
+    }
+
+    /// Whether everything matches.
+    pub(super) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The one name that can match, if the selector says so.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.fields.iter().find(|term| term.equal && term.field == "metadata.name").map(|term| term.value.as_str())
+    }
+
+    pub(super) fn matches(&self, object: &Object) -> bool {
+        self.labels.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
+            && self.fields_match(object)
+    }
+
+    fn fields_match(&self, object: &Object) -> bool {
+        let mut read = None;
+        self.fields.iter().all(|term| {
+            let found: Cow<'_, str> = match term.field.as_str() {
+                "metadata.name" => Cow::Borrowed(&object.name),
+                "metadata.namespace" => Cow::Borrowed(&object.namespace),
+                field => read.get_or_insert_with(|| Fields::of(object)).value(field),
+            };
+            (found == term.value) == term.equal
+        })
+    }
+}
+
+impl Requirement {
+    fn matches(&self, label: Option<&str>) -> bool {
+        let number = |text: &str| text.parse::<i64>().ok();
+        match self.operator {
+            Operator::Exists => label.is_some(),
+            Operator::Missing => label.is_none(),
+            Operator::In => label.is_some_and(|label| self.values.iter().any(|value| value == label)),
+            Operator::NotIn => label.is_none_or(|label| self.values.iter().all(|value| value != label)),
+            Operator::Greater | Operator::Less => {
+                let bound = self.values.first().and_then(|value| number(value));
+                match (label.and_then(number), bound) {
+                    (Some(label), Some(bound)) if self.operator == Operator::Greater => label > bound,
+                    (Some(label), Some(bound)) => label < bound,
+                    _ => false,
+                }
+            }
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Label selectors
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    End,
+    Word(String),
+    Symbol(&'static str),
+}
+
+impl Token {
+    fn text(&self) -> &str {
+        match self {
+            Self::End => "",
+            Self::Word(word) => word,
+            Self::Symbol(symbol) => symbol,
+        }
+    }
+}
+
+const SYMBOLS: &[&str] = &["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
+
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
+            tokens.push(Token::Symbol(symbol));
+            rest = &rest[symbol.len()..];
+        } else {
+            let end = rest
+                .find(|character: char| character.is_whitespace() || "=!(),><".contains(character))
+                .unwrap_or(rest.len());
+            tokens.push(Token::Word(rest[..end].to_owned()));
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start();
+        if tokens.len() > 10_000 {
+            return Err("selector is too long".to_owned());
+        }
+    }
+    Ok(tokens)
+}
+
+/// Reads a label selector; the error is the server's sentence.
+fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
+    let mut tokens = tokens(text)?.into_iter().peekable();
+    let mut requirements = Vec::new();
+    loop {
+        match tokens.peek() {
+            None => return Ok(requirements),
+            Some(Token::Word(_) | Token::Symbol("!")) => {}
+            Some(token) => {
+                return Err(format!("found '{}', expected: !, identifier, or 'end of string'", token.text()));
+            }
+        }
+        requirements.push(requirement(&mut tokens).map_err(|error| format!("unable to parse requirement: {error}"))?);
+        match tokens.next() {
+            None => return Ok(requirements),
+            Some(Token::Symbol(",")) => match tokens.peek() {
+                Some(Token::Word(_) | Token::Symbol("!")) => {}
+                other => {
+                    let text = other.map_or("", Token::text);
+                    return Err(format!("found '{text}', expected: identifier after ','"));
+                }
+            },
+            Some(token) => return Err(format!("found '{}', expected: ',' or 'end of string'", token.text())),
+        }
+    }
+}
+
+fn requirement(tokens: &mut std::iter::Peekable<std::vec::IntoIter<Token>>) -> Result<Requirement, String> {
+    let next = |tokens: &mut std::iter::Peekable<_>| tokens.next().unwrap_or(Token::End);
+    let mut token = next(tokens);
+    let missing = token == Token::Symbol("!");
+    if missing {
+        token = next(tokens);
+    }
+    let Token::Word(key) = token else { return Err(format!("found '{}', expected: identifier", token.text())) };
+    check_key(&key)?;
+    if matches!(tokens.peek(), None | Some(Token::Symbol(","))) {
+        let operator = if missing { Operator::Missing } else { Operator::Exists };
+        return Ok(Requirement { key, operator, values: Vec::new() });
+    }
+    let token = next(tokens);
+    let operator = match token.text() {
+        "in" | "=" | "==" => Operator::In,
+        "notin" | "!=" => Operator::NotIn,
+        ">" => Operator::Greater,
+        "<" => Operator::Less,
+        other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+    };
+    let values = if matches!(token.text(), "in" | "notin") {
+        value_list(tokens)?
+    } else if matches!(tokens.peek(), None | Some(Token::Symbol(","))) {
+        vec![String::new()]
+    } else {
+        match next(tokens) {
+            Token::Word(value) => vec![value],
+            other => return Err(format!("found '{}', expected: identifier", other.text())),
+        }
+    };
+    for value in &values {
+        check_value(&key, value)?;
+    }
+    Ok(Requirement { key, operator, values })
+}
+
+fn value_list(tokens: &mut std::iter::Peekable<std::vec::IntoIter<Token>>) -> Result<Vec<String>, String> {
+    let open = tokens.next().unwrap_or(Token::End);
+    if open != Token::Symbol("(") {
+        return Err(format!("found '{}' expected: '('", open.text()));
+    }
+    let mut values = Vec::new();
+    let mut expects_value = true;
+    loop {
+        match tokens.next().unwrap_or(Token::End) {
+            Token::Symbol(")") => {
+                if expects_value && !values.is_empty() {
+                    values.push(String::new());
+                }
+                values.sort();
+                values.dedup();
+                return Ok(values);
+            }
+            Token::Symbol(",") => {
+                if expects_value {
+                    values.push(String::new());
+                }
+                expects_value = true;
+            }
+            Token::Word(value) if expects_value => {
+                values.push(value);
+                expects_value = false;
+            }
+            other => return Err(format!("found '{}', expected: ',', or ')'", other.text())),
+        }
+    }
+}
+
+fn is_qualified(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 63
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && [text.as_bytes()[0], text.as_bytes()[text.len() - 1]].iter().all(u8::is_ascii_alphanumeric)
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    if is_qualified(name) {
+        return Ok(());
+    }
+    let why = if name.is_empty() {
+        "name part must be non-empty"
+    } else if name.len() > 63 {
+        "name part must be no more than 63 bytes"
+    } else {
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+    };
+    Err(format!("key: Invalid value: {}: {why}", quoted(key)))
+}
+
+fn check_value(key: &str, value: &str) -> Result<(), String> {
+    if value.is_empty() || is_qualified(value) {
+        return Ok(());
+    }
+    let why = if value.len() > 63 {
+        "must be no more than 63 bytes"
+    } else {
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    };
+    Err(format!("values[0][{key}]: Invalid value: {}: {why}", quoted(value)))
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Field selectors
+
+fn parse_fields(text: &str) -> Result<Vec<FieldTerm>, String> {
+    let mut terms = Vec::new();
+    for part in split_unescaped(text) {
+        if part.is_empty() {
+            continue;
+        }
+        let at = part
+            .char_indices()
+            .scan(false, |escaped, (at, character)| {
+                let found = (!*escaped && (character == '=' || part[at..].starts_with("!="))).then_some(at);
+                *escaped = !*escaped && character == '\\';
+                Some(found)
+            })
+            .flatten()
+            .next();
+        let Some(at) = at else {
+            return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
+        };
+        let (field, rest) = part.split_at(at);
+        let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
+            (false, value)
+        } else if let Some(value) = rest.strip_prefix("==") {
+            (true, value)
+        } else {
+            (true, &rest[1..])
+        };
+        terms.push(FieldTerm { field: field.to_owned(), equal, value: unescape(value)? });
+    }
+    Ok(terms)
+}
+
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
+    for (at, character) in text.char_indices() {
+        if character == ',' && !escaped {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+        escaped = !escaped && character == '\\';
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn unescape(text: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                other => {
+                    let sequence = other.map_or_else(String::new, String::from);
+                    return Err(format!("invalid field selector: invalid escape sequence: \\{sequence}"));
+                }
+            },
+            '=' => return Err(format!("invalid field selector: unescaped character in value: {text}")),
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+/// Field labels beyond metadata.name and metadata.namespace.
+fn known_fields(resource: ResourceId) -> &'static [&'static str] {
+    match resource {
+        PODS => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        NODES => &["spec.unschedulable"],
+        EVENTS => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        GROUPED_EVENTS => &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        NAMESPACES => &["status.phase"],
+        JOBS => &["status.successful"],
+        REPLICATION_CONTROLLERS => &["status.replicas"],
+        SERVICES => &["spec.clusterIP", "spec.type"],
+        SECRETS => &["type"],
+        _ => &[],
+    }
+}
+
+fn check_field(resource: ResourceId, field: &str) -> Result<(), Status> {
+    let known = known_fields(resource);
+    if matches!(field, "metadata.name" | "metadata.namespace") || known.contains(&field) {
+        return Ok(());
+    }
+    Err(Status::bad_request(if known.is_empty() {
+        format!("{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", quoted(field))
+    } else {
+        format!("field label not supported: {field}")
+    }))
+}
+
+/// The fields selectors ask for, read from an object's JSON without building a tree for pods, of which there are many.
+enum Fields<'a> {
+    Pod(Box<PodFields<'a>>),
+    Other(ResourceId, Value),
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PodFields<'a> {
+    #[serde(borrow)]
+    spec: PodSpec<'a>,
+    #[serde(borrow)]
+    status: PodStatus<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec<'a> {
+    #[serde(borrow)]
+    node_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    restart_policy: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    scheduler_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    service_account_name: Option<Cow<'a, str>>,
+    host_network: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PodStatus<'a> {
+    #[serde(borrow)]
+    phase: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "podIP")]
+    pod_ip: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    nominated_node_name: Option<Cow<'a, str>>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(object: &'a Object) -> Self {
+        if object.resource == PODS {
+            Self::Pod(serde_json::from_slice(&object.json).unwrap_or_default())
+        } else {
+            Self::Other(object.resource, object.value())
+        }
+    }
+
+    fn value(&self, field: &str) -> Cow<'_, str> {
+        let (resource, value) = match self {
+            Self::Pod(pod) => {
+                let found = match field {
+                    "spec.nodeName" => &pod.spec.node_name,
+                    "spec.restartPolicy" => &pod.spec.restart_policy,
+                    "spec.schedulerName" => &pod.spec.scheduler_name,
+                    "spec.serviceAccountName" => &pod.spec.service_account_name,
+                    "spec.hostNetwork" => {
+                        return Cow::Borrowed(if pod.spec.host_network { "true" } else { "false" });
+                    }
+                    "status.phase" => &pod.status.phase,
+                    "status.nominatedNodeName" => &pod.status.nominated_node_name,
+                    _ => &pod.status.pod_ip,
+                };
+                return Cow::Borrowed(found.as_deref().unwrap_or_default());
+            }
+            Self::Other(resource, value) => (*resource, value),
+        };
+        let field = match (resource, field) {
+            (EVENTS, "source") => "source.component",
+            // A reporting component is also what older events call their source.
+            (EVENTS, "reportingComponent" | "reportingController") => "reportingComponent",
+            (JOBS, "status.successful") => "status.succeeded",
+            (_, field) => field,
+        };
+        let found = match field.strip_prefix("regarding.") {
+            Some(rest) => &value["involvedObject"][rest],
+            None => field.split('.').fold(value, |value, part| &value[part]),
+        };
+        match found {
+            Value::String(text) => Cow::Borrowed(text),
+            Value::Null if matches!(resource, NODES) => Cow::Borrowed("false"),
+            Value::Null if matches!(field, "status.succeeded" | "status.replicas") => Cow::Borrowed("0"),
+            Value::Null => Cow::Borrowed(""),
+            other => Cow::Owned(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::super::resource::DEPLOYMENTS;
+    use super::*;
+
+    fn pod(labels: &Value) -> Object {
+        Object::new(
+            PODS,
+            1,
+            &json!({
+                "metadata": {"name": "a", "namespace": "default", "labels": labels},
+                "spec": {"nodeName": "n1"}, "status": {"phase": "Running"},
+            }),
+        )
+    }
+
+    fn matches(labels: &str, fields: &str, object: &Object) -> bool {
+        Selector::parse(object.resource, Some(labels), Some(fields)).unwrap().matches(object)
+    }
+
+    #[test]
+    fn label_selectors() {
+        let object = pod(&json!({"app": "web", "tier": "", "size": "5"}));
+        for yes in [
+            "",
+            "app=web",
+            "app==web",
+            "app in (web, db)",
+            "app notin (db)",
+            "app",
+            "!gpu",
+            "tier=",
+            "app!=db,size>4",
+            "size<6",
+            "in=x,!app",
+            "gpu!=x",
+        ] {
+            let expected = yes != "in=x,!app";
+            assert_eq!(matches(yes, "", &object), expected, "{yes}");
+        }
+        for no in ["app=db", "app in (db)", "!app", "gpu", "app notin (web)", "size>5", "gpu=x"] {
+            assert!(!matches(no, "", &object), "{no}");
+        }
+    }
+
+    #[test]
+    fn broken_label_selectors_are_described() {
+        for (text, error) in [
+            ("a===", "unable to parse requirement: found '=', expected: identifier"),
+            ("a=b=c", "found '=', expected: ',' or 'end of string'"),
+            ("a in", "unable to parse requirement: found '' expected: '('"),
+            ("a,", "found '', expected: identifier after ','"),
+            ("=a", "found '=', expected: !, identifier, or 'end of string'"),
+        ] {
+            assert_eq!(parse_labels(text).unwrap_err(), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn field_selectors() {
+        let object = pod(&json!({}));
+        assert!(matches("", "spec.nodeName=n1,status.phase!=Succeeded,status.phase!=Failed", &object));
+        assert!(matches("", "metadata.name=a,metadata.namespace==default,spec.hostNetwork=false", &object));
+        assert!(!matches("", "status.phase!=Running", &object));
+        let node = Object::new(NODES, 1, &json!({"metadata": {"name": "n"}, "spec": {}}));
+        assert!(matches("", "spec.unschedulable=false", &node));
+        assert_eq!(Selector::parse(PODS, None, Some("nope=1")).unwrap_err().message, "field label not supported: nope");
+        assert_eq!(
+            Selector::parse(DEPLOYMENTS, None, Some("nope=1")).unwrap_err().message,
+            "\"nope\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn selectors_never_panic(labels in ".{0,40}", fields in "[a-z.=!,\\\\ é]{0,40}") {
+            let _ = Selector::parse(PODS, Some(&labels), Some(&fields)).map(|selector| selector.matches(&pod(&json!({}))));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! watch: a stream that follows the store's history.
+//!
+//! A watcher holds a place in the history, not a queue: it takes what is new when its connection can take more. A slow
+//! one costs nothing and holds nobody up; one that falls behind the whole history is told so (410) and ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::Response;
+use tokio::time::{Instant, sleep_until};
+
+use super::super::cluster::Cluster;
+use super::super::object::Object;
+use super::super::resource::ResourceId;
+use super::super::status::Status;
+use super::super::store::{Change, Event};
+use super::super::table::{self, Included};
+use super::body::Body;
+use super::negotiate::Form;
+use super::present::partial;
+use super::read::{invalid_list_options, too_large, version};
+use super::selector::Selector;
+use super::{Call, Target, answer, versions};
+
+/// Without `timeoutSeconds`.
+const LONGEST: Duration = Duration::from_mins(50);
+
+/// Between bookmarks.
+const BOOKMARKS: Duration = Duration::from_mins(1);
+
+/// After a frame the next one waits this long, so that a burst of changes becomes few frames instead of one each.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// About how much goes into one frame.
+const FRAME: usize = 256 * 1024;
+
+impl Call<'_> {
+    pub(super) fn watch(&self, target: &Target) -> Result<Response<Body>, Status> {
+        let form = self.form()?;
+        let included = self.included()?;
+        let mut selector = self.selector(target)?;
+        if let Some(name) = &target.name {
+            selector = selector.and_name(name);
+        }
+        let wanted = version(&self.query)?;
+        let initial = self.query.get("sendInitialEvents").map(|_| self.query.flag("sendInitialEvents"));
+        let matching = self.query.get("resourceVersionMatch");
+        let bookmarks = self.query.flag("allowWatchBookmarks");
+        match (initial, matching) {
+            (Some(_), Some("NotOlderThan")) if bookmarks || initial == Some(false) => {}
+            (Some(_), Some("NotOlderThan")) => {
+                return Err(invalid_list_options(
+                    "allowWatchBookmarks",
+                    "FieldValueForbidden",
+                    "Forbidden: sendInitialEvents requires setting allowWatchBookmarks to true",
+                ));
+            }
+            (Some(_), _) => {
+                return Err(invalid_list_options(
+                    "resourceVersionMatch",
+                    "FieldValueForbidden",
+                    "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                ));
+            }
+            (None, Some(_)) => {
+                return Err(invalid_list_options(
+                    "resourceVersionMatch",
+                    "FieldValueForbidden",
+                    "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ));
+            }
+            (None, None) => {}
+        }
+        let seconds = self.query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+        let timeout = seconds.filter(|seconds| *seconds > 0).map_or(LONGEST, Duration::from_secs);
+
+        let cluster = Arc::clone(self.cluster());
+        // Subscribed before the state is read: a change between the two wakes the watch.
+        let changes = cluster.changes();
+        let synthetic = initial.unwrap_or(wanted.unwrap_or(0) == 0);
+        let (existing, seen) = if synthetic {
+            cluster.list(target.stored(), target.namespace.as_deref())
+        } else {
+            (Vec::new(), wanted.unwrap_or_else(|| cluster.version()))
+        };
+        let current = if synthetic { seen } else { cluster.version() };
+        if let Some(wanted) = wanted
+            && wanted > current
+        {
+            return Err(too_large(wanted, current));
+        }
+        let now = Instant::now();
+        let watch = Watch {
+            cluster,
+            changes,
+            resource: target.resource,
+            stored: target.stored(),
+            namespace: target.namespace.clone(),
+            selector,
+            form,
+            included,
+            columns_sent: false,
+            existing: existing.into_iter(),
+            announce: initial == Some(true),
+            seen,
+            bookmarks,
+            next_bookmark: now + BOOKMARKS,
+            earliest: now,
+            deadline: now + timeout,
+            ended: false,
+        };
+        let stream = futures::stream::unfold(watch, Watch::next);
+        Ok(answer::json_body(200, Body::stream(stream)))
+    }
+}
+
+struct Watch {
+    cluster: Arc<Cluster>,
+    changes: tokio::sync::watch::Receiver<u64>,
+    resource: ResourceId,
+    stored: ResourceId,
+    namespace: Option<String>,
+    selector: Selector,
+    form: Form,
+    included: Included,
+    /// Tables: column definitions come with the first event only.
+    columns_sent: bool,
+    /// Objects still to be announced as added.
+    existing: std::vec::IntoIter<Arc<Object>>,
+    /// Whether the end of `existing` is marked by a bookmark.
+    announce: bool,
+    /// Everything up to this version has been sent.
+    seen: u64,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    /// Before this instant no frame of changes is sent.
+    earliest: Instant,
+    deadline: Instant,
+    ended: bool,
+}
+
+impl Watch {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        if self.ended {
+            return None;
+        }
+        if let Some(frame) = self.initial() {
+            return Some((frame, self));
+        }
+        loop {
+            if self.earliest > Instant::now() && self.earliest < self.deadline {
+                sleep_until(self.earliest).await;
+            }
+            self.changes.mark_unchanged();
+            let frame = self.new_changes();
+            if !frame.is_empty() {
+                self.earliest = Instant::now() + GATHER;
+                return Some((frame, self));
+            }
+            let bookmark = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            tokio::select! {
+                changed = self.changes.changed() => {
+                    if changed.is_err() {
+                        return None;
+                    }
+                }
+                () = sleep_until(bookmark) => {
+                    self.next_bookmark = Instant::now() + BOOKMARKS;
+                    self.ended = Instant::now() >= self.deadline;
+                    return self.bookmarks.then(|| (self.bookmark(false), self));
+                }
+            }
+        }
+    }
+
+    /// What was there when the watch began, piece by piece, and the bookmark that ends it.
+    fn initial(&mut self) -> Option<Bytes> {
+        let mut frame = BytesMut::new();
+        while frame.len() < FRAME {
+            let Some(object) = self.existing.next() else {
+                if std::mem::take(&mut self.announce) {
+                    frame.put(self.bookmark(true));
+                }
+                break;
+            };
+            if self.selector.matches(&object) {
+                self.write(&mut frame, "ADDED", &object);
+            }
+        }
+        (!frame.is_empty()).then(|| frame.freeze())
+    }
+
+    /// What changed since the last frame.
+    fn new_changes(&mut self) -> Bytes {
+        let Ok((events, reached)) = self.cluster.since(self.seen) else {
+            self.ended = true;
+            let status = Status::new(
+                410,
+                "Expired",
+                format!("too old resource version: {} ({})", self.seen, self.cluster.version()),
+            );
+            return Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()));
+        };
+        let mut frame = BytesMut::new();
+        for event in events {
+            if frame.len() >= FRAME {
+                return frame.freeze();
+            }
+            self.seen = event.version;
+            if let Some(kind) = self.kind_of(&event) {
+                self.write(&mut frame, kind, &event.object);
+            }
+        }
+        self.seen = self.seen.max(reached);
+        frame.freeze()
+    }
+
+    /// How the event looks to this watch: an object that leaves the selector is deleted, one that enters it is added.
+    fn kind_of(&self, event: &Event) -> Option<&'static str> {
+        let object = &event.object;
+        if object.resource != self.stored
+            || self.namespace.as_deref().is_some_and(|wanted| wanted != object.namespace.as_ref())
+        {
+            return None;
+        }
+        if self.selector.is_empty() {
+            return Some(match event.change {
+                Change::Added => "ADDED",
+                Change::Modified => "MODIFIED",
+                Change::Deleted => "DELETED",
+            });
+        }
+        let before = event.previous.as_ref().is_some_and(|previous| self.selector.matches(previous));
+        let after = event.change != Change::Deleted && self.selector.matches(object);
+        match (before, after) {
+            (false, true) => Some("ADDED"),
+            (true, true) => Some("MODIFIED"),
+            (true, false) => Some("DELETED"),
+            (false, false) => None,
+        }
+    }
+
+    fn write(&mut self, frame: &mut BytesMut, kind: &str, object: &Object) {
+        frame.put_slice(b"{\"type\":\"");
+        frame.put_slice(kind.as_bytes());
+        frame.put_slice(b"\",\"object\":");
+        match self.form {
+            Form::Json | Form::Yaml | Form::Discovery => frame.put(versions::text(self.resource, object)),
+            Form::Metadata => frame.put(partial(object).as_bytes()),
+            Form::Table => {
+                let metadata = format!("{{\"resourceVersion\":\"{}\"}}", object.resource_version);
+                let columns = !std::mem::replace(&mut self.columns_sent, true);
+                let now = self.cluster.now();
+                frame.put(
+                    table::document(&self.cluster, self.resource, &metadata, &[object], self.included, columns, now)
+                        .as_bytes(),
+                );
+            }
+        }
+        frame.put_slice(b"}\n");
+    }
+
+    fn bookmark(&self, end_of_initial: bool) -> Bytes {
+        let row = self.resource.row();
+        let annotations = if end_of_initial { ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" } else { "" };
+        let (kind, version) = match self.form {
+            Form::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
+            _ => (row.kind, row.api_version()),
+        };
+        Bytes::from(format!(
+            "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{{\"resourceVersion\":\"{}\"{annotations}}}}}}}\n",
+            self.seen
+        ))
+    }
+}

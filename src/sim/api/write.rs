@@ -1,0 +1,322 @@
+//! create, update, patch, delete, deletecollection.
+
+use http::Response;
+use http::header::USER_AGENT;
+use serde_json::{Value, json};
+
+use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
+use super::super::resource::{
+    ENDPOINTS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, RESOURCE_QUOTAS,
+    ResourceId, SERVICE_ACCOUNTS, SERVICES,
+};
+use super::super::status::Status;
+use super::body::Body;
+use super::negotiate::{self, Encoding};
+use super::present::ListMetadata;
+use super::read::{ENDPOINTS_WARNING, invalid_options};
+use super::stand_in::{self, Patch, protobuf};
+use super::{Call, Target, answer, versions};
+
+/// Kinds whose deletion answers with the object, not with a Status.
+const ANSWER_WITH_OBJECT: &[ResourceId] =
+    &[PODS, SERVICES, SERVICE_ACCOUNTS, RESOURCE_QUOTAS, POD_TEMPLATES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS];
+
+/// Longest name of a field manager.
+const LONGEST_MANAGER: usize = 128;
+
+impl Call<'_> {
+    /// Options of a write; `kind` is what API servers call them in errors.
+    pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions<'_>, Status> {
+        let manager = match self.query.get("fieldManager") {
+            Some(manager) if manager.len() > LONGEST_MANAGER => {
+                return Err(invalid_options(
+                    kind,
+                    "fieldManager",
+                    "FieldValueTooLong",
+                    &format!("Too long: may not be more than {LONGEST_MANAGER} bytes"),
+                ));
+            }
+            Some(manager) => manager,
+            None => {
+                let agent = self.parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+                agent.and_then(|agent| agent.split('/').next()).filter(|agent| !agent.is_empty()).unwrap_or("unknown")
+            }
+        };
+        let validation = match self.query.get("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Strict") => FieldValidation::Strict,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some(other) => {
+                return Err(invalid_options(
+                    kind,
+                    "fieldValidation",
+                    "FieldValueNotSupported",
+                    &format!("Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""),
+                ));
+            }
+        };
+        Ok(WriteOptions { dry_run: self.dry_run(kind)?, validation, ..WriteOptions::client(manager) })
+    }
+
+    fn dry_run(&self, kind: &str) -> Result<bool, Status> {
+        let wanted: Vec<&str> = self.query.all("dryRun").filter(|value| !value.is_empty()).collect();
+        match wanted.as_slice() {
+            [] => Ok(false),
+            all if all.iter().all(|value| *value == "All") => Ok(true),
+            other => Err(unsupported_dry_run(kind, other)),
+        }
+    }
+
+    /// The body as an object of the kind the path asks for, checked against the path.
+    pub(super) fn body_object(&self, target: &Target) -> Result<Value, Status> {
+        let value = self.body_value(target)?;
+        let value = checked_kind(target, value)?;
+        if let (Some(namespace), Some(wanted)) = (value["metadata"]["namespace"].as_str(), &target.namespace)
+            && !namespace.is_empty()
+            && namespace != wanted
+        {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(value)
+    }
+
+    /// The body, whatever its encoding.
+    pub(super) fn body_value(&self, target: &Target) -> Result<Value, Status> {
+        match negotiate::encoding(&self.parts.headers)? {
+            Encoding::Protobuf => protobuf::decode(&self.body).map_err(|error| {
+                Status::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {}): {error}",
+                    target.resource.row().kind
+                ))
+            }),
+            text => negotiate::read_text(&self.body, text, target.resource.row()),
+        }
+    }
+
+    fn written(&self, code: u16, target: &Target, written: &Written) -> Result<Response<Body>, Status> {
+        let mut response = self.object(code, target, &written.object)?;
+        for warning in &written.warnings {
+            answer::warn(&mut response, warning);
+        }
+        if target.resource == ENDPOINTS {
+            answer::warn(&mut response, ENDPOINTS_WARNING);
+        }
+        Ok(response)
+    }
+
+    pub(super) fn create(&self, target: &Target) -> Result<Response<Body>, Status> {
+        self.form()?;
+        let row = target.resource.row();
+        if row.namespaced && target.namespace.is_none() {
+            return Err(super::method_not_allowed());
+        }
+        let options = self.write_options("CreateOptions")?;
+        let value = versions::stored(target.resource, self.body_object(target)?);
+        let written = self.cluster().create_reporting(target.stored(), target.namespace(), value, &options)?;
+        self.written(201, target, &written)
+    }
+
+    pub(super) fn update(&self, target: &Target) -> Result<Response<Body>, Status> {
+        self.update_part(target, Part::Main)
+    }
+
+    pub(super) fn update_part(&self, target: &Target, part: Part) -> Result<Response<Body>, Status> {
+        self.form()?;
+        let options = self.write_options("UpdateOptions")?;
+        let value = self.body_object(target)?;
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        if !name.is_empty() && name != target.name() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                target.name()
+            )));
+        }
+        let value = versions::stored(target.resource, value);
+        let written = self.cluster().update_reporting(
+            target.stored(),
+            part,
+            target.namespace(),
+            target.name(),
+            value,
+            &options,
+        )?;
+        self.written(200, target, &written)
+    }
+
+    pub(super) fn patch(&self, target: &Target) -> Result<Response<Body>, Status> {
+        self.patch_part(target, Part::Main)
+    }
+
+    pub(super) fn patch_part(&self, target: &Target, part: Part) -> Result<Response<Body>, Status> {
+        self.form()?;
+        let options = self.write_options("PatchOptions")?;
+        let patch = self.patch_body(target)?;
+        let written =
+            stand_in::patch(self.cluster(), target.stored(), part, target.namespace(), target.name(), patch, &options)?;
+        self.written(if written.created { 201 } else { 200 }, target, &written)
+    }
+
+    /// The patch a request carries, by its media type.
+    pub(super) fn patch_body(&self, target: &Target) -> Result<Patch, Status> {
+        let broken = |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
+        let json = || serde_json::from_slice::<Value>(&self.body).map_err(broken);
+        match negotiate::media_type(&self.parts.headers) {
+            "application/json-patch+json" => Ok(Patch::Json(json()?)),
+            "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
+            "application/strategic-merge-patch+json" if !target.resource.row().custom => Ok(Patch::Strategic(json()?)),
+            "application/strategic-merge-patch+json" => Err(Status {
+                details: json!({}),
+                ..Status::new(
+                    415,
+                    "UnsupportedMediaType",
+                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+                )
+            }),
+            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
+                if self.query.get("fieldManager").is_none() {
+                    return Err(invalid_options(
+                        "PatchOptions",
+                        "fieldManager",
+                        "FieldValueRequired",
+                        "Required value: is required for apply patch",
+                    ));
+                }
+                let value = match serde_json::from_slice::<Value>(&self.body) {
+                    Ok(value) => value,
+                    Err(_) => serde_saphyr::from_slice(&self.body)
+                        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?,
+                };
+                Ok(Patch::Apply { value, force: self.query.flag("force") })
+            }
+            _ => Err(negotiate::unsupported_media_type()),
+        }
+    }
+
+    pub(super) fn delete(&self, target: &Target) -> Result<Response<Body>, Status> {
+        self.form()?;
+        let options = self.delete_options()?;
+        let row = target.resource.row();
+        let deleted = self.cluster().delete(target.stored(), target.namespace(), target.name(), &options)?;
+        match deleted {
+            Deleted::Gone(object) if !ANSWER_WITH_OBJECT.contains(&target.resource) => {
+                let mut details = json!({"name": target.name(), "kind": row.plural, "uid": object.uid});
+                if !row.group.is_empty() {
+                    details["group"] = json!(row.group);
+                }
+                Ok(answer::json_value(
+                    200,
+                    &json!({
+                        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+                    }),
+                ))
+            }
+            Deleted::Gone(object) | Deleted::Terminating(object) => self.object(200, target, &object),
+        }
+    }
+
+    pub(super) fn delete_collection(&self, target: &Target) -> Result<Response<Body>, Status> {
+        self.form()?;
+        let options = self.delete_options()?;
+        let selector = self.selector(target)?;
+        let deleted =
+            self.cluster().delete_collection(target.stored(), target.namespace.as_deref(), &options, |object| {
+                selector.matches(object)
+            })?;
+        let metadata = ListMetadata { version: self.cluster().version(), ..ListMetadata::default() };
+        self.objects(target.resource, &metadata, deleted)
+    }
+
+    /// Delete options, from the body where there is one, else from the query.
+    pub(super) fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        let mut options = DeleteOptions { dry_run: self.dry_run("DeleteOptions")?, ..DeleteOptions::default() };
+        let body = if self.body.is_empty() {
+            Value::Null
+        } else {
+            match negotiate::encoding(&self.parts.headers)? {
+                Encoding::Protobuf => protobuf::decode(&self.body)
+                    .map_err(|error| Status::bad_request(format!("could not decode DeleteOptions: {error}")))?,
+                text => negotiate::read_text(&self.body, text, NAMESPACES.row())?,
+            }
+        };
+        read_delete_options(&mut options, &body)?;
+        if body.is_null() {
+            options.grace_seconds = self.query.number("gracePeriodSeconds")?;
+            options.propagation = self.query.get("propagationPolicy").map(propagation).transpose()?;
+            if self.query.get("orphanDependents").is_some() {
+                let orphan = self.query.flag("orphanDependents");
+                options.propagation = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Takes what a DeleteOptions object says.
+pub(super) fn read_delete_options(options: &mut DeleteOptions, body: &Value) -> Result<(), Status> {
+    options.grace_seconds = body["gracePeriodSeconds"].as_i64();
+    options.propagation = body["propagationPolicy"].as_str().map(propagation).transpose()?;
+    if let Some(orphan) = body["orphanDependents"].as_bool() {
+        options.propagation = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    options.uid = text(&body["preconditions"]["uid"]);
+    options.resource_version = text(&body["preconditions"]["resourceVersion"]);
+    if let Some(wanted) = body["dryRun"].as_array() {
+        let wanted: Vec<&str> = wanted.iter().filter_map(Value::as_str).collect();
+        if wanted.iter().any(|value| *value != "All") {
+            return Err(unsupported_dry_run("DeleteOptions", &wanted));
+        }
+        options.dry_run |= !wanted.is_empty();
+    }
+    Ok(())
+}
+
+/// Refuses a body of another kind than the path's; kind and version that are left out are filled in.
+fn checked_kind(target: &Target, mut value: Value) -> Result<Value, Status> {
+    let row = target.resource.row();
+    let api_version = row.api_version();
+    let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if (!kind.is_empty() && kind != row.kind) || (!version.is_empty() && version != api_version) {
+        let version = if version.is_empty() { api_version } else { version };
+        let (_, short) = version.rsplit_once('/').unwrap_or(("", &version));
+        return Err(Status::bad_request(if ResourceId::by_kind(&version, &kind).is_some() {
+            let group = row.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+            format!(
+                "{kind} in version \"{short}\" cannot be handled as a {}: converting (v1.{kind}) to ({group}.{}): unknown conversion",
+                row.kind, row.kind
+            )
+        } else {
+            format!(
+                "{kind} in version \"{short}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                row.kind
+            )
+        }));
+    }
+    value["apiVersion"] = json!(api_version);
+    value["kind"] = json!(row.kind);
+    Ok(value)
+}
+
+fn unsupported_dry_run(kind: &str, wanted: &[&str]) -> Status {
+    let message = format!("Unsupported value: {}: supported values: \"All\"", json!(wanted));
+    invalid_options(kind, "dryRun", "FieldValueNotSupported", &message)
+}
+
+fn propagation(text: &str) -> Result<Propagation, Status> {
+    match text {
+        "Background" => Ok(Propagation::Background),
+        "Foreground" => Ok(Propagation::Foreground),
+        "Orphan" => Ok(Propagation::Orphan),
+        other => Err(invalid_options(
+            "DeleteOptions",
+            "propagationPolicy",
+            "FieldValueNotSupported",
+            &format!(
+                "Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\""
+            ),
+        )),
+    }
+}

@@ -1,0 +1,111 @@
+//! OpenAPI documents: as small as kubectl's needs allow, because it parses them again for every object it applies.
+//!
+//! `kubectl explain` needs descriptions; it names itself in a header, and gets other documents by another hash.
+
+use std::fmt::Write;
+
+use http::header::{ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use super::api::{Body, group_versions, resources_of};
+use super::cluster::Cluster;
+use super::resource::Resource;
+
+/// `/openapi/v2`: an empty document is enough for clients that ask for it, in protobuf.
+pub(super) fn version2(headers: &HeaderMap) -> Response<Body> {
+    let protobuf = headers
+        .get(http::header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("proto-openapi"));
+    if protobuf {
+        return respond("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", String::new(), None);
+    }
+    let text = r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.36.2"},"paths":{},"definitions":{}}"#;
+    respond("application/json", text.to_owned(), None)
+}
+
+/// `/openapi/v3`
+pub(super) fn index(cluster: &Cluster, headers: &HeaderMap) -> Response<Body> {
+    let mut text = String::from("{\"paths\":{");
+    for (at, (group, version)) in group_versions(cluster).into_iter().enumerate() {
+        let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+        let hash = hash(&document_text(&resources_of(cluster, group, version)));
+        let comma = if at == 0 { "" } else { "," };
+        let _ = write!(text, "{comma}\"{path}\":{{\"serverRelativeURL\":\"/openapi/v3/{path}?hash={hash}\"}}");
+    }
+    text.push_str("}}");
+    let _ = headers;
+    respond("application/json", text, None)
+}
+
+/// `/openapi/v3/<path>`
+pub(super) fn document(
+    cluster: &Cluster,
+    path: &str,
+    wanted: Option<&str>,
+    headers: &HeaderMap,
+) -> Option<Response<Body>> {
+    let (group, version) = match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", version] => ("", (*version).to_owned()),
+        ["apis", group, version] => (*group, (*version).to_owned()),
+        _ => return None,
+    };
+    let resources = resources_of(cluster, group, &version);
+    if resources.is_empty() {
+        return None;
+    }
+    let text = document_text(&resources);
+    let tag = format!("\"{}\"", hash(&text));
+    let _ = wanted;
+    if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        let mut response = respond("application/json", String::new(), Some(&tag));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        return Some(response);
+    }
+    Some(respond("application/json", text, Some(&tag)))
+}
+
+fn respond(kind: &'static str, text: String, tag: Option<&str>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    let headers = response.headers_mut();
+    headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(tag).ok()) {
+        headers.insert(ETAG, tag);
+    }
+    response
+}
+
+fn hash(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().take(16).fold(String::new(), |mut hash, byte| {
+        let _ = write!(hash, "{byte:02X}");
+        hash
+    })
+}
+
+/// Only patch operations: where kubectl looks whether the server validates fields and knows dry runs.
+fn document_text(resources: &[&Resource]) -> String {
+    let mut text =
+        String::from("{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":{");
+    for (at, row) in resources.iter().filter(|row| row.is_stored()).enumerate() {
+        let prefix = if row.group.is_empty() {
+            format!("/api/{}", row.version)
+        } else {
+            format!("/apis/{}/{}", row.group, row.version)
+        };
+        let namespace = if row.namespaced { "/namespaces/{namespace}" } else { "" };
+        let comma = if at == 0 { "" } else { "," };
+        let _ = write!(
+            text,
+            concat!(
+                "{}\"{}{}/{}/{{name}}\":{{\"patch\":{{\"x-kubernetes-action\":\"patch\",",
+                "\"x-kubernetes-group-version-kind\":{{\"group\":\"{}\",\"version\":\"{}\",\"kind\":\"{}\"}},",
+                "\"parameters\":[{{\"name\":\"dryRun\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}},",
+                "{{\"name\":\"fieldValidation\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}}],\"responses\":{{}}}}}}"
+            ),
+            comma, prefix, namespace, row.plural, row.group, row.version, row.kind
+        );
+    }
+    text.push_str("}}");
+    text
+}
