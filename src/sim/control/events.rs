@@ -203,7 +203,7 @@ impl Recorder {
             let name = series.name.clone();
             let counted =
                 cluster.modify(EVENTS, Part::Main, namespace, &name, &WriteOptions::by("kube-scheduler"), |event| {
-                    event["series"] = json!({ "count": 2, "lastObservedTime": micro_time_text(now) })
+                    event["series"] = json!({ "count": 2, "lastObservedTime": micro_time_text(now) });
                 });
             if counted.is_ok() {
                 return;

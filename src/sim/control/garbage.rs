@@ -50,7 +50,7 @@ impl ControlPlane {
             for uid in absent {
                 let _dropped =
                     self.cluster.modify(resource, Part::Main, &name.namespace, &name.name, &writes(), |value| {
-                        drop_owner(value, &uid)
+                        drop_owner(value, &uid);
                     });
             }
             return;

@@ -72,6 +72,8 @@ impl ControlPlane {
             } else {
                 self.queue.add_at(Key::Kubelet(name.clone()), due);
             }
+        } else if pod.phase == Phase::Running && !pod.ready && node.ready.as_ref() == "True" {
+            self.report_ready(&pod, now);
         } else if pod.phase == Phase::Running
             && pod.object.controller().is_some_and(|owner| owner.kind.as_ref() == "Job")
         {
@@ -217,6 +219,14 @@ impl ControlPlane {
                 self.recorder.record(&self.cluster, &about, note);
             }
         }
+    }
+
+    /// The node controller marked the pods of a node that was not ready; its kubelet says again how they are.
+    fn report_ready(&mut self, pod: &PodInfo, now: Timestamp) {
+        let value = pod.object.value();
+        let conditions = conditions(&value, true, &container_names(&value), now);
+        let status = json!({ "phase": "Running" });
+        self.write_pod_status(pod, status, conditions);
     }
 
     /// The containers of a Job's pod end by themselves: after what their command sleeps, else after the set delay.
@@ -432,8 +442,8 @@ fn unstarted(container: &Value, state: Value) -> Value {
 /// Status of a container that has been made: its ids are derived, stable for a pod.
 fn identified(container: &Value, pod_uid: &str) -> Value {
     let name = text(container, &["name"]);
-    let id: String =
-        (0..4u8).map(|part| format!("{:016x}", fnv64(&[&[part], pod_uid.as_bytes(), name.as_bytes()]))).collect();
+    let part = |part: u8| fnv64(&[&[part], pod_uid.as_bytes(), name.as_bytes()]);
+    let id = format!("{:016x}{:016x}{:016x}{:016x}", part(0), part(1), part(2), part(3));
     json!({
         "name": name, "lastState": {}, "ready": true, "restartCount": 0, "image": container["image"],
         "imageID": image_id(text(container, &["image"])), "containerID": format!("containerd://{id}"),

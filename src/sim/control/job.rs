@@ -301,12 +301,11 @@ impl ControlPlane {
             } else {
                 job_pod(job)
             };
-            match self.create_pod(&job.object, COMPONENT, pod) {
-                Ok(_) => made = true,
-                Err(_) => {
-                    self.queue.add_at(Key::Job(job.name.clone()), now + SignedDuration::from_secs(1));
-                    break;
-                }
+            if self.create_pod(&job.object, COMPONENT, pod).is_ok() {
+                made = true;
+            } else {
+                self.queue.add_at(Key::Job(job.name.clone()), now + SignedDuration::from_secs(1));
+                break;
             }
         }
         made

@@ -11,6 +11,7 @@ mod hash;
 mod hollow;
 mod job;
 mod namespace;
+mod nodes;
 mod observe;
 mod pods;
 mod queue;
@@ -19,9 +20,11 @@ mod revisions;
 mod scheduler;
 mod settings;
 mod stateful_set;
+mod taint_eviction;
 mod value;
 mod view;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -33,6 +36,7 @@ use self::events::{Note, Recorder, reference};
 use self::hollow::Steps;
 use self::queue::{Key, Queue};
 use self::scheduler::Scheduler;
+use self::taint_eviction::Evictions;
 use self::view::View;
 use super::cluster::Cluster;
 use super::object::Object;
@@ -46,6 +50,9 @@ pub struct ControlPlane {
     recorder: Recorder,
     scheduler: Scheduler,
     steps: Steps,
+    evictions: Evictions,
+    /// Nodes that pods name and that do not exist, and until when they may appear.
+    absent_nodes: BTreeMap<Box<str>, Timestamp>,
     /// The version of the cluster up to which changes have been read.
     seen: u64,
 }
@@ -68,6 +75,8 @@ impl ControlPlane {
             recorder: Recorder::default(),
             scheduler,
             steps: Steps::default(),
+            evictions: Evictions::default(),
+            absent_nodes: BTreeMap::new(),
             seen: 0,
         };
         plane.relist();
@@ -88,6 +97,8 @@ impl ControlPlane {
         match key {
             Key::Collect(resource, name) => self.collect(resource, &name),
             Key::Namespace(name) => self.sync_namespace(&name),
+            Key::Node(name) => self.sync_node(&name),
+            Key::Evict(name) => self.sync_eviction(&name),
             Key::NamespaceEnd(name) => self.empty_namespace(&name),
             Key::Schedule => self.schedule(),
             Key::Kubelet(name) => self.sync_pod(&name),

@@ -9,9 +9,9 @@ use super::value::{Selector, time_of};
 use super::view::{NodeInfo, PodInfo};
 use crate::sim::object::Object;
 use crate::sim::resource::{
-    CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
-    HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_QUOTAS, RESOURCES, ResourceId, SERVICES, STATEFUL_SETS,
+    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS,
+    NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
+    RESOURCE_QUOTAS, RESOURCES, ResourceId, SERVICES, STATEFUL_SETS,
 };
 use crate::sim::store::Change;
 
@@ -137,7 +137,6 @@ impl ControlPlane {
                 self.view.set_selector(RESOURCE_QUOTAS, name.clone(), (!gone).then(Selector::default));
                 self.queue.add(Key::Quota(name));
             }
-            CONTROLLER_REVISIONS => {}
             _ => {}
         }
     }
@@ -147,6 +146,7 @@ impl ControlPlane {
         let (before, pod) = if gone {
             let before = self.view.remove_pod(&name);
             self.steps.forget(&name);
+            self.evictions.forget(&name);
             (before, None)
         } else {
             let (before, pod) = self.view.put_pod(object);
@@ -186,8 +186,13 @@ impl ControlPlane {
             && !pod.node.is_empty()
         {
             self.queue.add(Key::Kubelet(name.clone()));
-            if before.as_ref().is_none_or(|before| before.node != pod.node) || object.deleting {
-                self.queue.add(Key::Evict(name.clone()));
+            match self.view.node(&pod.node) {
+                None => self.queue.add(Key::Node(pod.node.clone())),
+                // Tolerations can be added to a bound pod, so every change counts while there is a taint.
+                Some(node) if node.taints.iter().any(|taint| taint["effect"] == "NoExecute") => {
+                    self.queue.add(Key::Evict(name.clone()));
+                }
+                Some(_) => {}
             }
         }
         self.scheduler.pod_changed(before.as_deref(), pod.as_deref());
@@ -202,13 +207,24 @@ impl ControlPlane {
         };
         let awake = |node: Option<&Arc<NodeInfo>>| node.is_some_and(|node| !node.stopped);
         let woken = awake(self.view.node(&object.name)) && !awake(before.as_ref());
+        let ready = |node: Option<&Arc<NodeInfo>>| node.is_some_and(|node| node.ready.as_ref() == "True");
+        let recovered = ready(self.view.node(&object.name)) && !ready(before.as_ref());
+        if awake(before.as_ref()) && self.view.node(&object.name).is_some_and(|node| node.stopped) {
+            self.note_last_heartbeat(&object.name);
+        }
+        let taints = |node: Option<&Arc<NodeInfo>>| node.map(|node| node.taints.clone()).unwrap_or_default();
+        if taints(before.as_ref()) != taints(self.view.node(&object.name)) {
+            for pod in self.view.pods_on(&object.name) {
+                self.queue.add(Key::Evict(pod.name()));
+            }
+        }
         self.queue.add(Key::Node(object.name.clone()));
         self.scheduler.node_changed(gone, object, previous);
         self.queue.add(Key::Schedule);
         for name in self.names_in_all(DAEMON_SETS) {
             self.queue.add(Key::DaemonSet(name));
         }
-        if gone || woken {
+        if woken || recovered {
             for pod in self.view.pods_on(&object.name) {
                 self.queue.add(Key::Kubelet(pod.name()));
             }

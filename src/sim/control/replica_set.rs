@@ -125,7 +125,7 @@ impl ControlPlane {
         if status != value["status"] {
             let _written =
                 self.cluster.modify(REPLICA_SETS, Part::Status, &name.namespace, &name.name, &writes(), |object| {
-                    object["status"] = status
+                    object["status"] = status;
                 });
         }
     }
@@ -197,7 +197,7 @@ fn deletion_rank(
     let cost = text(&value, &["metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"])
         .parse()
         .unwrap_or_default();
-    let ready_since = pod.ready_changed.filter(|_| pod.ready).map_or(i64::MIN, |since| since.as_second());
+    let ready_since = pod.ready_changed.filter(|_| pod.ready).map_or(i64::MIN, jiff::Timestamp::as_second);
     (
         !pod.node.is_empty(),
         phase,

@@ -41,7 +41,7 @@ impl ControlPlane {
                     set_deployment_condition(&mut status, PROGRESSING, value, reason, &message, now);
                 };
                 if settled {
-                } else if is_complete(deployment, &status_counts(deployment, sets)) {
+                } else if is_complete(deployment, sets) {
                     set("True", AVAILABLE_REASON, format!("{name} has successfully progressed."));
                 } else if has_progressed(&deployment.value["status"], &status_counts(deployment, sets)) {
                     let transition = current
@@ -77,11 +77,6 @@ impl ControlPlane {
         }
     }
 
-    /// Whether all pods are of the new set and available.
-    pub(super) fn is_complete(&self, deployment: &Deployment, sets: &Sets) -> bool {
-        is_complete(deployment, &status_counts(deployment, sets))
-    }
-
     fn status_of(&self, deployment: &Deployment, sets: &Sets) -> Value {
         let mut status = status_counts(deployment, sets);
         let conditions = &deployment.value["status"]["conditions"];
@@ -101,7 +96,7 @@ impl ControlPlane {
     /// A rollout that makes no progress is looked at again when its deadline has passed.
     fn wait_for_deadline(&mut self, deployment: &Deployment, status: &Value, deadline: i64) {
         let Some(current) = condition(&status["conditions"], PROGRESSING) else { return };
-        if is_complete(deployment, status) || current["reason"] == "ProgressDeadlineExceeded" {
+        if says_complete(deployment, status) || current["reason"] == "ProgressDeadlineExceeded" {
             return;
         }
         if let Some(updated) = time_of(&current["lastUpdateTime"]) {
@@ -161,7 +156,12 @@ fn status_counts(deployment: &Deployment, sets: &Sets) -> Value {
     status
 }
 
-fn is_complete(deployment: &Deployment, status: &Value) -> bool {
+/// Whether all pods are of the new set and available.
+pub(super) fn is_complete(deployment: &Deployment, sets: &Sets) -> bool {
+    says_complete(deployment, &status_counts(deployment, sets))
+}
+
+fn says_complete(deployment: &Deployment, status: &Value) -> bool {
     let wanted = deployment.replicas();
     ["updatedReplicas", "replicas", "availableReplicas"]
         .iter()

@@ -1,6 +1,7 @@
 //! Moving pods from old ReplicaSets to the new one: rolling, or all at once; and scaling in between.
 
 use super::super::ControlPlane;
+use super::progress::is_complete;
 use super::sets::{ReplicaSetView, Sets};
 use super::{DESIRED_REPLICAS, Deployment, MAX_REPLICAS};
 
@@ -10,7 +11,7 @@ impl ControlPlane {
         self.find_new_set(deployment, sets, true);
         if !self.size_new_set(deployment, sets)
             && !self.size_old_sets(deployment, sets)
-            && self.is_complete(deployment, sets)
+            && is_complete(deployment, sets)
         {
             self.clean_up(deployment, sets);
         }
@@ -32,7 +33,7 @@ impl ControlPlane {
                 self.find_new_set(deployment, sets, true);
             }
             self.size_new_set(deployment, sets);
-            if self.is_complete(deployment, sets) {
+            if is_complete(deployment, sets) {
                 self.clean_up(deployment, sets);
             }
         }
