@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Lab, Pool};
+use crate::spec::{Lab, Pool, Provider};
 
 /// A lab's cluster as the provider sees it in the world, never as a state file remembers it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,6 +15,8 @@ pub struct Observed {
     pub exists: bool,
     /// Its pools, by name.
     pub pools: BTreeMap<String, ObservedPool>,
+    /// Kubernetes version of its control plane, `1.34.2`, where the provider can change it; else none.
+    pub kubernetes: Option<String>,
 }
 
 /// A pool as it is.
@@ -24,6 +26,8 @@ pub struct ObservedPool {
     pub declared: Declared,
     /// Its nodes.
     pub nodes: Vec<ObservedNode>,
+    /// Kubernetes version of its nodes, `1.34.2`, where the provider can change it; else none.
+    pub kubernetes: Option<String>,
 }
 
 /// A node as it is.
@@ -37,7 +41,7 @@ pub struct ObservedNode {
     pub taints: Vec<Taint>,
 }
 
-/// What a pool's nodes are made of; every field but labels and taints can only change by making new nodes.
+/// What a pool's nodes are made of; every field but labels, taints and autoscaler can only change by making new nodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Declared {
     /// `system` or `user`.
@@ -52,6 +56,19 @@ pub struct Declared {
     pub labels: BTreeMap<String, String>,
     /// The author's taints, `key=value:Effect`.
     pub taints: BTreeSet<String>,
+    /// `linux` or `windows`.
+    #[serde(default = "linux")]
+    pub os: String,
+    /// Whether it is spare capacity that can be taken away.
+    #[serde(default)]
+    pub spot: bool,
+    /// Fewest and most nodes, where the cluster autoscaler decides.
+    #[serde(default)]
+    pub autoscale: Option<(u32, u32)>,
+}
+
+fn linux() -> String {
+    "linux".to_owned()
 }
 
 impl Declared {
@@ -64,6 +81,9 @@ impl Declared {
             max_pods: pool.max_pods,
             labels: pool.labels.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect(),
             taints: pool.taints.iter().map(|taint| taint_text(&taint.value)).collect(),
+            os: pool.os.as_str().to_owned(),
+            spot: pool.spot.is_some(),
+            autoscale: pool.autoscale.as_ref().map(|bounds| (bounds.min, bounds.max)),
         }
     }
 }
@@ -98,6 +118,13 @@ pub fn is_system_taint(taint: &Taint) -> bool {
 pub enum Action {
     /// Make the cluster.
     CreateCluster,
+    /// Bring the control plane to a newer Kubernetes version.
+    UpgradeCluster {
+        /// The version it has.
+        from: String,
+        /// The version it is to have.
+        to: String,
+    },
     /// Make a pool with all its nodes.
     AddPool {
         /// The pool.
@@ -116,7 +143,7 @@ pub enum Action {
         /// Nodes it is to have.
         to: u32,
     },
-    /// Change labels and taints on a pool's nodes.
+    /// Change labels, taints or autoscaler of a pool in place.
     UpdatePool {
         /// The pool.
         pool: String,
@@ -145,6 +172,9 @@ impl fmt::Display for Action {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CreateCluster => write!(formatter, "create the cluster"),
+            Self::UpgradeCluster { from, to } => {
+                write!(formatter, "upgrade the control plane from Kubernetes {from} to {to}")
+            }
             Self::AddPool { pool, nodes, size } => write!(formatter, "add pool {pool} ({nodes} × {size})"),
             Self::ScalePool { pool, from, to } => write!(formatter, "scale pool {pool} from {from} to {to} nodes"),
             Self::UpdatePool { pool, changes } => write!(formatter, "change pool {pool}: {}", changes.join(", ")),
@@ -164,6 +194,11 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
     if !observed.exists {
         actions.push(Action::CreateCluster);
     }
+    if let (Some(live), Some(wanted)) = (&observed.kubernetes, wanted_version(lab, None))
+        && !is_version(live, &wanted)
+    {
+        actions.push(Action::UpgradeCluster { from: live.clone(), to: wanted });
+    }
     let wanted: Vec<&Pool> = lab.pools.iter().filter(|pool| !pool.deferred).collect();
     for pool in &wanted {
         match observed.pools.get(&*pool.name.value) {
@@ -172,7 +207,7 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
                 nodes: pool.nodes.value,
                 size: size_name(pool),
             }),
-            Some(live) => actions.extend(pool_actions(pool, live)),
+            Some(live) => actions.extend(pool_actions(lab, pool, live)),
         }
     }
     for (name, live) in &observed.pools {
@@ -183,10 +218,30 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
     actions
 }
 
-fn pool_actions(pool: &Pool, live: &ObservedPool) -> Vec<Action> {
+/// The Kubernetes version the lab asks for: of a pool, else of the cluster.
+pub fn wanted_version(lab: &Lab, pool: Option<&Pool>) -> Option<String> {
+    let own = pool.and_then(|pool| pool.kubernetes.as_ref());
+    let cluster = match lab.provider {
+        Provider::Aks => lab.aks.kubernetes.as_ref().or(lab.kubernetes.as_ref()),
+        Provider::Sim | Provider::Kind => lab.kubernetes.as_ref(),
+    };
+    own.or(cluster).map(|version| version.value.to_string())
+}
+
+/// Whether a version is the wanted one; `1.34` is every `1.34.x`.
+pub fn is_version(live: &str, wanted: &str) -> bool {
+    live.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool) -> Vec<Action> {
     let declared = Declared::of(pool);
     let name = pool.name.value.clone();
-    let fixed = fixed_changes(&live.declared, &declared);
+    let mut fixed = fixed_changes(&live.declared, &declared);
+    if let (Some(live), Some(wanted)) = (&live.kubernetes, wanted_version(lab, Some(pool)))
+        && !is_version(live, &wanted)
+    {
+        fixed.push(format!("Kubernetes {live} becomes {wanted}"));
+    }
     if !fixed.is_empty() {
         return vec![Action::ReplacePool { pool: name, nodes: pool.nodes.value, changes: fixed }];
     }
@@ -196,7 +251,7 @@ fn pool_actions(pool: &Pool, live: &ObservedPool) -> Vec<Action> {
         actions.push(Action::UpdatePool { pool: name.clone(), changes });
     }
     let have = count(live.nodes.len());
-    let within_autoscale = pool.autoscale.is_some_and(|bounds| (bounds.min..=bounds.max).contains(&have));
+    let within_autoscale = declared.autoscale.is_some_and(|(min, max)| (min..=max).contains(&have));
     if have != pool.nodes.value && !within_autoscale {
         actions.push(Action::ScalePool { pool: name, from: have, to: pool.nodes.value });
     }
@@ -214,7 +269,13 @@ fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
     compare("mode", old.mode.clone(), new.mode.clone());
     compare("zones", zones_text(&old.zones), zones_text(&new.zones));
     compare("max pods", old.max_pods.to_string(), new.max_pods.to_string());
+    compare("system", old.os.clone(), new.os.clone());
+    compare("priority", priority_text(old.spot), priority_text(new.spot));
     changes
+}
+
+fn priority_text(spot: bool) -> String {
+    if spot { "spot" } else { "regular" }.to_owned()
 }
 
 fn zones_text(zones: &[u8]) -> String {
@@ -224,9 +285,25 @@ fn zones_text(zones: &[u8]) -> String {
     zones.iter().map(u8::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Differences between what the nodes carry and what the file declares, in the words of `kubectl label` and `taint`.
+/// Differences between what the pool has and what the file declares that can be mended in place, in words.
 fn label_and_taint_changes(live: &ObservedPool, wanted: &Declared) -> Vec<String> {
     let mut changes = BTreeSet::new();
+    if live.declared.autoscale != wanted.autoscale {
+        changes.insert(match wanted.autoscale {
+            Some((min, max)) => format!("autoscale between {min} and {max} nodes"),
+            None => "no autoscaler".to_owned(),
+        });
+    }
+    if live.nodes.is_empty() {
+        // Nodes that come later carry what was declared.
+        let (old, new) = (&live.declared, wanted);
+        let differs = |(key, value): &(&String, &String)| old.labels.get(*key) != Some(*value);
+        changes.extend(new.labels.iter().filter(differs).map(|(key, value)| format!("label {key}={value}")));
+        let gone = old.labels.keys().filter(|key| !new.labels.contains_key(*key));
+        changes.extend(gone.map(|key| format!("no label {key}")));
+        changes.extend(new.taints.difference(&old.taints).map(|taint| format!("taint {taint}")));
+        changes.extend(old.taints.difference(&new.taints).map(|taint| format!("no taint {taint}")));
+    }
     for node in &live.nodes {
         for (key, value) in &wanted.labels {
             if node.labels.get(key) != Some(value) {

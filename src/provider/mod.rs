@@ -28,6 +28,13 @@ impl Work<'_> {
     }
 }
 
+/// What the person asked for beyond the lab file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Pools may be made anew where something changed that nodes cannot change.
+    pub replace_pools: bool,
+}
+
 /// A maker of clusters. Synchronous: providers call outside tools, and callers decide what runs side by side.
 pub trait Provider {
     /// What this machine lacks for the lab; each with a fix.
@@ -38,6 +45,30 @@ pub trait Provider {
     /// # Errors
     /// When the world does not answer.
     fn observe(&self, lab: &str) -> Result<Observed>;
+
+    /// The cluster of a lab whose file is at hand: as [`Provider::observe`], where the file says where to look.
+    ///
+    /// # Errors
+    /// When the world does not answer.
+    fn observe_lab(&self, lab: &Lab) -> Result<Observed> {
+        self.observe(&lab.name.value)
+    }
+
+    /// Does all actions, one after the other unless the provider can do some side by side. Safe to repeat.
+    ///
+    /// # Errors
+    /// When one could not be done; what is left behind is named.
+    fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
+        actions.iter().try_for_each(|action| self.perform(lab, action, work))
+    }
+
+    /// The commands of other tools that [`Provider::perform_all`] would run, for people to read.
+    ///
+    /// # Errors
+    /// When the world does not answer.
+    fn commands(&self, _: &Lab, _: &[Action]) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// Does one action. Safe to repeat.
     ///
@@ -57,11 +88,45 @@ pub trait Provider {
     /// When something could not be removed.
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()>;
 
+    /// Begins the removal without waiting for its end, where the provider can; a later `remove` finishes it.
+    ///
+    /// # Errors
+    /// When it could not be begun.
+    fn begin_removal(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        self.remove(lab, work)
+    }
+
+    /// Whether a removal was begun and not waited for.
+    fn is_being_removed(&self, _: &str) -> bool {
+        false
+    }
+
+    /// Stops the cluster's machines so that they cost nothing; everything in it is kept.
+    ///
+    /// # Errors
+    /// When it could not be stopped, or the provider has nothing to stop.
+    fn pause(&self, lab: &str, _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_pause(lab))
+    }
+
+    /// Starts what [`Provider::pause`] stopped.
+    ///
+    /// # Errors
+    /// When it could not be started, or the provider has nothing to start.
+    fn resume(&self, lab: &str, _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_pause(lab))
+    }
+
     /// What is left of the lab in the world, in words; empty after a complete `remove`.
     ///
     /// # Errors
     /// When the world does not answer.
     fn remains(&self, lab: &str) -> Result<Vec<String>>;
+}
+
+fn cannot_pause(lab: &str) -> Error {
+    Error::message(Kind::Usage, format!("lab `{lab}` is on a provider that has no machines to stop and start"))
+        .hint("labs on aks can be paused and resumed")
 }
 
 /// The provider of that name.
