@@ -163,7 +163,7 @@ impl<'a> Lab<'a> {
         for key in gone {
             self.remove(&key);
         }
-        assert!(self.cluster.remove_node(node));
+        assert!(self.cluster.remove_node(node).is_some(), "no node {node}");
     }
 
     fn update_node(&mut self, node: &Value) {

@@ -15,11 +15,12 @@ use super::decision::{Attempt, Decision};
 use super::error::ObjectError;
 use super::node_info::NodeSpec;
 use super::pod_info::{PodInfo, namespace_of};
+use super::queue::{Event, PodFacts};
 use super::reason::Reason;
 use super::resources::Resources;
 use super::schedule::{self, Subject};
 use super::selector::Labels;
-use super::state::{Place, PodEntry, PodKey, State};
+use super::state::{ClassId, LabelsId, Place, PodEntry, PodKey, State};
 use super::tie::TieBreak;
 
 /// The cluster as the scheduler knows it. Objects are handed in as they are in the API, after admission (see
@@ -78,19 +79,30 @@ impl Cluster {
         cluster
     }
 
-    /// Adds a node or takes over its changes. Returns whether anything that matters to scheduling changed.
-    pub fn set_node(&mut self, node: &Node) -> Result<bool, ObjectError> {
-        Ok(self.state.set_node(NodeSpec::from_api(node)?))
+    /// Adds a node or takes over its changes. Returns the event if anything changed that matters to scheduling.
+    pub fn set_node(&mut self, node: &Node) -> Result<Option<Event>, ObjectError> {
+        let spec = NodeSpec::from_api(node)?;
+        let name = Arc::clone(&spec.name);
+        let old = self.node(&name);
+        if !self.state.set_node(spec) {
+            return Ok(None);
+        }
+        Ok(self.node(&name).map(|new| match old {
+            Some(old) => Event::NodeChanged { old, new },
+            None => Event::NodeAdded(new),
+        }))
     }
 
     /// Removes a node. Pods bound to it stay known until they are removed, but count nowhere.
-    pub fn remove_node(&mut self, name: &str) -> bool {
-        self.state.remove_node(name)
+    pub fn remove_node(&mut self, name: &str) -> Option<Event> {
+        let old = self.node(name)?;
+        self.state.remove_node(name).then_some(Event::NodeRemoved(old))
     }
 
     /// Adds a pod or takes over its changes. Knows what counts: bound pods that have not finished hold resources,
-    /// pending ones with `status.nominatedNodeName` keep a node; others are forgotten.
-    pub fn set_pod(&mut self, pod: &Pod) -> Result<(), ObjectError> {
+    /// pending ones with `status.nominatedNodeName` keep a node; others are forgotten. Returns the event if something
+    /// changed that may help pending pods.
+    pub fn set_pod(&mut self, pod: &Pod) -> Result<Option<Event>, ObjectError> {
         let name = pod.metadata.name.as_deref().ok_or(ObjectError::Missing { field: "metadata.name" })?;
         let text =
             |value: Option<&String>| value.filter(|value| !value.is_empty()).map(|value| Arc::from(value.as_str()));
@@ -103,8 +115,7 @@ impl Cluster {
             (Some(node), _) if !finished => Place::Bound(node),
             (None, Some(node)) if !finished && !terminating => Place::Nominated(node),
             _ => {
-                self.state.remove_pod(namespace_of(pod), name);
-                return Ok(());
+                return Ok(self.remove_pod(namespace_of(pod), name));
             }
         };
         let info = PodInfo::from_api(pod)?;
@@ -125,15 +136,39 @@ impl Cluster {
             terminating,
             preempted,
         };
+        Ok(self.take_over(entry))
+    }
+
+    fn take_over(&mut self, entry: PodEntry) -> Option<Event> {
+        let old = self.state.pod_id(&entry.key.namespace, &entry.key.name).and_then(|id| self.state.pod(id));
+        let before = old.map(|old| (old.place.clone(), old.class, old.labels));
+        let (place, class, labels) = (entry.place.clone(), entry.class, entry.labels);
         self.state.set_pod(entry);
-        Ok(())
+        match (before, place) {
+            (Some((Place::Bound(_), old_class, old_labels)), Place::Bound(_)) => {
+                let changed = (old_class, old_labels) != (class, labels);
+                changed.then(|| Event::PodChanged {
+                    old: self.facts(old_class, old_labels),
+                    new: self.facts(class, labels),
+                })
+            }
+            (_, Place::Bound(_)) => Some(Event::PodAssigned(self.facts(class, labels))),
+            (_, Place::Nominated(_)) => None,
+        }
+    }
+
+    fn facts(&self, class: ClassId, labels: LabelsId) -> PodFacts {
+        PodFacts {
+            info: Arc::clone(&self.state.class(class).info),
+            labels: self.state.label_set(labels).labels.clone(),
+        }
     }
 
     /// Places a pending pod on a node, as binding does, without building a pod object for it.
-    pub fn bind(&mut self, pod: &Pod, node: &str) -> Result<(), ObjectError> {
+    pub fn bind(&mut self, pod: &Pod, node: &str) -> Result<Option<Event>, ObjectError> {
         let name = pod.metadata.name.as_deref().ok_or(ObjectError::Missing { field: "metadata.name" })?;
         let subject = Subject::of(&mut self.state, pod, name)?;
-        self.state.set_pod(PodEntry {
+        Ok(self.take_over(PodEntry {
             key: subject.key,
             class: subject.class,
             labels: subject.labels,
@@ -141,13 +176,13 @@ impl Cluster {
             started: None,
             terminating: false,
             preempted: false,
-        });
-        Ok(())
+        }))
     }
 
     /// Forgets a pod.
-    pub fn remove_pod(&mut self, namespace: &str, name: &str) -> bool {
-        self.state.remove_pod(namespace, name).is_some()
+    pub fn remove_pod(&mut self, namespace: &str, name: &str) -> Option<Event> {
+        let entry = self.state.remove_pod(namespace, name)?;
+        Some(Event::PodRemoved(self.facts(entry.class, entry.labels)))
     }
 
     /// Adds a namespace or takes over its labels.
@@ -202,33 +237,39 @@ impl Cluster {
     }
 
     /// Adds or replaces a claim.
-    pub fn set_claim(&mut self, claim: &PersistentVolumeClaim) {
+    pub fn set_claim(&mut self, claim: &PersistentVolumeClaim) -> Event {
         self.state.volumes.set_claim(claim);
+        Event::VolumesChanged
     }
 
     /// Removes a claim.
-    pub fn remove_claim(&mut self, namespace: &str, name: &str) {
+    pub fn remove_claim(&mut self, namespace: &str, name: &str) -> Event {
         self.state.volumes.remove_claim(namespace, name);
+        Event::VolumesChanged
     }
 
     /// Adds or replaces a volume.
-    pub fn set_volume(&mut self, volume: &PersistentVolume) -> Result<(), ObjectError> {
-        self.state.volumes.set_volume(volume)
+    pub fn set_volume(&mut self, volume: &PersistentVolume) -> Result<Event, ObjectError> {
+        self.state.volumes.set_volume(volume)?;
+        Ok(Event::VolumesChanged)
     }
 
     /// Removes a volume.
-    pub fn remove_volume(&mut self, name: &str) {
+    pub fn remove_volume(&mut self, name: &str) -> Event {
         self.state.volumes.remove_volume(name);
+        Event::VolumesChanged
     }
 
     /// Adds or replaces a storage class.
-    pub fn set_storage_class(&mut self, class: &StorageClass) {
+    pub fn set_storage_class(&mut self, class: &StorageClass) -> Event {
         self.state.volumes.set_storage_class(class);
+        Event::VolumesChanged
     }
 
     /// Removes a storage class.
-    pub fn remove_storage_class(&mut self, name: &str) {
+    pub fn remove_storage_class(&mut self, name: &str) -> Event {
         self.state.volumes.remove_storage_class(name);
+        Event::VolumesChanged
     }
 
     /// Where a pending pod goes. Nothing changes: bind it with [`Self::bind`] or [`Self::set_pod`].

@@ -175,6 +175,10 @@ impl<'a> Cycle<'a> {
         self.state.node(id)
     }
 
+    pub(crate) fn node_name(&self, id: NodeId) -> Arc<str> {
+        self.node(id).map_or_else(|| Arc::from(""), |node| Arc::clone(&node.spec.name))
+    }
+
     /// The value of a tally's topology key on a node.
     pub(crate) fn value(&self, tally: &Tally, node: NodeId) -> Option<u32> {
         Some(self.state.topology.column(tally.column).value(node)).filter(|&value| value != NO_VALUE)

@@ -14,6 +14,8 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Text of the `PodScheduled=False` condition; empty if the pod is scheduled. See [`super::message::event_text`].
     pub message: String,
+    /// The plugins that refused the pod, on any node; none if it is scheduled. The queue judges events by these.
+    pub refused_by: Vec<PluginName>,
 }
 
 /// What becomes of a pod.

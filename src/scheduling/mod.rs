@@ -9,6 +9,7 @@
 //!   as data ([`Reason`]) whose text is kube-scheduler's,
 //! - [`Cluster::reconsider`]: where a placed pod would go if it were new.
 //!
+//! [`queue::Queue`] is the scheduling queue with its backoff and requeue rules; [`Cluster`] returns the events it wants.
 //! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody.
 //!
 //! Inside: `plugins` has one file per plugin and the table that registers them; `state` the cluster; `tally` counts of
@@ -28,6 +29,7 @@ pub mod node_selector;
 mod plugins;
 mod pod_info;
 pub mod quantity;
+pub mod queue;
 mod reason;
 mod resources;
 mod schedule;

@@ -1,6 +1,6 @@
 //! One scheduling attempt: filter, score, choose, or preempt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -12,7 +12,7 @@ use super::error::ObjectError;
 use super::message;
 use super::node_info::NodeInfo;
 use super::plugins::{
-    self, Delta, PLUGINS, Preempt, Raw, RawScores, Score, View, nominated_before, topology_verdict,
+    self, Delta, PLUGINS, Preempt, Raw, RawScores, Refusal, Score, View, nominated_before, topology_verdict,
     verdict_with_nominated, with_pods,
 };
 use super::pod_info::{PodInfo, namespace_of};
@@ -64,7 +64,7 @@ fn without_cycle(pod: &Pod) -> Result<Option<Decision>, ObjectError> {
         (Outcome::Gated { gates }, message::GATED)
     };
     let pod = PodKey::new(namespace_of(pod), name_of(pod)?);
-    Ok(Some(Decision { pod, outcome, message: message.to_owned() }))
+    Ok(Some(Decision { pod, outcome, message: message.to_owned(), refused_by: Vec::new() }))
 }
 
 fn nominated_node(state: &State, pod: &Pod) -> Option<NodeId> {
@@ -72,11 +72,6 @@ fn nominated_node(state: &State, pod: &Pod) -> Option<NodeId> {
 }
 
 const UNSCHEDULABLE: Outcome = Outcome::Unschedulable { withdraw_nomination: false };
-
-fn refused_for_all(nodes: usize, reasons: &[Reason]) -> (Outcome, String) {
-    let texts: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-    (UNSCHEDULABLE, message::refused_for_all(nodes, &texts))
-}
 
 /// The fast path: cached verdicts and scores.
 pub(crate) fn schedule(
@@ -90,24 +85,71 @@ pub(crate) fn schedule(
     }
     let subject = Subject::of(state, pod, name_of(pod)?)?;
     if state.node_count() == 0 {
-        return Ok(Decision { pod: subject.key, outcome: UNSCHEDULABLE, message: message::NO_NODES.to_owned() });
+        return Ok(Verdict::no_nodes().of(subject.key));
     }
     let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
     let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
-    let nominated = nominated_node(state, pod);
-    let (outcome, message) = decide(&cycle, cache, nominated, tie_break);
-    Ok(Decision { pod: subject.key, outcome, message })
+    let verdict = decide(&cycle, cache, nominated_node(state, pod), tie_break);
+    Ok(verdict.of(subject.key))
 }
 
-fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Option<NodeId>, tie_break: TieBreak) -> (Outcome, String) {
-    if let Some((_, reasons)) = plugins::pre_filter(cycle) {
-        return refused_for_all(cycle.state.node_count(), &reasons);
+/// A decision about a pod that is yet to be named.
+struct Verdict {
+    outcome: Outcome,
+    message: String,
+    refused_by: BTreeSet<PluginName>,
+}
+
+impl Verdict {
+    fn scheduled(node: Arc<str>) -> Self {
+        Self { outcome: Outcome::Scheduled { node }, message: String::new(), refused_by: BTreeSet::new() }
     }
-    let scheduled = |id: NodeId| {
-        let node = cycle.node(id).map_or_else(|| Arc::from(""), |node| Arc::clone(&node.spec.name));
-        (Outcome::Scheduled { node }, String::new())
-    };
+
+    fn no_nodes() -> Self {
+        Self { outcome: UNSCHEDULABLE, message: message::NO_NODES.to_owned(), refused_by: BTreeSet::new() }
+    }
+
+    fn refused_for_all(nodes: usize, plugin: PluginName, reasons: &[Reason]) -> Self {
+        let texts: Vec<_> = reasons.iter().map(ToString::to_string).collect();
+        let message = message::refused_for_all(nodes, &texts);
+        Self { outcome: UNSCHEDULABLE, message, refused_by: BTreeSet::from([plugin]) }
+    }
+
+    fn of(self, pod: PodKey) -> Decision {
+        Decision {
+            pod,
+            outcome: self.outcome,
+            message: self.message,
+            refused_by: self.refused_by.into_iter().collect(),
+        }
+    }
+}
+
+/// The verdicts on all nodes, when none is feasible.
+#[derive(Default)]
+struct Refusals {
+    codes: Vec<(NodeId, Code)>,
+    /// How often each reason's text occurs.
+    texts: BTreeMap<String, usize>,
+    plugins: BTreeSet<PluginName>,
+}
+
+impl Refusals {
+    /// Counts a verdict that several nodes share. Nodes left out by name count for node affinity.
+    fn count(&mut self, plugin: Option<PluginName>, texts: impl IntoIterator<Item = String>, nodes: usize) {
+        self.plugins.insert(plugin.unwrap_or(PluginName::NodeAffinity));
+        for text in texts {
+            *self.texts.entry(text).or_default() += nodes;
+        }
+    }
+}
+
+fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Option<NodeId>, tie_break: TieBreak) -> Verdict {
+    if let Some((plugin, reasons)) = plugins::pre_filter(cycle) {
+        return Verdict::refused_for_all(cycle.state.node_count(), plugin, &reasons);
+    }
+    let scheduled = |id: NodeId| Verdict::scheduled(cycle.node_name(id));
     if let Some((id, node)) = nominated.and_then(|id| Some((id, cycle.node(id)?)))
         && verdict_with_nominated(cycle, id, node, &[]).is_none()
     {
@@ -116,10 +158,7 @@ fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Option<NodeId>, tie_
     let kept = kept_nodes(cycle);
     let feasible = feasible(cycle, cache, &kept);
     match feasible.as_slice() {
-        [] => {
-            let (codes, texts) = refusals(cycle, cache, &kept);
-            fail(cycle, nominated, &codes, &texts, tie_break)
-        }
+        [] => fail(cycle, nominated, refusals(cycle, cache, &kept), tie_break),
         [only] => scheduled(*only),
         _ => scheduled(pick(cycle, &best(cycle, cache, &feasible), tie_break)),
     }
@@ -187,62 +226,51 @@ fn best(cycle: &Cycle<'_>, cache: &ClassCache, feasible: &[NodeId]) -> Vec<NodeI
     top.map(|(id, _)| *id).collect()
 }
 
-/// The verdict codes of all nodes and how often each reason's text occurs.
-fn refusals(
-    cycle: &Cycle<'_>,
-    cache: &ClassCache,
-    kept: &[(NodeId, Option<Refused>)],
-) -> (Vec<(NodeId, Code)>, BTreeMap<String, usize>) {
-    let mut codes = Vec::with_capacity(cycle.state.node_count());
+/// The verdicts on all nodes.
+fn refusals(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refused>)]) -> Refusals {
+    let mut all = Refusals { codes: Vec::with_capacity(cycle.state.node_count()), ..Refusals::default() };
     let mut by_verdict = vec![0_usize; cache.verdict_count() + 1];
-    let mut texts: BTreeMap<String, usize> = BTreeMap::new();
-    let mut by_text: Vec<(&'static str, usize)> = Vec::new();
+    let mut by_refusal: Vec<((PluginName, Refusal), usize)> = Vec::new();
     for (id, cell) in cache.cells.iter().enumerate().filter(|(_, cell)| cell.verdict != ABSENT) {
         let id = id as NodeId;
         if let Some(refused) = kept.iter().find(|(kept, _)| *kept == id).and_then(|(_, refused)| refused.as_ref()) {
-            codes.push((id, refused.code));
-            refused.texts.iter().for_each(|text| *texts.entry(text.to_string()).or_default() += 1);
+            all.codes.push((id, refused.code));
+            all.count(refused.plugin, refused.texts.iter().map(ToString::to_string), 1);
         } else if cell.verdict != PASS {
-            codes.push((id, cache.verdict(cell.verdict).code));
+            all.codes.push((id, cache.verdict(cell.verdict).code));
             by_verdict[cell.verdict as usize] += 1;
         } else if let Some(node) = cycle.node(id)
-            && let Some((_, refusal)) = topology_verdict(cycle, &View { id, node, delta: Delta::NONE })
+            && let Some(refusal) = topology_verdict(cycle, &View { id, node, delta: Delta::NONE })
         {
-            codes.push((id, refusal.code));
-            match by_text.iter_mut().find(|(text, _)| *text == refusal.text) {
+            all.codes.push((id, refusal.1.code));
+            match by_refusal.iter_mut().find(|(have, _)| *have == refusal) {
                 Some((_, count)) => *count += 1,
-                None => by_text.push((refusal.text, 1)),
+                None => by_refusal.push((refusal, 1)),
             }
         }
     }
     for (verdict, count) in by_verdict.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-        for text in &cache.verdict(verdict as u16).texts {
-            *texts.entry(text.to_string()).or_default() += count;
-        }
+        let refused = cache.verdict(verdict as u16);
+        all.count(refused.plugin, refused.texts.iter().map(ToString::to_string), count);
     }
-    for (text, count) in by_text {
-        *texts.entry(text.to_owned()).or_default() += count;
+    for ((plugin, refusal), count) in by_refusal {
+        all.count(Some(plugin), [refusal.text.to_owned()], count);
     }
-    (codes, texts)
+    all
 }
 
 /// No node is feasible: preempt, or say why not.
-fn fail(
-    cycle: &Cycle<'_>,
-    nominated: Option<NodeId>,
-    codes: &[(NodeId, Code)],
-    texts: &BTreeMap<String, usize>,
-    tie_break: TieBreak,
-) -> (Outcome, String) {
-    let message = message::nodes_available(codes.len(), texts);
-    match plugins::preempt(cycle, nominated, codes, tie_break) {
+fn fail(cycle: &Cycle<'_>, nominated: Option<NodeId>, all: Refusals, tie_break: TieBreak) -> Verdict {
+    let message = message::nodes_available(all.codes.len(), &all.texts);
+    let (outcome, message) = match plugins::preempt(cycle, nominated, &all.codes, tie_break) {
         Preempt::Found(preemption) => (Outcome::Preempting(preemption), message),
         Preempt::Useless(why) => {
             let outcome = Outcome::Unschedulable { withdraw_nomination: nominated.is_some() };
             (outcome, message::with_preemption(&message, &why))
         }
         Preempt::NotEligible(why) => (UNSCHEDULABLE, message::with_preemption(&message, why)),
-    }
+    };
+    Verdict { outcome, message, refused_by: all.plugins }
 }
 
 /// The full path: every verdict and score computed anew, with its facts.
@@ -258,48 +286,43 @@ pub(crate) fn attempt(
     }
     let subject = Subject::of(state, pod, name_of(pod)?)?;
     if state.node_count() == 0 {
-        let message = message::NO_NODES.to_owned();
-        return Ok(brief(Decision { pod: subject.key, outcome: UNSCHEDULABLE, message }));
+        return Ok(brief(Verdict::no_nodes().of(subject.key)));
     }
     let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
     let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
-    let decision = |(outcome, message)| Decision { pod: subject.key.clone(), outcome, message };
+    let decision = |verdict: Verdict| verdict.of(subject.key.clone());
     if let Some((plugin, reasons)) = plugins::pre_filter(&cycle) {
-        let pre_filter = Some((plugin, reasons));
-        let reasons = pre_filter.as_ref().map_or(&[][..], |(_, reasons)| reasons);
-        let decision = decision(refused_for_all(state.node_count(), reasons));
-        return Ok(Attempt { pre_filter, ..brief(decision) });
+        let decision = decision(Verdict::refused_for_all(state.node_count(), plugin, &reasons));
+        return Ok(Attempt { pre_filter: Some((plugin, reasons)), ..brief(decision) });
     }
     let nominated = nominated_node(state, pod);
     if let Some((id, node)) = nominated.and_then(|id| Some((id, cycle.node(id)?)))
         && rejection(&cycle, id, node).is_none()
     {
         let node = Arc::clone(&node.spec.name);
-        let scheduled = decision((Outcome::Scheduled { node: Arc::clone(&node) }, String::new()));
+        let scheduled = decision(Verdict::scheduled(Arc::clone(&node)));
         let nodes = vec![NodeVerdict { node: Arc::clone(&node), rejection: None }];
         return Ok(Attempt { nodes, top: vec![node], ..brief(scheduled) });
     }
     let mut ids: Vec<_> = state.live_nodes().map(|(id, node)| (Arc::clone(&node.spec.name), id)).collect();
     ids.sort_unstable();
     let mut feasible = Vec::new();
-    let mut codes = Vec::new();
-    let mut texts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut refusals = Refusals::default();
     let mut nodes = Vec::with_capacity(ids.len());
     for (name, id) in ids {
         let rejection = cycle.node(id).and_then(|node| rejection(&cycle, id, node));
         match &rejection {
             None => feasible.push(id),
             Some(rejection) => {
-                codes.push((id, rejection.code));
-                rejection.reasons.iter().for_each(|reason| *texts.entry(reason.to_string()).or_default() += 1);
+                refusals.codes.push((id, rejection.code));
+                refusals.count(rejection.plugin, rejection.reasons.iter().map(ToString::to_string), 1);
             }
         }
         nodes.push(NodeVerdict { node: name, rejection });
     }
-    let name = |id: NodeId| cycle.node(id).map_or_else(|| Arc::from(""), |node| Arc::clone(&node.spec.name));
     if feasible.is_empty() {
-        let decision = decision(fail(&cycle, nominated, &codes, &texts, tie_break));
+        let decision = decision(fail(&cycle, nominated, refusals, tie_break));
         return Ok(Attempt { nodes, ..brief(decision) });
     }
     let mut scores = None;
@@ -311,9 +334,9 @@ pub(crate) fn attempt(
         top = rows.filter(|(_, row)| Some(row.total) == greatest).map(|(id, _)| *id).collect();
         scores = Some(table);
     }
-    let node = name(pick(&cycle, &top, tie_break));
-    let decision = decision((Outcome::Scheduled { node }, String::new()));
-    Ok(Attempt { decision, pre_filter: None, nodes, scores, top: top.into_iter().map(name).collect() })
+    let decision = decision(Verdict::scheduled(cycle.node_name(pick(&cycle, &top, tie_break))));
+    let top = top.into_iter().map(|id| cycle.node_name(id)).collect();
+    Ok(Attempt { decision, pre_filter: None, nodes, scores, top })
 }
 
 /// The verdict on a node with its facts, nominated pods taken into account.
@@ -341,10 +364,9 @@ fn raw_scores(cycle: &Cycle<'_>, score: &Score, feasible: &[NodeId]) -> Option<R
 
 /// All scores of feasible nodes.
 fn score_table(cycle: &Cycle<'_>, feasible: &[NodeId]) -> ScoreTable {
-    let name = |&id: &NodeId| cycle.node(id).map_or_else(|| Arc::from(""), |node| Arc::clone(&node.spec.name));
     let mut table = ScoreTable {
         plugins: Vec::new(),
-        rows: feasible.iter().map(|id| ScoreRow { node: name(id), total: 0, scores: Vec::new() }).collect(),
+        rows: feasible.iter().map(|&id| ScoreRow { node: cycle.node_name(id), total: 0, scores: Vec::new() }).collect(),
     };
     for (plugin, score) in PLUGINS.iter().filter_map(|plugin| Some((plugin.name, plugin.score.as_ref()?))) {
         let Some(raw) = raw_scores(cycle, score, feasible) else { continue };

@@ -2,7 +2,6 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::{Delta, View, verdict};
 use crate::scheduling::cycle::{Cycle, Refused};
@@ -232,7 +231,7 @@ fn choose(cycle: &Cycle<'_>, found: Vec<Victims>, tie_break: TieBreak) -> Preemp
     let least = found.iter().map(merit).min();
     let mut best: Vec<NodeId> =
         found.iter().filter(|victims| Some(merit(victims)) == least).map(|victims| victims.node).collect();
-    let name = |id: NodeId| cycle.node(id).map_or_else(|| Arc::from(""), |node| Arc::clone(&node.spec.name));
+    let name = |id: NodeId| cycle.node_name(id);
     best.sort_by_cached_key(|&id| name(id));
     let nominated = pick(cycle, &best, tie_break);
     let keys = |pods: &[PodId]| pods.iter().filter_map(|&pod| state.pod(pod)).map(|entry| entry.key.clone()).collect();

@@ -1,0 +1,312 @@
+//! The scheduling queue: which pending pod is tried next, and what brings back one that could not be placed.
+//!
+//! Pods wait in one of four places, as in kube-scheduler. *Active* pods are tried, highest priority first, then in order
+//! of entry. A pod that failed is *unschedulable* until something happens that can help it; it then backs off (1 s,
+//! doubling to 10 s) and becomes active. When nothing is active, pods that back off are tried at once. *Gated* pods wait
+//! for their scheduling gates to go. Nothing here knows the time; it is given.
+
+mod hints;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::decision::Decision;
+use super::error::ObjectError;
+use super::node_info::NodeSpec;
+use super::pod_info::{PodInfo, namespace_of};
+use super::reason::PluginName;
+use super::schedule::DEFAULT_SCHEDULER;
+use super::selector::Labels;
+use super::state::PodKey;
+
+/// Backoff after the first failure.
+pub const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
+/// Longest backoff.
+pub const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
+/// How long a pod stays unschedulable without any event that can help; then it is tried anyway.
+pub const SWEEP_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// A pod as events describe it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodFacts {
+    /// What it asks for.
+    pub info: Arc<PodInfo>,
+    /// Its labels.
+    pub labels: Labels,
+}
+
+/// Something that happened in the cluster and may help a pending pod. [`super::Cluster`] returns these from its setters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A node came.
+    NodeAdded(Arc<NodeSpec>),
+    /// A node's labels, taints, cordon or allocatable changed.
+    NodeChanged {
+        /// Before.
+        old: Arc<NodeSpec>,
+        /// Now.
+        new: Arc<NodeSpec>,
+    },
+    /// A node went.
+    NodeRemoved(Arc<NodeSpec>),
+    /// A pod was bound to a node.
+    PodAssigned(PodFacts),
+    /// A bound pod's labels or requests changed.
+    PodChanged {
+        /// Before.
+        old: PodFacts,
+        /// Now.
+        new: PodFacts,
+    },
+    /// A bound pod ended or was deleted, or a node is no longer kept for a pending one.
+    PodRemoved(PodFacts),
+    /// A claim, volume or storage class changed.
+    VolumesChanged,
+}
+
+/// Where a pod waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It is tried as soon as it is its turn.
+    Active,
+    /// It is tried when its backoff ends, or earlier if nothing else is active.
+    BackingOff {
+        /// End of the backoff.
+        until: Timestamp,
+    },
+    /// It waits for an event that can help.
+    Unschedulable {
+        /// When it failed.
+        since: Timestamp,
+    },
+    /// It has scheduling gates.
+    Gated,
+}
+
+#[derive(Debug, Clone)]
+struct Waiting {
+    facts: PodFacts,
+    /// When it entered, or failed the last time.
+    entered: Timestamp,
+    /// Order of entry, for equal times.
+    number: u64,
+    failures: u32,
+    /// The plugins that refused it; events are judged by these.
+    refused_by: Vec<PluginName>,
+    place: Place,
+}
+
+type Rank = (Reverse<i32>, Timestamp, u64);
+
+/// Pending pods and their order.
+#[derive(Debug, Clone, Default)]
+pub struct Queue {
+    pods: BTreeMap<PodKey, Waiting>,
+    active: BTreeMap<Rank, PodKey>,
+    backing_off: BTreeSet<(Timestamp, Rank, PodKey)>,
+    /// Pods handed out by [`Self::pop`] whose result is not known yet.
+    in_flight: BTreeMap<PodKey, Waiting>,
+    entered: u64,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in a new pending pod, or the changes of one that waits. Pods that are bound, finished, being deleted or of
+    /// another scheduler do not wait here: they are removed.
+    pub fn set(&mut self, pod: &Pod, now: Timestamp) -> Result<(), ObjectError> {
+        let name = pod.metadata.name.as_deref().ok_or(ObjectError::Missing { field: "metadata.name" })?;
+        let key = PodKey::new(namespace_of(pod), name);
+        let Some(spec) = pod.spec.as_ref().filter(|_| waits(pod)) else {
+            self.remove(&key);
+            return Ok(());
+        };
+        let facts = PodFacts {
+            info: Arc::new(PodInfo::from_api(pod)?),
+            labels: pod.metadata.labels.clone().unwrap_or_default(),
+        };
+        let gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
+        if let Some(waiting) = self.in_flight.get_mut(&key) {
+            waiting.facts = facts;
+            return Ok(());
+        }
+        let old = self.take(&key);
+        let changed = old.as_ref().is_none_or(|old| old.facts != facts);
+        let number = old.as_ref().map_or(self.entered, |old| old.number);
+        self.entered += u64::from(old.is_none());
+        let was = old.as_ref().map(|old| old.place);
+        let mut waiting = Waiting {
+            entered: old.as_ref().map_or(now, |old| old.entered),
+            failures: old.as_ref().map_or(0, |old| old.failures),
+            refused_by: old.map(|old| old.refused_by).unwrap_or_default(),
+            facts,
+            number,
+            place: Place::Active,
+        };
+        waiting.place = match was {
+            _ if gated => Place::Gated,
+            // A change of the pod itself may always help it.
+            Some(Place::Unschedulable { .. }) if changed => waiting.place_after_event(now),
+            None | Some(Place::Gated) => Place::Active,
+            Some(place) => place,
+        };
+        self.put(key, waiting);
+        Ok(())
+    }
+
+    /// Forgets a pod that was bound or deleted.
+    pub fn remove(&mut self, key: &PodKey) {
+        self.take(key);
+        self.in_flight.remove(key);
+    }
+
+    /// The pod to try next. Tell the queue what came of it with [`Self::failed`] or [`Self::remove`].
+    pub fn pop(&mut self, now: Timestamp) -> Option<PodKey> {
+        self.flush(now);
+        let key = match self.active.first_key_value() {
+            Some((_, key)) => key.clone(),
+            None => self.backing_off.first().map(|(_, _, key)| key.clone())?,
+        };
+        let waiting = self.take(&key)?;
+        self.in_flight.insert(key.clone(), waiting);
+        Some(key)
+    }
+
+    /// Takes back a pod that could not be placed (or for which pods are being evicted).
+    pub fn failed(&mut self, decision: &Decision, now: Timestamp) {
+        let Some(mut waiting) = self.in_flight.remove(&decision.pod) else { return };
+        waiting.failures += 1;
+        waiting.entered = now;
+        waiting.refused_by.clone_from(&decision.refused_by);
+        waiting.place = Place::Unschedulable { since: now };
+        self.put(decision.pod.clone(), waiting);
+    }
+
+    /// Brings back the pods that an event can help. Returns how many.
+    pub fn event(&mut self, event: &Event, now: Timestamp) -> usize {
+        let helped: Vec<_> = self
+            .pods
+            .iter()
+            .filter(|(_, waiting)| matches!(waiting.place, Place::Unschedulable { .. }))
+            .filter(|(_, waiting)| hints::can_help(event, &waiting.facts, &waiting.refused_by))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &helped {
+            self.bring_back(key, now);
+        }
+        helped.len()
+    }
+
+    /// When the queue next has something to do without any event: the end of a backoff or a sweep. `None` if pods are
+    /// ready now or nothing waits for time to pass.
+    pub fn next_wake(&self) -> Option<Timestamp> {
+        if !self.active.is_empty() || !self.backing_off.is_empty() {
+            return None;
+        }
+        let sweeps = self.pods.values().filter_map(|waiting| match waiting.place {
+            Place::Unschedulable { since } => Some(since + SWEEP_AFTER),
+            _ => None,
+        });
+        sweeps.min()
+    }
+
+    /// Whether [`Self::pop`] would hand out a pod without time passing.
+    pub fn is_ready(&self) -> bool {
+        !self.active.is_empty() || !self.backing_off.is_empty()
+    }
+
+    /// Where a pod waits; `None` if it does not.
+    pub fn place(&self, key: &PodKey) -> Option<Place> {
+        self.pods.get(key).map(|waiting| waiting.place)
+    }
+
+    /// How many pods wait.
+    pub fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Whether no pod waits.
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    /// Ends backoffs whose time has come, and sweeps pods that waited too long for an event.
+    fn flush(&mut self, now: Timestamp) {
+        while let Some((_, _, key)) = self.backing_off.first().filter(|(until, _, _)| *until <= now).cloned() {
+            if let Some(mut waiting) = self.take(&key) {
+                waiting.place = Place::Active;
+                self.put(key, waiting);
+            }
+        }
+        let swept: Vec<_> = self
+            .pods
+            .iter()
+            .filter(
+                |(_, waiting)| matches!(waiting.place, Place::Unschedulable { since } if since + SWEEP_AFTER <= now),
+            )
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &swept {
+            self.bring_back(key, now);
+        }
+    }
+
+    fn bring_back(&mut self, key: &PodKey, now: Timestamp) {
+        if let Some(mut waiting) = self.take(key) {
+            waiting.place = waiting.place_after_event(now);
+            self.put(key.clone(), waiting);
+        }
+    }
+
+    fn put(&mut self, key: PodKey, waiting: Waiting) {
+        match waiting.place {
+            Place::Active => drop(self.active.insert(waiting.rank(), key.clone())),
+            Place::BackingOff { until } => drop(self.backing_off.insert((until, waiting.rank(), key.clone()))),
+            Place::Unschedulable { .. } | Place::Gated => {}
+        }
+        self.pods.insert(key, waiting);
+    }
+
+    fn take(&mut self, key: &PodKey) -> Option<Waiting> {
+        let waiting = self.pods.remove(key)?;
+        match waiting.place {
+            Place::Active => drop(self.active.remove(&waiting.rank())),
+            Place::BackingOff { until } => drop(self.backing_off.remove(&(until, waiting.rank(), key.clone()))),
+            Place::Unschedulable { .. } | Place::Gated => {}
+        }
+        Some(waiting)
+    }
+}
+
+impl Waiting {
+    fn rank(&self) -> Rank {
+        (Reverse(self.facts.info.priority), self.entered, self.number)
+    }
+
+    /// Where the pod goes when something can help it.
+    fn place_after_event(&self, now: Timestamp) -> Place {
+        let doublings = self.failures.saturating_sub(1).min(10);
+        let backoff = (FIRST_BACKOFF * (1 << doublings)).min(LONGEST_BACKOFF);
+        let until = self.entered + backoff;
+        if self.failures > 0 && until > now { Place::BackingOff { until } } else { Place::Active }
+    }
+}
+
+fn waits(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let finished = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
+    let spec = pod.spec.as_ref();
+    let bound = spec.and_then(|spec| spec.node_name.as_deref()).is_some_and(|name| !name.is_empty());
+    let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref()).unwrap_or(DEFAULT_SCHEDULER);
+    !finished && !bound && pod.metadata.deletion_timestamp.is_none() && scheduler == DEFAULT_SCHEDULER
+}
+
+#[cfg(test)]
+mod tests;
