@@ -16,6 +16,7 @@ pub mod object;
 pub mod openapi;
 pub mod resource;
 pub mod schema;
+pub mod server;
 pub mod status;
 pub mod store;
 pub mod table;

@@ -1,0 +1,118 @@
+//! klab's own face of the server: clusters come and go.
+
+use std::sync::Arc;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::super::api::{Body, status_response};
+use super::super::status::Status;
+use super::Shared;
+use super::hosted::{Figures, Hosted, Seed};
+
+/// Largest seed: thousands of nodes.
+const MOST_SEED: usize = 64 * 1024 * 1024;
+
+/// How a server is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Process id.
+    pub pid: u32,
+    /// klab's version.
+    pub version: String,
+    /// Names of the clusters it serves.
+    pub clusters: Vec<String>,
+}
+
+/// One cluster of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterAccess {
+    /// Its name.
+    pub name: String,
+    /// Whether this request made it.
+    pub created: bool,
+    /// Its kubeconfig.
+    pub kubeconfig: String,
+    /// Where the same text is kept.
+    pub kubeconfig_path: std::path::PathBuf,
+}
+
+impl ClusterAccess {
+    fn of(hosted: &Hosted, created: bool) -> Self {
+        Self {
+            name: hosted.name().to_owned(),
+            created,
+            kubeconfig: hosted.kubeconfig(),
+            kubeconfig_path: hosted.folder().join("kubeconfig"),
+        }
+    }
+}
+
+fn json<T: Serialize>(code: u16, value: &T) -> Response<Body> {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    let mut response = Response::new(Body::whole(text));
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Answers a request to `/klab/v1<path>` by somebody who has the server's token.
+pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<Incoming>) -> Response<Body> {
+    let method = request.method().clone();
+    let body = match Limited::new(request.into_body(), MOST_SEED).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return status_response(&Status::bad_request(format!("the body could not be read: {error}"))),
+    };
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let answered = match (&method, parts.as_slice()) {
+        (&Method::GET, ["health"]) => Ok(json(
+            200,
+            &Health {
+                pid: std::process::id(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                clusters: shared.all().iter().map(|hosted| hosted.name().to_owned()).collect(),
+            },
+        )),
+        (&Method::GET, ["clusters"]) => {
+            let all: Vec<_> = shared.all().iter().map(|hosted| ClusterAccess::of(hosted, false)).collect();
+            Ok(json(200, &all))
+        }
+        (&Method::GET, ["clusters", name]) => {
+            found(shared, name).map(|hosted| json(200, &ClusterAccess::of(&hosted, false)))
+        }
+        (&Method::PUT, ["clusters", name]) => add(shared, name, &body),
+        (&Method::PUT, ["clusters", name, "metrics"]) => {
+            let figures = serde_json::from_slice::<Figures>(&body)
+                .map_err(|error| Status::bad_request(format!("not figures: {error}")));
+            found(shared, name).and_then(|hosted| {
+                hosted.api().set_metrics(figures?.metrics());
+                Ok(json(200, &json!({})))
+            })
+        }
+        (&Method::DELETE, ["clusters", name]) => {
+            shared.remove(name).map(|removed| json(200, &json!({ "removed": removed })))
+        }
+        (&Method::POST, ["stop"]) => {
+            shared.stop.send_replace(true);
+            Ok(json(200, &json!({})))
+        }
+        _ => Err(Status::new(404, "NotFound", "there is nothing at this path")),
+    };
+    answered.unwrap_or_else(|status| status_response(&status))
+}
+
+fn found(shared: &Shared, name: &str) -> Result<Arc<Hosted>, Status> {
+    shared.cluster(name).ok_or_else(|| Status::new(404, "NotFound", format!("cluster {name:?} not found")))
+}
+
+fn add(shared: &Shared, name: &str, body: &[u8]) -> Result<Response<Body>, Status> {
+    let seed: Seed =
+        serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("not a seed: {error}")))?;
+    let created = shared.add(name, seed)?;
+    let hosted = found(shared, name)?;
+    Ok(json(if created { 201 } else { 200 }, &ClusterAccess::of(&hosted, created)))
+}

@@ -1,0 +1,141 @@
+//! How other klab processes talk to a server.
+
+use std::path::Path;
+
+use http::{Method, Request};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use super::admin::{ClusterAccess, Health};
+use super::{ACCESS_FILE, Access, Figures, Seed};
+use crate::error::{Error, Kind, Result};
+
+/// Reads what a server wrote about itself; `None` when none is running, or none was stopped properly.
+pub fn access(state_directory: &Path) -> Option<Access> {
+    serde_json::from_slice(&std::fs::read(state_directory.join(ACCESS_FILE)).ok()?).ok()
+}
+
+/// A server, as other processes see it.
+#[derive(Clone)]
+pub struct Client {
+    client: kube::Client,
+}
+
+fn failed(error: kube::Error) -> Error {
+    match error {
+        kube::Error::Api(status) => Error::message(Kind::Failed, status.message.clone()),
+        other => Error::new(Kind::Outside, anyhow::Error::new(other).context("could not reach the embedded cluster")),
+    }
+}
+
+impl Client {
+    /// A client for the server; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the certificate cannot be read.
+    pub async fn new(access: &Access) -> Result<Self> {
+        let url = format!("https://{}/klab/v1", access.address);
+        let client = client_for(&url, &access.certificate, &access.token).await?;
+        Ok(Self { client })
+    }
+
+    async fn send<T: DeserializeOwned>(&self, method: Method, path: &str, body: &impl Serialize) -> Result<T> {
+        let body = serde_json::to_vec(body).map_err(|error| Error::new(Kind::Failed, error))?;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|error| Error::new(Kind::Failed, error))?;
+        self.client.request(request).await.map_err(failed)
+    }
+
+    /// Whether the server answers, and who it is.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn health(&self) -> Result<Health> {
+        self.send(Method::GET, "/health", &()).await
+    }
+
+    /// Makes a cluster; one of that name stays as it is.
+    ///
+    /// # Errors
+    /// When the server refuses or does not answer.
+    pub async fn add(&self, name: &str, seed: &Seed) -> Result<ClusterAccess> {
+        self.send(Method::PUT, &format!("/clusters/{name}"), seed).await
+    }
+
+    /// All clusters.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn clusters(&self) -> Result<Vec<ClusterAccess>> {
+        self.send(Method::GET, "/clusters", &()).await
+    }
+
+    /// Removes a cluster and all it kept; says whether there was one.
+    ///
+    /// # Errors
+    /// When the server does not answer, or something could not be removed.
+    pub async fn remove(&self, name: &str) -> Result<bool> {
+        let answer: serde_json::Value = self.send(Method::DELETE, &format!("/clusters/{name}"), &()).await?;
+        Ok(answer["removed"] == true)
+    }
+
+    /// Chooses what `kubectl top` shows.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or the server does not answer.
+    pub async fn set_metrics(&self, name: &str, figures: Figures) -> Result<()> {
+        let _: serde_json::Value = self.send(Method::PUT, &format!("/clusters/{name}/metrics"), &figures).await?;
+        Ok(())
+    }
+
+    /// Asks the server to stop; it ends its connections and exits.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn stop(&self) -> Result<()> {
+        let _: serde_json::Value = self.send(Method::POST, "/stop", &()).await?;
+        Ok(())
+    }
+}
+
+/// A client for a URL of the server, with a token.
+async fn client_for(url: &str, authority: &str, token: &str) -> Result<kube::Client> {
+    use base64::Engine;
+    let name = "klab".to_owned();
+    let kubeconfig = Kubeconfig {
+        clusters: vec![NamedCluster {
+            name: name.clone(),
+            cluster: Some(kube::config::Cluster {
+                server: Some(url.to_owned()),
+                certificate_authority_data: Some(base64::engine::general_purpose::STANDARD.encode(authority)),
+                ..kube::config::Cluster::default()
+            }),
+            ..NamedCluster::default()
+        }],
+        auth_infos: vec![NamedAuthInfo {
+            name: name.clone(),
+            auth_info: Some(AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() }),
+            ..NamedAuthInfo::default()
+        }],
+        contexts: vec![NamedContext {
+            name: name.clone(),
+            context: Some(kube::config::Context {
+                cluster: name.clone(),
+                user: Some(name.clone()),
+                ..kube::config::Context::default()
+            }),
+            ..NamedContext::default()
+        }],
+        current_context: Some(name),
+        ..Kubeconfig::default()
+    };
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| Error::new(Kind::Outside, error))?;
+    kube::Client::try_from(config).map_err(failed)
+}

@@ -1,0 +1,164 @@
+//! Connections: TLS, HTTP/1.1, who it is, and which cluster or face of klab answers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use http::uri::PathAndQuery;
+use http::{Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+use super::super::api::{Body, User, status_response};
+use super::super::status::Status;
+use super::credentials::Digest;
+use super::hosted::Hosted;
+use super::{Shared, admin};
+
+/// Time for a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time for the head of a request; also how long an idle connection is kept.
+const HEAD: Duration = Duration::from_secs(120);
+/// Time for the body of a request to arrive and be worked on. Bodies of answers, which watches keep open, are not meant.
+const REQUEST: Duration = Duration::from_secs(60);
+/// Connections served at the same time.
+const MOST_CONNECTIONS: usize = 8192;
+
+/// Accepts connections until the server stops.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let acceptor = TlsAcceptor::from(Arc::clone(&shared.identity.config));
+    let free = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut stop = shared.stop.subscribe();
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stopped(&mut stop) => break,
+            // Finished connections are taken out as they come.
+            Some(_) = connections.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of file descriptors, most likely: let some connections end.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
+        let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
+        connections.spawn(async move {
+            connection(stream, acceptor, shared).await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Returns when the server is told to stop.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that the server is gone.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
+    // Answers are written whole; waiting for more would only delay them.
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
+    let mut stop = shared.stop.subscribe();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let shared = Arc::clone(&shared);
+        async move {
+            let answer = answer(&shared, request, certificate.as_ref());
+            Ok::<_, Infallible>(match tokio::time::timeout(REQUEST, answer).await {
+                Ok(response) => response,
+                Err(_) => status_response(&Status::new(504, "Timeout", "the request took too long")),
+            })
+        }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut served = std::pin::pin!(served);
+    tokio::select! {
+        // An error ends the connection; there is nobody left to tell.
+        _ = served.as_mut() => {}
+        () = stopped(&mut stop) => {
+            // Whoever waits for an answer gets it; watches, which never end, are cut off.
+            served.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(super::FAREWELL / 2, served).await;
+        }
+    }
+}
+
+fn bearer(request: &Request<Incoming>) -> Option<Digest> {
+    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| Digest::of(token.trim().as_bytes()))
+}
+
+fn unauthorised() -> Response<Body> {
+    status_response(&Status::new(401, "Unauthorized", "Unauthorized"))
+}
+
+async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, certificate: Option<&Digest>) -> Response<Body> {
+    let token = bearer(&request);
+    let path = request.uri().path();
+    if let Some(rest) = path.strip_prefix("/klab/v1").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return match token {
+            Some(token) if shared.admin.is(&token) => {
+                let rest = rest.to_owned();
+                admin::answer(shared, &rest, request).await
+            }
+            _ => unauthorised(),
+        };
+    }
+    let known = |hosted: &Hosted| -> Option<User> {
+        token
+            .as_ref()
+            .and_then(|token| hosted.user_of_token(token))
+            .or_else(|| certificate.and_then(|certificate| hosted.user_of_certificate(certificate)))
+    };
+    let found = if let Some(rest) = path.strip_prefix("/clusters/") {
+        let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let hosted = shared.cluster(name);
+        // A cluster that is not there and credentials that are not its look the same.
+        let Some((hosted, user)) = hosted.and_then(|hosted| known(&hosted).map(|user| (hosted, user))) else {
+            return unauthorised();
+        };
+        let Some(uri) = with_path(request.uri(), rest) else {
+            return status_response(&Status::bad_request("the request path is not valid"));
+        };
+        *request.uri_mut() = uri;
+        (hosted, user)
+    } else {
+        // Without a cluster in the path the credentials say which one is meant.
+        let Some(found) = shared.all().into_iter().find_map(|hosted| known(&hosted).map(|user| (hosted, user))) else {
+            return unauthorised();
+        };
+        found
+    };
+    let (hosted, user) = found;
+    request.headers_mut().remove(AUTHORIZATION);
+    request.extensions_mut().insert(user);
+    hosted.api().answer(request).await
+}
+
+/// The URI with another path and the same query.
+fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
+    let text = match uri.query() {
+        Some(query) => format!("/{path}?{query}"),
+        None => format!("/{path}"),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(text).ok()?);
+    Uri::from_parts(parts).ok()
+}

@@ -1,0 +1,251 @@
+//! One cluster of a server: its folder, credentials, API and control plane.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::api::{Api, Metrics, User};
+use super::super::clock::SystemClock;
+use super::super::cluster::{Cluster, WriteOptions};
+use super::super::control::{HollowDelays, Settings};
+use super::super::resource::ResourceId;
+use super::super::status::Status;
+use super::control_thread::Running;
+use super::credentials::{Digest, Token};
+use super::{Shared, kubeconfig, tls};
+use crate::state::home::{create_private_folder, write_private};
+
+/// What a new cluster holds and how it behaves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Seed {
+    /// Feeds names, uids and the scheduler's choice among equals; equal seeds give equal clusters.
+    pub seed: u64,
+    /// Objects to make, in this order: nodes first.
+    pub objects: Vec<Value>,
+    /// How long hollow nodes take.
+    pub delays: Delays,
+    /// What `kubectl top` shows.
+    pub metrics: Figures,
+}
+
+/// How long hollow nodes take, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Delays {
+    /// From binding to Running.
+    pub start: i64,
+    /// How long containers of Jobs run.
+    pub job: i64,
+    /// From deletion of a pod to its end.
+    pub stop: i64,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        let delays = HollowDelays::default();
+        let millis = |duration: SignedDuration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self { start: millis(delays.start), job: millis(delays.job), stop: millis(delays.stop) }
+    }
+}
+
+/// What the metrics API of a cluster shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Figures {
+    /// There is none.
+    Absent,
+    /// Half of what is requested.
+    #[default]
+    Half,
+    /// A share (0 to 1) of what is requested.
+    Share(f64),
+    /// Those of the recorded flows.
+    Fixed,
+}
+
+impl Figures {
+    /// As the API takes it.
+    pub fn metrics(self) -> Metrics {
+        match self {
+            Self::Absent => Metrics::Absent,
+            Self::Half => Metrics::Share(0.5),
+            Self::Share(share) => Metrics::Share(share.clamp(0.0, 1.0)),
+            Self::Fixed => Metrics::Fixed,
+        }
+    }
+}
+
+/// A cluster of a server.
+pub(super) struct Hosted {
+    name: String,
+    folder: PathBuf,
+    api: Api,
+    token: Token,
+    certificate: Digest,
+    kubeconfig: String,
+    control: Mutex<Option<Running>>,
+}
+
+/// File that says that a cluster's folder is complete, and holds its seed.
+const SEED_FILE: &str = "seed.json";
+/// Made last: the objects of the seed are in the cluster.
+const SEEDED_FILE: &str = "seeded";
+
+/// Whether a folder holds a cluster; one that does not was being made or removed when a server was killed.
+pub(super) fn is_complete(folder: &Path) -> bool {
+    folder.join(SEED_FILE).is_file()
+}
+
+/// Names that are good in paths and file names.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=63).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !name.starts_with('-')
+}
+
+pub(super) fn io_status(what: &str, error: &io::Error) -> Status {
+    Status::new(500, "InternalError", format!("could not {what}: {error}"))
+}
+
+impl Hosted {
+    /// Makes a cluster.
+    pub(super) fn create(name: &str, folder: &Path, seed: Seed, server: &Shared) -> Result<Arc<Self>, Status> {
+        let failed = |error: io::Error| io_status("make the cluster's folder", &error);
+        create_private_folder(folder).map_err(failed)?;
+        let text = serde_json::to_vec(&seed).map_err(|error| failed(error.into()))?;
+        write_private(&folder.join(SEED_FILE), &text).map_err(failed)?;
+        Self::open(name, folder, server)
+    }
+
+    /// Serves the cluster of a folder.
+    pub(super) fn open(name: &str, folder: &Path, server: &Shared) -> Result<Arc<Self>, Status> {
+        let failed = |error: io::Error| io_status("use the cluster's folder", &error);
+        let seed = std::fs::read(folder.join(SEED_FILE)).map_err(failed)?;
+        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| failed(error.into()))?;
+        let token = Token::open(&folder.join("token")).map_err(failed)?;
+        let certificate = client_certificate(name, folder, server).map_err(failed)?;
+        let digest = Digest::of(&tls::der(&certificate.certificate).map_err(failed)?);
+        let cluster = Arc::new(open_cluster(folder, seed.seed));
+        cluster.set_root_certificate(&server.identity.authority);
+        if !folder.join(SEEDED_FILE).exists() {
+            plant(&cluster, &seed.objects)?;
+            write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
+        }
+        let api = Api::at(Arc::clone(&cluster), server.address.to_string());
+        api.set_metrics(seed.metrics.metrics());
+        let settings = settings(&seed);
+        let running = server.control.run(cluster, settings).map_err(failed)?;
+        let context = format!("klab-{name}");
+        let url = format!("https://{}/clusters/{name}", server.address);
+        let authority = &server.identity.authority;
+        let kubeconfig = kubeconfig::text(&context, &context, &url, authority, &kubeconfig::Proof::Token(token.text()));
+        write_private(&folder.join("kubeconfig"), kubeconfig.as_bytes()).map_err(failed)?;
+        Ok(Arc::new(Self {
+            name: name.to_owned(),
+            folder: folder.to_owned(),
+            api,
+            token,
+            certificate: digest,
+            kubeconfig,
+            control: Mutex::new(Some(running)),
+        }))
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn api(&self) -> &Api {
+        &self.api
+    }
+
+    pub(super) fn kubeconfig(&self) -> String {
+        self.kubeconfig.clone()
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The user behind a bearer token, if it is this cluster's.
+    pub(super) fn user_of_token(&self, presented: &Digest) -> Option<User> {
+        self.token.is(presented).then(User::admin)
+    }
+
+    /// The user behind a client certificate, if it is this cluster's.
+    pub(super) fn user_of_certificate(&self, presented: &Digest) -> Option<User> {
+        let credential = Some(format!("X509SHA256={}", presented.text()));
+        self.certificate.is(presented).then(|| User { credential, ..User::admin() })
+    }
+
+    /// Ends the control plane. Idempotent.
+    pub(super) fn close(&self) {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Removes everything the cluster kept; what marks it as complete goes first.
+    pub(super) fn delete_folder(&self) -> io::Result<()> {
+        std::fs::remove_file(self.folder.join(SEED_FILE))?;
+        std::fs::remove_dir_all(&self.folder)
+    }
+}
+
+fn open_cluster(_folder: &Path, seed: u64) -> Cluster {
+    Cluster::new(Arc::new(SystemClock), seed)
+}
+
+fn settings(seed: &Seed) -> Settings {
+    let share = match seed.metrics.metrics() {
+        Metrics::Share(share) => share,
+        _ => 0.5,
+    };
+    let millis = |millis: i64| SignedDuration::from_millis(millis.max(0));
+    Settings {
+        seed: seed.seed,
+        hollow: HollowDelays {
+            start: millis(seed.delays.start),
+            job: millis(seed.delays.job),
+            stop: millis(seed.delays.stop),
+        },
+        metrics_share: share,
+        ..Settings::default()
+    }
+}
+
+/// The cluster's client certificate, kept beside its token.
+fn client_certificate(name: &str, folder: &Path, server: &Shared) -> io::Result<tls::ClientCertificate> {
+    let (certificate_file, key_file) = (folder.join("client.pem"), folder.join("client.key"));
+    let kept = (std::fs::read_to_string(&certificate_file), std::fs::read_to_string(&key_file));
+    if let (Ok(certificate), Ok(key)) = kept {
+        return Ok(tls::ClientCertificate { certificate, key });
+    }
+    let made = server.identity.client(name)?;
+    write_private(&key_file, made.key.as_bytes())?;
+    write_private(&certificate_file, made.certificate.as_bytes())?;
+    Ok(made)
+}
+
+/// Makes the objects of a seed; those that are there already (from a start that was cut short) stay as they are.
+fn plant(cluster: &Cluster, objects: &[Value]) -> Result<(), Status> {
+    for object in objects {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let resource = ResourceId::by_kind(&version, &kind)
+            .ok_or_else(|| Status::bad_request(format!("the seed holds a {kind} of {version}, which is not served")))?;
+        let namespace = match object["metadata"]["namespace"].as_str() {
+            _ if !resource.row().namespaced => "",
+            Some(namespace) => namespace,
+            None => "default",
+        };
+        match cluster.create(resource, namespace, object.clone(), &WriteOptions::by("klab")) {
+            Err(status) if status.reason != "AlreadyExists" => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! The kubeconfig of a cluster.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// How the user of a kubeconfig proves who they are.
+pub(super) enum Proof<'a> {
+    Token(&'a str),
+    Certificate { certificate: &'a str, key: &'a str },
+}
+
+/// A kubeconfig with one cluster, one user and one context. `name` is that of cluster and context.
+pub(super) fn text(name: &str, user: &str, server: &str, authority: &str, proof: &Proof<'_>) -> String {
+    let proof = match proof {
+        Proof::Token(token) => format!("    token: {token}\n"),
+        Proof::Certificate { certificate, key } => format!(
+            "    client-certificate-data: {}\n    client-key-data: {}\n",
+            STANDARD.encode(certificate),
+            STANDARD.encode(key)
+        ),
+    };
+    format!(
+        "apiVersion: v1\n\
+         kind: Config\n\
+         clusters:\n\
+         - name: {name}\n  \
+           cluster:\n    \
+             server: {server}\n    \
+             certificate-authority-data: {}\n\
+         users:\n\
+         - name: {user}\n  \
+           user:\n\
+         {proof}\
+         contexts:\n\
+         - name: {name}\n  \
+           context:\n    \
+             cluster: {name}\n    \
+             user: {user}\n\
+         current-context: {name}\n",
+        STANDARD.encode(authority)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_what_kube_reads() {
+        let text = text("klab-a", "klab-a", "https://127.0.0.1:1/clusters/a", "PEM", &Proof::Token("secret"));
+        let read = kube::config::Kubeconfig::from_yaml(&text).unwrap();
+        assert_eq!(read.current_context.as_deref(), Some("klab-a"));
+        let cluster = read.clusters[0].cluster.as_ref().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:1/clusters/a"));
+        assert_eq!(cluster.certificate_authority_data.as_deref(), Some("UEVN"));
+        assert!(read.auth_infos[0].auth_info.as_ref().unwrap().token.is_some());
+    }
+}

@@ -1,0 +1,260 @@
+//! The server of embedded clusters: one TLS port on loopback, many clusters behind it, each with its own credentials.
+//!
+//! ```text
+//! https://127.0.0.1:PORT/clusters/<name>/…   the Kubernetes API of a cluster, with that cluster's credentials
+//! https://127.0.0.1:PORT/klab/v1/…           klab's own face, with the server's token
+//! ```
+//!
+//! The state folder holds the certificate, the port, the server's token and a folder for each cluster. A server that
+//! starts there again serves the same clusters, under the same credentials, and at the same port if it is free.
+
+mod admin;
+pub mod client;
+mod connection;
+mod control_thread;
+mod credentials;
+mod hosted;
+mod kubeconfig;
+mod tls;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+pub use self::hosted::{Delays, Figures, Seed};
+
+use self::control_thread::ControlThreads;
+use self::credentials::Token;
+use self::hosted::Hosted;
+use super::status::Status;
+use crate::error::{Error, Kind, Result};
+use crate::state::home::{create_private_folder, state_error, write_private};
+
+/// How to start a server.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Where certificate, tokens and clusters are kept; made if it is not there.
+    pub state_directory: PathBuf,
+    /// Port to listen at; `None` takes the last one again if it is free, else any.
+    pub port: Option<u16>,
+}
+
+/// What a process needs to talk to a running server. Kept in `access.json` (mode 0600) of the state folder while the
+/// server runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// Process id of the server.
+    pub pid: u32,
+    /// klab's version.
+    pub version: String,
+    /// `127.0.0.1:6443`
+    pub address: SocketAddr,
+    /// The server's own token.
+    pub token: String,
+    /// The certificate authority, PEM.
+    pub certificate: String,
+}
+
+/// File of [`Access`] in the state folder.
+pub const ACCESS_FILE: &str = "access.json";
+
+/// How long connections may take to end when the server stops.
+const FAREWELL: Duration = Duration::from_millis(100);
+
+/// A running server. It serves as long as this value lives and its runtime runs.
+pub struct Server {
+    shared: Arc<Shared>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+/// What all connections see.
+struct Shared {
+    state: PathBuf,
+    address: SocketAddr,
+    identity: tls::Identity,
+    admin: Token,
+    clusters: RwLock<BTreeMap<String, Arc<Hosted>>>,
+    control: ControlThreads,
+    stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Starts a server; it listens when this returns, and serves the clusters of its state folder.
+    ///
+    /// # Errors
+    /// When the state folder cannot be used, or the port is taken.
+    pub async fn start(options: ServerOptions) -> Result<Self> {
+        let state = options.state_directory;
+        let unusable = |error| state_error(error, "use the server's folder", &state);
+        create_private_folder(&state).map_err(unusable)?;
+        let clusters_folder = state.join("clusters");
+        create_private_folder(&clusters_folder).map_err(unusable)?;
+        let identity = tls::Identity::open(&state).map_err(unusable)?;
+        let admin = Token::open(&state.join("token")).map_err(unusable)?;
+        let listener = listen(&state, options.port).await?;
+        let address = listener.local_addr().map_err(|error| Error::new(Kind::Outside, error))?;
+        write_private(&state.join("port"), address.port().to_string().as_bytes()).map_err(unusable)?;
+        let shared = Arc::new(Shared {
+            state: state.clone(),
+            address,
+            identity,
+            admin,
+            clusters: RwLock::default(),
+            control: ControlThreads::default(),
+            stop: watch::Sender::new(false),
+        });
+        shared.restore(&clusters_folder).map_err(unusable)?;
+        let access = shared.access();
+        let text = serde_json::to_vec(&access).map_err(|error| Error::new(Kind::Failed, error))?;
+        write_private(&state.join(ACCESS_FILE), &text).map_err(unusable)?;
+        let serving = tokio::spawn(connection::serve(listener, Arc::clone(&shared)));
+        Ok(Self { shared, serving })
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// What another process needs to talk to this server.
+    pub fn access(&self) -> Access {
+        self.shared.access()
+    }
+
+    /// Adds a cluster, or finds it: a cluster of that name stays as it is. Says whether it is new.
+    ///
+    /// # Errors
+    /// When its folder cannot be written, or the seed holds an object that is refused.
+    pub fn add(&self, name: &str, seed: Seed) -> Result<bool, Status> {
+        self.shared.add(name, seed)
+    }
+
+    /// The kubeconfig of a cluster, with a bearer token.
+    pub fn kubeconfig(&self, name: &str) -> Option<String> {
+        Some(self.shared.cluster(name)?.kubeconfig())
+    }
+
+    /// The API of a cluster, in process.
+    pub fn api(&self, name: &str) -> Option<super::api::Api> {
+        Some(self.shared.cluster(name)?.api().clone())
+    }
+
+    /// Tells the server to stop.
+    pub fn stop(&self) {
+        self.shared.stop.send_replace(true);
+    }
+
+    /// Serves until somebody asks the server to stop, then ends connections and controllers.
+    pub async fn run_until_stopped(self) {
+        let mut stop = self.shared.stop.subscribe();
+        // An error means that the sender is gone, which is this server's own.
+        let _ = stop.wait_for(|stop| *stop).await;
+        let _ = tokio::time::timeout(FAREWELL, self.serving).await;
+        self.shared.close();
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Server").field("address", &self.shared.address).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn access(&self) -> Access {
+        Access {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            address: self.address,
+            token: self.admin.text().to_owned(),
+            certificate: self.identity.authority.clone(),
+        }
+    }
+
+    fn cluster(&self, name: &str) -> Option<Arc<Hosted>> {
+        self.clusters.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn all(&self) -> Vec<Arc<Hosted>> {
+        self.clusters.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Serves the clusters that are there from before.
+    fn restore(&self, folder: &std::path::Path) -> std::io::Result<()> {
+        let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+            if !hosted::is_complete(&path) {
+                // Left by a server that was killed while it made or removed this one.
+                std::fs::remove_dir_all(&path)?;
+                continue;
+            }
+            let hosted = Hosted::open(&name, &path, self)
+                .map_err(|status| std::io::Error::other(format!("cluster {name}: {}", status.message)))?;
+            clusters.insert(name, hosted);
+        }
+        Ok(())
+    }
+
+    fn add(&self, name: &str, seed: Seed) -> Result<bool, Status> {
+        if !hosted::is_name(name) {
+            return Err(Status::bad_request(format!("{name:?} is not a name for a cluster: [a-z0-9-], at most 63")));
+        }
+        let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
+        if clusters.contains_key(name) {
+            return Ok(false);
+        }
+        let folder = self.state.join("clusters").join(name);
+        let made = Hosted::create(name, &folder, seed, self);
+        if made.is_err() {
+            // Nothing of a cluster that could not be made stays; the error that matters is the first one.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        clusters.insert(name.to_owned(), made?);
+        Ok(true)
+    }
+
+    /// Removes a cluster with everything it kept. Says whether there was one.
+    fn remove(&self, name: &str) -> Result<bool, Status> {
+        let removed = self.clusters.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let Some(hosted) = removed else { return Ok(false) };
+        hosted.close();
+        hosted.delete_folder().map_err(|error| hosted::io_status("remove the cluster's folder", &error))?;
+        Ok(true)
+    }
+
+    fn close(&self) {
+        for hosted in self.all() {
+            hosted.close();
+        }
+        // Only a hint to other processes; they look whether the process lives.
+        let _ = std::fs::remove_file(self.state.join(ACCESS_FILE));
+    }
+}
+
+/// Binds the wanted port, or the last one, or any.
+async fn listen(state: &std::path::Path, wanted: Option<u16>) -> Result<TcpListener> {
+    let bind = |port: u16| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    if let Some(port) = wanted {
+        return bind(port).await.map_err(|error| {
+            Error::new(Kind::Outside, anyhow::Error::new(error).context(format!("could not listen at port {port}")))
+                .hint("another program uses it; without a port the server takes a free one")
+        });
+    }
+    let last = std::fs::read_to_string(state.join("port")).ok().and_then(|text| text.trim().parse::<u16>().ok());
+    if let Some(port) = last
+        && let Ok(listener) = bind(port).await
+    {
+        return Ok(listener);
+    }
+    bind(0).await.map_err(|error| {
+        Error::new(Kind::Outside, anyhow::Error::new(error).context("could not listen on the loopback address"))
+    })
+}
