@@ -20,4 +20,5 @@ pub mod server;
 pub mod status;
 pub mod store;
 pub mod table;
+pub mod system;
 pub mod validation;

@@ -12,6 +12,7 @@ use crate::sim::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::sim::object::Object;
 use crate::sim::resource::{LEASES, NODES, PODS};
 use crate::sim::status::Status;
+use crate::sim::system::static_pods;
 
 const COMPONENT: &str = "node-controller";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -139,6 +140,9 @@ impl ControlPlane {
             });
             let made = self.cluster.create(LEASES, LEASE_NAMESPACE, lease, &WriteOptions::by("kubelet"));
             if made.is_ok() {
+                for pod in static_pods(object) {
+                    let _mirrored = self.cluster.create(PODS, "kube-system", pod, &WriteOptions::by("kubelet"));
+                }
                 let message = format!("Node {name} event: Registered Node {name} in Controller");
                 let mut about = reference(object);
                 if let Some(about) = about.as_object_mut() {
