@@ -1,0 +1,181 @@
+//! How fast pods are placed and explained: `cargo bench --bench scheduling`.
+//!
+//! Every pod is read from its API object, filtered and scored against every node, and bound; no node is left out.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and has nobody to report errors to")]
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use klab::scheduling::{Cluster, Outcome, TieBreak, admission};
+use serde_json::{Value, json};
+
+fn main() {
+    machine();
+    throughput("plain pods", 1_000, 10_000, 20_000, &plain);
+    throughput("plain pods", 5_000, 30_000, 10_000, &plain);
+    throughput("zone spread + hostname anti-affinity", 1_000, 3_000, 5_000, &|number| spread(number, 10));
+    throughput("20 deployments of a service (default spreading)", 1_000, 10_000, 0, &of_service);
+    throughput("every pod different", 1_000, 2_000, 0, &different);
+    explain(5_000);
+    what_if(5_000);
+}
+
+fn machine() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpu = read("/proc/cpuinfo");
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let load = read("/proc/loadavg");
+    println!(
+        "machine: {}, {cores} cores, load {} before the run, klab {}",
+        model.trim_start_matches([':', '\t', ' ']),
+        load.split(' ').next().unwrap_or("?"),
+        env!("CARGO_PKG_VERSION"),
+    );
+}
+
+fn node(number: usize) -> Node {
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("node-{number:05}"), "labels": {
+            "kubernetes.io/hostname": format!("node-{number:05}"),
+            "topology.kubernetes.io/zone": format!("zone-{}", number % 3),
+            "topology.kubernetes.io/region": "region",
+            "kubernetes.io/os": "linux",
+            "pool": format!("pool-{}", number % 10),
+        }},
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}},
+    }))
+    .unwrap()
+}
+
+fn pod(name: String, app: &str, cpu: usize, extra: Value) -> Pod {
+    let mut spec = json!({
+        "containers": [{"name": "c", "image": "reg.example/web:1",
+            "resources": {"requests": {"cpu": format!("{cpu}m"), "memory": "128Mi"}}}],
+    });
+    spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    let object = json!({"metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "spec": spec});
+    let mut pod = serde_json::from_value(object).unwrap();
+    admission::admit(&mut pod).unwrap();
+    pod
+}
+
+fn plain(number: usize) -> Pod {
+    pod(format!("plain-{number}"), "plain", 100, json!({}))
+}
+
+/// Of `apps` applications, each with at most one pod a node.
+fn spread(number: usize, apps: usize) -> Pod {
+    let app = format!("app-{}", number % apps);
+    let selector = json!({"matchLabels": {"app": app}});
+    let extra = json!({
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}]}},
+    });
+    pod(format!("spread-{number}"), &app, 100, extra)
+}
+
+fn of_service(number: usize) -> Pod {
+    pod(format!("web-{number}"), &format!("svc-{}", number % 20), 50, json!({}))
+}
+
+fn different(number: usize) -> Pod {
+    pod(format!("odd-{number}"), &format!("odd-{number}"), 10 + number % 1000, json!({"priority": number}))
+}
+
+fn cluster(nodes: usize) -> Cluster {
+    let mut cluster = Cluster::new(TieBreak::Seeded(1));
+    for number in 0..nodes {
+        cluster.set_node(&node(number)).unwrap();
+    }
+    for number in 0..20 {
+        let app = format!("svc-{number}");
+        let service = json!({"metadata": {"name": app, "namespace": "default"}, "spec": {"selector": {"app": app}}});
+        cluster.set_service(&serde_json::from_value(service).unwrap());
+    }
+    cluster
+}
+
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
+}
+
+fn throughput(what: &str, nodes: usize, pods: usize, goal: usize, make: &dyn Fn(usize) -> Pod) {
+    let mut cluster = cluster(nodes);
+    let pods: Vec<Pod> = (0..pods).map(make).collect();
+    let before = resident();
+    let start = Instant::now();
+    let mut placed = 0;
+    for pod in &pods {
+        if let Outcome::Scheduled { node } = cluster.schedule(pod).unwrap().outcome {
+            cluster.bind(pod, &node).unwrap();
+            placed += 1;
+        }
+    }
+    let took = start.elapsed();
+    let bytes = resident().saturating_sub(before);
+    let rate = pods.len() as f64 / took.as_secs_f64();
+    println!(
+        "{what}: {nodes} nodes, {} pods ({placed} placed): {rate:.0} pods/s, {:.1} µs a pod, {} bytes a placed pod{}",
+        pods.len(),
+        took.as_secs_f64() * 1e6 / pods.len() as f64,
+        bytes / placed.max(1),
+        verdict(goal, rate),
+    );
+}
+
+fn verdict(goal: usize, rate: f64) -> String {
+    match goal {
+        0 => String::new(),
+        _ if rate >= goal as f64 => format!(" (goal {goal}: met)"),
+        _ => format!(" (goal {goal}: MISSED)"),
+    }
+}
+
+/// The shortest of five runs, after one to warm up.
+fn shortest(mut run: impl FnMut()) -> Duration {
+    run();
+    let times = (0..5).map(|_| {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    });
+    times.min().unwrap_or_default()
+}
+
+/// A cluster in which most nodes are full, and a pod that fits nowhere.
+fn full(nodes: usize) -> (Cluster, Pod) {
+    let mut cluster = cluster(nodes);
+    for number in 0..nodes * 4 {
+        let pod = pod(format!("full-{number}"), "full", 1_900, json!({}));
+        cluster.bind(&pod, &format!("node-{:05}", number % nodes)).unwrap();
+    }
+    let extra = json!({"nodeSelector": {"pool": "pool-3"}, "affinity": {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "full"}}}]}}});
+    (cluster, pod("pending".to_owned(), "pending", 2_000, extra))
+}
+
+fn explain(nodes: usize) {
+    let (mut cluster, pod) = full(nodes);
+    let took = shortest(|| assert_eq!(cluster.evaluate_all(&pod).unwrap().len(), nodes));
+    println!("all reasons of a pending pod on {nodes} nodes: {:.1} ms", took.as_secs_f64() * 1e3);
+    let took = shortest(|| assert_eq!(cluster.attempt(&pod).unwrap().nodes.len(), nodes));
+    println!("full attempt with message and preemption on {nodes} nodes: {:.1} ms", took.as_secs_f64() * 1e3);
+    let took = shortest(|| assert!(!cluster.schedule(&pod).unwrap().message.is_empty()));
+    println!("the same without details: {:.1} ms", took.as_secs_f64() * 1e3);
+}
+
+fn what_if(nodes: usize) {
+    let (cluster, pod) = full(nodes);
+    let took = shortest(|| {
+        let mut other = cluster.clone();
+        other.set_node(&node(nodes)).unwrap();
+        assert!(!other.schedule(&pod).unwrap().message.is_empty());
+    });
+    println!("clone of {nodes} nodes with {} pods, one more node, one decision: {:.1} ms", nodes * 4, took.as_secs_f64() * 1e3);
+}
