@@ -5,8 +5,8 @@ use std::fmt;
 
 use jiff::SignedDuration;
 
-use super::selector::Selector;
 use super::source::{Located, Location};
+use crate::scheduling::selector::Selector;
 
 /// `[[check]]`, `[[step.check]]`, `[[step.before]]`: a subject and what must hold of it, all conditions at once.
 #[derive(Clone, Debug)]

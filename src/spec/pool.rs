@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use super::machine::Machine;
 use super::source::{Located, Location};
-use super::{KubernetesVersion, machine::Machine};
+use super::version::KubernetesVersion;
 
 /// A group of equal nodes, `[pool.NAME]` in the lab file.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub struct Pool {
     pub mode: PoolMode,
     /// How many nodes it starts with.
     pub nodes: Located<u32>,
-    /// The VM size as written, if one was (`cpu` and `memory` may stand in its place).
+    /// The VM size as Azure spells it; none where `cpu` and `memory` stand in its place.
     pub size: Option<Located<String>>,
     /// What one node offers, from the VM size or from `cpu` and `memory`.
     pub machine: Machine,
@@ -31,12 +32,12 @@ pub struct Pool {
     pub zones: Vec<u8>,
     /// Greatest number of pods on a node.
     pub max_pods: u32,
-    /// Whether `max_pods` was written by the author (else it follows from the network).
-    pub max_pods_given: bool,
+    /// Where `max_pods` was written, if it was (else it follows from the network).
+    pub max_pods_given: Option<Location>,
     /// Spare capacity that can be taken away at any time.
     pub spot: Option<Spot>,
     /// Bounds of the cluster autoscaler.
-    pub autoscale: Option<Autoscale>,
+    pub autoscale: Option<Located<Autoscale>>,
     /// Operating system of the nodes.
     pub os: Os,
     /// Flavour of the operating system, such as `AzureLinux`.
@@ -126,4 +127,66 @@ pub struct Autoscale {
     pub min: u32,
     /// Most nodes.
     pub max: u32,
+}
+
+/// Taint and label that AKS gives spot nodes.
+const SPOT_KEY: &str = "kubernetes.azure.com/scalesetpriority";
+
+impl Pool {
+    /// The labels of the pool's nodes on every provider: the author's, and those that AKS sets (kind and sim follow it).
+    /// The host name is left out, for it is different on every node.
+    pub fn node_labels(&self, location: &str, zone: Option<u8>) -> BTreeMap<String, String> {
+        let mut labels: BTreeMap<_, _> =
+            self.labels.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect();
+        let mut set = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
+        for key in ["agentpool", "kubernetes.azure.com/agentpool"] {
+            set(key, &self.name);
+        }
+        set("kubernetes.azure.com/mode", self.mode.as_str());
+        set("kubernetes.azure.com/role", "agent");
+        for key in ["kubernetes.io/arch", "beta.kubernetes.io/arch"] {
+            set(key, self.machine.arch());
+        }
+        for key in ["kubernetes.io/os", "beta.kubernetes.io/os"] {
+            set(key, self.os.as_str());
+        }
+        if let Some(size) = &self.size {
+            for key in ["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"] {
+                set(key, size);
+            }
+        }
+        // AKS writes zone `0` on the nodes of a pool without zones.
+        let zone = zone.map_or_else(|| "0".to_owned(), |zone| format!("{location}-{zone}"));
+        for (key, value) in [
+            ("topology.kubernetes.io/region", location),
+            ("failure-domain.beta.kubernetes.io/region", location),
+            ("topology.kubernetes.io/zone", &zone),
+            ("failure-domain.beta.kubernetes.io/zone", &zone),
+        ] {
+            set(key, value);
+        }
+        if self.spot.is_some() {
+            set(SPOT_KEY, "spot");
+        }
+        labels
+    }
+
+    /// The taints of the pool's nodes on every provider: the author's, and that of spot nodes.
+    pub fn node_taints(&self) -> Vec<Taint> {
+        let mut taints: Vec<_> = self.taints.iter().map(|taint| taint.value.clone()).collect();
+        if self.spot.is_some() && !taints.iter().any(|taint| taint.key == SPOT_KEY) {
+            taints.push(Taint {
+                key: SPOT_KEY.to_owned(),
+                value: Some("spot".to_owned()),
+                effect: "NoSchedule".to_owned(),
+                time_added: None,
+            });
+        }
+        taints
+    }
+
+    /// The zone of the pool's node with this index: zones take turns.
+    pub fn zone_of(&self, index: usize) -> Option<u8> {
+        self.zones.get(index.checked_rem(self.zones.len())?).copied()
+    }
 }

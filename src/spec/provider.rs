@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::KubernetesVersion;
 use super::source::Located;
+use super::version::KubernetesVersion;
 
 /// Who makes the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -208,4 +208,11 @@ impl AksNetwork {
             Self::Kubenet => 110,
         }
     }
+}
+
+/// A part that klab adds to the cluster where the provider does not have it already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addon {
+    /// Resource usage for `kubectl top`.
+    MetricsServer,
 }

@@ -6,11 +6,11 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Affinity, Taint, Toleration, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::KubernetesVersion;
 use super::check::{Check, NodeSet, ObjectRef};
 use super::pool::Autoscale;
-use super::selector::Selector;
 use super::source::{Located, Location};
+use super::version::KubernetesVersion;
+use crate::scheduling::selector::Selector;
 
 /// `[[step]]` of the lab file.
 #[derive(Clone, Debug)]
@@ -174,7 +174,7 @@ pub enum Action {
 }
 
 /// New values for fields of a workload; `None` leaves a field as it is, an empty value clears it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkloadChange {
     /// Image of the container.
     pub image: Option<String>,

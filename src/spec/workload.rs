@@ -63,7 +63,7 @@ pub struct Workload {
     /// `Always`, `OnFailure` or `Never`.
     pub restart_policy: Option<String>,
     /// Further labels of the object and its pods.
-    pub labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, Located<String>>,
     /// Annotations of the pods.
     pub annotations: BTreeMap<String, String>,
     /// Not made by `up`: a step makes it (`deploy`).

@@ -1,0 +1,95 @@
+//! The lab as the rest of klab uses it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+
+use super::check::Check;
+use super::diagnostic::Diagnostics;
+use super::files::Files;
+use super::pool::Pool;
+use super::provider::{Addon, AksSettings, KindSettings, Provider, SimSettings};
+use super::source::{Located, Source};
+use super::step::Step;
+use super::version::KubernetesVersion;
+use super::workload::{Bundle, ManifestSource, Namespace, Workload};
+
+/// A valid lab.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The lab file.
+    pub source: Arc<Source>,
+    /// Names everything klab makes: `[a-z][a-z0-9-]{0,29}`.
+    pub name: Located<String>,
+    /// One line for people.
+    pub title: Option<String>,
+    /// Markdown for people.
+    pub description: Option<String>,
+    /// Kubernetes version wanted.
+    pub kubernetes: Option<Located<KubernetesVersion>>,
+    /// Who makes the cluster: command line, environment, file, in that order.
+    pub provider: Provider,
+    /// Variables of templates after `[vars.PROVIDER]` and `--var`.
+    pub vars: serde_json::Map<String, serde_json::Value>,
+    /// How long the cluster is meant to live.
+    pub ttl: Option<SignedDuration>,
+    /// Parts added to the cluster.
+    pub addons: Vec<Addon>,
+    /// Pools in file order.
+    pub pools: Vec<Pool>,
+    /// Workloads in file order.
+    pub workloads: Vec<Workload>,
+    /// Declared namespaces in file order.
+    pub namespaces: Vec<Namespace>,
+    /// ConfigMaps and Secrets in file order.
+    pub bundles: Vec<Bundle>,
+    /// The author's own objects in file order.
+    pub manifests: Vec<ManifestSource>,
+    /// Checks of the set-up.
+    pub checks: Vec<Check>,
+    /// Steps of the lesson.
+    pub steps: Vec<Step>,
+    /// Settings of the embedded cluster.
+    pub sim: SimSettings,
+    /// Settings of kind.
+    pub kind: KindSettings,
+    /// Settings of AKS.
+    pub aks: AksSettings,
+    /// What the lab refers to outside its file.
+    pub files: Files,
+    /// What is worth a look but does not stop.
+    pub warnings: Diagnostics,
+}
+
+impl Lab {
+    /// The pool of this name.
+    pub fn pool(&self, name: &str) -> Option<&Pool> {
+        self.pools.iter().find(|pool| *pool.name == name)
+    }
+
+    /// The workload of this name.
+    pub fn workload(&self, name: &str) -> Option<&Workload> {
+        self.workloads.iter().find(|workload| *workload.name == name)
+    }
+}
+
+impl Lab {
+    /// The labels of a workload's pods: the author's, `app`, and the one by which klab finds them.
+    pub fn pod_labels(&self, workload: &Workload) -> BTreeMap<String, String> {
+        let mut labels: BTreeMap<_, _> =
+            workload.labels.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect();
+        labels.entry("app".to_owned()).or_insert_with(|| workload.name.value.clone());
+        labels.insert("klab.dev/workload".to_owned(), workload.name.value.clone());
+        labels
+    }
+}
+
+/// What the command line and the environment say about a lab.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// `--var NAME=VALUE`, in the order given.
+    pub vars: Vec<(String, String)>,
+    /// `--provider` or `KLAB_PROVIDER`.
+    pub provider: Option<Provider>,
+}

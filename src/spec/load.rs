@@ -1,0 +1,149 @@
+//! From a path or a text to a [`Lab`], with everything that is wrong reported at once.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::lab::{Lab, LoadOptions};
+use super::source::Source;
+use super::{files, raw, rules, structure, template, validate};
+
+/// A lab file is a page or two. Far beyond that it is the wrong file.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Reads a lab file and everything it refers to. Warnings of a good lab are in [`Lab::warnings`].
+pub fn load(path: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {
+    let name = path.display().to_string();
+    let bytes = read(path).map_err(|diagnostic| Diagnostics::from(*diagnostic))?;
+    let text = decode(&name, bytes)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (lab, mut diagnostics) = read_lab(&name, &text, options);
+    let lab = lab.map(|lab| {
+        let (files, problems) = files::gather(&lab, directory);
+        diagnostics.extend(problems);
+        Lab { files, ..lab }
+    });
+    finish(lab, diagnostics)
+}
+
+/// Reads a lab from text alone. Files that it refers to are not read, so it can be judged but not rendered if it has any.
+pub fn parse(name: &str, text: &str, options: &LoadOptions) -> Result<Lab, Diagnostics> {
+    let (lab, diagnostics) = read_lab(name, text, options);
+    finish(lab, diagnostics)
+}
+
+/// Reads a lab from bytes that may be anything.
+pub fn parse_bytes(name: &str, bytes: Vec<u8>, options: &LoadOptions) -> Result<Lab, Diagnostics> {
+    parse(name, &decode(name, bytes)?, options)
+}
+
+fn finish(lab: Option<Lab>, mut diagnostics: Diagnostics) -> Result<Lab, Diagnostics> {
+    diagnostics.sort();
+    match lab {
+        Some(lab) if diagnostics.errors() == 0 => Ok(Lab { warnings: diagnostics, ..lab }),
+        _ => Err(diagnostics),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Box<Diagnostic>> {
+    let name = path.display();
+    let unreadable = |why: String| Box::new(Diagnostic::error("unreadable", format!("cannot read {name}: {why}")));
+    let explain = |error: &io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Box::new(
+            unreadable("there is no such file".to_owned())
+                .help("give the path of a lab file, or begin one with `klab init`"),
+        ),
+        _ => unreadable(error.to_string()),
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| explain(&error))?;
+    if metadata.is_dir() {
+        return Err(Box::new(
+            unreadable("it is a directory".to_owned())
+                .help("give the path of one lab file, such as `labs/scheduling.toml`"),
+        ));
+    }
+    let mut bytes = Vec::new();
+    // The limit holds for pipes and devices, too, whose size nobody knows before.
+    File::open(path)
+        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| explain(&error))?;
+    Ok(bytes)
+}
+
+fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostics> {
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Diagnostic::error("too-big-file", format!("{name} is larger than 1 MiB"))
+            .help("a lab file is a page or two; large objects belong in files of their own (`[[manifest]] path = …`)")
+            .into());
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
+        Diagnostic::error("not-utf8", format!("{name} is not UTF-8 text"))
+            .note(format!("the first byte that is not UTF-8 is number {} of the file, on line {line}", at + 1))
+            .help("save the file as UTF-8")
+    })?;
+    // Editors on Windows begin files with a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+fn read_lab(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diagnostics) {
+    let source = Source::new(name, text);
+    let mut diagnostics = Diagnostics::default();
+    let text = source.text();
+    if text.trim().is_empty() {
+        diagnostics.push(
+            Diagnostic::error("empty", format!("{name} is empty")).help("`klab init` writes a lab file to begin with"),
+        );
+        return (None, diagnostics);
+    }
+    let (tree, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        for error in errors {
+            diagnostics.push(syntax_error(&error, &source));
+        }
+        return (None, diagnostics);
+    }
+    let rendered = template::render(&tree, options, &source, &mut diagnostics);
+    let (raw, mut broken) = {
+        let mut tree: Spanned<DeTable<'_>> = tree;
+        rendered.substitute(&mut tree);
+        let whole = rendered.whole.iter().filter_map(|start| Some((*start, rendered.strings.get(start)?.as_str())));
+        let broken = structure::check(&mut tree, whole.collect(), &rendered.failed, &source, &mut diagnostics);
+        (raw::Lab::deserialize(Deserializer::from(tree)), broken)
+    };
+    let raw = match raw {
+        Ok(raw) => raw,
+        Err(error) => {
+            // The structure has been judged already; this is what the judgement missed.
+            if diagnostics.errors() == 0 {
+                diagnostics.push(syntax_error(&error, &source));
+            }
+            return (None, diagnostics);
+        }
+    };
+    let lab = validate::lab(&raw, rendered, &source, &mut broken, &mut diagnostics);
+    rules::check(&lab, &broken, &mut diagnostics);
+    (Some(lab), diagnostics)
+}
+
+fn syntax_error(error: &toml::de::Error, source: &Arc<Source>) -> Diagnostic {
+    let message = error.message();
+    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+    let mut diagnostic = Diagnostic::error("not-toml", "this is not TOML".to_owned());
+    if let Some(span) = error.span() {
+        diagnostic = diagnostic.at(&source.at(span), first);
+    } else {
+        diagnostic = diagnostic.note(first);
+    }
+    for line in rest.lines().filter(|line| !line.trim().is_empty()) {
+        diagnostic = diagnostic.note(line);
+    }
+    diagnostic
+}

@@ -1,0 +1,76 @@
+//! `[[check]]` as written.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{At, CountText, Table};
+
+/// What must hold: one subject (`workload`, `pods`, `nodes` or `object`) and at least one condition.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Check {
+    /// What the report calls the check. Default: made from subject and conditions.
+    pub name: Option<String>,
+    /// Subject: the pods of this workload of the lab.
+    pub workload: Option<At<String>>,
+    /// Subject: pods by label, such as "app=web,tier!=db".
+    pub pods: Option<At<String>>,
+    /// Subject: nodes, as "pool:NAME", "node:NAME" or a label selector such as "agentpool in (a, b)".
+    pub nodes: Option<At<String>>,
+    /// Subject: one object, such as "deployment/web".
+    pub object: Option<At<String>>,
+    /// Namespace of `pods` or `object`. Default: default.
+    pub namespace: Option<At<String>>,
+    /// Every pod runs on one of these nodes: "pool:NAME", "node:NAME" or a label selector.
+    pub on: Option<At<String>>,
+    /// No pod is on any of these nodes.
+    pub not_on: Option<At<String>>,
+    /// Every pod runs on the node of this name.
+    pub node: Option<At<String>>,
+    /// Running pods by pool: { extra = 2, nodepool1 = "0..1" }.
+    pub placement: Option<At<Table<At<CountText>>>>,
+    /// So many pods are Running and Ready.
+    pub running: Option<At<CountText>>,
+    /// So many pods stay Pending because the scheduler finds no node for them.
+    pub pending: Option<At<CountText>>,
+    /// With `pending`: text that the scheduler's message must contain.
+    pub reason: Option<At<String>>,
+    /// So many pods have succeeded (jobs).
+    pub succeeded: Option<At<CountText>>,
+    /// The pods are spread evenly.
+    pub spread: Option<At<Spread>>,
+    /// Exactly one pod on each of these nodes and none elsewhere.
+    pub one_per_node: Option<At<String>>,
+    /// Every pod shares its node with a pod of these labels.
+    #[serde(rename = "with")]
+    pub with_pods: Option<At<String>>,
+    /// No pod shares its node with another pod of these labels.
+    pub apart_from: Option<At<String>>,
+    /// So many pods or nodes exist; for an object 1 or 0.
+    pub exist: Option<At<CountText>>,
+    /// Nodes: every one is Ready (true), or none is (false).
+    pub ready: Option<At<bool>>,
+    /// Nodes: every one may receive pods (true), or every one is cordoned (false).
+    pub schedulable: Option<At<bool>>,
+    /// Nodes: every one carries this taint, "key=value:Effect" or "key:Effect".
+    pub tainted: Option<At<String>>,
+    /// A CEL expression on `object` that is true.
+    pub cel: Option<At<String>>,
+    /// How long to wait for the check to hold, such as "3m". Default: 2m, or `--timeout`.
+    pub within: Option<At<String>>,
+    /// How long it must go on holding, such as "5s".
+    pub hold: Option<At<String>>,
+    /// What to tell a learner when it does not hold.
+    pub hint: Option<String>,
+}
+
+/// An even spread of pods.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Spread {
+    /// Node label whose values are the domains, such as "topology.kubernetes.io/zone". Default: kubernetes.io/hostname.
+    pub over: Option<At<String>>,
+    /// Greatest difference in pods between two domains. Default: 1.
+    #[schemars(range(min = 1))]
+    pub max_skew: Option<At<u32>>,
+}

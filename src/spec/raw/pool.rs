@@ -1,0 +1,118 @@
+//! `[pool.NAME]` as written.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{At, QuantityText, Table};
+
+/// A group of equal nodes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Pool {
+    /// system: may hold the cluster's own pods; user: for yours. Default: system for the first pool, user for the others.
+    pub mode: Option<At<PoolMode>>,
+    /// Number of nodes. Default: 1.
+    #[schemars(range(max = 1000))]
+    pub nodes: Option<At<u32>>,
+    /// Azure VM size, such as "Standard_B2ms"; sim and kind emulate its CPUs, memory and pod limit. Default: Standard_B2ms, unless `cpu` and `memory` are given.
+    pub size: Option<At<String>>,
+    /// CPUs of a node, in place of a VM size; needs `memory`. Not for AKS.
+    pub cpu: Option<At<QuantityText>>,
+    /// Memory of a node, in place of a VM size; needs `cpu`. Not for AKS.
+    pub memory: Option<At<QuantityText>>,
+    /// Further resources of a node that pods can request, such as { "nvidia.com/gpu" = 1 }. AKS has those of the VM size only.
+    #[serde(default)]
+    pub resources: Table<At<QuantityText>>,
+    /// Labels of the nodes, besides those that the provider sets.
+    #[serde(default)]
+    pub labels: Table<At<String>>,
+    /// Annotations of the nodes (sim and kind).
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+    /// Taints of the nodes: "key=value:Effect" or "key:Effect"; effects are NoSchedule, PreferNoSchedule and NoExecute.
+    #[serde(default)]
+    pub taints: Vec<At<String>>,
+    /// Availability zones, 1 to 3. Default: none.
+    #[serde(default)]
+    pub zones: Vec<At<u8>>,
+    /// Most pods on a node, 10 to 250. Default: 250 (30 or 110 with other AKS networks).
+    pub max_pods: Option<At<u32>>,
+    /// Spare capacity that can be taken away at any time; the nodes get the label and the taint that AKS gives them. Default: false.
+    pub spot: Option<At<bool>>,
+    /// Greatest price of a spot node per hour, in US dollars. Default: up to the regular price.
+    pub max_price: Option<At<f64>>,
+    /// What happens to an evicted spot node. Default: delete.
+    pub eviction: Option<At<Eviction>>,
+    /// Bounds of the cluster autoscaler.
+    pub autoscale: Option<At<Autoscale>>,
+    /// Operating system. Default: linux.
+    pub os: Option<At<Os>>,
+    /// Flavour of the operating system on AKS, such as "AzureLinux".
+    pub os_sku: Option<String>,
+    /// The operating system's disk on AKS.
+    pub os_disk: Option<At<OsDisk>>,
+    /// Kubernetes version of the nodes, where it is to differ from the cluster's (two minor versions older at most).
+    pub kubernetes: Option<At<String>>,
+    /// Further arguments for `az aks nodepool add`, for what klab does not model.
+    #[serde(default)]
+    pub extra_args: Vec<String>,
+    /// The pool is not created by `up`; a step creates it with `add_pool`. Default: false.
+    #[serde(default)]
+    pub deferred: bool,
+}
+
+/// What a pool is for.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::spec) enum PoolMode {
+    /// May hold the cluster's own pods.
+    System,
+    /// For your pods.
+    User,
+}
+
+/// What happens to an evicted spot node.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::spec) enum Eviction {
+    /// The node is deleted.
+    Delete,
+    /// The node is stopped and kept.
+    Deallocate,
+}
+
+/// Operating system of a pool's nodes.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::spec) enum Os {
+    /// Linux.
+    Linux,
+    /// Windows Server (AKS and sim).
+    Windows,
+}
+
+/// Bounds of the cluster autoscaler.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Autoscale {
+    /// Fewest nodes.
+    #[schemars(range(max = 1000))]
+    pub min: u32,
+    /// Most nodes.
+    #[schemars(range(max = 1000))]
+    pub max: u32,
+}
+
+/// The disk of a node's operating system.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct OsDisk {
+    /// Size in GiB, at least 30. Default: by the number of CPUs, 128 for up to 7.
+    #[schemars(range(min = 30, max = 2048))]
+    pub size: Option<u32>,
+    /// true: the machine's own disk, which is fast and lost with the machine; false: a managed disk. Default: false.
+    #[serde(default)]
+    pub ephemeral: bool,
+}

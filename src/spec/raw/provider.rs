@@ -1,0 +1,155 @@
+//! `[sim]`, `[kind]` and `[aks]` as written.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::At;
+
+/// Who makes the cluster.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::spec) enum Provider {
+    /// The embedded cluster: no Docker, no cloud, milliseconds.
+    Sim,
+    /// Kubernetes in containers, through the `kind` command.
+    Kind,
+    /// Azure Kubernetes Service, through the `az` command.
+    Aks,
+}
+
+/// Settings of the embedded cluster.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Sim {
+    /// Whose nodes and system pods it has. Default: aks.
+    pub like: Option<At<SimLike>>,
+    /// Seed of the choice among equally good nodes. Default: from the lab's name.
+    pub seed: Option<u64>,
+}
+
+/// Whose look the embedded cluster takes on.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::spec) enum SimLike {
+    /// Node names, labels and system pods of AKS; the control plane is not to be seen.
+    Aks,
+    /// A control-plane node with its taint, and workers, as on kind.
+    Kind,
+}
+
+/// Settings of kind.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Kind {
+    /// Number of control-plane nodes. Default: 1.
+    #[schemars(range(min = 1, max = 9))]
+    pub control_planes: Option<At<u32>>,
+    /// Ports of this machine that lead into the cluster.
+    #[serde(default)]
+    pub ports: Vec<At<PortMapping>>,
+    /// Directories of this machine in every worker.
+    #[serde(default)]
+    pub mounts: Vec<Mount>,
+    /// Mirrors by registry: { "docker.io" = "https://mirror.example.com" }.
+    #[serde(default)]
+    pub registry_mirrors: BTreeMap<String, String>,
+    /// Feature gates of Kubernetes.
+    #[serde(default)]
+    pub feature_gates: BTreeMap<String, bool>,
+    /// Pod network, such as "10.244.0.0/16".
+    pub pod_subnet: Option<At<String>>,
+    /// Service network, such as "10.96.0.0/16".
+    pub service_subnet: Option<At<String>>,
+    /// Address of the API server on this machine. Default: 127.0.0.1.
+    pub api_server_address: Option<At<String>>,
+    /// Port of the API server on this machine. Default: a free one.
+    pub api_server_port: Option<u16>,
+    /// Node image in place of the one for the Kubernetes version, with its digest.
+    pub image: Option<At<String>>,
+    /// Local images to load into all nodes.
+    #[serde(default)]
+    pub load: Vec<At<String>>,
+}
+
+/// A port of this machine that leads into the cluster.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct PortMapping {
+    /// Port of this machine.
+    pub host: u16,
+    /// Port of the node.
+    pub container: u16,
+    /// TCP, UDP or SCTP. Default: TCP.
+    pub protocol: Option<At<String>>,
+    /// Address of this machine to listen on. Default: 127.0.0.1.
+    pub address: Option<At<String>>,
+}
+
+/// A directory of this machine in the workers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Mount {
+    /// Path on this machine, relative to the lab file.
+    pub host: String,
+    /// Path in the node.
+    pub container: String,
+    /// The node may only read it. Default: false.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// Settings of Azure Kubernetes Service.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Aks {
+    /// Azure region. Default: westeurope.
+    pub location: Option<At<String>>,
+    /// Subscription by name or id. Default: the one that az has selected.
+    pub subscription: Option<String>,
+    /// A resource group of yours; `down` then removes the cluster and leaves the group. Default: a group for the lab alone.
+    pub resource_group: Option<At<String>>,
+    /// Group for the cluster's machines. Default: as Azure names it, MC_….
+    pub node_resource_group: Option<String>,
+    /// Price tier of the control plane. Default: free.
+    pub tier: Option<At<AksTier>>,
+    /// How pods get their addresses. Default: overlay.
+    pub network: Option<At<AksNetwork>>,
+    /// Id of a subnet of yours; pools are then created one after the other.
+    pub subnet: Option<String>,
+    /// Kubernetes version on AKS, in place of the lab's, such as "1.34.2".
+    pub kubernetes: Option<At<String>>,
+    /// Tags of the resource group and the cluster.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// Container registry to attach.
+    pub registry: Option<String>,
+    /// Further arguments for `az aks create`, for what klab does not model.
+    #[serde(default)]
+    pub extra_args: Vec<String>,
+}
+
+/// Price tier of the control plane.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::spec) enum AksTier {
+    /// No charge, no guarantee.
+    Free,
+    /// With an uptime guarantee.
+    Standard,
+    /// With long-term support.
+    Premium,
+}
+
+/// How pods on AKS get their addresses.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::spec) enum AksNetwork {
+    /// Azure CNI Overlay; 250 pods on a node by default.
+    Overlay,
+    /// Azure CNI with addresses of the nodes' subnet; 30 pods on a node by default.
+    NodeSubnet,
+    /// kubenet, which ends in March 2028; 110 pods on a node by default.
+    Kubenet,
+}

@@ -1,0 +1,231 @@
+//! Rules about pools: what AKS, kind or Kubernetes would refuse, late and often in silence.
+
+use k8s_openapi::api::core::v1::Taint;
+
+use super::context::Context;
+use crate::spec::diagnostic::Diagnostic;
+use crate::spec::pool::{Os, PoolMode};
+use crate::spec::provider::Provider;
+use crate::spec::source::Located;
+
+pub(super) fn no_system_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let lab = context.lab;
+    if lab.pools.iter().any(|pool| pool.mode == PoolMode::System && !pool.deferred) {
+        return;
+    }
+    let mut diagnostic = if lab.pools.is_empty() {
+        Diagnostic::error("no-system-pool", "the lab has no pools").at(&lab.name.at, "a cluster needs nodes")
+    } else {
+        let at = &lab.pools[0].name.at;
+        let only = if lab.pools.len() == 1 { "the only pool is not one" } else { "none of the pools is one" };
+        Diagnostic::error("no-system-pool", "the lab has no system pool to begin with").at(at, only)
+    };
+    diagnostic = diagnostic.help("a cluster needs a pool for its own pods: `[pool.system]` with `mode = \"system\"`");
+    found.push(diagnostic);
+}
+
+pub(super) fn system_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for pool in context.lab.pools.iter().filter(|pool| pool.mode == PoolMode::System) {
+        let name = pool.name.as_str();
+        let mut report = |at, label: &str, help: &str| {
+            let message = format!("pool `{name}` cannot be a system pool");
+            found.push(Diagnostic::error("system-pool", message).at(at, label).help(help));
+        };
+        let user = "make it a user pool (`mode = \"user\"`) and let another pool be the system pool";
+        if pool.os == Os::Windows {
+            report(&pool.name.at, "a system pool is Linux", user);
+        }
+        if pool.spot.is_some() {
+            report(&pool.name.at, "a system pool is never spot", user);
+        }
+        if *pool.nodes == 0 {
+            report(&pool.nodes.at, "a system pool has at least one node", "write `nodes = 1` or more");
+        }
+        if let Some(bounds) = &pool.autoscale
+            && bounds.min == 0
+        {
+            report(&bounds.at, "a system pool never shrinks to nothing", "write `min = 1` or more");
+        }
+        if let Some(at) = &pool.max_pods_given
+            && (10..30).contains(&pool.max_pods)
+        {
+            report(at, "a system pool holds at least 30 pods on a node", "write `max_pods = 30` or more");
+        }
+    }
+}
+
+pub(super) fn system_taint(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let mut systems = context.lab.pools.iter().filter(|pool| pool.mode == PoolMode::System && !pool.deferred);
+    let (Some(pool), None) = (systems.next(), systems.next()) else { return };
+    for taint in &pool.taints {
+        if taint.key != "CriticalAddonsOnly" && taint.effect != "PreferNoSchedule" {
+            found.push(
+                Diagnostic::error("system-taint", format!("pool `{}` keeps the cluster's own pods out", pool.name))
+                    .at(&taint.at, "CoreDNS and others do not tolerate this taint and have no other system pool")
+                    .help("taint a user pool, or use `CriticalAddonsOnly=true:NoSchedule`, which the cluster's own pods tolerate"),
+            );
+        }
+    }
+}
+
+pub(super) fn max_pods(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for pool in &context.lab.pools {
+        if let Some(at) = &pool.max_pods_given
+            && !(10..=250).contains(&pool.max_pods)
+        {
+            let message = format!("pool `{}` cannot hold {} pods on a node", pool.name, pool.max_pods);
+            found.push(Diagnostic::error("max-pods", message).at(at, "must be from 10 to 250"));
+        }
+    }
+}
+
+pub(super) fn autoscale(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for pool in &context.lab.pools {
+        let Some(bounds) = &pool.autoscale else { continue };
+        let message = format!("the autoscaler's bounds of pool `{}` do not fit", pool.name);
+        if bounds.max < bounds.min || bounds.max == 0 {
+            found.push(Diagnostic::error("autoscale", message).at(&bounds.at, "`max` must be at least `min`, and 1"));
+        } else if *pool.nodes < bounds.min || *pool.nodes > bounds.max {
+            found.push(
+                Diagnostic::error("autoscale", message)
+                    .at(&pool.nodes.at, format!("{} nodes to begin with", *pool.nodes))
+                    .and_at(&bounds.at, format!("but {} to {} allowed", bounds.min, bounds.max)),
+            );
+        }
+    }
+}
+
+/// Who owns a label or taint key, if it is not the author's to set.
+fn owner(key: &str) -> Option<&'static str> {
+    let prefix = key.split_once('/').map(|(prefix, _)| prefix);
+    match prefix {
+        None if key == "agentpool" => Some("AKS"),
+        Some("kubernetes.azure.com") => Some("AKS"),
+        Some("kubernetes.io" | "node.kubernetes.io" | "topology.kubernetes.io" | "beta.kubernetes.io") => {
+            Some("Kubernetes")
+        }
+        Some("klab.dev") => Some("klab"),
+        _ => None,
+    }
+}
+
+pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for pool in &context.lab.pools {
+        for (key, value) in &pool.labels {
+            let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
+            if let Some(owner) = owner(key) {
+                let help = match key.as_str() {
+                    "agentpool" | "kubernetes.azure.com/agentpool" => {
+                        "every node has the labels `agentpool` and `kubernetes.azure.com/agentpool` with its pool's name already"
+                    }
+                    "topology.kubernetes.io/zone" => "`zones = [1]` sets the zone",
+                    "node.kubernetes.io/instance-type" => "`size` sets the instance type",
+                    "kubernetes.azure.com/mode" => "`mode` sets it",
+                    "kubernetes.azure.com/scalesetpriority" => "`spot = true` sets it",
+                    _ => "choose a key of your own, with or without a prefix such as `example.com/`",
+                };
+                found.push(
+                    Diagnostic::error("reserved-label", format!("the label `{key}` belongs to {owner}"))
+                        .at(&value.at, format!("pool `{}` cannot set it", pool.name))
+                        .help(help),
+                );
+            } else if prefix.ends_with(".kubernetes.io") || prefix.ends_with(".k8s.io") || prefix == "k8s.io" {
+                // Kubelets refuse these; kind gets them through the API afterwards, AKS has no such way.
+                let message = format!("nodes may not give themselves the label `{key}`");
+                let diagnostic = if context.lab.provider == Provider::Aks {
+                    Diagnostic::error("reserved-label", message)
+                } else {
+                    Diagnostic::warning("reserved-label", message)
+                };
+                found.push(
+                    diagnostic
+                        .at(&value.at, "AKS refuses this prefix")
+                        .help("choose a key of your own, with or without a prefix such as `example.com/`"),
+                );
+            }
+        }
+    }
+}
+
+pub(super) fn reserved_taint(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for pool in &context.lab.pools {
+        for taint in &pool.taints {
+            let help = match owner(&taint.key) {
+                None => continue,
+                Some("AKS") if taint.key == "kubernetes.azure.com/scalesetpriority" => "`spot = true` sets it",
+                Some("Kubernetes") => "Kubernetes sets such taints itself when a node is not ready, full, or cordoned",
+                Some(_) => "choose a key of your own",
+            };
+            found.push(
+                Diagnostic::error("reserved-taint", format!("the taint `{}` is not yours to set", taint.key))
+                    .at(&taint.at, "this prefix is reserved")
+                    .help(help),
+            );
+        }
+    }
+}
+
+pub(super) fn duplicate_taint(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for pool in &context.lab.pools {
+        for (index, taint) in pool.taints.iter().enumerate() {
+            let same = |other: &&Located<Taint>| other.key == taint.key && other.effect == taint.effect;
+            if let Some(first) = pool.taints[..index].iter().find(same) {
+                let message =
+                    format!("pool `{}` has two taints `{}` with the effect {}", pool.name, taint.key, taint.effect);
+                found.push(
+                    Diagnostic::error("duplicate-taint", message)
+                        .at(&taint.at, "a node has one taint of a key and effect")
+                        .and_at(&first.at, "the first one"),
+                );
+            }
+        }
+    }
+}
+
+pub(super) fn empty_taint_value(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if context.lab.provider != Provider::Aks {
+        return;
+    }
+    for pool in &context.lab.pools {
+        for taint in pool.taints.iter().filter(|taint| taint.value.value.is_none()) {
+            let better = format!("{}=true:{}", taint.key, taint.effect);
+            found.push(
+                Diagnostic::error("empty-taint-value", "az refuses a taint without a value")
+                    .at(&taint.at, "the value is missing")
+                    .patch("give it one", &taint.at, format!("\"{better}\"")),
+            );
+        }
+    }
+}
+
+pub(super) fn windows(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if context.lab.provider != Provider::Kind {
+        return;
+    }
+    for pool in context.lab.pools.iter().filter(|pool| pool.os == Os::Windows) {
+        found.push(
+            Diagnostic::error("windows", format!("pool `{}` cannot be made on kind", pool.name))
+                .at(&pool.name.at, "kind has no Windows nodes")
+                .help("use `--provider sim` or `--provider aks`"),
+        );
+    }
+}
+
+pub(super) fn version(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(cluster) = &context.lab.kubernetes else { return };
+    for pool in &context.lab.pools {
+        let Some(version) = &pool.kubernetes else { continue };
+        let label = if version.minor > cluster.minor {
+            "newer than the cluster"
+        } else if version.minor + 3 < cluster.minor {
+            "more than three minor versions older than the cluster"
+        } else {
+            continue;
+        };
+        found.push(
+            Diagnostic::error("pool-version", format!("pool `{}` cannot run Kubernetes {version}", pool.name))
+                .at(&version.at, label)
+                .and_at(&cluster.at, "the cluster's version"),
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Rules about steps: what they do must be possible at that point, and something must be checked afterwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::context::Context;
+use crate::spec::diagnostic::Diagnostic;
+use crate::spec::pool::PoolMode;
+use crate::spec::step::Action;
+use crate::spec::workload::WorkloadKind;
+
+pub(super) fn duplicate(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let mut seen = BTreeMap::new();
+    for step in &context.lab.steps {
+        if let Some(first) = seen.insert(step.name.as_str(), &step.name.at) {
+            found.push(
+                Diagnostic::error("duplicate-step", format!("two steps are named `{}`", step.name))
+                    .at(&step.name.at, "the second one")
+                    .and_at(first, "the first one"),
+            );
+        }
+    }
+}
+
+pub(super) fn without_check(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for step in &context.lab.steps {
+        if step.checks.is_empty() && !step.actions.is_empty() {
+            found.push(
+                Diagnostic::warning("step-without-check", format!("nothing is checked after step `{}`", step.name))
+                    .at(&step.name.at, "whether it was done cannot be told")
+                    .help("add a `[[step.check]]` below it"),
+            );
+        }
+    }
+}
+
+pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let lab = context.lab;
+    let mut there: BTreeSet<&str> =
+        lab.pools.iter().filter(|pool| !pool.deferred).map(|pool| pool.name.as_str()).collect();
+    for action in lab.steps.iter().flat_map(|step| &step.actions) {
+        let (pool, wanted) = match &action.value {
+            Action::AddPool { pool } => (pool, false),
+            Action::RemovePool { pool } | Action::ScalePool { pool, .. } | Action::UpgradePool { pool, .. } => {
+                (pool, true)
+            }
+            _ => continue,
+        };
+        let Some(known) = lab.pool(pool) else { continue };
+        let message = format!("this cannot be done to pool `{pool}`");
+        if there.contains(pool.as_str()) != wanted {
+            let label = if wanted { "the pool is not there at this point" } else { "the pool is there already" };
+            let help = if wanted {
+                "add it first: `{ add_pool = … }`"
+            } else {
+                "write `deferred = true` in its table, so that `up` leaves it to this step"
+            };
+            found.push(
+                Diagnostic::error("step-pool", message)
+                    .at(&action.at, label)
+                    .and_at(&known.name.at, "this pool")
+                    .help(help),
+            );
+            continue;
+        }
+        match &action.value {
+            Action::AddPool { .. } => {
+                there.insert(pool);
+            }
+            Action::RemovePool { .. } => {
+                there.remove(pool.as_str());
+                let systems =
+                    there.iter().filter_map(|name| lab.pool(name)).filter(|pool| pool.mode == PoolMode::System);
+                if systems.count() == 0 {
+                    found.push(
+                        Diagnostic::error("step-pool", message)
+                            .at(&action.at, "it is the last system pool")
+                            .help("there has to be at least one system pool at all times: add another one first"),
+                    );
+                }
+            }
+            Action::ScalePool { nodes: Some(0), .. } if known.mode == PoolMode::System => {
+                found.push(
+                    Diagnostic::error("step-pool", message).at(&action.at, "a system pool has at least one node"),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn workloads(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let lab = context.lab;
+    let mut there: BTreeSet<&str> =
+        lab.workloads.iter().filter(|workload| !workload.deferred).map(|workload| workload.name.as_str()).collect();
+    for action in lab.steps.iter().flat_map(|step| &step.actions) {
+        let (Action::Deploy { workload: name }
+        | Action::Scale { workload: name, .. }
+        | Action::Set { workload: name, .. }) = &action.value
+        else {
+            continue;
+        };
+        let Some(workload) = lab.workload(name) else { continue };
+        let deploys = matches!(action.value, Action::Deploy { .. });
+        let label = match (deploys, there.contains(name.as_str())) {
+            (true, true) => "the workload is there already; write `deferred = true` in its table",
+            (false, false) => "the workload is not there at this point; `{ deploy = … }` it first",
+            _ if matches!(action.value, Action::Scale { .. })
+                && !matches!(workload.kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet) =>
+            {
+                "only deployments and statefulsets are scaled"
+            }
+            _ if matches!(action.value, Action::Set { .. })
+                && matches!(workload.kind, WorkloadKind::Job | WorkloadKind::Pod) =>
+            {
+                "the pods of a job or a bare pod cannot be changed"
+            }
+            _ => {
+                there.insert(name);
+                continue;
+            }
+        };
+        found.push(
+            Diagnostic::error("step-workload", format!("this cannot be done to workload `{name}`"))
+                .at(&action.at, label)
+                .and_at(&workload.name.at, "this workload"),
+        );
+    }
+}
+
+pub(super) fn never_deployed(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let made = |name: &str, of_pool: bool| {
+        context.actions().any(|action| match action {
+            Action::AddPool { pool } => of_pool && pool == name,
+            Action::Deploy { workload } => !of_pool && workload == name,
+            _ => false,
+        })
+    };
+    let pools = context.lab.pools.iter().filter(|pool| pool.deferred).map(|pool| (&pool.name, true));
+    let workloads =
+        context.lab.workloads.iter().filter(|workload| workload.deferred).map(|workload| (&workload.name, false));
+    for (name, of_pool) in pools.chain(workloads) {
+        if !made(name, of_pool) {
+            let (what, verb) = if of_pool { ("pool", "add_pool") } else { ("workload", "deploy") };
+            found.push(
+                Diagnostic::warning("never-deployed", format!("no step makes the {what} `{name}`"))
+                    .at(&name.at, "it is deferred, so it will never be there")
+                    .help(format!("add `{{ {verb} = \"{name}\" }}` to a step, or leave out `deferred`")),
+            );
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! From the raw layer to [`Lab`]: texts are parsed, defaults filled in. What cannot be parsed is reported and left out, so
+//! that the rest is still read.
+
+mod check;
+mod placement;
+mod pool;
+mod step;
+mod syntax;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::files::Files;
+use super::lab::Lab;
+use super::provider::{
+    Addon, AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,
+};
+use super::raw::{self, At, Table};
+use super::source::{Located, Location, Source};
+use super::structure::Broken;
+use super::template::Rendered;
+
+/// Turns the raw lab into a valid one; `broken` gains the tables in which something was left out.
+pub(super) fn lab(
+    raw: &raw::Lab,
+    rendered: Rendered,
+    source: &Arc<Source>,
+    broken: &mut Broken,
+    diagnostics: &mut Diagnostics,
+) -> Lab {
+    let mut reader = Reader { source, diagnostics, provider: rendered.provider };
+    let name = reader.text(&raw.lab, "lab-name", syntax::lab_name);
+    let aks = reader.aks(raw.aks.as_ref());
+    let before = reader.diagnostics.errors();
+    let pools = reader.pools(&raw.pool, aks.network);
+    if reader.diagnostics.errors() > before {
+        broken.insert("pool".to_owned());
+    }
+    Lab {
+        source: Arc::clone(source),
+        name: name.unwrap_or_else(|| reader.located(&raw.lab, raw.lab.get().clone())),
+        title: raw.title.clone(),
+        description: raw.description.clone(),
+        kubernetes: raw.kubernetes.as_ref().and_then(|text| reader.text(text, "version", syntax::version)),
+        provider: rendered.provider,
+        vars: rendered.vars,
+        ttl: raw.ttl.as_ref().and_then(|text| reader.text(text, "duration", syntax::duration)).map(|ttl| ttl.value),
+        addons: raw
+            .addons
+            .iter()
+            .map(|addon| match addon.get() {
+                raw::Addon::MetricsServer => Addon::MetricsServer,
+            })
+            .collect(),
+        pools,
+        workloads: reader.workloads(&raw.workload),
+        namespaces: reader.namespaces(&raw.namespace),
+        bundles: reader.bundles(raw),
+        manifests: reader.manifests(&raw.manifest),
+        checks: reader.checks(&raw.check),
+        steps: reader.steps(&raw.step),
+        sim: sim(raw.sim.as_ref()),
+        kind: reader.kind(raw.kind.as_ref()),
+        aks,
+        files: Files::default(),
+        warnings: Diagnostics::default(),
+    }
+}
+
+/// Reads raw values and gathers what is wrong with them.
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+    diagnostics: &'a mut Diagnostics,
+    provider: Provider,
+}
+
+/// What a parser of `syntax` says about a text.
+type Parsed<T> = Result<T, syntax::Mistake>;
+
+impl Reader<'_> {
+    fn at(&self, span: Range<usize>) -> Location {
+        self.source.at(span)
+    }
+
+    fn located<T, U>(&self, raw: &At<T>, value: U) -> Located<U> {
+        Located::new(value, self.at(raw.span()))
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn mistake(&mut self, code: &'static str, span: Range<usize>, mistake: syntax::Mistake) {
+        let at = self.at(span);
+        let mut diagnostic = Diagnostic::error(code, mistake.message).at(&at, mistake.label);
+        if let Some(help) = mistake.help {
+            diagnostic = diagnostic.help(help);
+        }
+        if let Some(instead) = mistake.instead {
+            diagnostic = diagnostic.patch("did you mean", &at, format!("\"{instead}\""));
+        }
+        self.report(diagnostic);
+    }
+
+    /// Parses a text; a mistake is reported at its place.
+    fn text<T>(
+        &mut self,
+        raw: &At<String>,
+        code: &'static str,
+        parse: impl Fn(&str) -> Parsed<T>,
+    ) -> Option<Located<T>> {
+        match parse(raw.get()) {
+            Ok(value) => Some(self.located(raw, value)),
+            Err(mistake) => {
+                self.mistake(code, raw.span(), mistake);
+                None
+            }
+        }
+    }
+
+    fn texts<T>(
+        &mut self,
+        raw: &[At<String>],
+        code: &'static str,
+        parse: impl Fn(&str) -> Parsed<T>,
+    ) -> Vec<Located<T>> {
+        raw.iter().filter_map(|text| self.text(text, code, &parse)).collect()
+    }
+
+    /// A table of labels, with keys and values as Kubernetes takes them.
+    fn labels(&mut self, raw: &Table<At<String>>) -> BTreeMap<String, Located<String>> {
+        let mut labels = BTreeMap::new();
+        for (key, value) in raw.iter() {
+            let key_is_fine = self.text(key, "label", syntax::label_key).is_some();
+            if let Some(value) = self.text(value, "label", syntax::label_value)
+                && key_is_fine
+            {
+                labels.insert(key.get().clone(), value);
+            }
+        }
+        labels
+    }
+
+    fn plain_labels(&mut self, raw: &Table<At<String>>) -> BTreeMap<String, String> {
+        self.labels(raw).into_iter().map(|(key, value)| (key, value.value)).collect()
+    }
+
+    fn namespace(&mut self, raw: Option<&At<String>>) -> String {
+        raw.and_then(|text| self.text(text, "name", syntax::dns_label))
+            .map_or_else(|| "default".to_owned(), |name| name.value)
+    }
+
+    fn kind(&mut self, raw: Option<&raw::Kind>) -> KindSettings {
+        let Some(raw) = raw else { return KindSettings::default() };
+        let mut text = |raw: &Option<At<String>>, code: &'static str, parse: fn(&str) -> Parsed<String>| {
+            raw.as_ref().and_then(|text| self.text(text, code, parse)).map(|text| text.value)
+        };
+        let pod_subnet = text(&raw.pod_subnet, "network", syntax::subnet);
+        let service_subnet = text(&raw.service_subnet, "network", syntax::subnet);
+        let api_server_address = text(&raw.api_server_address, "network", syntax::address);
+        let image = text(&raw.image, "image", syntax::image);
+        let load = self.texts(&raw.load, "image", syntax::image);
+        let ports = raw.ports.iter().filter_map(|port| self.port_mapping(port)).collect();
+        KindSettings {
+            control_planes: raw.control_planes.as_ref().map_or(1, |count| *count.get()),
+            ports,
+            mounts: raw
+                .mounts
+                .iter()
+                .map(|mount| Mount {
+                    host: mount.host.clone(),
+                    container: mount.container.clone(),
+                    read_only: mount.read_only,
+                })
+                .collect(),
+            registry_mirrors: raw.registry_mirrors.clone(),
+            feature_gates: raw.feature_gates.clone(),
+            pod_subnet,
+            service_subnet,
+            api_server_address,
+            api_server_port: raw.api_server_port,
+            image,
+            load,
+        }
+    }
+
+    fn port_mapping(&mut self, port: &raw::PortMapping) -> Option<PortMapping> {
+        let protocol = match &port.protocol {
+            Some(text) => self.text(text, "port", syntax::protocol)?.value,
+            None => "TCP".to_owned(),
+        };
+        let address = match &port.address {
+            Some(text) => Some(self.text(text, "network", syntax::address)?.value),
+            None => None,
+        };
+        Some(PortMapping { host: port.host, container: port.container, protocol, address })
+    }
+
+    fn aks(&mut self, raw: Option<&raw::Aks>) -> AksSettings {
+        // A place in the file for values that are not in it: its beginning.
+        let default_location = Located::new("westeurope".to_owned(), self.at(0..0));
+        let Some(raw) = raw else {
+            return AksSettings {
+                location: default_location,
+                subscription: None,
+                resource_group: None,
+                node_resource_group: None,
+                tier: AksTier::default(),
+                network: AksNetwork::default(),
+                subnet: None,
+                kubernetes: None,
+                tags: BTreeMap::new(),
+                registry: None,
+                extra_args: Vec::new(),
+            };
+        };
+        AksSettings {
+            location: raw
+                .location
+                .as_ref()
+                .and_then(|text| self.text(text, "location", syntax::location))
+                .unwrap_or(default_location),
+            subscription: raw.subscription.clone(),
+            resource_group: raw
+                .resource_group
+                .as_ref()
+                .and_then(|text| self.text(text, "name", syntax::resource_group)),
+            node_resource_group: raw.node_resource_group.clone(),
+            tier: match raw.tier.as_ref().map(At::get) {
+                None | Some(raw::AksTier::Free) => AksTier::Free,
+                Some(raw::AksTier::Standard) => AksTier::Standard,
+                Some(raw::AksTier::Premium) => AksTier::Premium,
+            },
+            network: match raw.network.as_ref().map(At::get) {
+                None | Some(raw::AksNetwork::Overlay) => AksNetwork::Overlay,
+                Some(raw::AksNetwork::NodeSubnet) => AksNetwork::NodeSubnet,
+                Some(raw::AksNetwork::Kubenet) => AksNetwork::Kubenet,
+            },
+            subnet: raw.subnet.clone(),
+            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, "version", syntax::version)),
+            tags: raw.tags.clone(),
+            registry: raw.registry.clone(),
+            extra_args: raw.extra_args.clone(),
+        }
+    }
+}
+
+fn sim(raw: Option<&raw::Sim>) -> SimSettings {
+    let like = raw.and_then(|sim| sim.like.as_ref()).map_or(SimLike::Aks, |like| match like.get() {
+        raw::SimLike::Aks => SimLike::Aks,
+        raw::SimLike::Kind => SimLike::Kind,
+    });
+    SimSettings { like, seed: raw.and_then(|sim| sim.seed) }
+}

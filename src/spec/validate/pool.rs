@@ -1,0 +1,229 @@
+//! Pools.
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::{Reader, syntax};
+use crate::scheduling::quantity::Quantity as Amount;
+use crate::spec::diagnostic::{Diagnostic, did_you_mean};
+use crate::spec::machine::{Machine, VmSize};
+use crate::spec::pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
+use crate::spec::provider::{AksNetwork, Provider};
+use crate::spec::raw::{self, At, Table};
+use crate::spec::source::Located;
+
+/// The size of nodes where the lab does not say: the smallest that AKS takes for a system pool.
+const DEFAULT_SIZE: &str = "Standard_B2ms";
+
+impl Reader<'_> {
+    pub(super) fn pools(&mut self, raw: &Table<raw::Pool>, network: AksNetwork) -> Vec<Pool> {
+        let mut has_system =
+            raw.iter().any(|(_, pool)| matches!(pool.mode.as_ref().map(At::get), Some(raw::PoolMode::System)));
+        raw.iter()
+            .map(|(name, pool)| {
+                let mode = match pool.mode.as_ref().map(At::get) {
+                    Some(raw::PoolMode::System) => PoolMode::System,
+                    None if !has_system => PoolMode::System,
+                    Some(raw::PoolMode::User) | None => PoolMode::User,
+                };
+                has_system |= mode == PoolMode::System;
+                self.pool(name, pool, mode, network)
+            })
+            .collect()
+    }
+
+    fn pool(&mut self, name: &At<String>, raw: &raw::Pool, mode: PoolMode, network: AksNetwork) -> Pool {
+        let os = match raw.os.as_ref().map(At::get) {
+            None | Some(raw::Os::Linux) => Os::Linux,
+            Some(raw::Os::Windows) => Os::Windows,
+        };
+        // A name that AKS refuses is reported, and kept so that what refers to it still finds it.
+        let checked = self.text(name, "pool-name", |text| syntax::pool_name(text, os == Os::Windows));
+        let nodes = match &raw.nodes {
+            Some(nodes) => self.located(nodes, *nodes.get()),
+            None => self.located(name, raw.autoscale.as_ref().map_or(1, |bounds| bounds.min.max(1))),
+        };
+        let mut machine = self.machine(name, raw);
+        if let Some(disk) = &raw.os_disk {
+            machine.os_disk_gib = disk.size.unwrap_or(machine.os_disk_gib);
+            machine.os_disk_ephemeral = disk.ephemeral;
+        }
+        Pool {
+            name: checked.unwrap_or_else(|| self.located(name, name.get().clone())),
+            mode,
+            nodes,
+            size: machine.size.map(|size| {
+                let at = raw.size.as_ref().map_or_else(|| self.at(name.span()), |text| self.at(text.span()));
+                Located::new(size.name.clone(), at)
+            }),
+            machine,
+            labels: self.labels(&raw.labels),
+            annotations: raw.annotations.clone(),
+            taints: self.texts(&raw.taints, "taint", syntax::taint),
+            zones: self.zones(&raw.zones),
+            max_pods: raw.max_pods.as_ref().map_or(network.default_max_pods(), |pods| *pods.get()),
+            max_pods_given: raw.max_pods.as_ref().map(|pods| self.at(pods.span())),
+            spot: self.spot(raw),
+            autoscale: raw
+                .autoscale
+                .as_ref()
+                .map(|bounds| self.located(bounds, Autoscale { min: bounds.min, max: bounds.max })),
+            os,
+            os_sku: raw.os_sku.clone(),
+            kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, "version", syntax::version)),
+            resources: self.quantities(&raw.resources),
+            extra_args: raw.extra_args.clone(),
+            deferred: raw.deferred,
+            at: self.at(name.span()),
+        }
+    }
+
+    fn machine(&mut self, name: &At<String>, raw: &raw::Pool) -> Machine {
+        let default = || VmSize::find(DEFAULT_SIZE).map_or_else(|| Machine::custom(2000, 8 << 30), Machine::of_size);
+        match (&raw.size, &raw.cpu, &raw.memory) {
+            (None, None, None) => default(),
+            (Some(size), None, None) => VmSize::find(size).map_or_else(
+                || {
+                    self.unknown_size(size);
+                    default()
+                },
+                Machine::of_size,
+            ),
+            (None, Some(cpu), Some(memory)) => {
+                if self.provider == Provider::Aks {
+                    let message = format!("pool `{}` needs a VM size on AKS", name.get());
+                    let (at, memory) = (self.at(cpu.span()), self.at(memory.span()));
+                    self.report(
+                        Diagnostic::error("machine", message)
+                            .at(&at, "Azure has no machines made to measure")
+                            .and_at(&memory, "")
+                            .help("write `size = \"Standard_B2ms\"` or another VM size"),
+                    );
+                }
+                let (cpu, memory) = (self.quantity(cpu), self.quantity(memory));
+                let amount = |quantity: Option<Located<Quantity>>| {
+                    quantity.and_then(|quantity| Amount::parse(&quantity.value.0).ok())
+                };
+                match (amount(cpu), amount(memory)) {
+                    (Some(cpu), Some(memory)) => {
+                        Machine::custom(cpu.millis().unsigned_abs(), memory.units().unsigned_abs())
+                    }
+                    _ => default(),
+                }
+            }
+            (size, cpu, memory) => {
+                let written = [cpu.as_ref().map(At::span), memory.as_ref().map(At::span)];
+                let Some(span) = written.into_iter().flatten().next() else { return default() };
+                let (label, help) = if size.is_some() {
+                    ("`size` says it already", "leave out either `size`, or `cpu` and `memory`")
+                } else {
+                    ("one of `cpu` and `memory` is not enough", "give both, or a VM size: `size = \"Standard_B2ms\"`")
+                };
+                let at = self.at(span);
+                let message = format!("it is not clear how large the nodes of pool `{}` are", name.get());
+                self.report(Diagnostic::error("machine", message).at(&at, label).help(help));
+                size.as_ref().and_then(|size| VmSize::find(size)).map_or_else(default, Machine::of_size)
+            }
+        }
+    }
+
+    fn unknown_size(&mut self, size: &At<String>) {
+        let at = self.at(size.span());
+        let mut diagnostic =
+            Diagnostic::error("unknown-size", format!("klab does not know the VM size `{}`", size.get()))
+                .at(&at, "no such size in klab's table");
+        let prefixed = format!("Standard_{}", size.get());
+        let names = || VmSize::all().iter().map(|size| size.name.as_str());
+        let near = VmSize::find(&prefixed)
+            .map(|size| size.name.as_str())
+            .or_else(|| did_you_mean(size, names()))
+            .or_else(|| did_you_mean(&prefixed, names()));
+        if let Some(near) = near {
+            diagnostic = diagnostic.patch("did you mean", &at, format!("\"{near}\""));
+        }
+        diagnostic = diagnostic
+            .help("for sim and kind, `cpu = 4` and `memory = \"16Gi\"` in place of `size` describe any machine");
+        self.report(diagnostic);
+    }
+
+    fn zones(&mut self, raw: &[At<u8>]) -> Vec<u8> {
+        let mut zones = Vec::new();
+        for zone in raw {
+            let number = *zone.get();
+            let label = if !(1..=3).contains(&number) {
+                "zones are 1, 2 and 3"
+            } else if zones.contains(&number) {
+                "this zone is named twice"
+            } else {
+                zones.push(number);
+                continue;
+            };
+            let at = self.at(zone.span());
+            self.report(Diagnostic::error("zone", format!("`{number}` cannot be a zone here")).at(&at, label));
+        }
+        zones.sort_unstable();
+        zones
+    }
+
+    fn spot(&mut self, raw: &raw::Pool) -> Option<Spot> {
+        if !raw.spot.as_ref().is_some_and(|spot| *spot.get()) {
+            let written = [raw.max_price.as_ref().map(At::span), raw.eviction.as_ref().map(At::span)];
+            if let Some(span) = written.into_iter().flatten().next() {
+                let at = self.at(span);
+                self.report(
+                    Diagnostic::error("spot", "price and eviction are for spot pools only")
+                        .at(&at, "this pool is not a spot pool")
+                        .help("add `spot = true`"),
+                );
+            }
+            return None;
+        }
+        let max_price = raw.max_price.as_ref().and_then(|price| {
+            let value = *price.get();
+            let scaled = value * 100_000.0;
+            // -1 is Azure's way to say: up to the regular price.
+            if (value + 1.0).abs() < f64::EPSILON {
+                return None;
+            }
+            if value <= 0.0 || !value.is_finite() || (scaled - scaled.round()).abs() > 1e-6 {
+                let at = self.at(price.span());
+                self.report(
+                    Diagnostic::error("spot", format!("`{value}` cannot be a price"))
+                        .at(&at, "must be above 0, with at most 5 decimals"),
+                );
+                return None;
+            }
+            Some(value)
+        });
+        let eviction = match raw.eviction.as_ref().map(At::get) {
+            None | Some(raw::Eviction::Delete) => Eviction::Delete,
+            Some(raw::Eviction::Deallocate) => Eviction::Deallocate,
+        };
+        Some(Spot { max_price, eviction })
+    }
+
+    pub(super) fn quantity(&mut self, raw: &At<raw::QuantityText>) -> Option<Located<Quantity>> {
+        match syntax::quantity(&raw.get().0) {
+            Ok(quantity) => Some(self.located(raw, quantity)),
+            Err(mistake) => {
+                self.mistake("quantity", raw.span(), mistake);
+                None
+            }
+        }
+    }
+
+    pub(super) fn quantities(
+        &mut self,
+        raw: &Table<At<raw::QuantityText>>,
+    ) -> std::collections::BTreeMap<String, Located<Quantity>> {
+        let mut quantities = std::collections::BTreeMap::new();
+        for (name, value) in raw.iter() {
+            let name_is_fine = self.text(name, "label", syntax::label_key).is_some();
+            if let Some(value) = self.quantity(value)
+                && name_is_fine
+            {
+                quantities.insert(name.get().clone(), value);
+            }
+        }
+        quantities
+    }
+}

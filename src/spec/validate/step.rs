@@ -1,0 +1,255 @@
+//! Steps and their actions.
+
+use std::ops::Range;
+
+use super::{Reader, syntax};
+use crate::spec::check::NodeSet;
+use crate::spec::diagnostic::Diagnostic;
+use crate::spec::pool::Autoscale;
+use crate::spec::raw::{self, ACTIONS, ActionForm, At, NodesText};
+use crate::spec::source::Located;
+use crate::spec::step::{Action, Step, WorkloadChange};
+use crate::spec::structure::list;
+
+impl Reader<'_> {
+    pub(super) fn steps(&mut self, raw: &[At<raw::Step>]) -> Vec<Step> {
+        raw.iter()
+            .map(|step| Step {
+                name: self
+                    .text(&step.name, "name", syntax::dns_label)
+                    .unwrap_or_else(|| self.located(&step.name, step.name.get().clone())),
+                title: step.title.clone(),
+                text: step.text.clone(),
+                hint: step.hint.clone(),
+                before: self.checks(&step.before),
+                actions: step.actions.iter().filter_map(|action| self.action(action)).collect(),
+                checks: self.checks(&step.check),
+                at: self.at(step.span()),
+            })
+            .collect()
+    }
+
+    fn action(&mut self, raw: &At<raw::Action>) -> Option<Located<Action>> {
+        let form = self.form(raw)?;
+        let action = self.verb(raw, form.verb)?;
+        Some(self.located(raw, action))
+    }
+
+    /// The one verb of an action, if it has exactly one and only the keys that belong to it.
+    fn form(&mut self, raw: &At<raw::Action>) -> Option<&'static ActionForm> {
+        let keys = raw.keys();
+        let forms: Vec<_> = ACTIONS.iter().filter(|form| keys.iter().any(|(key, _)| *key == form.verb)).collect();
+        let at = self.at(raw.span());
+        let form = match forms.as_slice() {
+            [form] => *form,
+            [] => {
+                let verbs: Vec<_> = ACTIONS.iter().map(|form| form.verb).collect();
+                self.report(
+                    Diagnostic::error("action", "this action does nothing")
+                        .at(&at, "there is no verb here")
+                        .help(format!("the verbs are {}", list(&verbs))),
+                );
+                return None;
+            }
+            several => {
+                let verbs: Vec<_> = several.iter().map(|form| form.verb).collect();
+                self.report(
+                    Diagnostic::error("action", format!("this action has several verbs, {}", list(&verbs)))
+                        .at(&at, "an action does one thing")
+                        .help("write one table for each: `do = [{ … }, { … }]`"),
+                );
+                return None;
+            }
+        };
+        let mut fine = true;
+        for (key, span) in &keys {
+            if *key != form.verb && !form.required.contains(key) && !form.optional.contains(key) {
+                let belongs: Vec<_> = ACTIONS
+                    .iter()
+                    .filter(|other| other.required.contains(key) || other.optional.contains(key))
+                    .map(|other| other.verb)
+                    .collect();
+                self.report(
+                    Diagnostic::error("action", format!("`{key}` does not go with `{}`", form.verb))
+                        .at(&self.at(span.clone()), format!("`{key}` belongs to {}", list(&belongs))),
+                );
+                fine = false;
+            }
+        }
+        for key in form.required {
+            if !keys.iter().any(|(given, _)| given == key) {
+                self.report(
+                    Diagnostic::error("action", format!("`{}` needs `{key}`", form.verb))
+                        .at(&at, format!("`{key}` is missing")),
+                );
+                fine = false;
+            }
+        }
+        fine.then_some(form)
+    }
+
+    fn verb(&mut self, raw: &raw::Action, verb: &str) -> Option<Action> {
+        let written = |text: &Option<At<String>>| text.as_ref().map(|text| text.get().clone());
+        Some(match verb {
+            "taint" => Action::Taint {
+                taint: self.text(raw.taint.as_ref()?, "taint", syntax::taint)?.value,
+                nodes: self.action_nodes(raw)?,
+            },
+            "untaint" => {
+                let (key, value, effect) = self.text(raw.untaint.as_ref()?, "taint", syntax::taint_pattern)?.value;
+                Action::Untaint { key, value, effect, nodes: self.action_nodes(raw)? }
+            }
+            "label" => {
+                let labels = self.text(raw.label.as_ref()?, "label", syntax::label_pairs)?.value;
+                Action::Label { labels, nodes: self.action_nodes(raw)? }
+            }
+            "unlabel" => {
+                let keys = self.text(raw.unlabel.as_ref()?, "label", syntax::label_keys)?.value;
+                Action::Unlabel { keys, nodes: self.action_nodes(raw)? }
+            }
+            "cordon" => Action::Cordon { nodes: self.node_set(raw.cordon.as_ref()?)? },
+            "uncordon" => Action::Uncordon { nodes: self.node_set(raw.uncordon.as_ref()?)? },
+            "drain" => Action::Drain {
+                nodes: self.node_set(raw.drain.as_ref()?)?,
+                within: match &raw.within {
+                    Some(text) => Some(self.text(text, "duration", syntax::duration)?.value),
+                    None => None,
+                },
+                force: raw.force.as_ref().is_some_and(|force| *force.get()),
+            },
+            "scale" => Action::Scale { workload: written(&raw.scale)?, replicas: *raw.replicas.as_ref()?.get() },
+            "set" => Action::Set { workload: written(&raw.set)?, fields: Box::new(self.change(raw)?) },
+            "apply" => Action::Apply { path: self.text(raw.apply.as_ref()?, "path", syntax::not_empty)? },
+            "deploy" => Action::Deploy { workload: written(&raw.deploy)? },
+            "delete" => self.delete(raw)?,
+            "add_pool" => Action::AddPool { pool: written(&raw.add_pool)? },
+            "remove_pool" => Action::RemovePool { pool: written(&raw.remove_pool)? },
+            "scale_pool" => self.scale_pool(raw)?,
+            "upgrade_pool" => Action::UpgradePool {
+                pool: written(&raw.upgrade_pool)?,
+                kubernetes: self.text(raw.kubernetes.as_ref()?, "version", syntax::version)?.value,
+            },
+            "fail_node" => Action::FailNode {
+                nodes: self.node_set(raw.fail_node.as_ref()?)?,
+                count: raw.count.as_ref().map(|count| *count.get()),
+            },
+            "restore_node" => Action::RestoreNode { nodes: self.node_set(raw.restore_node.as_ref()?)? },
+            "wait" => Action::Wait { duration: self.text(raw.wait.as_ref()?, "duration", syntax::duration)?.value },
+            _ => {
+                let argv = raw.run.as_ref()?;
+                if argv.first().is_none_or(String::is_empty) {
+                    self.wrong(
+                        argv.span(),
+                        "`run` needs a program",
+                        "program and arguments, such as [\"kubectl\", \"get\", \"nodes\"]",
+                    );
+                    return None;
+                }
+                Action::Run { argv: argv.get().clone() }
+            }
+        })
+    }
+
+    fn wrong(&mut self, span: Range<usize>, message: &str, label: &str) {
+        let at = self.at(span);
+        self.report(Diagnostic::error("action", message).at(&at, label));
+    }
+
+    fn action_nodes(&mut self, raw: &raw::Action) -> Option<NodeSet> {
+        let nodes = raw.nodes.as_ref()?;
+        let NodesText::Text(text) = nodes.get() else {
+            self.wrong(
+                nodes.span(),
+                "here `nodes` says which nodes",
+                "expected `pool:NAME`, `node:NAME` or a label selector",
+            );
+            return None;
+        };
+        match syntax::node_set(text) {
+            Ok(nodes) => Some(nodes),
+            Err(mistake) => {
+                self.mistake("selector", nodes.span(), mistake);
+                None
+            }
+        }
+    }
+
+    fn delete(&mut self, raw: &raw::Action) -> Option<Action> {
+        let text = raw.delete.as_ref()?;
+        let namespace = self.namespace(raw.namespace.as_ref());
+        match (&raw.selector, text.as_str()) {
+            (Some(selector), "pods" | "pod") => {
+                let selector = self.text(selector, "selector", syntax::selector)?.value;
+                Some(Action::DeletePods { selector, namespace })
+            }
+            (Some(selector), _) => {
+                self.wrong(
+                    selector.span(),
+                    "`selector` goes with `delete = \"pods\"`",
+                    "only pods are deleted by label",
+                );
+                None
+            }
+            (None, _) => {
+                let object = self.text(text, "object", |text| syntax::object(text, &namespace))?.value;
+                Some(Action::Delete { object })
+            }
+        }
+    }
+
+    fn scale_pool(&mut self, raw: &raw::Action) -> Option<Action> {
+        let pool = raw.scale_pool.as_ref()?;
+        let nodes = match &raw.nodes {
+            None => None,
+            Some(nodes) => match nodes.get() {
+                NodesText::Number(number) => u32::try_from(*number).ok(),
+                NodesText::Text(_) => {
+                    self.wrong(nodes.span(), "with `scale_pool`, `nodes` says how many", "expected a number");
+                    return None;
+                }
+            },
+        };
+        let autoscale = raw.autoscale.as_ref().map(|bounds| Autoscale { min: bounds.min, max: bounds.max });
+        if nodes.is_none() && autoscale.is_none() {
+            self.wrong(pool.span(), "`scale_pool` needs `nodes` or `autoscale`", "to how many nodes?");
+            return None;
+        }
+        Some(Action::ScalePool { pool: pool.get().clone(), nodes, autoscale })
+    }
+
+    fn change(&mut self, raw: &raw::Action) -> Option<WorkloadChange> {
+        let before = self.diagnostics.errors();
+        let values = |map: std::collections::BTreeMap<String, Located<_>>| {
+            map.into_iter().map(|(key, value)| (key, value.value)).collect()
+        };
+        let change = WorkloadChange {
+            image: raw.image.as_ref().and_then(|text| self.text(text, "image", syntax::image)).map(|image| image.value),
+            node_selector: raw.node_selector.as_ref().map(|labels| self.plain_labels(labels)),
+            tolerations: raw
+                .tolerations
+                .as_ref()
+                .map(|list| self.tolerations(list).into_iter().map(|toleration| toleration.value).collect()),
+            affinity: raw.affinity.as_ref().map(|affinity| self.affinity(affinity).value),
+            topology_spread: raw
+                .topology_spread
+                .as_ref()
+                .map(|list| self.topology_spread(list).into_iter().map(|constraint| constraint.value).collect()),
+            requests: raw.requests.as_ref().map(|table| values(self.quantities(table))),
+            limits: raw.limits.as_ref().map(|table| values(self.quantities(table))),
+            priority_class: raw.priority_class.as_ref().map(|name| name.get().clone()),
+        };
+        if self.diagnostics.errors() > before {
+            return None;
+        }
+        if change == WorkloadChange::default() {
+            let span = raw.set.as_ref()?.span();
+            self.wrong(
+                span,
+                "`set` changes nothing",
+                "add `image`, `node_selector`, `tolerations`, `affinity`, `requests` …",
+            );
+            return None;
+        }
+        Some(change)
+    }
+}

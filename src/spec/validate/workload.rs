@@ -1,0 +1,287 @@
+//! Workloads, namespaces, ConfigMaps and Secrets, manifests.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint};
+
+use super::{Reader, syntax};
+use crate::spec::diagnostic::Diagnostic;
+use crate::spec::raw::{self, At, KubernetesObject, Table};
+use crate::spec::source::Located;
+use crate::spec::workload::{
+    Bundle, BundleKind, ManifestContent, ManifestSource, Namespace, Port, Workload, WorkloadKind,
+};
+
+/// The image of workloads that do not say: it does nothing, needs next to nothing, and is on every node already.
+const DEFAULT_IMAGE: &str = "registry.k8s.io/pause:3.10";
+
+impl Reader<'_> {
+    pub(super) fn workloads(&mut self, raw: &Table<raw::Workload>) -> Vec<Workload> {
+        raw.iter().map(|(name, workload)| self.workload(name, workload)).collect()
+    }
+
+    fn workload(&mut self, name: &At<String>, raw: &raw::Workload) -> Workload {
+        let checked = self.text(name, "name", syntax::workload_name);
+        let kind = match raw.kind.as_ref().map(At::get) {
+            None | Some(raw::WorkloadKind::Deployment) => WorkloadKind::Deployment,
+            Some(raw::WorkloadKind::DaemonSet) => WorkloadKind::DaemonSet,
+            Some(raw::WorkloadKind::StatefulSet) => WorkloadKind::StatefulSet,
+            Some(raw::WorkloadKind::Job) => WorkloadKind::Job,
+            Some(raw::WorkloadKind::Pod) => WorkloadKind::Pod,
+        };
+        let image = raw.image.as_ref().and_then(|text| self.text(text, "image", syntax::image));
+        Workload {
+            name: checked.unwrap_or_else(|| self.located(name, name.get().clone())),
+            kind,
+            template: raw.template.as_ref().and_then(|text| self.text(text, "path", syntax::not_empty)),
+            namespace: self.namespace(raw.namespace.as_ref()),
+            replicas: self.replicas(name, raw, kind),
+            parallelism: self.parallelism(raw, kind),
+            image: image.unwrap_or_else(|| self.located(name, DEFAULT_IMAGE.to_owned())),
+            command: raw.command.clone(),
+            args: raw.args.clone(),
+            env: self.env(&raw.env),
+            env_from: self.texts(&raw.env_from, "object", syntax::bundle),
+            mounts: raw
+                .mounts
+                .iter()
+                .filter_map(|(path, bundle)| {
+                    self.text(bundle, "object", syntax::bundle).map(|bundle| (path.get().clone(), bundle))
+                })
+                .collect(),
+            ports: raw.ports.iter().filter_map(|port| self.port(port)).collect(),
+            service: raw.service.as_ref().and_then(|port| self.service(port)),
+            requests: self.quantities(&raw.requests),
+            limits: self.quantities(&raw.limits),
+            node_selector: self.labels(&raw.node_selector),
+            node_name: raw.node_name.as_ref().and_then(|text| self.text(text, "name", syntax::dns_subdomain)),
+            tolerations: self.tolerations(&raw.tolerations),
+            affinity: raw.affinity.as_ref().map(|affinity| self.affinity(affinity)),
+            topology_spread: self.topology_spread(&raw.topology_spread),
+            priority_class: raw.priority_class.as_ref().and_then(|text| self.text(text, "name", syntax::dns_subdomain)),
+            scheduler_name: raw.scheduler_name.clone(),
+            scheduling_gates: self
+                .texts(&raw.scheduling_gates, "label", syntax::label_key)
+                .into_iter()
+                .map(|gate| gate.value)
+                .collect(),
+            termination_grace_period: raw.termination_grace_period,
+            restart_policy: self.restart_policy(raw, kind),
+            labels: self.labels(&raw.labels),
+            annotations: raw.annotations.clone(),
+            deferred: raw.deferred,
+            at: self.at(name.span()),
+        }
+    }
+
+    fn replicas(&mut self, name: &At<String>, raw: &raw::Workload, kind: WorkloadKind) -> Option<Located<u32>> {
+        match (kind, &raw.replicas) {
+            (WorkloadKind::DaemonSet | WorkloadKind::Pod, Some(replicas)) => {
+                let label = if kind == WorkloadKind::Pod {
+                    "a pod is one"
+                } else {
+                    "a DaemonSet has one on every fitting node"
+                };
+                self.not_for(replicas.span(), "replicas", kind, label);
+                None
+            }
+            (WorkloadKind::DaemonSet, None) => None,
+            (_, Some(replicas)) => Some(self.located(replicas, *replicas.get())),
+            (_, None) => Some(self.located(name, 1)),
+        }
+    }
+
+    fn parallelism(&mut self, raw: &raw::Workload, kind: WorkloadKind) -> Option<u32> {
+        let parallelism = raw.parallelism.as_ref()?;
+        if kind != WorkloadKind::Job {
+            self.not_for(parallelism.span(), "parallelism", kind, "only a job has it");
+            return None;
+        }
+        Some(*parallelism.get())
+    }
+
+    fn restart_policy(&mut self, raw: &raw::Workload, kind: WorkloadKind) -> Option<String> {
+        let policy = raw.restart_policy.as_ref()?;
+        let (text, allowed) = match (policy.get(), kind) {
+            (raw::RestartPolicy::Always, _) => ("Always", kind != WorkloadKind::Job),
+            (raw::RestartPolicy::OnFailure, _) => ("OnFailure", matches!(kind, WorkloadKind::Job | WorkloadKind::Pod)),
+            (raw::RestartPolicy::Never, _) => ("Never", matches!(kind, WorkloadKind::Job | WorkloadKind::Pod)),
+        };
+        if !allowed {
+            let label = if kind == WorkloadKind::Job {
+                "a job's pods end: OnFailure or Never"
+            } else {
+                "pods of this kind run for ever: Always"
+            };
+            self.not_for(policy.span(), &format!("restart_policy = \"{text}\""), kind, label);
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    fn not_for(&mut self, span: std::ops::Range<usize>, what: &str, kind: WorkloadKind, label: &str) {
+        let at = self.at(span);
+        self.report(
+            Diagnostic::error("not-for-kind", format!("`{what}` is not for a {}", kind.as_str())).at(&at, label),
+        );
+    }
+
+    fn env(&mut self, raw: &Table<String>) -> Vec<(String, String)> {
+        raw.iter()
+            .filter_map(|(name, value)| {
+                self.text(name, "name", syntax::variable_name).map(|name| (name.value, value.clone()))
+            })
+            .collect()
+    }
+
+    fn port(&mut self, raw: &At<raw::PortText>) -> Option<Port> {
+        let in_range = |port: u16| port > 0;
+        let port = match raw.get() {
+            raw::PortText::Number(number) => Port {
+                container: u16::try_from(*number).unwrap_or(0),
+                host: None,
+                protocol: "TCP".to_owned(),
+                name: None,
+            },
+            raw::PortText::Table(table) => Port {
+                container: table.container,
+                host: table.host,
+                protocol: match syntax::protocol(table.protocol.as_deref().unwrap_or("TCP")) {
+                    Ok(protocol) => protocol,
+                    Err(mistake) => {
+                        self.mistake("port", raw.span(), mistake);
+                        return None;
+                    }
+                },
+                name: table.name.clone(),
+            },
+        };
+        if !in_range(port.container) || !port.host.is_none_or(in_range) {
+            let at = self.at(raw.span());
+            self.report(Diagnostic::error("port", "this is not a port").at(&at, "ports are 1 to 65535"));
+            return None;
+        }
+        Some(port)
+    }
+
+    fn service(&mut self, raw: &At<u16>) -> Option<Located<u16>> {
+        if *raw.get() == 0 {
+            let at = self.at(raw.span());
+            self.report(Diagnostic::error("port", "this is not a port").at(&at, "ports are 1 to 65535"));
+            return None;
+        }
+        Some(self.located(raw, *raw.get()))
+    }
+
+    pub(super) fn tolerations(&mut self, raw: &[At<raw::TolerationText>]) -> Vec<Located<Toleration>> {
+        raw.iter()
+            .filter_map(|toleration| match syntax::toleration(toleration.get()) {
+                Ok(value) => Some(self.located(toleration, value)),
+                Err(mistake) => {
+                    self.mistake("toleration", toleration.span(), mistake);
+                    None
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn affinity(&mut self, raw: &At<KubernetesObject<Affinity>>) -> Located<Affinity> {
+        let affinity = raw.get().0.clone();
+        for problem in super::placement::affinity_problems(&affinity) {
+            let at = self.at(raw.span());
+            self.report(Diagnostic::error("affinity", "Kubernetes refuses this affinity").at(&at, problem));
+        }
+        self.located(raw, affinity)
+    }
+
+    pub(super) fn topology_spread(
+        &mut self,
+        raw: &[At<KubernetesObject<TopologySpreadConstraint>>],
+    ) -> Vec<Located<TopologySpreadConstraint>> {
+        raw.iter()
+            .map(|constraint| {
+                let value = constraint.get().0.clone();
+                for problem in super::placement::spread_problems(&value) {
+                    let at = self.at(constraint.span());
+                    self.report(
+                        Diagnostic::error("topology-spread", "Kubernetes refuses this topology spread constraint")
+                            .at(&at, problem),
+                    );
+                }
+                self.located(constraint, value)
+            })
+            .collect()
+    }
+
+    pub(super) fn namespaces(&mut self, raw: &Table<raw::Namespace>) -> Vec<Namespace> {
+        raw.iter()
+            .filter_map(|(name, namespace)| {
+                let labels = self.plain_labels(&namespace.labels);
+                let at = self.at(name.span());
+                self.text(name, "name", syntax::dns_label).map(|name| Namespace { name, labels, at })
+            })
+            .collect()
+    }
+
+    pub(super) fn bundles(&mut self, raw: &raw::Lab) -> Vec<Bundle> {
+        let configs = raw.config.iter().filter_map(|(name, config)| {
+            self.bundle(name, BundleKind::Config, config.namespace.as_ref(), &config.data, &config.files, &config.env)
+        });
+        let mut bundles: Vec<_> = configs.collect();
+        for (name, secret) in raw.secret.iter() {
+            let (data, files, env) = (&secret.data, &secret.files, &secret.env);
+            if let Some(bundle) = self.bundle(name, BundleKind::Secret, secret.namespace.as_ref(), data, files, env) {
+                bundles.push(Bundle { secret_type: secret.of_type.clone(), ..bundle });
+            }
+        }
+        bundles
+    }
+
+    fn bundle(
+        &mut self,
+        name: &At<String>,
+        kind: BundleKind,
+        namespace: Option<&At<String>>,
+        data: &Table<String>,
+        files: &[At<String>],
+        env: &[At<String>],
+    ) -> Option<Bundle> {
+        let entries: BTreeMap<_, _> = data
+            .iter()
+            .filter_map(|(key, value)| self.text(key, "name", syntax::data_key).map(|key| (key.value, value.clone())))
+            .collect();
+        let bundle_name = self.text(name, "name", syntax::dns_subdomain);
+        Some(Bundle {
+            kind,
+            namespace: self.namespace(namespace),
+            data: entries,
+            files: self.texts(files, "path", syntax::not_empty),
+            env: self.texts(env, "name", syntax::data_key),
+            secret_type: None,
+            at: self.at(name.span()),
+            name: bundle_name?,
+        })
+    }
+
+    pub(super) fn manifests(&mut self, raw: &[At<raw::Manifest>]) -> Vec<ManifestSource> {
+        raw.iter()
+            .filter_map(|manifest| {
+                let at = self.at(manifest.span());
+                let content = match (&manifest.path, &manifest.yaml) {
+                    (Some(path), None) => ManifestContent::Path(self.text(path, "path", syntax::not_empty)?),
+                    (None, Some(yaml)) => ManifestContent::Yaml(self.text(yaml, "path", syntax::not_empty)?),
+                    (path, _) => {
+                        let label = if path.is_some() { "here are both" } else { "here is neither" };
+                        self.report(
+                            Diagnostic::error("manifest", "a manifest has either `path` or `yaml`")
+                                .at(&at, label)
+                                .help("`path = \"k8s/*.yaml\"` for files, `yaml = '''…'''` for text"),
+                        );
+                        return None;
+                    }
+                };
+                Some(ManifestSource { content, at })
+            })
+            .collect()
+    }
+}
