@@ -10,6 +10,7 @@ pub mod event;
 pub mod exec;
 pub mod plan;
 pub mod provider;
+pub mod render;
 pub mod report;
 pub mod scheduling;
 pub mod sim;

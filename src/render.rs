@@ -1,0 +1,443 @@
+//! From a lab to Kubernetes objects: templates are rendered, manifests read, and every object gets klab's labels.
+//!
+//! Pure: files and environment were read with the lab ([`crate::spec::Files`]).
+
+mod context;
+mod engine;
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::sim::resource::ResourceId;
+use crate::spec::files::FileContent;
+use crate::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
+use engine::Engine;
+
+/// The label whose value is the lab's name, on every object.
+pub const LAB_LABEL: &str = "klab.dev/lab";
+/// The label whose value is the workload's name, on its objects and pods.
+pub const WORKLOAD_LABEL: &str = "klab.dev/workload";
+/// Who manages the object, on every object; the value is `klab`.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+
+/// One object to apply.
+#[derive(Clone, PartialEq)]
+pub struct Manifest {
+    /// The object, with klab's labels and its namespace.
+    pub object: Value,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The workload it belongs to.
+    pub workload: Option<String>,
+}
+
+/// Where an object comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The template or file.
+    pub file: String,
+    /// The line (from 1) on which the object begins: in the file, or, for a template, in what was rendered from it.
+    pub line: usize,
+    /// The place of the lab file that asked for it.
+    pub lab: Location,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+impl Manifest {
+    /// `apps/v1`.
+    pub fn api_version(&self) -> &str {
+        self.object["apiVersion"].as_str().unwrap_or_default()
+    }
+
+    /// `Deployment`.
+    pub fn kind(&self) -> &str {
+        self.object["kind"].as_str().unwrap_or_default()
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        self.object["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// The object's namespace; none for kinds that have none.
+    pub fn namespace(&self) -> Option<&str> {
+        self.object["metadata"]["namespace"].as_str()
+    }
+
+    /// Whether the object holds values that must not be shown.
+    pub fn is_secret(&self) -> bool {
+        self.kind() == "Secret" && self.api_version() == "v1"
+    }
+
+    /// The object as it may be shown: the values of a Secret replaced.
+    pub fn shown(&self) -> Value {
+        let mut object = self.object.clone();
+        if self.is_secret() {
+            for field in ["data", "stringData"] {
+                if let Some(Value::Object(entries)) = object.get_mut(field) {
+                    entries.values_mut().for_each(|value| *value = json!("(secret)"));
+                }
+            }
+        }
+        object
+    }
+
+    fn identity(&self) -> (String, String, String, String) {
+        let group = self.api_version().split_once('/').map_or("", |(group, _)| group);
+        let namespace = self.namespace().unwrap_or_default();
+        (group.to_owned(), self.kind().to_owned(), namespace.to_owned(), self.name().to_owned())
+    }
+}
+
+/// Values of Secrets are left out.
+impl fmt::Debug for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manifest")
+            .field("object", &self.shown())
+            .field("origin", &self.origin)
+            .field("workload", &self.workload)
+            .finish()
+    }
+}
+
+/// All objects of a lab's set-up: namespaces, ConfigMaps and Secrets, manifests, workloads, in this order. What is
+/// `deferred` is left out.
+pub fn render(lab: &Lab) -> Result<Vec<Manifest>, Diagnostics> {
+    let mut renderer = Renderer::new(lab)?;
+    for namespace in &lab.namespaces {
+        let context = json!({ "namespace": {
+            "name": namespace.name.value,
+            "labels": namespace.labels,
+        }});
+        renderer.template("namespace.yaml.tera", &context, &namespace.name, None);
+    }
+    for bundle in &lab.bundles {
+        let (template, context) = context::bundle(lab, bundle);
+        renderer.template(template, &context, &bundle.name, None);
+    }
+    for manifest in &lab.manifests {
+        match &manifest.content {
+            ManifestContent::Path(path) => renderer.files(path),
+            ManifestContent::Yaml(yaml) => renderer.inline(yaml),
+        }
+    }
+    for workload in lab.workloads.iter().filter(|workload| !workload.deferred) {
+        renderer.workload(workload);
+    }
+    renderer.missing_namespaces();
+    renderer.finish()
+}
+
+/// The objects of one workload, for a step that makes or changes it.
+pub fn render_workload(lab: &Lab, workload: &Workload) -> Result<Vec<Manifest>, Diagnostics> {
+    let mut renderer = Renderer::new(lab)?;
+    renderer.workload(workload);
+    renderer.finish()
+}
+
+/// The objects of the files that a step applies.
+pub fn render_files(lab: &Lab, path: &Located<String>) -> Result<Vec<Manifest>, Diagnostics> {
+    let mut renderer = Renderer::new(lab)?;
+    renderer.files(path);
+    renderer.finish()
+}
+
+struct Renderer<'a> {
+    lab: &'a Lab,
+    engine: Engine,
+    manifests: Vec<Manifest>,
+    diagnostics: Diagnostics,
+}
+
+impl<'a> Renderer<'a> {
+    fn new(lab: &'a Lab) -> Result<Self, Diagnostics> {
+        Ok(Self { lab, engine: Engine::new(lab)?, manifests: Vec::new(), diagnostics: Diagnostics::default() })
+    }
+
+    fn finish(mut self) -> Result<Vec<Manifest>, Diagnostics> {
+        self.duplicates();
+        if self.diagnostics.is_empty() { Ok(self.manifests) } else { Err(self.diagnostics) }
+    }
+
+    fn workload(&mut self, workload: &Workload) {
+        let context = context::workload(self.lab, workload);
+        let name = &workload.name;
+        if let Some(template) = &workload.template {
+            let lab = self.lab;
+            for file in lab.files.matching(template) {
+                if let Some(text) = self.text(file, template) {
+                    self.own_template(&file.path, &text, &context, template, Some(name));
+                }
+            }
+        } else {
+            self.template(&format!("{}.yaml.tera", workload.kind.as_str()), &context, name, Some(name));
+        }
+        if workload.service.is_some() {
+            self.template("service.yaml.tera", &context, name, Some(name));
+        }
+    }
+
+    /// Renders a built-in template.
+    fn template(&mut self, name: &str, context: &Value, at: &Located<String>, workload: Option<&Located<String>>) {
+        let shown = format!("templates/{name}");
+        match self.engine.render(name, context) {
+            Ok(text) => self.documents(&shown, &text, &at.at, workload, true),
+            Err(error) => self.diagnostics.push(Engine::diagnostic(&error, &shown, None, &at.at)),
+        }
+    }
+
+    /// Renders a template of the author's own.
+    fn own_template(
+        &mut self,
+        name: &str,
+        text: &str,
+        context: &Value,
+        at: &Located<String>,
+        workload: Option<&Located<String>>,
+    ) {
+        match self.engine.render_text(text, context) {
+            Ok(rendered) => self.documents(name, &rendered, &at.at, workload, true),
+            Err(error) => self.diagnostics.push(Engine::diagnostic(&error, name, Some(text), &at.at)),
+        }
+    }
+
+    fn files(&mut self, path: &Located<String>) {
+        let lab = self.lab;
+        for file in lab.files.matching(path) {
+            let Some(text) = self.text(file, path) else { continue };
+            if Path::new(&file.path).extension().is_some_and(|extension| extension == "tera") {
+                self.own_template(&file.path, &text, &json!({}), path, None);
+            } else {
+                self.documents(&file.path, &text, &path.at, None, false);
+            }
+        }
+    }
+
+    fn inline(&mut self, yaml: &Located<String>) {
+        // A text without escapes and templates stands in the lab file as it is: then lines are those of the lab file.
+        let source = yaml.at.source();
+        let written = &source.text()[yaml.at.span()];
+        if let Some(start) = written.find(yaml.value.as_str()) {
+            let line = source.line(yaml.at.span().start + start);
+            let padded = "\n".repeat(line - 1) + &yaml.value;
+            let name = source.name().to_owned();
+            self.documents(&name, &padded, &yaml.at, None, false);
+        } else {
+            let name = format!("{} (`yaml` on line {})", source.name(), yaml.at.line());
+            self.documents(&name, &yaml.value, &yaml.at, None, true);
+        }
+    }
+
+    fn text(&mut self, file: &FileContent, path: &Located<String>) -> Option<String> {
+        let Ok(text) = std::str::from_utf8(&file.bytes) else {
+            self.diagnostics.push(
+                Diagnostic::error("manifest-text", format!("{} is not UTF-8 text", file.path))
+                    .at(&path.at, "named here"),
+            );
+            return None;
+        };
+        Some(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())
+    }
+
+    /// Takes the objects out of YAML text; `rendered` says that the text came out of a template.
+    fn documents(
+        &mut self,
+        name: &str,
+        text: &str,
+        lab: &Location,
+        workload: Option<&Located<String>>,
+        rendered: bool,
+    ) {
+        let shown = match (rendered, workload) {
+            (true, Some(workload)) => format!("{name} (rendered for workload `{workload}`)"),
+            (true, None) => format!("{name} (rendered)"),
+            (false, _) => name.to_owned(),
+        };
+        let source = Source::new(shown, text);
+        for document in yaml::documents(text) {
+            match document.parse() {
+                Ok(Value::Null) => {}
+                Ok(value) => self.object(value, name, document.line, &source, lab, workload),
+                Err(problem) => {
+                    let line = source.line_span(problem.line);
+                    let at = match problem.column {
+                        Some(column) => {
+                            let start = (line.start + column - 1).min(line.end);
+                            source.at(start..line.end.max(start))
+                        }
+                        None => source.at(line),
+                    };
+                    self.diagnostics.push(
+                        Diagnostic::error("manifest-yaml", format!("{name} is not YAML"))
+                            .at(&at, problem.message)
+                            .note(format!("asked for at {lab}")),
+                    );
+                }
+            }
+        }
+    }
+
+    fn object(
+        &mut self,
+        mut value: Value,
+        file: &str,
+        line: usize,
+        source: &Arc<Source>,
+        lab: &Location,
+        workload: Option<&Located<String>>,
+    ) {
+        let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+        if is_list && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take) {
+            for item in items {
+                self.object(item, file, line, source, lab, workload);
+            }
+            return;
+        }
+        if let Some(missing) = missing_part(&value) {
+            let at = source.at(source.line_span(line));
+            self.diagnostics.push(
+                Diagnostic::error("manifest-object", format!("a document of {file} is not a Kubernetes object"))
+                    .at(&at, missing)
+                    .note(format!("asked for at {lab}")),
+            );
+            return;
+        }
+        let mut manifest = Manifest {
+            object: value,
+            origin: Origin { file: file.to_owned(), line, lab: lab.clone() },
+            workload: workload.map(|workload| workload.value.clone()),
+        };
+        self.complete(&mut manifest);
+        self.manifests.push(manifest);
+    }
+
+    /// Sets the namespace and klab's labels.
+    fn complete(&self, manifest: &mut Manifest) {
+        let namespaced = ResourceId::by_kind(manifest.api_version(), manifest.kind())
+            .map_or_else(|| !self.is_cluster_scoped_custom(manifest), |id| id.row().namespaced);
+        let workload = manifest.workload.clone();
+        let metadata = &mut manifest.object["metadata"];
+        if !namespaced {
+            if let Value::Object(metadata) = metadata {
+                metadata.remove("namespace");
+            }
+        } else if metadata["namespace"].as_str().is_none_or(str::is_empty) {
+            metadata["namespace"] = json!("default");
+        }
+        set_label(metadata, MANAGED_BY_LABEL, "klab");
+        set_label(metadata, LAB_LABEL, &self.lab.name);
+        if let Some(workload) = workload {
+            set_label(metadata, WORKLOAD_LABEL, &workload);
+            for path in ["/spec/template", "/spec/jobTemplate/spec/template"] {
+                if let Some(template @ Value::Object(_)) = manifest.object.pointer_mut(path) {
+                    if !template["metadata"].is_object() {
+                        template["metadata"] = json!({});
+                    }
+                    set_label(&mut template["metadata"], WORKLOAD_LABEL, &workload);
+                }
+            }
+        }
+    }
+
+    /// Whether a CustomResourceDefinition of the lab says that objects of this kind have no namespace.
+    fn is_cluster_scoped_custom(&self, manifest: &Manifest) -> bool {
+        let group = manifest.api_version().split_once('/').map_or("", |(group, _)| group);
+        self.manifests.iter().any(|definition| {
+            let spec = &definition.object["spec"];
+            definition.kind() == "CustomResourceDefinition"
+                && spec["group"] == group
+                && spec["names"]["kind"] == manifest.kind()
+                && spec["scope"] == "Cluster"
+        })
+    }
+
+    /// Namespaces that objects name and nobody declares come first.
+    fn missing_namespaces(&mut self) {
+        let declared: BTreeSet<&str> =
+            self.manifests.iter().filter(|manifest| manifest.kind() == "Namespace").map(Manifest::name).collect();
+        let mut missing: BTreeMap<String, Location> = BTreeMap::new();
+        let deferred = self.lab.workloads.iter().filter(|workload| workload.deferred);
+        let named = self
+            .manifests
+            .iter()
+            .filter_map(|manifest| Some((manifest.namespace()?, &manifest.origin.lab)))
+            .chain(deferred.map(|workload| (workload.namespace.as_str(), &workload.name.at)));
+        for (namespace, lab) in named {
+            // Every cluster has these.
+            let is_there = namespace == "default" || namespace.starts_with("kube-");
+            if !is_there && !declared.contains(namespace) {
+                missing.entry(namespace.to_owned()).or_insert_with(|| lab.clone());
+            }
+        }
+        let rest = std::mem::take(&mut self.manifests);
+        for (name, lab) in missing {
+            let context = json!({ "namespace": { "name": name, "labels": {} } });
+            self.template("namespace.yaml.tera", &context, &Located::new(name, lab), None);
+        }
+        self.manifests.extend(rest);
+    }
+
+    fn duplicates(&mut self) {
+        let mut seen: BTreeMap<_, &Manifest> = BTreeMap::new();
+        for manifest in &self.manifests {
+            if let Some(first) = seen.insert(manifest.identity(), manifest) {
+                let place = manifest.namespace().map(|name| format!(" in namespace `{name}`")).unwrap_or_default();
+                let message = format!("the object {} `{}`{place} is there twice", manifest.kind(), manifest.name());
+                self.diagnostics.push(
+                    Diagnostic::error("duplicate-manifest", message)
+                        .at(&manifest.origin.lab, format!("from {}", manifest.origin))
+                        .and_at(&first.origin.lab, format!("from {}", first.origin)),
+                );
+            }
+        }
+    }
+}
+
+fn set_label(metadata: &mut Value, key: &str, value: &str) {
+    if !metadata["labels"].is_object() {
+        metadata["labels"] = Value::Object(Map::new());
+    }
+    metadata["labels"][key] = json!(value);
+}
+
+/// What keeps a document from being an object.
+fn missing_part(value: &Value) -> Option<String> {
+    let Value::Object(_) = value else {
+        return Some("expected an object with `apiVersion`, `kind` and `metadata`".to_owned());
+    };
+    let text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    if !text(&value["apiVersion"]) {
+        return Some("`apiVersion` is missing".to_owned());
+    }
+    if !text(&value["kind"]) {
+        return Some("`kind` is missing".to_owned());
+    }
+    let metadata = &value["metadata"];
+    if !text(&metadata["name"]) {
+        return Some(if text(&metadata["generateName"]) {
+            "`metadata.generateName` gives a new object every time; klab needs `metadata.name`".to_owned()
+        } else if metadata["name"].is_null() {
+            "`metadata.name` is missing".to_owned()
+        } else {
+            "`metadata.name` is not a string; put it in quotes".to_owned()
+        });
+    }
+    let labels = &metadata["labels"];
+    if !labels.is_null() && !labels.is_object() {
+        return Some("`metadata.labels` is not a table of labels".to_owned());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;
