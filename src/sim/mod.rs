@@ -14,6 +14,7 @@ pub mod control;
 pub mod defaults;
 pub mod object;
 pub mod openapi;
+pub mod patch;
 pub mod resource;
 pub mod schema;
 pub mod server;

@@ -27,8 +27,9 @@ use super::object::Object;
 use super::resource::ResourceId;
 use super::status::Status;
 use super::store::{Event, Gone, Store};
+pub(in crate::sim) use metadata::time_text;
 use random::Random;
-pub(in crate::sim) use write::Transaction;
+pub(in crate::sim) use write::{Fault, Transaction};
 
 /// Who writes, and how.
 #[derive(Debug, Clone)]
@@ -378,7 +379,11 @@ impl Cluster {
     }
 
     /// Runs `work` as one transaction. All writes of a cluster go through here.
-    fn transact<T>(&self, options: &WriteOptions<'_>, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+    pub(in crate::sim) fn transact<T>(
+        &self,
+        options: &WriteOptions<'_>,
+        work: impl FnOnce(&mut Transaction<'_>) -> T,
+    ) -> T {
         let mut state = self.lock();
         let before = state.store.version();
         let result = work(&mut Transaction::new(&mut state, self.clock.now(), options));

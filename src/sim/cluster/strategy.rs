@@ -70,6 +70,13 @@ pub(super) fn orphans_by_default(resource: ResourceId) -> bool {
     matches!(resource, kinds::JOBS | kinds::REPLICATION_CONTROLLERS)
 }
 
+/// A namespace is labelled with its name, so that selectors can find it.
+pub(super) fn label_namespace(resource: ResourceId, name: &str, value: &mut Value) {
+    if resource == crate::sim::resource::NAMESPACES && value["metadata"].is_object() {
+        value["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+    }
+}
+
 /// What a DaemonSet is told about its template by, for clients older than its generation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 

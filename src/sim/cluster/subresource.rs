@@ -271,7 +271,7 @@ impl Transaction<'_> {
         }
         let mut new = old.clone();
         new["spec"]["replicas"] = json!(replicas);
-        let written = self.write_over(&current, Part::Main, old, new)?;
+        let written = self.write_over(&current, Part::Main, old, new, None)?;
         Ok(scale_of(resource, &written.value()))
     }
 }

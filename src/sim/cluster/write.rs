@@ -11,6 +11,7 @@ use super::{FieldValidation, Part, State, WriteOptions, Written, bootstrap, meta
 use crate::sim::admission::Bookkeeping;
 use crate::sim::defaults::{self, Addresses};
 use crate::sim::object::Object;
+use crate::sim::patch::{Managed, Writer, track};
 use crate::sim::resource::{self as kinds, Resource, ResourceId};
 use crate::sim::schema::{Mismatch, schema};
 use crate::sim::status::Status;
@@ -34,7 +35,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// The outcome of this transaction for a client.
-    pub(super) fn written(&mut self, object: Arc<Object>, created: bool) -> Written {
+    pub(in crate::sim) fn written(&mut self, object: Arc<Object>, created: bool) -> Written {
         Written { object, created, warnings: std::mem::take(&mut self.warnings) }
     }
 
@@ -58,15 +59,42 @@ impl<'a> Transaction<'a> {
         let row = resource.row();
         self.decode(resource, &mut value).map_err(|fault| fault.of_body(row))?;
         metadata::address(row, namespace, &mut value)?;
-        self.insert(resource, namespace, value)
+        self.insert(resource, namespace, value, None)
     }
 
-    /// Creates an object from a decoded value.
+    /// Makes a body one of the object its path names.
+    pub(in crate::sim) fn address(
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        value: &mut Value,
+    ) -> Result<(), Status> {
+        metadata::address(resource.row(), namespace, value)?;
+        metadata::check_name(name, value)?;
+        value["metadata"]["name"] = json!(name);
+        Ok(())
+    }
+
+    /// Stores an object that a patch has changed and that is decoded.
+    pub(in crate::sim) fn store_patched(
+        &mut self,
+        current: &Arc<Object>,
+        part: Part,
+        namespace: &str,
+        old: Value,
+        mut new: Value,
+    ) -> Result<Arc<Object>, Status> {
+        Self::address(current.resource, namespace, &current.name, &mut new)?;
+        self.write_over(current, part, old, new, None)
+    }
+
+    /// Creates an object from a decoded value. `managed` are its field managers if it comes from server-side apply.
     pub(in crate::sim) fn insert(
         &mut self,
         resource: ResourceId,
         namespace: &str,
         mut value: Value,
+        managed: Option<Managed>,
     ) -> Result<Arc<Object>, Status> {
         let row = resource.row();
         let name = self.choose_name(resource, namespace, &mut value);
@@ -82,8 +110,16 @@ impl<'a> Transaction<'a> {
             }
         }
         defaults::apply(resource, &mut value);
+        strategy::label_namespace(resource, &name, &mut value);
+        if resource == kinds::DAEMON_SETS {
+            strategy::count_template(None, &mut value);
+        }
+        match managed {
+            Some(managed) => managed.store(&mut value),
+            None => track(None, &mut value, &self.writer(resource, Part::Main), self.options.tracked),
+        }
         let mut errors = Errors::default();
-        let addresses = self.prepare_new(resource, &name, &mut value, &mut errors);
+        let addresses = self.prepare_new(resource, &mut value, &mut errors);
         self.admit_new(resource, namespace, &mut value)?;
         if name.is_empty() {
             errors.required("metadata.name", "name or generateName is required");
@@ -107,25 +143,14 @@ impl<'a> Transaction<'a> {
     }
 
     /// What the registry sets on new objects of some kinds. Returns the addresses in use once the object is stored.
-    fn prepare_new(
-        &mut self,
-        resource: ResourceId,
-        name: &str,
-        value: &mut Value,
-        errors: &mut Errors,
-    ) -> Option<Addresses> {
+    fn prepare_new(&mut self, resource: ResourceId, value: &mut Value, errors: &mut Errors) -> Option<Addresses> {
         match resource {
             kinds::NAMESPACES => {
                 value["spec"]["finalizers"] = json!(["kubernetes"]);
-                value["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
                 None
             }
             kinds::JOBS => {
                 defaults::generate_selector(value);
-                None
-            }
-            kinds::DAEMON_SETS => {
-                strategy::count_template(None, value);
                 None
             }
             kinds::SERVICES => {
@@ -186,7 +211,7 @@ impl<'a> Transaction<'a> {
         metadata::check_name(name, &value)?;
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
-        self.write_over(&current, part, old, value)
+        self.write_over(&current, part, old, value, None)
     }
 
     /// Changes an object in place.
@@ -204,7 +229,11 @@ impl<'a> Transaction<'a> {
         change(&mut value);
         self.decode(resource, &mut value).map_err(|fault| fault.of_body(resource.row()))?;
         metadata::address(resource.row(), namespace, &mut value)?;
-        self.write_over(&current, part, old, value)
+        self.write_over(&current, part, old, value, None)
+    }
+
+    fn writer(&self, resource: ResourceId, part: Part) -> Writer<'a> {
+        Writer { manager: self.options.manager, resource, part, now: self.now }
     }
 
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
@@ -214,6 +243,7 @@ impl<'a> Transaction<'a> {
         part: Part,
         old: Value,
         mut new: Value,
+        managed: Option<Managed>,
     ) -> Result<Arc<Object>, Status> {
         let resource = current.resource;
         metadata::carry_over(resource.row(), &current.name, &old, &mut new)?;
@@ -221,6 +251,11 @@ impl<'a> Transaction<'a> {
         defaults::apply(resource, &mut new);
         if resource == kinds::DAEMON_SETS && part == Part::Main {
             strategy::count_template(Some(&old), &mut new);
+        }
+        strategy::label_namespace(resource, &current.name, &mut new);
+        match managed {
+            Some(managed) => managed.store(&mut new),
+            None => track(Some(&old), &mut new, &self.writer(resource, part), self.options.tracked),
         }
         let mut errors = Errors::default();
         if resource == kinds::SERVICES && part == Part::Main && old["spec"] != new["spec"] {

@@ -1,0 +1,154 @@
+//! Sets of fields, as `managedFields` keeps them (FieldsV1).
+//!
+//! A set is a tree whose edges are path elements in their written form: `f:name` for fields and map keys,
+//! `k:{"name":"main"}` for list entries with keys, `v:"value"` for entries of sets.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+/// A set of fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fields {
+    /// Whether the place itself is in the set (`.` when there is more below).
+    pub(super) member: bool,
+    /// What is below.
+    pub(super) below: BTreeMap<String, Fields>,
+}
+
+impl Fields {
+    pub(super) fn is_empty(&self) -> bool {
+        !self.member && self.below.values().all(Self::is_empty)
+    }
+
+    /// Reads FieldsV1; what is not understood is left out.
+    pub(super) fn read(value: &Value) -> Self {
+        let mut set = Self::default();
+        for (key, value) in value.as_object().into_iter().flatten() {
+            if key == "." {
+                set.member = true;
+                continue;
+            }
+            let mut inner = Self::read(value);
+            if inner.below.is_empty() {
+                inner.member = true;
+            }
+            set.below.insert(key.clone(), inner);
+        }
+        set
+    }
+
+    /// Writes FieldsV1.
+    pub(super) fn write(&self) -> Value {
+        let mut map = Map::new();
+        if self.member && !self.below.is_empty() {
+            map.insert(".".to_owned(), json!({}));
+        }
+        for (key, inner) in self.below.iter().filter(|(_, inner)| !inner.is_empty()) {
+            map.insert(key.clone(), inner.write());
+        }
+        Value::Object(map)
+    }
+
+    pub(super) fn child(&mut self, element: impl Into<String>) -> &mut Self {
+        self.below.entry(element.into()).or_default()
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.member |= other.member;
+        for (key, inner) in &other.below {
+            match self.below.get_mut(key) {
+                Some(have) => have.add(inner),
+                None => {
+                    self.below.insert(key.clone(), inner.clone());
+                }
+            }
+        }
+    }
+
+    /// Takes out what `other` has.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        if other.member {
+            self.member = false;
+        }
+        for (key, inner) in &other.below {
+            if let Some(have) = self.below.get_mut(key) {
+                have.subtract(inner);
+                if have.is_empty() {
+                    self.below.remove(key);
+                }
+            }
+        }
+    }
+
+    /// Takes out a place and all below it.
+    pub(super) fn cut(&mut self, path: &[&str]) {
+        match path {
+            [] => *self = Self::default(),
+            [last] => drop(self.below.remove(*last)),
+            [first, rest @ ..] => {
+                if let Some(inner) = self.below.get_mut(*first) {
+                    inner.cut(rest);
+                    if inner.is_empty() {
+                        self.below.remove(*first);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What both have.
+    pub(super) fn common(&self, other: &Self) -> Self {
+        let mut both = Self { member: self.member && other.member, ..Self::default() };
+        for (key, inner) in &self.below {
+            if let Some(theirs) = other.below.get(key) {
+                let common = inner.common(theirs);
+                if !common.is_empty() {
+                    both.below.insert(key.clone(), common);
+                }
+            }
+        }
+        both
+    }
+
+    /// The members as text: `.spec.containers[name="main"].image`.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.collect(&mut String::new(), &mut found);
+        found
+    }
+
+    fn collect(&self, path: &mut String, found: &mut Vec<String>) {
+        if self.member {
+            found.push(path.clone());
+        }
+        for (key, inner) in &self.below {
+            let length = path.len();
+            write_element(path, key);
+            inner.collect(path, found);
+            path.truncate(length);
+        }
+    }
+}
+
+fn write_element(path: &mut String, element: &str) {
+    let (kind, rest) = element.split_once(':').unwrap_or(("f", element));
+    // Writing to a String cannot fail.
+    match kind {
+        "k" => {
+            let keys: Map<String, Value> = serde_json::from_str(rest).unwrap_or_default();
+            let parts: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let _ = write!(path, "[{}]", parts.join(","));
+        }
+        "v" => {
+            let _ = write!(path, "[={rest}]");
+        }
+        "i" => {
+            let _ = write!(path, "[{rest}]");
+        }
+        _ => {
+            let _ = write!(path, ".{rest}");
+        }
+    }
+}
