@@ -31,6 +31,8 @@ pub struct Seed {
     pub delays: Delays,
     /// What `kubectl top` shows.
     pub metrics: Figures,
+    /// Annotation that, set to `stopped`, keeps a node from posting its status; `None` for klab's own.
+    pub heartbeat_annotation: Option<String>,
 }
 
 /// How long hollow nodes take, in milliseconds.
@@ -168,6 +170,15 @@ impl Hosted {
         self.kubeconfig.clone()
     }
 
+    /// A kubeconfig with the client certificate, and without the cluster in the path: the certificate tells it.
+    pub(super) fn kubeconfig_with_certificate(&self, context: &str, user: &str, server: &Shared) -> Option<String> {
+        let read = |name: &str| std::fs::read_to_string(self.folder.join(name)).ok();
+        let (certificate, key) = (read("client.pem")?, read("client.key")?);
+        let proof = kubeconfig::Proof::Certificate { certificate: &certificate, key: &key };
+        let url = format!("https://{}", server.address);
+        Some(kubeconfig::text(context, user, &url, &server.identity.authority, &proof))
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -205,15 +216,17 @@ fn settings(seed: &Seed) -> Settings {
         _ => 0.5,
     };
     let millis = |millis: i64| SignedDuration::from_millis(millis.max(0));
+    let defaults = Settings::default();
     Settings {
         seed: seed.seed,
+        heartbeat_annotation: seed.heartbeat_annotation.clone().unwrap_or(defaults.heartbeat_annotation),
         hollow: HollowDelays {
             start: millis(seed.delays.start),
             job: millis(seed.delays.job),
             stop: millis(seed.delays.stop),
         },
         metrics_share: share,
-        ..Settings::default()
+        host: defaults.host,
     }
 }
 

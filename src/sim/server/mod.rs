@@ -140,6 +140,11 @@ impl Server {
         Some(self.shared.cluster(name)?.kubeconfig())
     }
 
+    /// A kubeconfig of a cluster with a client certificate instead of a token, and a server URL without a path.
+    pub fn kubeconfig_with_certificate(&self, name: &str, context: &str, user: &str) -> Option<String> {
+        self.shared.cluster(name)?.kubeconfig_with_certificate(context, user, &self.shared)
+    }
+
     /// The API of a cluster, in process.
     pub fn api(&self, name: &str) -> Option<super::api::Api> {
         Some(self.shared.cluster(name)?.api().clone())

@@ -1,0 +1,132 @@
+//! Replays recorded kubectl sessions of a real Kubernetes v1.36.2 control plane against fresh embedded clusters.
+//!
+//! `KLAB_GOLDEN_KUBECTL=<dir>` replaces the recordings (`*.jsonl` or `*.jsonl.gz`, with `manifests/`, `bodies/` and
+//! `normalise.json`), `KLAB_GOLDEN_FLOW=a,b` picks flows, `KLAB_KUBECTL_DIR=<dir>` says where kubectl binaries are.
+
+mod compare;
+mod flow;
+mod known;
+mod kubectl;
+mod normalise;
+mod replay;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use klab::sim::server::{Server, ServerOptions};
+
+use self::flow::Flow;
+use self::kubectl::Kubectls;
+use self::normalise::Normaliser;
+use self::replay::{Outcome, Replay};
+
+/// Flows that run at the same time: kubectl mostly waits.
+const SIDE_BY_SIDE: usize = 6;
+
+fn recordings() -> PathBuf {
+    std::env::var_os("KLAB_GOLDEN_KUBECTL")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/kubectl"), PathBuf::from)
+}
+
+/// What became of one flow.
+struct Result {
+    flow: String,
+    kubectl: String,
+    outcomes: Vec<Outcome>,
+    seconds: f64,
+}
+
+#[test]
+fn recorded_flows_are_answered_alike() {
+    let folder = recordings();
+    let picked: Option<Vec<String>> =
+        std::env::var("KLAB_GOLDEN_FLOW").ok().map(|names| names.split(',').map(str::to_owned).collect());
+    let mut flows: Vec<Flow> = flow::read_all(&folder);
+    flows.retain(|flow| picked.as_ref().is_none_or(|picked| picked.contains(&flow.name)));
+    assert!(!flows.is_empty(), "no flows in {}", folder.display());
+    let kubectls = Kubectls::find();
+    if kubectls.is_empty() {
+        println!("skipped: {} flows, because there is no kubectl on this machine", flows.len());
+        return;
+    }
+    // The longest first, so that none of them is alone at the end.
+    flows.sort_by_key(|flow| std::cmp::Reverse(flow.cost()));
+    let normaliser = Normaliser::read(&folder);
+    let state = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let server = runtime
+        .block_on(Server::start(ServerOptions { state_directory: state.path().join("server"), port: None }))
+        .unwrap_or_else(|error| panic!("{:#}", error.source));
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE.min(flows.len()) {
+            scope.spawn(|| {
+                while let Some(flow) = flows.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = Instant::now();
+                    let kubectl = kubectls.for_version(&flow.kubectl);
+                    let replay = Replay::new(&folder, flow, kubectl, &normaliser, &server, runtime.handle());
+                    let outcomes = replay.run();
+                    results.lock().unwrap().push(Result {
+                        flow: flow.name.clone(),
+                        kubectl: kubectl.version.clone(),
+                        outcomes,
+                        seconds: began.elapsed().as_secs_f64(),
+                    });
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by(|one, other| one.flow.cmp(&other.flow));
+    report(&flows, &results, began.elapsed().as_secs_f64());
+}
+
+fn report(flows: &[Flow], results: &[Result], seconds: f64) {
+    let (mut steps, mut identical, mut excused, mut unexpected) = (0, 0, 0, 0);
+    let mut stale = Vec::new();
+    for result in results {
+        let recorded = flows.iter().find(|flow| flow.name == result.flow).map_or("", |flow| flow.kubectl.as_str());
+        let good = result.outcomes.iter().filter(|outcome| outcome.difference.is_none()).count();
+        println!(
+            "{:18} kubectl {} (recorded with {recorded}): {good} of {} in {:.1} s",
+            result.flow,
+            result.kubectl,
+            result.outcomes.len(),
+            result.seconds
+        );
+        for outcome in &result.outcomes {
+            steps += 1;
+            let known = known::reason(&result.flow, outcome.step);
+            match (&outcome.difference, known) {
+                (None, None) => identical += 1,
+                (None, Some(_)) => {
+                    identical += 1;
+                    stale.push(format!("{} step {}", result.flow, outcome.step));
+                }
+                (Some(_), Some(reason)) => {
+                    excused += 1;
+                    println!("  step {} differs as known: {reason}", outcome.step);
+                }
+                (Some(difference), None) => {
+                    unexpected += 1;
+                    println!("  step {}: {}\n{}", outcome.step, outcome.what, indented(difference));
+                }
+            }
+        }
+    }
+    println!(
+        "flows {}, steps {steps}, identical {identical}, known to differ {excused}, in {seconds:.1} s",
+        results.len()
+    );
+    for stale in &stale {
+        println!("listed as different, but identical this time: {stale}");
+    }
+    assert_eq!(unexpected, 0, "{unexpected} steps differ from the recordings");
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("      {line}\n")).collect()
+}
