@@ -20,6 +20,6 @@ pub mod schema;
 pub mod server;
 pub mod status;
 pub mod store;
-pub mod table;
 pub mod system;
+pub mod table;
 pub mod validation;

@@ -8,9 +8,10 @@ use klab::sim::cluster::{Cluster, DeleteOptions, Part, Propagation, WriteOptions
 use klab::sim::control::{ControlPlane, HollowDelays, Settings};
 use klab::sim::object::Object;
 use klab::sim::resource::{
-    CONFIG_MAPS, CONTROLLER_REVISIONS, DEPLOYMENTS, EVENTS, JOBS, LEASES, NAMESPACES, NODES, PODS, REPLICA_SETS,
-    ResourceId, STATEFUL_SETS,
+    CONFIG_MAPS, CONTROLLER_REVISIONS, DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, LEASES, NAMESPACES, NODES, PODS,
+    REPLICA_SETS, ResourceId, STATEFUL_SETS,
 };
+use klab::sim::system::{Flavour, bootstrap};
 use serde_json::{Value, json};
 
 /// A cluster with nodes, a control plane and a clock.
@@ -769,5 +770,304 @@ mod nodes {
         assert_eq!(lab.pods().len(), 1);
         lab.seconds(2);
         assert!(lab.pods().is_empty());
+    }
+}
+
+mod scheduling {
+    use super::*;
+
+    fn pod(name: &str, cpu: &str, more: Value) -> Value {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
+            "spec": { "containers": [
+                { "name": "main", "image": "nginx:1.27", "resources": { "requests": { "cpu": cpu } } },
+            ]},
+        });
+        for (field, value) in more.as_object().into_iter().flatten() {
+            pod["spec"][field] = value.clone();
+        }
+        pod
+    }
+
+    #[test]
+    fn a_pod_that_fits_nowhere_says_why_and_is_placed_when_it_can_be() {
+        let mut lab = Lab::new(2);
+        lab.apply(pod("picky", "1", json!({ "nodeSelector": { "disk": "ssd" } })));
+        let picky = lab.get(PODS, "picky");
+        let message = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. no new claims to \
+                       deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.";
+        assert_eq!(
+            *condition(&picky, "PodScheduled"),
+            json!({
+                "type": "PodScheduled", "observedGeneration": 1, "status": "False", "lastProbeTime": null,
+                "lastTransitionTime": "2026-06-01T08:00:00Z", "reason": "Unschedulable", "message": message,
+            })
+        );
+        assert_eq!(lab.messages("FailedScheduling"), [message]);
+        lab.seconds(5);
+        lab.change(NODES, "node-1", |node| node["metadata"]["labels"]["disk"] = json!("ssd"));
+        let picky = lab.get(PODS, "picky");
+        assert_eq!(picky["spec"]["nodeName"], "node-1");
+        assert_eq!(condition(&picky, "PodScheduled")["status"], "True");
+        assert_eq!(lab.messages("Scheduled"), ["Successfully assigned default/picky to node-1"]);
+    }
+
+    #[test]
+    fn a_gated_pod_waits_for_its_gates() {
+        let mut lab = Lab::new(1);
+        lab.apply(pod("gated", "1", json!({ "schedulingGates": [{ "name": "lab.example/hold" }] })));
+        let gated = lab.get(PODS, "gated");
+        assert_eq!(condition(&gated, "PodScheduled")["reason"], "SchedulingGated");
+        assert!(lab.messages("FailedScheduling").is_empty());
+        lab.change(PODS, "gated", |pod| pod["spec"]["schedulingGates"] = json!([]));
+        assert_eq!(lab.running(), 1);
+    }
+
+    #[test]
+    fn room_that_is_made_is_used() {
+        let mut lab = Lab::new(1);
+        lab.apply(pod("first", "3", json!({})));
+        lab.apply(pod("second", "3", json!({})));
+        assert_eq!(lab.running(), 1);
+        lab.delete(PODS, "first", Propagation::Background);
+        lab.seconds(2);
+        assert_eq!(lab.get(PODS, "second")["spec"]["nodeName"], "node-0");
+    }
+
+    #[test]
+    fn a_more_important_pod_takes_the_place_of_lesser_ones() {
+        for hollow in [HollowDelays::default(), HollowDelays::recorded()] {
+            let mut lab = Lab::with(1, Settings { hollow, ..Settings::default() });
+            lab.apply(json!({
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": "gold" },
+                "value": 100_000,
+            }));
+            lab.apply(pod("low", "3", json!({})));
+            lab.seconds(2);
+            lab.apply(pod("high", "3", json!({ "priorityClassName": "gold" })));
+            if !hollow.stop.is_zero() {
+                assert_eq!(lab.get(PODS, "high")["status"]["nominatedNodeName"], "node-0");
+                assert_eq!(condition(&lab.get(PODS, "low"), "DisruptionTarget")["reason"], "PreemptionByScheduler");
+            }
+            lab.seconds(5);
+            let high = lab.get(PODS, "high");
+            assert_eq!(high["spec"]["nodeName"], "node-0");
+            assert!(is_ready(&high));
+            assert!(lab.get(PODS, "low").is_null());
+            let uid = high["metadata"]["uid"].as_str().expect("a uid");
+            assert_eq!(lab.messages("Preempted"), [format!("Preempted by pod {uid} on node node-0")]);
+            assert_eq!(lab.messages("FailedScheduling"), ["0/1 nodes are available: 1 Insufficient cpu."]);
+        }
+    }
+
+    #[test]
+    fn the_order_of_names_is_the_same_in_every_run() {
+        let placements = || {
+            let mut lab = Lab::new(5);
+            lab.apply(deployment("web", 8));
+            lab.pods()
+                .iter()
+                .map(|pod| (pod["metadata"]["name"].to_string(), pod["spec"]["nodeName"].to_string()))
+                .collect::<Vec<_>>()
+        };
+        let first = placements();
+        assert_eq!(first.len(), 8);
+        assert_eq!(first, placements());
+    }
+}
+
+mod daemon_sets {
+    use super::*;
+
+    fn daemon_set(name: &str) -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": name },
+            "spec": { "selector": { "matchLabels": { "app": name } }, "template": template(name, "busybox:1.36") },
+        })
+    }
+
+    #[test]
+    fn run_on_every_node_that_their_pods_tolerate() {
+        let mut lab = Lab::new(3);
+        lab.change(NODES, "node-2", |node| {
+            node["spec"]["taints"] = json!([{ "key": "dedicated", "value": "special", "effect": "NoSchedule" }]);
+        });
+        lab.change(NODES, "node-1", |node| node["spec"]["unschedulable"] = json!(true));
+        lab.apply(daemon_set("agent"));
+        let status = lab.get(DAEMON_SETS, "agent")["status"].clone();
+        assert_eq!(
+            status,
+            json!({
+                "currentNumberScheduled": 2, "numberMisscheduled": 0, "desiredNumberScheduled": 2, "numberReady": 2,
+                "observedGeneration": 1, "updatedNumberScheduled": 2, "numberAvailable": 2,
+            })
+        );
+        let pod = &lab.pods()[0];
+        let keys: Vec<_> =
+            pod["spec"]["tolerations"].as_array().expect("tolerations").iter().map(|it| &it["key"]).collect();
+        assert_eq!(
+            keys,
+            ["not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"]
+                .map(|key| format!("node.kubernetes.io/{key}"))
+                .iter()
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(pod["metadata"]["labels"]["pod-template-generation"], "1");
+        lab.change(DAEMON_SETS, "agent", |agent| {
+            agent["spec"]["template"]["spec"]["tolerations"] = json!([{ "key": "dedicated", "operator": "Exists" }]);
+        });
+        lab.seconds(5);
+        assert_eq!(lab.get(DAEMON_SETS, "agent")["status"]["numberReady"], 3);
+        assert_eq!(lab.list(CONTROLLER_REVISIONS).len(), 2);
+    }
+
+    #[test]
+    fn a_taint_leaves_running_pods_and_bars_new_ones() {
+        let mut lab = Lab::new(2);
+        lab.apply(daemon_set("agent"));
+        lab.change(NODES, "node-1", |node| {
+            node["spec"]["taints"] = json!([{ "key": "dedicated", "effect": "NoSchedule" }]);
+        });
+        assert_eq!(lab.pods().len(), 2);
+        assert_eq!(lab.get(DAEMON_SETS, "agent")["status"]["numberMisscheduled"], 1);
+        let pod = lab.pods().into_iter().find(|pod| pod["spec"]["nodeName"] == "node-1").expect("a pod");
+        lab.delete(PODS, pod["metadata"]["name"].as_str().expect("a name"), Propagation::Background);
+        assert_eq!(lab.pods().len(), 1);
+        assert_eq!(lab.get(DAEMON_SETS, "agent")["status"]["desiredNumberScheduled"], 1);
+    }
+
+    #[test]
+    fn a_new_node_gets_its_pod_and_an_update_goes_node_by_node() {
+        let mut lab = Lab::with(2, recorded());
+        lab.apply(daemon_set("agent"));
+        lab.seconds(2);
+        lab.cluster.create(NODES, "", node("node-9", 9), &WriteOptions::by("test")).expect("node");
+        lab.seconds(2);
+        assert_eq!(lab.running(), 3);
+        lab.change(DAEMON_SETS, "agent", |agent| {
+            agent["spec"]["template"]["spec"]["containers"][0]["image"] = json!("busybox:1.37");
+        });
+        let mut fewest = 3;
+        for _ in 0..60 {
+            lab.pass(SignedDuration::from_millis(100));
+            fewest = fewest.min(lab.running());
+        }
+        assert_eq!(fewest, 2);
+        assert!(lab.pods().iter().all(|pod| pod["spec"]["containers"][0]["image"] == "busybox:1.37"));
+    }
+}
+
+mod system {
+    use super::*;
+
+    fn lab(flavour: Flavour, nodes: Vec<Value>) -> Lab {
+        let mut lab = Lab::new(0);
+        bootstrap(&lab.cluster, flavour);
+        for node in nodes {
+            lab.cluster.create(NODES, "", node, &WriteOptions::by("test")).expect("node");
+        }
+        lab.plane.run();
+        lab
+    }
+
+    fn aks_node(name: &str, number: usize, mode: &str) -> Value {
+        let mut node = node(name, number);
+        for (key, value) in [
+            ("kubernetes.azure.com/cluster", "MC_lab"),
+            ("kubernetes.azure.com/mode", mode),
+            ("kubernetes.io/os", "linux"),
+        ] {
+            node["metadata"]["labels"][key] = json!(value);
+        }
+        node
+    }
+
+    fn pods(lab: &Lab) -> Vec<(String, String)> {
+        let (pods, _) = lab.cluster.list(PODS, None);
+        pods.iter()
+            .map(|pod| {
+                let value = pod.value();
+                assert!(is_ready(&value), "{} is not ready: {}", pod.name, value["status"]);
+                let node = value["spec"]["nodeName"].as_str().expect("a node").to_owned();
+                (pod.name.to_string(), node)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn aks_runs_its_add_ons_on_system_pools_and_its_daemons_everywhere() {
+        let nodes =
+            vec![aks_node("system-0", 0, "system"), aks_node("system-1", 1, "system"), aks_node("user-0", 2, "user")];
+        let lab = lab(Flavour::Aks, nodes);
+        let pods = pods(&lab);
+        let count = |prefix: &str| pods.iter().filter(|(name, _)| name.starts_with(prefix)).count();
+        for (prefix, wanted) in [
+            ("coredns-autoscaler-", 1),
+            ("konnectivity-agent-", 2),
+            ("metrics-server-", 2),
+            ("kube-proxy-", 3),
+            ("csi-azuredisk-node-", 3),
+            ("csi-azurefile-node-", 3),
+            ("cloud-node-manager-", 3),
+            ("azure-ip-masq-agent-", 3),
+        ] {
+            assert_eq!(count(prefix), wanted, "{prefix}");
+        }
+        assert_eq!(count("coredns-"), 3, "two of coredns and the autoscaler");
+        for (name, node) in &pods {
+            let add_on = ["coredns-", "konnectivity-", "metrics-"].iter().any(|prefix| name.starts_with(prefix));
+            assert!(!add_on || node.starts_with("system-"), "{name} is on {node}");
+        }
+        let dns = lab.cluster.list(PODS, Some("kube-system")).0;
+        let dns = dns.iter().find(|pod| pod.name.starts_with("coredns-")).expect("coredns").value();
+        assert_eq!(dns["spec"]["priority"], 2_000_001_000);
+    }
+
+    #[test]
+    fn core_dns_moves_to_the_new_system_pool_when_the_old_one_goes() {
+        let mut lab = lab(Flavour::Aks, vec![aks_node("old-0", 0, "system"), aks_node("user-0", 1, "user")]);
+        lab.cluster.create(NODES, "", aks_node("new-0", 2, "system"), &WriteOptions::by("test")).expect("node");
+        lab.plane.run();
+        lab.delete(NODES, "old-0", Propagation::Background);
+        lab.seconds(60);
+        for (name, node) in pods(&lab) {
+            assert_ne!(node, "old-0");
+            assert!(!name.starts_with("coredns-") || node == "new-0", "{name} is on {node}");
+        }
+    }
+
+    #[test]
+    fn kind_has_a_control_plane_node_with_its_static_pods() {
+        let mut control_plane = node("lab-control-plane", 0);
+        control_plane["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] = json!("");
+        control_plane["metadata"]["labels"]["kubernetes.io/os"] = json!("linux");
+        control_plane["spec"]["taints"] =
+            json!([{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }]);
+        let mut worker = node("lab-worker", 1);
+        worker["metadata"]["labels"]["kubernetes.io/os"] = json!("linux");
+        let lab = lab(Flavour::Kind, vec![control_plane, worker]);
+        let pods = pods(&lab);
+        for name in ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+            let pod = (format!("{name}-lab-control-plane"), "lab-control-plane".to_owned());
+            assert!(pods.contains(&pod), "{name} is missing");
+        }
+        assert_eq!(pods.iter().filter(|(name, _)| name.starts_with("kindnet-")).count(), 2);
+        assert_eq!(pods.iter().filter(|(name, _)| name.starts_with("local-path-provisioner-")).count(), 1);
+    }
+
+    #[test]
+    fn filling_a_cluster_twice_changes_nothing() {
+        let lab = lab(Flavour::Aks, vec![aks_node("system-0", 0, "system")]);
+        let (_, before) = lab.cluster.list(PODS, None);
+        bootstrap(&lab.cluster, Flavour::Aks);
+        assert_eq!(lab.cluster.list(PODS, None).1, before);
+    }
+
+    #[test]
+    fn a_bare_cluster_has_the_service_of_the_api_server_alone() {
+        let lab = lab(Flavour::Bare, Vec::new());
+        let (services, _) = lab.cluster.list(klab::sim::resource::SERVICES, None);
+        assert_eq!(services.iter().map(|service| service.name.as_ref()).collect::<Vec<_>>(), ["kubernetes"]);
+        assert!(lab.cluster.list(PODS, None).0.is_empty());
     }
 }

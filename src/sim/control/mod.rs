@@ -4,6 +4,7 @@
 //! whatever waits for time is a timer on the cluster's clock. Nothing is kept that the objects do not tell again, so a
 //! new plane on a restored cluster carries on where the old one was stopped.
 
+mod daemon_set;
 mod deployment;
 mod events;
 mod garbage;
@@ -102,6 +103,7 @@ impl ControlPlane {
             Key::NamespaceEnd(name) => self.empty_namespace(&name),
             Key::Schedule => self.schedule(),
             Key::Kubelet(name) => self.sync_pod(&name),
+            Key::DaemonSet(name) => self.sync_daemon_set(&name),
             Key::StatefulSet(name) => self.sync_stateful_set(&name),
             Key::Job(name) => self.sync_job(&name),
             Key::ReplicaSet(name) => self.sync_replica_set(&name),

@@ -82,9 +82,12 @@ impl ControlPlane {
         if let Some(owner) = object.controller() {
             self.enqueue_owner(&owner.kind, &object.namespace, &owner.name);
         }
+        if resource != PODS {
+            self.object_changed_for_scheduler(gone, object, previous);
+        }
         match resource {
             PODS => self.take_in_pod(gone, object, previous),
-            NODES => self.take_in_node(gone, object, previous),
+            NODES => self.take_in_node(gone, object),
             NAMESPACES => self.take_in_namespace(gone, object),
             DEPLOYMENTS => self.queue.add(Key::Deployment(name)),
             REPLICA_SETS => {
@@ -124,8 +127,6 @@ impl ControlPlane {
             HORIZONTAL_POD_AUTOSCALERS => self.queue.add(Key::Autoscaler(name)),
             PERSISTENT_VOLUME_CLAIMS => {
                 self.queue.add(Key::Claim(name));
-                self.scheduler.claims_changed();
-                self.queue.add(Key::Schedule);
             }
             PERSISTENT_VOLUMES => {
                 if let Some(claim) = object.value()["spec"]["claimRef"].as_object() {
@@ -195,11 +196,10 @@ impl ControlPlane {
                 Some(_) => {}
             }
         }
-        self.scheduler.pod_changed(before.as_deref(), pod.as_deref());
-        self.queue.add(Key::Schedule);
+        self.pod_changed_for_scheduler(object, before.as_deref(), pod.as_deref());
     }
 
-    fn take_in_node(&mut self, gone: bool, object: &Arc<Object>, previous: Option<&Object>) {
+    fn take_in_node(&mut self, gone: bool, object: &Arc<Object>) {
         let before = if gone {
             self.view.remove_node(&object.name)
         } else {
@@ -219,11 +219,6 @@ impl ControlPlane {
             }
         }
         self.queue.add(Key::Node(object.name.clone()));
-        self.scheduler.node_changed(gone, object, previous);
-        self.queue.add(Key::Schedule);
-        for name in self.names_in_all(DAEMON_SETS) {
-            self.queue.add(Key::DaemonSet(name));
-        }
         if woken || recovered {
             for pod in self.view.pods_on(&object.name) {
                 self.queue.add(Key::Kubelet(pod.name()));

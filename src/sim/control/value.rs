@@ -20,11 +20,6 @@ pub(crate) fn time_of(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// `metadata.creationTimestamp`.
-pub(crate) fn created(value: &Value) -> Option<Timestamp> {
-    time_of(&value["metadata"]["creationTimestamp"])
-}
-
 /// The value below `path`, `Null` when a step is missing.
 pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().fold(value, |below, step| &below[*step])

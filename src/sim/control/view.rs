@@ -36,10 +36,10 @@ pub(crate) struct PodInfo {
     pub(crate) ready_changed: Option<Timestamp>,
     pub(crate) created: Timestamp,
     pub(crate) ip: Option<Box<str>>,
+    /// `metadata.generation`.
+    pub(crate) generation: i64,
     /// `status.startTime`: the kubelet has seen it.
     pub(crate) started: bool,
-    /// PodScheduled is True, or False with reason Unschedulable.
-    pub(crate) unschedulable: bool,
 }
 
 impl PodInfo {
@@ -80,6 +80,7 @@ struct PodBrief<'a> {
 struct MetaBrief<'a> {
     #[serde(borrow)]
     creation_timestamp: Option<&'a str>,
+    generation: i64,
 }
 
 #[derive(Deserialize, Default)]
@@ -122,12 +123,10 @@ fn pod_info(object: &Arc<Object>) -> PodInfo {
         phase: brief.status.phase.unwrap_or_default(),
         ready: ready.is_some_and(|condition| condition.status == "True"),
         ready_changed: time(ready.and_then(|condition| condition.last_transition_time)),
+        generation: brief.metadata.generation,
         created: time(brief.metadata.creation_timestamp).unwrap_or_default(),
         ip: brief.status.pod_ip.map(Into::into),
         started: brief.status.start_time.is_some(),
-        unschedulable: conditions
-            .iter()
-            .any(|condition| condition.kind == "PodScheduled" && condition.status == "False"),
         object: Arc::clone(object),
     }
 }
@@ -140,7 +139,6 @@ pub(crate) struct NodeInfo {
     pub(crate) address: Box<str>,
     /// `spec.podCIDR`.
     pub(crate) pod_range: Box<str>,
-    pub(crate) unschedulable: bool,
     pub(crate) taints: Vec<Value>,
     /// Its kubelet has been told to be silent.
     pub(crate) stopped: bool,
@@ -167,7 +165,6 @@ struct NodeMeta {
 struct NodeSpecBrief {
     #[serde(rename = "podCIDR")]
     pod_cidr: String,
-    unschedulable: bool,
     taints: Vec<Value>,
 }
 
@@ -199,7 +196,6 @@ fn node_info(object: &Arc<Object>, heartbeat: &str) -> NodeInfo {
     NodeInfo {
         address: address.map(|address| address.address.as_str()).unwrap_or_default().into(),
         pod_range: brief.spec.pod_cidr.into(),
-        unschedulable: brief.spec.unschedulable,
         taints: brief.spec.taints,
         stopped: brief.metadata.annotations.get(heartbeat).is_some_and(|value| value == "stopped"),
         ready: ready.map(|condition| condition.status.as_str()).unwrap_or_default().into(),
@@ -232,11 +228,6 @@ impl View {
         self.pods.get(name)
     }
 
-    /// All pods.
-    pub(crate) fn pods(&self) -> impl Iterator<Item = &Arc<PodInfo>> {
-        self.pods.values()
-    }
-
     /// The pods of a namespace.
     pub(crate) fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<PodInfo>> {
         let namespace: Box<str> = namespace.into();
@@ -250,11 +241,6 @@ impl View {
     pub(crate) fn pods_on(&self, node: &str) -> Vec<Arc<PodInfo>> {
         let names = self.by_node.get(node);
         names.into_iter().flatten().filter_map(|name| self.pods.get(name)).map(Arc::clone).collect()
-    }
-
-    /// Names of nodes that have pods.
-    pub(crate) fn nodes_with_pods(&self) -> impl Iterator<Item = &str> {
-        self.by_node.keys().map(AsRef::as_ref)
     }
 
     /// The pods whose managing controller has that uid, by name.
