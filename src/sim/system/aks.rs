@@ -33,7 +33,8 @@ pub(super) fn objects() -> Vec<Value> {
 }
 
 /// System pods prefer pools of mode `system` and must be on an AKS node with Linux: when their pool goes they move to
-/// another one, to a user pool only when no system pool takes them.
+/// another one, to a user pool only when no system pool takes them. Replicas are spread over nodes by the scheduler's
+/// own defaults, which weigh less than this preference.
 fn prefers_system_pool() -> Value {
     let mut affinity = on_linux();
     affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = json!([{
@@ -72,17 +73,6 @@ fn everywhere() -> Value {
     ])
 }
 
-/// Replicas of an add-on are spread over zones and nodes where that is possible.
-fn spread(key: &str, value: &str) -> Value {
-    let constraint = |over: &str| {
-        json!({
-            "labelSelector": { "matchLabels": { key: value } }, "maxSkew": 1, "topologyKey": over,
-            "whenUnsatisfiable": "ScheduleAnyway",
-        })
-    };
-    json!({ "topologySpreadConstraints": [constraint("topology.kubernetes.io/zone"), constraint("kubernetes.io/hostname")] })
-}
-
 fn core_dns() -> Vec<Value> {
     Workload {
         name: "coredns",
@@ -96,7 +86,6 @@ fn core_dns() -> Vec<Value> {
         priority_class: "system-node-critical",
         tolerations: addon_tolerations(),
         affinity: prefers_system_pool(),
-        more: spread("k8s-app", "kube-dns"),
         ..Workload::default()
     }
     .deployment(2)
@@ -133,7 +122,6 @@ fn konnectivity_agent() -> Vec<Value> {
         priority_class: "system-node-critical",
         tolerations: addon_tolerations(),
         affinity: prefers_system_pool(),
-        more: spread("app", "konnectivity-agent"),
         ..Workload::default()
     }
     .deployment(2)
@@ -160,7 +148,6 @@ fn metrics_server() -> Vec<Value> {
         priority_class: "system-node-critical",
         tolerations: addon_tolerations(),
         affinity: prefers_system_pool(),
-        more: spread("k8s-app", "metrics-server"),
         ..Workload::default()
     }
     .deployment(2)

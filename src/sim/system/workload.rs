@@ -48,8 +48,6 @@ pub(super) struct Workload {
     pub(super) affinity: Value,
     pub(super) node_selector: Value,
     pub(super) host_network: bool,
-    /// What else its pods' spec holds.
-    pub(super) more: Value,
 }
 
 impl Default for Workload {
@@ -64,7 +62,6 @@ impl Default for Workload {
             affinity: Value::Null,
             node_selector: Value::Null,
             host_network: false,
-            more: Value::Null,
         }
     }
 }
@@ -131,9 +128,6 @@ impl Workload {
             }
             if !self.priority_class.is_empty() {
                 spec.insert("priorityClassName".to_owned(), json!(self.priority_class));
-            }
-            if let Some(more) = self.more.as_object() {
-                spec.extend(more.clone());
             }
         }
         json!({ "metadata": { "labels": self.labels() }, "spec": spec })
