@@ -1,5 +1,6 @@
-//! Reports of checks as text, JSON and JUnit, all from the same data ([`crate::verify::Report`]).
+//! Reports of checks as text, JSON and JUnit, explanations as text and JSON; all from the same data ([`crate::verify::Report`]).
 
+mod explanation;
 mod human;
 mod json;
 mod junit;
@@ -7,6 +8,7 @@ mod junit;
 #[cfg(test)]
 mod tests;
 
+pub use explanation::{EXPLANATION_SCHEMA, explanation_json, explanation_text};
 pub use human::{Styles, check_lines, human, suggestion_line, summary};
 pub use json::{SCHEMA, json};
 pub use junit::{Suite, junit};

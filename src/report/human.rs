@@ -22,6 +22,7 @@ pub struct Styles {
     bad: Style,
     care: Style,
     lead: Style,
+    strong: Style,
 }
 
 impl Styles {
@@ -37,7 +38,14 @@ impl Styles {
             bad: AnsiColor::Red.on_default().bold(),
             care: AnsiColor::Yellow.on_default().bold(),
             lead: AnsiColor::Cyan.on_default().bold(),
+            strong: Style::new().bold(),
         }
+    }
+
+    /// A text that stands out.
+    pub(super) fn strong(self, text: &str) -> String {
+        let strong = self.strong;
+        format!("{strong}{text}{strong:#}")
     }
 }
 
@@ -78,11 +86,7 @@ pub fn check_lines(check: &CheckResult, styles: Styles) -> String {
     if check.causes.len() > GROUPS {
         let _ = writeln!(text, "      and {} more causes", check.causes.len() - GROUPS);
     }
-    for (position, suggestion) in check.suggestions.iter().take(SUGGESTIONS).enumerate() {
-        let word = if position == 0 { "fix:" } else { " or:" };
-        let lead = styles.lead;
-        let _ = writeln!(text, "      {lead}{word}{lead:#} {}", suggestion_line(suggestion));
-    }
+    text.push_str(&suggestion_lines(&check.suggestions, "      ", styles));
     if let Some(hint) = &check.hint {
         let lead = styles.lead;
         let _ = writeln!(text, "      {lead}hint:{lead:#} {}", hint.trim_end().replace('\n', "\n        "));
@@ -106,24 +110,39 @@ pub fn suggestion_line(suggestion: &Suggestion) -> String {
     }
 }
 
+/// The smallest change, and others.
+pub(super) fn suggestion_lines(suggestions: &[Suggestion], indent: &str, styles: Styles) -> String {
+    let lead = styles.lead;
+    let line = |(position, suggestion): (usize, &Suggestion)| {
+        let word = if position == 0 { "fix:" } else { " or:" };
+        format!("{indent}{lead}{word}{lead:#} {}\n", suggestion_line(suggestion))
+    };
+    suggestions.iter().take(SUGGESTIONS).enumerate().map(line).collect()
+}
+
 /// A cause: pods in the same plight, and the nodes by what keeps them away.
-pub(crate) fn cause_lines(cause: &Cause, indent: &str) -> String {
+fn cause_lines(cause: &Cause, indent: &str) -> String {
     let colon = if cause.nodes.is_empty() { "" } else { ":" };
-    let mut text = format!("{indent}{}  {}{colon}\n", named(&cause.subjects), cause.what);
-    let cells: Vec<(String, String)> =
-        cause.nodes.iter().take(GROUPS).map(|group| (nodes(group), reasons(group))).collect();
+    let deeper = format!("{indent}  ");
+    format!("{indent}{}  {}{colon}\n{}", named(&cause.subjects), cause.what, group_lines(&cause.nodes, &deeper))
+}
+
+/// Nodes in one column, what keeps pods from them in the other.
+pub(super) fn group_lines(groups: &[NodeGroup], indent: &str) -> String {
+    let cells: Vec<(String, String)> = groups.iter().take(GROUPS).map(|group| (nodes(group), reasons(group))).collect();
     let width = cells.iter().map(|(nodes, _)| nodes.chars().count()).filter(|width| *width <= NODES_WIDTH).max();
     let width = width.unwrap_or_default();
+    let mut text = String::new();
     for (nodes, reasons) in cells {
         if nodes.chars().count() > width {
-            let _ = writeln!(text, "{indent}  {nodes}\n{indent}  {:width$}  {reasons}", "");
+            let _ = writeln!(text, "{indent}{nodes}\n{indent}{:width$}  {reasons}", "");
         } else {
-            let _ = writeln!(text, "{indent}  {nodes:width$}  {reasons}");
+            let _ = writeln!(text, "{indent}{nodes:width$}  {reasons}");
         }
     }
-    if cause.nodes.len() > GROUPS {
-        let rest: usize = cause.nodes.iter().skip(GROUPS).map(|group| group.nodes.len()).sum();
-        let _ = writeln!(text, "{indent}  and {rest} more nodes");
+    if groups.len() > GROUPS {
+        let rest: usize = groups.iter().skip(GROUPS).map(|group| group.nodes.len()).sum();
+        let _ = writeln!(text, "{indent}and {rest} more nodes");
     }
     text
 }
@@ -141,7 +160,7 @@ fn nodes(group: &NodeGroup) -> String {
 }
 
 /// The names without the namespace `default`, shortened where they are many.
-fn named(names: &[String]) -> String {
+pub(super) fn named(names: &[String]) -> String {
     let short = |name: &String| name.strip_prefix("default/").unwrap_or(name).to_owned();
     if names.len() <= NAMES {
         return names.iter().map(short).collect::<Vec<_>>().join(", ");

@@ -301,7 +301,7 @@ fn running(group: &Group<'_, '_>, count: Count) -> Fact {
     Fact::new(standing, now).offenders(offenders)
 }
 
-/// `2 running, wanted 4; 2 Pending`.
+/// `2 running, wanted 4 (2 Pending)`.
 fn counts_now(now: usize, what: &str, count: Count, standing: &Standing, others: &[&PodView<'_>]) -> String {
     let mut text = format!("{now} {what}");
     if *standing != Standing::Holds {
@@ -312,7 +312,7 @@ fn counts_now(now: usize, what: &str, count: Count, standing: &Standing, others:
         *words.entry(reason_word(pod)).or_default() += 1;
     }
     let rest: Vec<String> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    if rest.is_empty() { text } else { format!("{text}; {}", rest.join(", ")) }
+    if rest.is_empty() { text } else { format!("{text} ({})", rest.join(", ")) }
 }
 
 fn pending(group: &Group<'_, '_>, count: Count, reason: Option<&str>) -> Fact {

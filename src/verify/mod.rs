@@ -7,8 +7,11 @@
 mod cause;
 mod condition;
 mod context;
+mod diagnose;
 mod evaluate;
+mod explain;
 mod expression;
+mod model;
 mod movement;
 mod name;
 mod node;
@@ -24,11 +27,15 @@ mod view;
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 pub use cause::{Cause, NodeGroup, NodeReason, Suggestion};
 pub use context::Context;
+pub use diagnose::diagnose;
 pub use evaluate::evaluate;
+pub use explain::{Explainer, Explanation, NothingToExplain, Pending, Placed, Why, explain};
 pub use expression::{ExpressionError, parse_expression};
 pub use pod::PodState;
 pub use snapshot::{FetchedObject, Snapshot};

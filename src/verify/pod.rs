@@ -113,6 +113,21 @@ impl PodState {
         }
     }
 
+    /// Stable word for machines.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Terminating => "terminating",
+            Self::Succeeded => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::Running { ready: true, .. } => "running",
+            Self::Running { ready: false, .. } => "not-ready",
+            Self::Starting { .. } => "starting",
+            Self::Unschedulable { .. } => "unschedulable",
+            Self::Gated { .. } => "gated",
+            Self::Unscheduled => "unscheduled",
+        }
+    }
+
     /// The word for people.
     pub fn word(&self) -> &'static str {
         match self {

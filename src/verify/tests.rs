@@ -162,7 +162,7 @@ fn running_pods() {
                 .running("web", "main-0", 1)
                 .pod("web", &json!({"spec": {"nodeName": "main-0"}, "status": {"phase": "Running"}})),
             "not yet: 1 of 2 running, more are coming",
-            "1 running, wanted 2; 1 not ready",
+            "1 running, wanted 2 (1 not ready)",
         ),
         (
             running_count(2),
@@ -174,19 +174,19 @@ fn running_pods() {
             running_count(2),
             cluster(2).running("web", "main-0", 1).unschedulable("web", 1, SELECTOR),
             "impossible: 1 pod is unschedulable",
-            "1 running, wanted 2; 1 Pending",
+            "1 running, wanted 2 (1 Pending)",
         ),
         (
             running_count(4),
             cluster(4).running("web", "main-0", 1).pod("web", &starting("main-0")).unschedulable("web", 2, SELECTOR),
             "impossible: 2 pods are unschedulable",
-            "1 running, wanted 4; 2 Pending, 1 starting",
+            "1 running, wanted 4 (2 Pending, 1 starting)",
         ),
         (
             running_count(1),
             cluster(1).pod("web", &crashing),
             "impossible: 1 pod is in CrashLoopBackOff",
-            "0 running, wanted 1; 1 CrashLoopBackOff",
+            "0 running, wanted 1 (1 CrashLoopBackOff)",
         ),
         (running_count(1), mixed(), "impossible: 2 running, wanted 1", "2 running, wanted 1"),
         (running_count(0), cluster(0), "held", "0 running"),
@@ -218,24 +218,24 @@ fn pending_pods() {
             pending(1, None),
             cluster(1).running("web", "main-0", 1),
             "impossible: 0 Pending, wanted 1",
-            "0 Pending, wanted 1; 1 running",
+            "0 Pending, wanted 1 (1 running)",
         ),
         (
             pending(1, None),
             cluster(1).pod("web", &json!({})),
             "not yet: 0 of 1 Pending, more are coming",
-            "0 Pending, wanted 1; 1 not scheduled yet",
+            "0 Pending, wanted 1 (1 not scheduled yet)",
         ),
         // Bound and not started is phase Pending too, but no fault of the scheduler's.
         (
             pending(1, None),
             cluster(1).pod("web", &starting("main-0")),
             "impossible: 0 Pending, wanted 1",
-            "0 Pending, wanted 1; 1 starting",
+            "0 Pending, wanted 1 (1 starting)",
         ),
         (pending(1, None), cluster(1).pod("web", &gated), "impossible: 0 Pending, wanted 1", "0 Pending, wanted 1"),
         (pending(1, Some("gates")), cluster(1).pod("web", &gated), "held", "1 Pending"),
-        (pending(0, None), cluster(1).running("web", "main-0", 1), "held", "0 Pending; 1 running"),
+        (pending(0, None), cluster(1).running("web", "main-0", 1), "held", "0 Pending (1 running)"),
     ]);
 }
 
@@ -250,9 +250,9 @@ fn succeeded_pods() {
         (
             bare().running("web", "main-0", 1),
             "not yet: 0 of 1 succeeded, more are coming",
-            "0 succeeded, wanted 1; 1 running",
+            "0 succeeded, wanted 1 (1 running)",
         ),
-        (bare().pod("web", &failed), "impossible: 0 succeeded, wanted 1", "0 succeeded, wanted 1; 1 failed (Evicted)"),
+        (bare().pod("web", &failed), "impossible: 0 succeeded, wanted 1", "0 succeeded, wanted 1 (1 failed (Evicted))"),
     ] {
         let mut cluster = cluster;
         for pod in &mut cluster.snapshot.pods {
@@ -290,7 +290,7 @@ fn a_change_that_its_controller_has_not_seen_decides_nothing() {
             pending(0, None),
             stale,
             waiting,
-            "0 Pending; 1 running, but the latest change of deployment/web has not been seen by its controller",
+            "0 Pending (1 running), but the latest change of deployment/web has not been seen by its controller",
         ),
         (
             running_count(1),
@@ -335,7 +335,7 @@ fn only_pods_of_the_present_template_count() {
             Condition::Running(Count { min: 0, max: Some(2) }),
             rollout().running("web", "main-0", 2).pod("web", &new(unschedulable(SELECTOR))),
             "impossible: 2 pods of the previous template still run: the rollout waits for web-3",
-            "0 running; 1 Pending, and 2 pods of the previous template still run",
+            "0 running (1 Pending), and 2 pods of the previous template still run",
         ),
     ]);
     // Which is just what a check on Pending pods may want to see.
@@ -351,31 +351,31 @@ fn what_is_under_way_elsewhere_keeps_a_blocked_check_open() {
             running_count(1),
             blocked().pod("other", &terminating("main-0")),
             "not yet: 1 pod is terminating",
-            "0 running, wanted 1; 1 Pending",
+            "0 running, wanted 1 (1 Pending)",
         ),
         (
             running_count(1),
             blocked().node("new", 0, json!({"status": {"conditions": null}})),
             "not yet: 1 node is not ready yet",
-            "0 running, wanted 1; 1 Pending",
+            "0 running, wanted 1 (1 Pending)",
         ),
         (
             running_count(1),
             blocked().node("lost", 0, json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})),
             "impossible: 1 pod is unschedulable",
-            "0 running, wanted 1; 1 Pending",
+            "0 running, wanted 1 (1 Pending)",
         ),
         (
             running_count(1),
             blocked().pod("other", &json!({})),
             "not yet: 1 pod has not been scheduled yet",
-            "0 running, wanted 1; 1 Pending",
+            "0 running, wanted 1 (1 Pending)",
         ),
         (
             running_count(1),
             blocked().pod("other", &json!({"spec": {"schedulerName": "mine"}})),
             "impossible: 1 pod is unschedulable",
-            "0 running, wanted 1; 1 Pending",
+            "0 running, wanted 1 (1 Pending)",
         ),
     ]);
 }

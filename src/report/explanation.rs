@@ -1,0 +1,204 @@
+//! Explanations of pods as text and JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::human::{Styles, group_lines, named, suggestion_lines};
+use super::json::{groups, suggestion};
+use crate::scheduling::{PluginName, ScoreRow, ScoreTable};
+use crate::ui::{duration, plural, table};
+use crate::verify::{Explanation, Pending, Placed, PodState, Why};
+
+/// Name and version of the JSON document's form.
+pub const EXPLANATION_SCHEMA: &str = "klab.explain/1";
+/// Most nodes in a score table.
+const ROWS: usize = 8;
+
+/// Explanations for people.
+pub fn explanation_text(explanations: &[Explanation], styles: Styles) -> String {
+    explanations.iter().map(|explanation| one(explanation, styles)).collect::<Vec<_>>().join("\n")
+}
+
+/// Explanations as one JSON document.
+pub fn explanation_json(target: &str, explanations: &[Explanation]) -> Value {
+    json!({
+        "schema": EXPLANATION_SCHEMA,
+        "target": target,
+        "explanations": explanations.iter().map(document).collect::<Vec<_>>(),
+    })
+}
+
+fn one(explanation: &Explanation, styles: Styles) -> String {
+    let names = named(&explanation.pods);
+    match &explanation.why {
+        Why::Over => format!("{names}  {}\n", explanation.state.word()),
+        Why::Placed(placed) => placed_text(&names, explanation, placed, styles),
+        Why::Pending(pending) => pending_text(&names, explanation, pending, styles),
+    }
+}
+
+fn placed_text(names: &str, explanation: &Explanation, placed: &Placed, styles: Styles) -> String {
+    let pool = placed.pool.as_ref().map(|pool| format!(" (pool {pool})")).unwrap_or_default();
+    let state = match &explanation.state {
+        PodState::Starting { trouble: Some(trouble) } | PodState::Running { trouble: Some(trouble), .. } => trouble,
+        state => state.word(),
+    };
+    let mut text = format!("{}  {state} on {}{pool}\n", styles.strong(names), placed.node);
+    if !placed.refused_here.is_empty() {
+        let reasons: Vec<&str> = placed.refused_here.iter().map(|reason| &*reason.text).collect();
+        let _ = writeln!(text, "  {} would not take it if it came now: {}", placed.node, reasons.join("; "));
+    } else if let Some(elsewhere) = &placed.elsewhere {
+        let _ = writeln!(text, "  if it came now, it would go to {elsewhere}");
+    } else if placed.feasible == 1 {
+        let _ = writeln!(text, "  {} is the only node that takes it", placed.node);
+    } else {
+        let _ = writeln!(text, "  {} nodes take it, none scores higher than {}", placed.feasible, placed.node);
+    }
+    if let Some(scores) = &placed.scores {
+        text.push_str(&score_table(scores, &placed.node));
+    }
+    if !placed.refusals.is_empty() {
+        let _ = writeln!(text, "  not elsewhere:");
+        text.push_str(&group_lines(&placed.refusals, "    "));
+    }
+    text
+}
+
+/// Scores by plugin, this node first, then the others from the best; with how far each is from this one.
+fn score_table(scores: &ScoreTable, here: &str) -> String {
+    let own = scores.rows.iter().find(|row| &*row.node == here);
+    let mut rows: Vec<&ScoreRow> = scores.rows.iter().filter(|row| &*row.node != here).collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.total), row.node.clone()));
+    let hidden = rows.len().saturating_sub(ROWS);
+    let mut lines = vec![
+        ["NODE".to_owned()]
+            .into_iter()
+            .chain(scores.plugins.iter().map(|(plugin, weight)| heading(*plugin, *weight)))
+            .chain(["TOTAL".to_owned(), String::new()])
+            .collect::<Vec<_>>(),
+    ];
+    for row in own.into_iter().chain(rows.into_iter().take(ROWS)) {
+        let against = match own {
+            Some(own) if own.node == row.node => "here".to_owned(),
+            Some(own) if own.total > row.total => format!("loses by {}", own.total - row.total),
+            Some(own) if own.total == row.total => "equal".to_owned(),
+            Some(own) => format!("ahead by {}", row.total - own.total),
+            None => String::new(),
+        };
+        let cells = row.scores.iter().map(|score| score.weighted.to_string());
+        let end = [row.total.to_string(), against];
+        lines.push([row.node.as_ref().to_owned()].into_iter().chain(cells).chain(end).collect());
+    }
+    let mut text = String::new();
+    for line in table(&lines).lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    if hidden > 0 {
+        let _ = writeln!(text, "    and {} that score no higher", plural(hidden, "node"));
+    }
+    text
+}
+
+/// A short heading for a plugin's column; its weight where it counts more than once.
+fn heading(plugin: PluginName, weight: i64) -> String {
+    let name = match plugin {
+        PluginName::TaintToleration => "TAINTS",
+        PluginName::NodeAffinity => "AFFINITY",
+        PluginName::NodeResourcesFit => "FREE",
+        PluginName::PodTopologySpread => "SPREAD",
+        PluginName::InterPodAffinity => "PODS",
+        PluginName::NodeResourcesBalancedAllocation => "BALANCE",
+        PluginName::ImageLocality => "IMAGE",
+        other => other.as_str(),
+    };
+    if weight == 1 { name.to_owned() } else { format!("{name}×{weight}") }
+}
+
+fn pending_text(names: &str, explanation: &Explanation, pending: &Pending, styles: Styles) -> String {
+    let word = match explanation.state {
+        PodState::Gated { .. } => "held by its scheduling gates",
+        PodState::Unscheduled => "not scheduled yet",
+        _ => "Pending",
+    };
+    let age = explanation.age.map(|age| format!(" for {}", duration(age))).unwrap_or_default();
+    let mut text = format!("{}  {word}{age}\n", styles.strong(names));
+    if let Some(scheduler) = &pending.scheduler {
+        let _ = writeln!(text, "  it waits for the scheduler `{scheduler}`, not for the default one");
+    }
+    if !pending.gates.is_empty() {
+        let _ = writeln!(text, "  gates: {}", pending.gates.join(", "));
+    }
+    if let Some(node) = &pending.nominated {
+        let _ = writeln!(text, "  {node} is kept for it while the pods it preempted go");
+    }
+    let total: usize = pending.refusals.iter().map(|group| group.nodes.len()).sum();
+    if !pending.fits.is_empty() {
+        let _ = writeln!(text, "  {} would take it now: {}", plural(pending.fits.len(), "node"), named(&pending.fits));
+    } else if total == 0 {
+        let _ = writeln!(text, "  there are no nodes");
+    } else {
+        let _ = writeln!(text, "  fits on none of {}:", plural(total, "node"));
+    }
+    text.push_str(&group_lines(&pending.refusals, "    "));
+    text.push_str(&suggestion_lines(&pending.suggestions, "  ", styles));
+    if pending.suggestions.is_empty() && pending.fits.is_empty() && pending.scheduler.is_none() {
+        let _ = writeln!(text, "  no single change that klab knows of would let it in");
+    }
+    text
+}
+
+fn document(explanation: &Explanation) -> Value {
+    let mut value = json!({
+        "pods": explanation.pods,
+        "state": explanation.state.code(),
+        "age_ms": explanation.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+    });
+    match &explanation.why {
+        Why::Over => {}
+        Why::Placed(placed) => value["placed"] = placed_json(placed),
+        Why::Pending(pending) => {
+            value["pending"] = json!({
+                "message": pending.message,
+                "scheduler": pending.scheduler,
+                "nominated_node": pending.nominated,
+                "gates": pending.gates,
+                "fits": pending.fits,
+                "refusals": groups(&pending.refusals),
+                "suggestions": pending.suggestions.iter().map(suggestion).collect::<Vec<_>>(),
+            });
+        }
+    }
+    value
+}
+
+fn placed_json(placed: &Placed) -> Value {
+    let scores = placed.scores.as_ref().map(|table| {
+        let row = |row: &ScoreRow| {
+            let scores: Vec<Value> = table
+                .plugins
+                .iter()
+                .zip(&row.scores)
+                .map(|((plugin, weight), score)| {
+                    json!({
+                        "plugin": plugin.as_str(), "weight": weight,
+                        "raw": score.raw, "normalized": score.normalized, "weighted": score.weighted,
+                    })
+                })
+                .collect();
+            json!({ "node": &*row.node, "total": row.total, "scores": scores })
+        };
+        table.rows.iter().map(row).collect::<Vec<_>>()
+    });
+    let refused_here: Vec<Value> =
+        placed.refused_here.iter().map(|reason| json!({ "reason": reason.code, "text": reason.text })).collect();
+    json!({
+        "node": placed.node,
+        "pool": placed.pool,
+        "feasible_nodes": placed.feasible,
+        "would_go_to": placed.elsewhere,
+        "refused_here": refused_here,
+        "scores": scores,
+        "refusals": groups(&placed.refusals),
+    })
+}

@@ -1,0 +1,175 @@
+//! Properties over random clusters: every suggestion, made for real on a copy of the objects, places the pods.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::edit::{Edit, new_node};
+use super::suggest::{Question, Remedy, suggest, unbound};
+use super::{Refusal, group};
+use crate::scheduling::{Outcome, Reason, TieBreak};
+use crate::verify::fixture::{Cluster, running, unschedulable};
+use crate::verify::view::{PodView, View};
+use crate::verify::{Context, Snapshot, model};
+
+/// Random parts of a pod: requests in hundredths of a CPU, and rules.
+fn pod_spec() -> impl Strategy<Value = Value> {
+    let selector = prop_oneof![
+        3 => Just(Value::Null),
+        1 => Just(json!({"disk": "ssd"})),
+        1 => Just(json!({"disk": "sdd"})),
+        1 => Just(json!({"disk": "hdd", "zone": "a"})),
+    ];
+    let tolerations = prop_oneof![
+        2 => Just(Value::Null),
+        1 => Just(json!([{"key": "dedicated", "operator": "Exists"}])),
+    ];
+    let apart = prop_oneof![3 => Just("none"), 1 => Just("apart"), 1 => Just("together"), 1 => Just("affinity")];
+    let spread = prop_oneof![3 => Just(Value::Null), 1 => Just(json!([{
+        "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}}]))];
+    let port = prop_oneof![3 => Just(Value::Null), 1 => Just(json!([{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]))];
+    (1_u32..300, selector, tolerations, apart, spread, port).prop_map(
+        |(hundredths, selector, tolerations, apart, spread, port)| {
+            let term = json!([{"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}]);
+            let required = "requiredDuringSchedulingIgnoredDuringExecution";
+            let affinity = match apart {
+                "apart" => json!({"podAntiAffinity": {required: term}}),
+                "together" => json!({"podAffinity": {required: [{"labelSelector": {"matchLabels": {"app": "other"}}, "topologyKey": "kubernetes.io/hostname"}]}}),
+                "affinity" => json!({"nodeAffinity": {required: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}}}),
+                _ => Value::Null,
+            };
+            json!({
+                "containers": [{"name": "main", "image": "nginx", "ports": port, "resources": {"requests": {"cpu": format!("{hundredths}0m"), "memory": "64Mi"}}}],
+                "nodeSelector": selector, "tolerations": tolerations, "affinity": affinity,
+                "topologySpreadConstraints": spread,
+            })
+        },
+    )
+}
+
+fn node() -> impl Strategy<Value = (bool, Value)> {
+    let labels = prop_oneof![Just(json!({})), Just(json!({"disk": "ssd"})), Just(json!({"disk": "hdd"}))];
+    let taints = prop_oneof![
+        3 => Just(Value::Null),
+        1 => Just(json!([{"key": "dedicated", "value": "special", "effect": "NoSchedule"}])),
+        1 => Just(json!([{"key": "old", "effect": "NoExecute"}, {"key": "soft", "effect": "PreferNoSchedule"}])),
+    ];
+    (any::<bool>(), labels, taints, prop_oneof![4 => Just(Value::Null), 1 => Just(json!(true))]).prop_map(
+        |(extra, labels, taints, cordoned)| {
+            (extra, json!({"metadata": {"labels": labels}, "spec": {"taints": taints, "unschedulable": cordoned}}))
+        },
+    )
+}
+
+prop_compose! {
+    /// A cluster of some nodes with pods of `other` and `web` on them, and some Pending pods of `web`.
+    pub(crate) fn clusters()(
+        nodes in prop::collection::vec(node(), 0..6),
+        placed in prop::collection::vec((pod_spec(), 0_usize..6, any::<bool>()), 0..8),
+        spec in pod_spec(),
+        waiting in 1_usize..4,
+    ) -> Cluster {
+        let mut cluster = Cluster::default().deployment("web", 3).deployment("other", 3);
+        let mut names = Vec::new();
+        for (number, (extra, changes)) in (0_u32..).zip(&nodes) {
+            let pool = if *extra { "extra" } else { "main" };
+            names.push(format!("{pool}-{number}"));
+            cluster = cluster.node(pool, number, changes.clone());
+        }
+        for (spec, node, is_web) in placed {
+            if let Some(node) = names.get(node) {
+                let mut pod = running(node);
+                json_patch::merge(&mut pod["spec"], &spec);
+                pod["spec"]["nodeName"] = json!(node);
+                cluster = cluster.pod(if is_web { "web" } else { "other" }, &pod);
+            }
+        }
+        for _ in 0..waiting {
+            let mut pod = unschedulable("0 nodes are available");
+            pod["spec"] = spec.clone();
+            cluster = cluster.pod("web", &pod);
+        }
+        cluster
+    }
+}
+
+/// Makes the changes of a remedy on a copy of the objects.
+fn make(snapshot: &Snapshot, remedy: &Remedy, pods: &[&PodView<'_>]) -> (Snapshot, Vec<Pod>) {
+    let mut changed = snapshot.clone();
+    let mut wanted: Vec<Pod> = pods.iter().map(|pod| unbound(pod.pod)).collect();
+    for edit in &remedy.edits {
+        match edit {
+            Edit::Label { nodes, key, value, .. } => for_nodes(&mut changed, nodes, |node| {
+                node["metadata"]["labels"][key] = json!(value);
+            }),
+            Edit::Untaint { nodes, taints, .. } => for_nodes(&mut changed, nodes, |node| {
+                let keys: Vec<&str> = taints.iter().map(|taint| taint.key.as_str()).collect();
+                let present = node["spec"]["taints"].as_array_mut().unwrap();
+                present.retain(|taint| !keys.contains(&taint["key"].as_str().unwrap()));
+            }),
+            Edit::Uncordon(nodes) => for_nodes(&mut changed, nodes, |node| node["spec"]["unschedulable"] = Value::Null),
+            Edit::AddNodes { pool, template, zones } => {
+                for number in 0..remedy.steps {
+                    changed.nodes.push(Arc::new(new_node(template, pool, number, zones)));
+                }
+            }
+            Edit::ScaleDown { victims, .. } => {
+                let gone: Vec<_> = victims[..remedy.steps].iter().map(|pod| pod.metadata.name.clone()).collect();
+                changed.pods.retain(|pod| !gone.contains(&pod.metadata.name));
+            }
+            of_pod => {
+                for pod in &mut wanted {
+                    assert!(of_pod.apply_to_pod(pod));
+                }
+            }
+        }
+    }
+    (changed, wanted)
+}
+
+fn for_nodes(snapshot: &mut Snapshot, names: &[String], change: impl Fn(&mut Value)) {
+    for node in &mut snapshot.nodes {
+        if names.contains(node.metadata.name.as_ref().unwrap()) {
+            let mut value = serde_json::to_value(&**node).unwrap();
+            change(&mut value);
+            *node = serde_json::from_value::<k8s_openapi::api::core::v1::Node>(value).unwrap().into();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_suggestion_places_the_pods(cluster in clusters()) {
+        let snapshot = &cluster.snapshot;
+        let context = Context::default();
+        let view = View::new(snapshot, &context);
+        let pods: Vec<&PodView<'_>> = view.pods.iter().filter(|pod| pod.node.is_none()).collect();
+        let mut cluster = model::cluster(&view, TieBreak::default());
+        let verdicts = cluster.evaluate_all(pods[0].pod).unwrap();
+        let refused = verdicts.iter().filter(|(_, reasons)| !reasons.is_empty());
+        let refusals: Vec<Refusal<'_>> = group(refused.map(|(node, reasons)| (&**node, &**reasons)), |name| view.pool_of(name));
+        let question = Question { view: &view, pods: &pods, refusals: &refusals, wanted: &|_| true };
+        let remedies = suggest(&question, &mut cluster);
+        // Asking leaves the model as it was.
+        let texts = |verdicts: &std::collections::BTreeMap<Arc<str>, Vec<Reason>>| -> Vec<String> {
+            verdicts.iter().map(|(node, reasons)| format!("{node} {}", reasons.iter().map(ToString::to_string).collect::<String>())).collect()
+        };
+        prop_assert_eq!(texts(&verdicts), texts(&cluster.evaluate_all(pods[0].pod).unwrap()));
+        for remedy in &remedies {
+            let (changed, wanted) = make(snapshot, remedy, &pods);
+            let mut fresh = model::cluster(&View::new(&changed, &context), TieBreak::default());
+            for pod in &wanted {
+                let decision = fresh.schedule(pod).unwrap();
+                let Outcome::Scheduled { node } = decision.outcome else {
+                    return Err(TestCaseError::fail(format!("{}: {}", remedy.suggestion.text, decision.message)));
+                };
+                fresh.bind(pod, &node).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The scheduler's reasons in words, and nodes grouped by them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::scheduling::Reason;
+use crate::verify::cause::{NodeGroup, NodeReason};
+
+/// Nodes of one pool that the same rules keep a pod from.
+pub(crate) struct Refusal<'r> {
+    /// The pool.
+    pub(crate) pool: Option<&'r str>,
+    /// The nodes, by name, each with its reasons.
+    pub(crate) nodes: Vec<(&'r str, &'r [Reason])>,
+}
+
+impl<'r> Refusal<'r> {
+    /// The reasons at one position of all nodes' lists.
+    fn at(&self, position: usize) -> Vec<&'r Reason> {
+        self.nodes.iter().filter_map(|(_, reasons)| reasons.get(position)).collect()
+    }
+
+    /// The reasons of the first node; those of the others differ in numbers only.
+    pub(crate) fn first(&self) -> &'r [Reason] {
+        self.nodes.first().map_or(&[], |(_, reasons)| reasons)
+    }
+
+    /// The group in words.
+    pub(crate) fn describe(&self) -> NodeGroup {
+        NodeGroup {
+            nodes: self.nodes.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            pool: self.pool.map(str::to_owned),
+            reasons: (0..self.first().len()).map(|position| describe(&self.at(position))).collect(),
+        }
+    }
+}
+
+/// Groups nodes by pool and by what keeps the pod out, numbers left aside; the fewest reasons first.
+pub(crate) fn group<'r>(
+    nodes: impl IntoIterator<Item = (&'r str, &'r [Reason])>,
+    pool_of: impl Fn(&str) -> Option<&'r str>,
+) -> Vec<Refusal<'r>> {
+    type Key<'k> = (usize, Option<&'k str>, Vec<String>);
+    let mut groups: BTreeMap<Key<'_>, Vec<(&str, &[Reason])>> = BTreeMap::new();
+    for (name, reasons) in nodes {
+        let key = (reasons.len(), pool_of(name), reasons.iter().map(likeness).collect());
+        groups.entry(key).or_default().push((name, reasons));
+    }
+    groups
+        .into_iter()
+        .map(|((_, pool, _), mut nodes)| {
+            nodes.sort_unstable_by_key(|(name, _)| *name);
+            Refusal { pool, nodes }
+        })
+        .collect()
+}
+
+/// What two reasons must share to be told as one.
+fn likeness(reason: &Reason) -> String {
+    let extra = match reason {
+        Reason::UntoleratedTaints { taints } => taints.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        Reason::NodeSelector { key, found, .. } => format!("{key}={found:?}"),
+        Reason::NodeAffinity { unmet } => format!("{unmet:?}"),
+        Reason::HostPort { wanted, .. } => wanted.port.to_string(),
+        Reason::Insufficient { resource, requested, allocatable, .. } => {
+            format!("{resource} {}", requested > allocatable)
+        }
+        Reason::SpreadMissingLabel { constraint, .. } | Reason::Spread { constraint, .. } => constraint.to_string(),
+        Reason::PodAffinity { term, domain, .. } => format!("{term} {}", domain.is_some()),
+        Reason::PodAntiAffinity { term, .. } => term.to_string(),
+        Reason::ExistingAntiAffinity { topology_key, .. } => topology_key.clone(),
+        _ => String::new(),
+    };
+    format!("{} {extra}", code(reason))
+}
+
+/// Stable code of a reason.
+pub(crate) fn code(reason: &Reason) -> String {
+    match reason {
+        Reason::Unschedulable => "cordoned",
+        Reason::NodeName { .. } => "node-name",
+        Reason::UntoleratedTaints { .. } => "untolerated-taint",
+        Reason::NodeSelector { .. } => "node-selector",
+        Reason::NodeAffinity { .. } => "node-affinity",
+        Reason::NotAmongNamedNodes { .. } => "not-among-named-nodes",
+        Reason::ConflictingNodeNames => "conflicting-node-names",
+        Reason::HostPort { .. } => "host-port",
+        Reason::TooManyPods { .. } => "too-many-pods",
+        Reason::Insufficient { resource, .. } => return format!("insufficient-{}", resource.replace('/', "-")),
+        Reason::ClaimNotFound { .. } => "claim-not-found",
+        Reason::ClaimTerminating { .. } => "claim-terminating",
+        Reason::UnboundImmediateClaim { .. } => "claim-unbound",
+        Reason::VolumeNotFound { .. } => "volume-not-found",
+        Reason::VolumeNodeAffinity { .. } => "volume-node-affinity",
+        Reason::VolumeZone { .. } => "volume-zone",
+        Reason::ClaimInUse { .. } => "claim-in-use",
+        Reason::SpreadMissingLabel { .. } => "spread-missing-label",
+        Reason::Spread { .. } => "spread",
+        Reason::PodAffinity { .. } => "pod-affinity",
+        Reason::PodAntiAffinity { .. } => "pod-anti-affinity",
+        Reason::ExistingAntiAffinity { .. } => "existing-anti-affinity",
+    }
+    .to_owned()
+}
+
+/// An amount of a resource for people: cores with up to three decimals, `1.5Gi`, a count.
+pub(crate) fn amount(resource: &str, base: i64) -> String {
+    let decimal = |value: f64, digits: usize| {
+        let text = format!("{value:.digits$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    };
+    match resource {
+        "cpu" => decimal(base as f64 / 1000.0, 3),
+        "memory" | "ephemeral-storage" => bytes(base, decimal),
+        name if name.starts_with("hugepages-") => bytes(base, decimal),
+        _ => base.to_string(),
+    }
+}
+
+fn bytes(base: i64, decimal: impl Fn(f64, usize) -> String) -> String {
+    const UNITS: [(i64, &str); 3] = [(1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
+    let unit = UNITS.iter().find(|(size, _)| base.abs() >= *size);
+    // Down to hundredths, never up: an amount that is said to be free must be.
+    unit.map_or(base.to_string(), |(size, name)| {
+        let hundredths = i128::from(base) * 100 / i128::from(*size);
+        format!("{}{name}", decimal(hundredths as f64 / 100.0, 2))
+    })
+}
+
+/// `cpu` as `cpu_milli`, bytes as `…_bytes`, the rest by name: how a resource is called in a key with its unit.
+fn unit(resource: &str) -> &'static str {
+    match resource {
+        "cpu" => "milli",
+        "memory" | "ephemeral-storage" => "bytes",
+        name if name.starts_with("hugepages-") => "bytes",
+        _ => "count",
+    }
+}
+
+fn span(values: impl Iterator<Item = i64> + Clone) -> (i64, i64) {
+    (values.clone().min().unwrap_or_default(), values.max().unwrap_or_default())
+}
+
+/// Alike reasons of several nodes, as one.
+pub(crate) fn describe(reasons: &[&Reason]) -> NodeReason {
+    let Some(first) = reasons.first() else {
+        return NodeReason { code: "other".to_owned(), text: String::new(), facts: Map::new() };
+    };
+    let (text, facts) = match first {
+        Reason::Insufficient { resource, requested, .. } => insufficient(resource, *requested, reasons),
+        Reason::TooManyPods { .. } => too_many(reasons),
+        Reason::Spread { .. } => spread(reasons),
+        reason => one(reason, reasons.len() > 1),
+    };
+    let facts = match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    };
+    NodeReason { code: code(first), text, facts }
+}
+
+fn insufficient(resource: &str, requested: i64, reasons: &[&Reason]) -> (String, Value) {
+    let numbers = || {
+        reasons.iter().filter_map(|reason| match reason {
+            Reason::Insufficient { used, allocatable, .. } => Some((allocatable - used, *allocatable)),
+            _ => None,
+        })
+    };
+    let (free_min, free_max) = span(numbers().map(|(free, _)| free));
+    let (all_min, all_max) = span(numbers().map(|(_, all)| all));
+    let said = |base: i64| amount(resource, base);
+    let noun = if resource == "cpu" { "cpu".to_owned() } else { resource.to_owned() };
+    let text = if all_max == 0 {
+        format!("{} {noun} requested, the node has none", said(requested))
+    } else if requested > all_max {
+        let has = if all_min == all_max { said(all_max) } else { format!("{} to {}", said(all_min), said(all_max)) };
+        format!("{} {noun} requested, more than the {has} a node has", said(requested))
+    } else if free_min == free_max && all_min == all_max {
+        format!("{} {noun} requested, {} of {} free", said(requested), said(free_max), said(all_max))
+    } else {
+        format!("{} {noun} requested, {} to {} free", said(requested), said(free_min), said(free_max))
+    };
+    let unit = unit(resource);
+    let facts = json!({
+        "resource": resource,
+        format!("requested_{unit}"): requested,
+        format!("free_{unit}"): free_max,
+        format!("least_free_{unit}"): free_min,
+        format!("allocatable_{unit}"): all_max,
+    });
+    (text, facts)
+}
+
+fn too_many(reasons: &[&Reason]) -> (String, Value) {
+    let numbers = || {
+        reasons.iter().filter_map(|reason| match reason {
+            Reason::TooManyPods { pods, allowed } => Some((*pods, *allowed)),
+            _ => None,
+        })
+    };
+    let (least, most) = span(numbers().map(|(_, allowed)| allowed));
+    let pods = numbers().map(|(pods, _)| pods).max().unwrap_or_default();
+    let text = if least == most {
+        format!("it holds {pods} pods, as many as it may")
+    } else {
+        format!("each holds as many pods as it may ({least} to {most})")
+    };
+    (text, json!({ "pods": pods, "allowed_pods": most }))
+}
+
+fn spread(reasons: &[&Reason]) -> (String, Value) {
+    let numbers: Vec<(&str, &str, i64, i64, i64)> = reasons
+        .iter()
+        .filter_map(|reason| match reason {
+            Reason::Spread { topology_key, domain, matching, minimum, max_skew, .. } => {
+                Some((topology_key.as_str(), domain.as_str(), *matching, *minimum, *max_skew))
+            }
+            _ => None,
+        })
+        .collect();
+    let Some((key, domain, matching, minimum, max_skew)) = numbers.first().copied() else {
+        return (String::new(), Value::Null);
+    };
+    let same_domain = numbers.iter().all(|(_, other, ..)| *other == domain);
+    let place = if same_domain { domain.to_owned() } else { format!("each {}", short_key(key)) };
+    let most = numbers.iter().map(|(_, _, matching, ..)| *matching).max().unwrap_or(matching);
+    let text = format!(
+        "{place} has {} the pods the spread over {key} counts, the emptiest {minimum}; maxSkew is {max_skew}",
+        if same_domain || most == matching { format!("{matching} of") } else { format!("up to {most} of") },
+    );
+    let facts = json!({
+        "topology_key": key, "domain": same_domain.then_some(domain),
+        "matching_pods": most, "minimum_pods": minimum, "max_skew": max_skew,
+    });
+    (text, facts)
+}
+
+/// `on the same node`, or `in the same zone`.
+fn together(key: &str) -> String {
+    if key == "kubernetes.io/hostname" {
+        "on the same node".to_owned()
+    } else {
+        format!("in the same {}", short_key(key))
+    }
+}
+
+/// `zone` of `topology.kubernetes.io/zone`.
+fn short_key(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}
+
+fn one(reason: &Reason, many: bool) -> (String, Value) {
+    let holder = |pod: Option<String>| match pod {
+        Some(pod) if !many => pod,
+        _ => "another pod".to_owned(),
+    };
+    match reason {
+        Reason::Unschedulable => ("cordoned".to_owned(), Value::Null),
+        Reason::NodeName { requested } => {
+            (format!("the pod asks for node {requested}"), json!({ "requested_node": requested }))
+        }
+        Reason::UntoleratedTaints { taints } => {
+            let taints: Vec<String> = taints.iter().map(ToString::to_string).collect();
+            let (noun, verb) = if taints.len() == 1 { ("taint", "is") } else { ("taints", "are") };
+            (format!("{noun} {} {verb} not tolerated", taints.join(", ")), json!({ "taints": taints }))
+        }
+        Reason::NodeSelector { key, wanted, found } => {
+            let text = match found {
+                Some(found) => format!("label {key} is {found}, nodeSelector asks for {wanted}"),
+                None => format!("no label {key}, nodeSelector asks for {key}={wanted}"),
+            };
+            (text, json!({ "key": key, "wanted": wanted, "found": found }))
+        }
+        Reason::NodeAffinity { unmet } => {
+            let wanted: Vec<String> = unmet.iter().flatten().map(ToString::to_string).collect();
+            let text = if wanted.is_empty() {
+                "the required node affinity has only empty terms, which match no node".to_owned()
+            } else {
+                format!("the required node affinity asks for {}", wanted.join(" or "))
+            };
+            (text, json!({ "unmet": wanted }))
+        }
+        Reason::NotAmongNamedNodes { names } => {
+            (format!("the node affinity names {}", names.join(", ")), json!({ "names": names }))
+        }
+        Reason::ConflictingNodeNames => ("the node affinity asks for two node names at once".to_owned(), Value::Null),
+        Reason::HostPort { wanted, holder: pod } => {
+            let pod = pod.as_ref().map(ToString::to_string);
+            let text = format!("host port {}/{} is taken by {}", wanted.port, wanted.protocol, holder(pod.clone()));
+            (text, json!({ "port": wanted.port, "protocol": wanted.protocol, "holder": pod }))
+        }
+        Reason::ClaimNotFound { claim } => (format!("there is no volume claim {claim}"), json!({ "claim": claim })),
+        Reason::ClaimTerminating { claim } => {
+            (format!("volume claim {claim} is being deleted"), json!({ "claim": claim }))
+        }
+        Reason::UnboundImmediateClaim { claim } => {
+            (format!("volume claim {claim} is not bound to a volume"), json!({ "claim": claim }))
+        }
+        Reason::VolumeNotFound { claim, volume } => (
+            format!("volume claim {claim} is bound to volume {volume}, which does not exist"),
+            json!({ "claim": claim, "volume": volume }),
+        ),
+        Reason::VolumeNodeAffinity { claim, volume } => (
+            format!("volume {volume} of claim {claim} cannot be reached from there"),
+            json!({ "claim": claim, "volume": volume }),
+        ),
+        Reason::VolumeZone { volume, key } => {
+            (format!("volume {volume} belongs to another {}", short_key(key)), json!({ "volume": volume, "key": key }))
+        }
+        Reason::ClaimInUse { claim } => {
+            (format!("volume claim {claim} is in use by a pod and admits only one"), json!({ "claim": claim }))
+        }
+        Reason::SpreadMissingLabel { topology_key, .. } => (
+            format!("no label {topology_key}, over which the pods are to be spread"),
+            json!({ "topology_key": topology_key }),
+        ),
+        Reason::PodAffinity { topology_key, domain, .. } => {
+            let text = match domain {
+                Some(_) => format!("no pod that the pod affinity asks for is {}", together(topology_key)),
+                None => format!("no label {topology_key}, by which the pod affinity compares nodes"),
+            };
+            (text, json!({ "topology_key": topology_key, "domain": domain }))
+        }
+        Reason::PodAntiAffinity { topology_key, domain, pod, .. } => {
+            let pod = pod.as_ref().map(ToString::to_string);
+            let text =
+                format!("{} is {}, which the pod's anti-affinity forbids", holder(pod.clone()), together(topology_key));
+            (text, json!({ "topology_key": topology_key, "domain": (!many).then_some(domain), "pod": pod }))
+        }
+        Reason::ExistingAntiAffinity { topology_key, domain, pod } => {
+            let pod = pod.as_ref().map(ToString::to_string);
+            let text =
+                format!("the anti-affinity of {} forbids this pod {}", holder(pod.clone()), together(topology_key));
+            (text, json!({ "topology_key": topology_key, "domain": (!many).then_some(domain), "pod": pod }))
+        }
+        other => (other.to_string(), Value::Null),
+    }
+}

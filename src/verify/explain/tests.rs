@@ -1,0 +1,218 @@
+//! What explanations say, and that every suggestion does what it promises.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::report::{Styles, explanation_text};
+use crate::verify::fixture::{Cluster, unschedulable};
+use crate::verify::{Context, explain};
+
+/// The explanation of a target in plain text.
+fn said(cluster: &Cluster, target: &str) -> String {
+    let mut snapshot = cluster.snapshot.clone();
+    snapshot.taken_at = Some("2026-01-01T00:00:31Z".parse().unwrap());
+    explanation_text(&explain(&snapshot, &Context::default(), target, None).unwrap(), Styles::plain())
+}
+
+fn cluster() -> Cluster {
+    Cluster::default().node("extra", 0, json!({"metadata": {"labels": {"workload": "extra"}}})).pool("main", 2)
+}
+
+/// A Pending pod with a spec merged in.
+fn pending(spec: Value) -> Value {
+    let mut pod = unschedulable("0/3 nodes are available");
+    pod["spec"] = spec;
+    pod
+}
+
+fn requests(cpu: &str) -> Value {
+    json!({"containers": [{"name": "main", "image": "nginx", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}]})
+}
+
+#[test]
+fn an_untolerated_taint() {
+    let taint = json!({
+        "metadata": {"labels": {"workload": "extra"}},
+        "spec": {"taints": [{"key": "dedicated", "value": "special", "effect": "NoSchedule"}]},
+    });
+    let cluster = Cluster::default().node("extra", 0, taint).pool("main", 2).deployment("web", 2);
+    let pod = pending(json!({"nodeSelector": {"workload": "extra"}}));
+    assert_snapshot!(said(&cluster.pod("web", &pod).pod("web", &pod), "web"), @r#"
+    web-1, web-2  Pending for 31.0 s
+      fits on none of 3 nodes:
+        extra-0         taint dedicated=special:NoSchedule is not tolerated
+        main-0, main-1  no label workload, nodeSelector asks for workload=extra
+      fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `deployment/web`
+       or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
+       or: label pool main `workload=extra`: `kubectl label nodes -l agentpool=main workload=extra`
+    "#);
+}
+
+#[test]
+fn a_slip_of_the_pen_in_the_selector() {
+    let cluster = cluster().pod("web", &pending(json!({"nodeSelector": {"workload": "extr"}})));
+    assert_snapshot!(said(&cluster, "web-1"), @"
+    web-1  Pending for 31.0 s
+      fits on none of 3 nodes:
+        extra-0         label workload is extra, nodeSelector asks for extr
+        main-0, main-1  no label workload, nodeSelector asks for workload=extr
+      fix: write `extra` for `extr` in the node selector `workload` of `pod/web-1`
+       or: label pool main `workload=extr`: `kubectl label nodes -l agentpool=main workload=extr`
+       or: remove `workload` from the node selector of `pod/web-1`
+    ");
+}
+
+#[test]
+fn too_little_cpu_for_some_pods() {
+    let mut cluster = cluster().deployment("web", 3).deployment("other", 2);
+    for node in ["extra-0", "main-0", "main-1"] {
+        let mut busy = crate::verify::fixture::running(node);
+        busy["spec"]["containers"] = requests("1500m")["containers"].clone();
+        cluster = cluster.pod("other", &busy);
+    }
+    let pod = pending(requests("800m"));
+    assert_snapshot!(said(&cluster.pod("web", &pod).pod("web", &pod), "web"), @"
+    web-4, web-5  Pending for 31.0 s
+      fits on none of 3 nodes:
+        extra-0         0.8 cpu requested, 0.5 of 2 free
+        main-0, main-1  0.8 cpu requested, 0.5 of 2 free
+      fix: lower `requests.cpu` of `deployment/web` from 0.8 to `500m`: `kubectl set resources deployment/web --requests=cpu=500m`
+       or: add 1 node to pool extra
+       or: add 1 node to pool main
+    ");
+}
+
+#[test]
+fn more_than_any_node_has() {
+    let cluster = cluster().pod("web", &pending(requests("6")));
+    assert_snapshot!(said(&cluster, "web-1"), @"
+    web-1  Pending for 31.0 s
+      fits on none of 3 nodes:
+        extra-0         6 cpu requested, more than the 2 a node has
+        main-0, main-1  6 cpu requested, more than the 2 a node has
+      fix: lower `requests.cpu` of `pod/web-1` from 6 to `2`
+    ");
+}
+
+#[test]
+fn cordoned_and_port_taken() {
+    let port = |node: Option<&str>| {
+        let mut pod = node.map_or_else(|| unschedulable(""), crate::verify::fixture::running);
+        pod["spec"]["containers"] =
+            json!([{"name": "main", "image": "nginx", "ports": [{"containerPort": 80, "hostPort": 8080}]}]);
+        pod
+    };
+    let cluster = Cluster::default()
+        .node("main", 0, json!({"spec": {"unschedulable": true}}))
+        .pool("extra", 1)
+        .pod("holder", &port(Some("extra-0")))
+        .pod("web", &port(None));
+    assert_snapshot!(said(&cluster, "web-2"), @"
+    web-2  Pending for 31.0 s
+      fits on none of 2 nodes:
+        extra-0  host port 8080/TCP is taken by default/holder-1
+        main-0   cordoned
+      fix: uncordon main-0: `kubectl uncordon main-0`
+       or: remove the host port 8080 of `pod/web-2`
+       or: add 1 node to pool extra
+    ");
+}
+
+#[test]
+fn rules_between_pods() {
+    let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}]}}});
+    let with = |node: &str| {
+        let mut pod = crate::verify::fixture::running(node);
+        pod["spec"]["affinity"] = apart["affinity"].clone();
+        pod
+    };
+    let cluster = cluster()
+        .deployment("web", 4)
+        .pod("web", &with("extra-0"))
+        .pod("web", &with("main-0"))
+        .pod("web", &with("main-1"))
+        .pod("web", &pending(apart.clone()));
+    assert_snapshot!(said(&cluster, "web-4"), @"
+    web-4  Pending for 31.0 s
+      fits on none of 3 nodes:
+        extra-0         default/web-1 is on the same node, which the pod's anti-affinity forbids; the anti-affinity of default/web-1 forbids this pod on the same node
+        main-0, main-1  another pod is on the same node, which the pod's anti-affinity forbids; the anti-affinity of another pod forbids this pod on the same node
+      fix: add 1 node to pool extra
+       or: add 1 node to pool main
+    ");
+    let spread = json!({"topologySpreadConstraints": [{
+        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "db"}}}],
+        "nodeSelector": {"agentpool": "main"}});
+    let full = json!({"spec": {"unschedulable": true}});
+    let cluster =
+        Cluster::default().pool("main", 1).node("main", 1, full).running("db", "main-0", 1).pod("db", &pending(spread));
+    assert_snapshot!(said(&cluster, "db-2"), @"
+    db-2  Pending for 31.0 s
+      fits on none of 2 nodes:
+        main-1  cordoned
+        main-0  z0 has 1 of the pods the spread over topology.kubernetes.io/zone counts, the emptiest 0; maxSkew is 1
+      fix: uncordon main-1: `kubectl uncordon main-1`
+       or: raise `maxSkew` of `pod/db-2` from 1 to 2
+    ");
+}
+
+#[test]
+fn a_pod_that_has_its_place() {
+    let preferred = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "workload", "operator": "In", "values": ["extra"]}]}}]}}});
+    let mut pod = crate::verify::fixture::running("extra-0");
+    pod["spec"]["affinity"] = preferred["affinity"].clone();
+    let cluster = cluster()
+        .node("gpu", 0, json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}))
+        .pod("web", &pod)
+        .running("other", "extra-0", 3);
+    assert_snapshot!(said(&cluster, "web-1"), @"
+    web-1  running on extra-0 (pool extra)
+      3 nodes take it, none scores higher than extra-0
+        NODE     TAINTS×3  AFFINITY×2  FREE  BALANCE  IMAGE  TOTAL
+        extra-0  300       200         88    74       0      662    here
+        main-0   300       0           97    73       0      470    loses by 192
+        main-1   300       0           97    73       0      470    loses by 192
+      not elsewhere:
+        gpu-0  taint gpu:NoSchedule is not tolerated
+    ");
+    assert_snapshot!(said(&cluster, "other-2"), @"
+    other-2  running on extra-0 (pool extra)
+      if it came now, it would go to main-1
+        NODE     TAINTS×3  FREE  BALANCE  IMAGE  TOTAL
+        extra-0  300       88    74       0      462    here
+        main-0   300       97    73       0      470    ahead by 8
+        main-1   300       97    73       0      470    ahead by 8
+      not elsewhere:
+        gpu-0  taint gpu:NoSchedule is not tolerated
+    ");
+}
+
+#[test]
+fn gates_other_schedulers_and_empty_clusters() {
+    let gated = json!({"spec": {"schedulingGates": [{"name": "example.com/quota"}]}, "status": {"conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}]}});
+    let mine = json!({"spec": {"schedulerName": "mine"}});
+    let cluster = cluster().pod("gated", &gated).pod("mine", &mine);
+    assert_snapshot!(said(&cluster, "gated-1"), @"
+    gated-1  held by its scheduling gates for 31.0 s
+      gates: example.com/quota
+      3 nodes would take it now: extra-0, main-0, main-1
+      fix: remove the scheduling gates example.com/quota of `pod/gated-1`
+    ");
+    assert_snapshot!(said(&cluster, "mine-2"), @"
+    mine-2  not scheduled yet for 31.0 s
+      it waits for the scheduler `mine`, not for the default one
+      3 nodes would take it now: extra-0, main-0, main-1
+    ");
+    assert_snapshot!(said(&Cluster::default().pod("web", &unschedulable("")), "web-1"), @"
+    web-1  Pending for 31.0 s
+      there are no nodes
+      no single change that klab knows of would let it in
+    ");
+    let error = explain(&cluster.snapshot, &Context::default(), "gated-2", Some("default")).unwrap_err();
+    assert_eq!(error.to_string(), "there is no pod or workload `gated-2` in namespace default");
+    assert_eq!(error.similar.as_deref(), Some("gated-1"));
+}

@@ -1,0 +1,203 @@
+//! Changes in words: as an edit of the lab file where the lab made the thing, and as a command.
+
+use std::collections::BTreeSet;
+
+use super::edit::Edit;
+use super::reasons::amount;
+use super::suggest::{Proof, Question};
+use crate::scheduling::quantity::Quantity;
+use crate::spec::{Location, Workload};
+use crate::verify::cause::Suggestion;
+use crate::verify::condition::listed;
+use crate::verify::view::{Owner, PodView, View, WORKLOAD_LABEL};
+
+/// One change in words, its place in the lab file and its command.
+struct Words {
+    text: String,
+    at: Option<Location>,
+    command: Option<String>,
+}
+
+impl Words {
+    fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), at: None, command: None }
+    }
+
+    fn at(mut self, at: Option<Location>) -> Self {
+        self.at = at;
+        self
+    }
+
+    fn command(mut self, command: impl Into<String>) -> Self {
+        self.command = Some(command.into());
+        self
+    }
+}
+
+/// A proved combination of changes.
+pub(crate) fn suggestion(edits: &[Edit], proof: &Proof, question: &Question<'_, '_>) -> Suggestion {
+    let words: Vec<Words> = edits.iter().map(|edit| words(edit, proof, question)).collect();
+    let nodes: BTreeSet<&String> = proof.nodes.iter().collect();
+    Suggestion {
+        code: edits.first().map_or("none", Edit::code),
+        text: words.iter().map(|words| words.text.as_str()).collect::<Vec<_>>().join(" and "),
+        at: words.iter().find_map(|words| words.at.clone()),
+        command: words
+            .iter()
+            .map(|words| words.command.clone())
+            .collect::<Option<Vec<_>>>()
+            .filter(|commands| !commands.is_empty())
+            .map(|commands| commands.join(" && ")),
+        changes: edits.len(),
+        nodes: nodes.into_iter().cloned().collect(),
+    }
+}
+
+/// The workload of the lab that a pod belongs to.
+pub(crate) fn workload_of<'a>(view: &View<'a>, pod: &PodView<'a>) -> Option<&'a Workload> {
+    let labels = pod.pod.metadata.labels.as_ref();
+    let named = labels.and_then(|labels| labels.get(WORKLOAD_LABEL)).map(String::as_str);
+    let name = named.or_else(|| Some(pod.owner.name()).filter(|name| !name.is_empty()))?;
+    view.context.workload(name).filter(|workload| workload.namespace == pod.namespace)
+}
+
+/// The object to edit, as kubectl takes it: `deployment/web`.
+fn object(pod: &PodView<'_>) -> String {
+    match pod.owner {
+        Owner::None => format!("pod/{}", pod.name),
+        owner => format!("{}/{}", owner.kind().to_lowercase(), owner.name()),
+    }
+}
+
+fn in_namespace(namespace: &str) -> String {
+    if namespace == "default" { String::new() } else { format!(" -n {namespace}") }
+}
+
+fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
+    let view = question.view;
+    let Some(pod) = question.pods.first() else { return Words::new("") };
+    let workload = workload_of(view, pod).filter(|workload| workload.template.is_none());
+    let table =
+        workload.map_or_else(|| format!("`{}`", object(pod)), |workload| format!("`[workload.{}]`", *workload.name));
+    let begin = || workload.map(|workload| workload.at.clone());
+    match edit {
+        Edit::Tolerate(taints) => {
+            let list: Vec<String> = taints.iter().map(|taint| format!("\"{taint}\"")).collect();
+            let at = workload.and_then(|workload| workload.tolerations.last()).map(|toleration| toleration.at.clone());
+            Words::new(format!("add `tolerations = [{}]` to {table}", list.join(", "))).at(at.or_else(begin))
+        }
+        Edit::Require { key, value } => {
+            let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
+            Words::new(format!("add `{key} = \"{value}\"` to the node selector of {table}")).at(at.or_else(begin))
+        }
+        Edit::ChangeSelector { key, from, to } => {
+            let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
+            Words::new(format!("write `{to}` for `{from}` in the node selector `{key}` of {table}"))
+                .at(at.or_else(begin))
+        }
+        Edit::DropSelector(key) => {
+            let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
+            Words::new(format!("remove `{key}` from the node selector of {table}")).at(at.or_else(begin))
+        }
+        Edit::DropNodeAffinity => {
+            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
+            Words::new(format!("remove the required node affinity of {table}")).at(at.or_else(begin))
+        }
+        Edit::LowerRequest { resource, from, to } => {
+            let written = Quantity::of_resource(resource, *to).to_string();
+            let text =
+                format!("lower `requests.{resource}` of {table} from {} to `{written}`", amount(resource, *from));
+            let at = workload.and_then(|workload| workload.requests.get(resource)).map(|value| value.at.clone());
+            let words = Words::new(text).at(at.or_else(begin));
+            // One container, so that the command is about the right one.
+            let single = pod.pod.spec.as_ref().is_some_and(|spec| spec.containers.len() == 1);
+            let template = !matches!(pod.owner, Owner::None | Owner::Other(_) | Owner::Job(_));
+            if single && template && matches!(resource.as_str(), "cpu" | "memory") {
+                let namespace = in_namespace(pod.namespace);
+                words.command(format!(
+                    "kubectl{namespace} set resources {} --requests={resource}={written}",
+                    object(pod)
+                ))
+            } else {
+                words
+            }
+        }
+        Edit::DropHostPort(port) => Words::new(format!("remove the host port {port} of {table}")).at(begin()),
+        Edit::RelaxSpread { constraint, from, to } => {
+            let at = workload.and_then(|workload| workload.topology_spread.get(*constraint)).map(|it| it.at.clone());
+            Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin))
+        }
+        Edit::DropPodAffinity(_) => {
+            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
+            Words::new(format!("remove the required pod affinity of {table}")).at(at.or_else(begin))
+        }
+        Edit::DropPodAntiAffinity(_) => {
+            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
+            Words::new(format!("remove the required pod anti-affinity of {table}")).at(at.or_else(begin))
+        }
+        Edit::DropGates(gates) => {
+            Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin())
+        }
+        Edit::Label { pool, nodes, key, value } => label(view, pool.as_deref(), nodes, key, value),
+        Edit::Untaint { pool, nodes, taints } => {
+            let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
+            let minus: Vec<String> = texts.iter().map(|taint| format!("{taint}-")).collect();
+            let declared = pool.as_deref().and_then(|pool| view.context.pool(pool)).and_then(|pool| {
+                let is_one = |own: &crate::spec::Located<k8s_openapi::api::core::v1::Taint>| {
+                    taints.contains(&crate::scheduling::taint::Taint::from(&own.value))
+                };
+                pool.taints.iter().find(|own| is_one(own)).map(|own| own.at.clone())
+            });
+            let plural = if texts.len() == 1 { "taint" } else { "taints" };
+            Words::new(format!("remove the {plural} {} from {}", texts.join(", "), whose(pool.as_deref(), nodes)))
+                .at(declared)
+                .command(format!("kubectl taint nodes {} {}", targets(pool.as_deref(), nodes), minus.join(" ")))
+        }
+        Edit::Uncordon(nodes) => {
+            let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
+            Words::new(format!("uncordon {}", listed(&names))).command(format!("kubectl uncordon {}", names.join(" ")))
+        }
+        Edit::AddNodes { pool, .. } => add_nodes(view, pool, proof.steps),
+        Edit::ScaleDown { kind, namespace, name, from, .. } => {
+            let to = from - proof.steps;
+            let declared = view.context.workload(name).filter(|workload| workload.namespace == *namespace);
+            let text = match declared {
+                Some(_) => format!("set `workload.{name}.replicas = {to}` (from {from})"),
+                None => format!("scale {}/{name} from {from} to {to}", kind.to_lowercase()),
+            };
+            let at = declared.and_then(|workload| workload.replicas.as_ref()).map(|replicas| replicas.at.clone());
+            let (kind, namespace) = (kind.to_lowercase(), in_namespace(namespace));
+            Words::new(text).at(at).command(format!("kubectl{namespace} scale {kind}/{name} --replicas={to}"))
+        }
+    }
+}
+
+fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value: &str) -> Words {
+    let command = format!("kubectl label nodes {} {key}={value}", targets(pool, nodes));
+    let declared = pool.and_then(|pool| view.context.pool(pool));
+    let text = match declared {
+        Some(pool) => format!("add the label `{key} = \"{value}\"` to `[pool.{}]`", *pool.name),
+        None => format!("label {} `{key}={value}`", whose(pool, nodes)),
+    };
+    Words::new(text).at(declared.map(|pool| pool.at.clone())).command(command)
+}
+
+fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
+    let now = view.nodes.values().filter(|node| crate::verify::view::pool_of(node) == Some(pool)).count();
+    match view.context.pool(pool) {
+        Some(declared) => {
+            let text = format!("set `pool.{pool}.nodes = {}` (from {now})", now + steps);
+            Words::new(text).at(Some(declared.nodes.at.clone()))
+        }
+        None => Words::new(format!("add {steps} {} to pool {pool}", if steps == 1 { "node" } else { "nodes" })),
+    }
+}
+
+fn whose(pool: Option<&str>, nodes: &[String]) -> String {
+    let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    pool.map_or_else(|| listed(&names), |pool| format!("pool {pool}"))
+}
+
+fn targets(pool: Option<&str>, nodes: &[String]) -> String {
+    pool.map_or_else(|| nodes.join(" "), |pool| format!("-l agentpool={pool}"))
+}

@@ -1,0 +1,45 @@
+//! A snapshot as the scheduler's model of a cluster.
+
+use super::view::View;
+use crate::scheduling::{Cluster, TieBreak};
+
+/// The cluster of a snapshot, ready to be asked. Objects that the scheduler could not read (which an API server does not
+/// store) are left out. Nodes and pods go in by name, so that their order in the snapshot plays no part.
+pub(crate) fn cluster(view: &View<'_>, tie_break: TieBreak) -> Cluster {
+    let snapshot = view.snapshot;
+    let mut cluster = Cluster::new(tie_break);
+    for namespace in &snapshot.namespaces {
+        cluster.set_namespace(namespace);
+    }
+    for service in &snapshot.services {
+        cluster.set_service(service);
+    }
+    for set in &snapshot.replica_sets {
+        let _ = cluster.set_replica_set(set);
+    }
+    for set in &snapshot.stateful_sets {
+        let _ = cluster.set_stateful_set(set);
+    }
+    for controller in &snapshot.replication_controllers {
+        cluster.set_replication_controller(controller);
+    }
+    for budget in &snapshot.pod_disruption_budgets {
+        let _ = cluster.set_disruption_budget(budget);
+    }
+    for claim in &snapshot.persistent_volume_claims {
+        cluster.set_claim(claim);
+    }
+    for volume in &snapshot.persistent_volumes {
+        let _ = cluster.set_volume(volume);
+    }
+    for class in &snapshot.storage_classes {
+        cluster.set_storage_class(class);
+    }
+    for node in view.nodes.values() {
+        let _ = cluster.set_node(node);
+    }
+    for pod in &view.pods {
+        let _ = cluster.set_pod(pod.pod);
+    }
+    cluster
+}
