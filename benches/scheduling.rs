@@ -177,5 +177,9 @@ fn what_if(nodes: usize) {
         other.set_node(&node(nodes)).unwrap();
         assert!(!other.schedule(&pod).unwrap().message.is_empty());
     });
-    println!("clone of {nodes} nodes with {} pods, one more node, one decision: {:.1} ms", nodes * 4, took.as_secs_f64() * 1e3);
+    println!(
+        "clone of {nodes} nodes with {} pods, one more node, one decision: {:.1} ms",
+        nodes * 4,
+        took.as_secs_f64() * 1e3
+    );
 }

@@ -38,8 +38,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         elapsed_ms: Option<u64>,
     },
-    /// An activity failed; the error itself follows on another way.
-    Failed {
+    /// An activity is over without a result of its own; an error or a report follows on another way.
+    Ended {
         /// The activity.
         id: u64,
     },
@@ -110,6 +110,12 @@ impl Activity {
         self.events.0.event(&Event::Progress { id: self.id, detail: detail.into() });
     }
 
+    /// Ends it without a word: what it found is said elsewhere.
+    pub fn end(mut self) {
+        self.ended = true;
+        self.events.0.event(&Event::Ended { id: self.id });
+    }
+
     /// Ends it well.
     pub fn finish(mut self, verb: &'static str, what: impl Into<String>) -> Duration {
         self.ended = true;
@@ -123,7 +129,7 @@ impl Activity {
 impl Drop for Activity {
     fn drop(&mut self) {
         if !self.ended {
-            self.events.0.event(&Event::Failed { id: self.id });
+            self.events.0.event(&Event::Ended { id: self.id });
         }
     }
 }

@@ -1,13 +1,17 @@
 //! klab: a Kubernetes scheduling lab from one TOML file.
 //!
 //! Data flows one way: the lab file ([`spec`]) becomes a plan ([`plan`]), a provider ([`provider`]) makes the cluster,
-//! templates are rendered and applied, a snapshot of nodes and pods is verified and explained. [`scheduling`] is the one
-//! place that knows where a pod may go; the embedded cluster ([`sim`]), the plan, the checks and the explanations all ask
-//! it.
+//! templates are rendered ([`render`]) and applied ([`apply`]), a snapshot of nodes and pods ([`observe`]) is verified
+//! and explained ([`verify`]). [`scheduling`] is the one place that knows where a pod may go; the embedded cluster
+//! ([`sim`]), the plan, the checks and the explanations all ask it.
 
+pub mod apply;
+pub mod cli;
+pub mod commands;
 pub mod error;
 pub mod event;
 pub mod exec;
+pub mod observe;
 pub mod plan;
 pub mod provider;
 pub mod render;
@@ -18,3 +22,37 @@ pub mod spec;
 pub mod state;
 pub mod ui;
 pub mod verify;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::commands::{Context, Interruption};
+use crate::state::Home;
+use crate::ui::Ui;
+
+/// Runs klab on a command line and gives the exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Help and versions go to stdout with 0, mistakes to stderr with 2; clap knows which.
+            let _ = usage.print();
+            return u8::try_from(usage.exit_code()).unwrap_or(2);
+        }
+    };
+    let ui = Ui::new(cli.format, cli.quiet, cli.verbose > 0);
+    let interruption = Interruption::default();
+    let outcome = Home::from_environment().and_then(|home| {
+        commands::on_interrupt(&ui, &interruption)?;
+        cli.run(&mut Context::new(ui.clone(), home, interruption))
+    });
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            ui.error(&error);
+            error.kind.exit_code()
+        }
+    }
+}

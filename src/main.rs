@@ -1,3 +1,7 @@
-//! The `klab` binary.
+//! The `klab` binary: arguments in, exit code out.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(klab::run(std::env::args_os()))
+}

@@ -82,6 +82,16 @@ impl Ui {
         }
     }
 
+    /// Says on Ctrl-C what the interruption leaves.
+    pub fn interrupted(&self, leaves: Option<&str>) {
+        if let Some(live) = &self.shared.live {
+            // Live lines that are left standing look like work that goes on.
+            let _ = live.clear();
+        }
+        let leaves = leaves.map_or(String::new(), |words| format!("; {words}"));
+        self.shared.line(&format!("{BAD}interrupted{BAD:#}{leaves}"));
+    }
+
     /// Shows an error: diagnostics, what failed and why, what is left behind, how to go on.
     pub fn error(&self, error: &Error) {
         if self.shared.format == Format::Json {
@@ -191,7 +201,7 @@ impl Sink for Shared {
                     self.line(&format!("{GOOD}{verb:>12}{GOOD:#} {what}{time}"));
                 }
             }
-            Event::Failed { id } => {
+            Event::Ended { id } => {
                 if let Some(bar) = self.bars().remove(id) {
                     bar.finish_and_clear();
                 }

@@ -8,6 +8,8 @@ use crate::plan::{Action, Observed};
 use crate::spec::{Lab, Provider as Name};
 use crate::state::{Home, Journal};
 
+pub mod sim;
+
 /// What a provider needs to work on one lab.
 pub struct Work<'a> {
     /// Where the intent of every outside action is written before it is done.
@@ -135,7 +137,7 @@ fn cannot_pause(lab: &str) -> Error {
 /// When this klab does not have it.
 pub fn provider(name: Name, home: &Home) -> Result<Box<dyn Provider>> {
     match name {
-        Name::Sim => Err(Error::message(Kind::Usage, format!("no server at {}", home.server().display()))),
+        Name::Sim => Ok(Box::new(sim::Sim::new(home)?)),
         Name::Kind | Name::Aks => {
             Err(Error::message(Kind::Usage, format!("this version of klab cannot make labs on `{name}` yet"))
                 .hint("`--provider sim` makes the lab on the embedded cluster"))

@@ -9,6 +9,7 @@ mod kind;
 mod roles;
 mod workload;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, WriteOptions};
@@ -16,14 +17,15 @@ use super::object::Object;
 use super::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICES};
 
 /// Whose look a cluster takes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Flavour {
     /// Azure Kubernetes Service.
-    #[default]
     Aks,
     /// Kubernetes in containers: a control-plane node that is to be seen.
     Kind,
     /// Nothing beyond what every API server makes itself.
+    #[default]
     Bare,
 }
 

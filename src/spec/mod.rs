@@ -30,7 +30,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use files::Files;
 pub use lab::{Lab, LoadOptions};
 pub use load::{load, parse, parse_bytes};
-pub use machine::Machine;
+pub use machine::{Machine, NodeResources, VmSize};
 pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
 pub use provider::{
     Addon, AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,

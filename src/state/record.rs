@@ -23,6 +23,9 @@ pub struct Record {
     pub provider: String,
     /// The lab file it was made from.
     pub source: PathBuf,
+    /// Variables given on the command line; templates are rendered with them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vars: Vec<(String, String)>,
     /// When it was first brought up.
     pub created: Timestamp,
     /// When `up` last ended well; `None` while the first one is under way.
@@ -51,6 +54,7 @@ impl Record {
             lab: lab.to_owned(),
             provider: provider.to_owned(),
             source: source.to_owned(),
+            vars: Vec::new(),
             created: Timestamp::now(),
             applied: None,
             kinds: BTreeSet::new(),

@@ -15,6 +15,7 @@ use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
 use super::view::{PodView, View, pool_of};
+use crate::scheduling::selector::Operator;
 use crate::spec::{Check, Condition, NodeSet, Subject};
 use crate::ui::{duration, plural};
 
@@ -235,7 +236,7 @@ fn distinguishing_label(check: &Check, view: &View<'_>, homes: &HomesOwned) -> O
     let declared = declared.map(|(key, value)| (key.clone(), value.value.clone()));
     let named = check.conditions.iter().filter_map(|condition| match &condition.value {
         Condition::On(NodeSet::Selector(selector)) => match selector.requirements() {
-            [one] if one.operator == "In" => Some((one.key.clone(), one.values.as_ref()?.first()?.clone())),
+            [one] if one.operator == Operator::In => Some((one.key.clone(), one.values.first()?.clone())),
             _ => None,
         },
         Condition::On(NodeSet::Node(name)) => Some(("kubernetes.io/hostname".to_owned(), name.clone())),

@@ -198,15 +198,7 @@ pub(crate) fn placement<const N: usize>(pools: [(&str, u32); N]) -> Condition {
 
 /// A pool of a lab, its table at `line`, `nodes` in the next.
 pub(crate) fn lab_pool(name: &str, nodes: u32, line: usize, labels: &[(&str, &str)]) -> Pool {
-    let machine = Machine {
-        size: None,
-        cpu_millis: 2000,
-        memory: 8 << 30,
-        os_disk_gib: 128,
-        os_disk_ephemeral: false,
-        gpus: 0,
-        arch: "amd64",
-    };
+    let machine = Machine { size: None, cpu_millis: 2000, memory: 8 << 30, os_disk_gib: 128, os_disk_ephemeral: false };
     let label = |(key, value): &(&str, &str)| ((*key).to_owned(), Located::new((*value).to_owned(), at(line + 2)));
     Pool {
         name: Located::new(name.to_owned(), at(line)),
@@ -219,7 +211,7 @@ pub(crate) fn lab_pool(name: &str, nodes: u32, line: usize, labels: &[(&str, &st
         taints: Vec::new(),
         zones: Vec::new(),
         max_pods: 30,
-        max_pods_given: false,
+        max_pods_given: None,
         spot: None,
         autoscale: None,
         os: Os::Linux,

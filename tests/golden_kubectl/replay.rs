@@ -60,6 +60,7 @@ impl<'a> Replay<'a> {
             delays: Delays { start: 500, job: 1000, stop: 600 },
             metrics: Figures::Absent,
             heartbeat_annotation: Some("lab.example/heartbeat".to_owned()),
+            ..Seed::default()
         };
         let _guard = runtime.enter();
         server.add(&cluster, seed).unwrap_or_else(|status| panic!("{}: {status}", flow.name));

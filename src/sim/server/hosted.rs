@@ -14,6 +14,7 @@ use super::super::cluster::{Cluster, WriteOptions};
 use super::super::control::{HollowDelays, Settings};
 use super::super::resource::ResourceId;
 use super::super::status::Status;
+use super::super::system::{self, Flavour};
 use super::control_thread::Running;
 use super::credentials::{Digest, Token};
 use super::{Shared, kubeconfig, tls};
@@ -25,6 +26,8 @@ use crate::state::home::{create_private_folder, write_private};
 pub struct Seed {
     /// Feeds names, uids and the scheduler's choice among equals; equal seeds give equal clusters.
     pub seed: u64,
+    /// What it holds beyond what every API server makes itself.
+    pub flavour: Flavour,
     /// Objects to make, in this order: nodes first.
     pub objects: Vec<Value>,
     /// How long hollow nodes take.
@@ -136,6 +139,7 @@ impl Hosted {
         cluster.set_root_certificate(&server.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
             plant(&cluster, &seed.objects)?;
+            system::bootstrap(&cluster, seed.flavour);
             write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
         }
         let api = Api::at(Arc::clone(&cluster), server.address.to_string());

@@ -155,11 +155,16 @@ impl Server {
         self.shared.stop.send_replace(true);
     }
 
-    /// Serves until somebody asks the server to stop, then ends connections and controllers.
-    pub async fn run_until_stopped(self) {
+    /// Waits until somebody asks the server to stop.
+    pub async fn stopped(&self) {
         let mut stop = self.shared.stop.subscribe();
         // An error means that the sender is gone, which is this server's own.
         let _ = stop.wait_for(|stop| *stop).await;
+    }
+
+    /// Serves until somebody asks the server to stop, then ends connections and controllers.
+    pub async fn run_until_stopped(self) {
+        self.stopped().await;
         let _ = tokio::time::timeout(FAREWELL, self.serving).await;
         self.shared.close();
     }

@@ -43,7 +43,7 @@ impl<'a> Sandbox<'a> {
     /// Takes a pod away.
     pub(crate) fn remove_pod(&mut self, pod: &Arc<Pod>) {
         let (namespace, name) = key(pod);
-        if self.cluster.remove_pod(namespace, name) {
+        if self.cluster.remove_pod(namespace, name).is_some() {
             self.undo.push(Undo::SetPod(Arc::clone(pod)));
         }
     }

@@ -1,0 +1,338 @@
+//! Server-side apply of a lab's objects in dependency order, and pruning of what the lab no longer has.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use anyhow::anyhow;
+use futures::stream::{self, StreamExt};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiResource, Discovery, Scope};
+use kube::{Client, ResourceExt};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::{Context, Error, Kind, Result};
+use crate::render::Manifest;
+
+/// Field manager of everything klab writes.
+pub const MANAGER: &str = "klab";
+/// Label that names the lab an object belongs to.
+pub const LAB_LABEL: &str = "klab.dev/lab";
+
+/// How many requests are under way at once where order does not matter.
+const CONCURRENCY: usize = 32;
+
+/// What identifies an object in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ObjectKey {
+    /// `v1`, `apps/v1`.
+    pub api_version: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// Empty for objects without one.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The key of a manifest, as written.
+    pub fn of(object: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Self {
+            api_version: text(&object["apiVersion"]),
+            kind: text(&object["kind"]),
+            namespace: text(&object["metadata"]["namespace"]),
+            name: text(&object["metadata"]["name"]),
+        }
+    }
+
+    /// `apps/v1/Deployment`.
+    pub fn type_name(&self) -> String {
+        format!("{}/{}", self.api_version, self.kind)
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" | "default" => write!(formatter, "{}/{}", self.kind, self.name),
+            namespace => write!(formatter, "{}/{} in namespace {namespace}", self.kind, self.name),
+        }
+    }
+}
+
+/// What applying did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// Objects that are new.
+    pub created: Vec<ObjectKey>,
+    /// Objects that changed.
+    pub updated: Vec<ObjectKey>,
+    /// Objects that were as wanted already.
+    pub unchanged: Vec<ObjectKey>,
+    /// Objects of the lab that its file no longer has.
+    pub pruned: Vec<ObjectKey>,
+}
+
+impl Outcome {
+    /// Whether the cluster was as wanted already.
+    pub fn is_unchanged(&self) -> bool {
+        self.created.is_empty() && self.updated.is_empty() && self.pruned.is_empty()
+    }
+
+    /// `12 created, 1 updated, 3 unchanged, 1 pruned`, without the zeroes.
+    pub fn summary(&self) -> String {
+        let parts = [
+            (&self.created, "created"),
+            (&self.updated, "updated"),
+            (&self.unchanged, "unchanged"),
+            (&self.pruned, "pruned"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(keys, _)| !keys.is_empty())
+            .map(|(keys, what)| format!("{} {what}", keys.len()))
+            .collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// A version of an object that is in the cluster.
+#[derive(Debug, Clone)]
+struct Live {
+    uid: String,
+    resource_version: String,
+}
+
+/// Applies manifests to one cluster.
+pub struct Applier {
+    client: Client,
+    lab: String,
+    kinds: BTreeMap<String, Option<(ApiResource, Scope)>>,
+}
+
+impl Applier {
+    /// For the objects of a lab in the cluster of `client`.
+    pub fn new(client: Client, lab: &str) -> Self {
+        Self { kinds: BTreeMap::new(), client, lab: lab.to_owned() }
+    }
+
+    /// Applies `manifests` and prunes objects of the lab that are of `known_kinds` (`apiVersion/Kind`) or of the
+    /// manifests' kinds and are not among them. With `dry_run` the cluster only says what would happen.
+    ///
+    /// # Errors
+    /// Every object the cluster refused, in its own words, with the template it comes from.
+    pub async fn apply(
+        &mut self,
+        manifests: &[Manifest],
+        known_kinds: &BTreeSet<String>,
+        dry_run: bool,
+    ) -> Result<Outcome> {
+        let mut kinds = known_kinds.clone();
+        kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
+        self.resolve(&kinds).await?;
+        let live = self.live(&kinds).await?;
+        let mut outcome = Outcome::default();
+        let mut refused = Vec::new();
+        for tier in Tier::ALL {
+            let of_tier: Vec<&Manifest> =
+                manifests.iter().filter(|manifest| Tier::of(&manifest.object) == tier).collect();
+            if tier != Tier::First {
+                // Kinds that the first tier defined are served only now.
+                self.resolve(&kinds).await?;
+            }
+            let results: Vec<_> = stream::iter(of_tier)
+                .map(|manifest| self.apply_one(manifest, dry_run))
+                .buffered(CONCURRENCY)
+                .collect()
+                .await;
+            for result in results {
+                match result {
+                    Ok((key, version)) => match live.get(&key) {
+                        None => outcome.created.push(key),
+                        Some(before) if before.resource_version == version => outcome.unchanged.push(key),
+                        Some(_) => outcome.updated.push(key),
+                    },
+                    Err(words) => refused.push(words),
+                }
+            }
+            if !refused.is_empty() {
+                return Err(refusal(refused, &outcome));
+            }
+        }
+        let wanted: BTreeSet<&ObjectKey> =
+            outcome.created.iter().chain(&outcome.updated).chain(&outcome.unchanged).collect();
+        let surplus: Vec<(&ObjectKey, &Live)> = live.iter().filter(|(key, _)| !wanted.contains(key)).collect();
+        let pruned: Vec<_> = stream::iter(surplus)
+            .map(|(key, live)| self.delete(key, live, dry_run))
+            .buffered(CONCURRENCY)
+            .collect()
+            .await;
+        for result in pruned {
+            match result {
+                Ok(key) => outcome.pruned.push(key),
+                Err(words) => refused.push(words),
+            }
+        }
+        if refused.is_empty() { Ok(outcome) } else { Err(refusal(refused, &outcome)) }
+    }
+
+    async fn resolve(&mut self, kinds: &BTreeSet<String>) -> Result<()> {
+        let unknown = |this: &Self| kinds.iter().any(|kind| !matches!(this.kinds.get(kind), Some(Some(_))));
+        if !unknown(self) {
+            return Ok(());
+        }
+        let discovery = Discovery::new(self.client.clone())
+            .run_aggregated()
+            .await
+            .kind(Kind::Outside, || "could not ask the cluster which kinds it serves".to_owned())?;
+        for kind in kinds {
+            let (api_version, name) = kind.rsplit_once('/').unwrap_or(("", kind));
+            let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+            let served = discovery.resolve_gvk(&GroupVersionKind::gvk(group, version, name));
+            self.kinds.insert(kind.clone(), served.map(|(resource, capabilities)| (resource, capabilities.scope)));
+        }
+        Ok(())
+    }
+
+    fn api(&self, key: &ObjectKey) -> Option<Api<DynamicObject>> {
+        let (resource, scope) = self.kinds.get(&key.type_name())?.as_ref()?;
+        Some(match scope {
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), &key.namespace, resource),
+            Scope::Cluster => Api::all_with(self.client.clone(), resource),
+        })
+    }
+
+    /// The objects of the lab that klab itself applied: not those that controllers made of them.
+    async fn live(&self, kinds: &BTreeSet<String>) -> Result<BTreeMap<ObjectKey, Live>> {
+        let parameters =
+            ListParams::default().labels(&format!("{LAB_LABEL}={},app.kubernetes.io/managed-by={MANAGER}", self.lab));
+        let lists = kinds.iter().filter_map(|kind| {
+            let (resource, _) = self.kinds.get(kind)?.as_ref()?;
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+            let parameters = parameters.clone();
+            Some(async move { (resource, api.list_metadata(&parameters).await) })
+        });
+        let mut live = BTreeMap::new();
+        for (resource, list) in futures::future::join_all(lists).await {
+            let list = list.kind(Kind::Failed, || format!("could not list the lab's {}", resource.plural))?;
+            for object in list.items.into_iter().filter(|object| object.owner_references().is_empty()) {
+                let key = ObjectKey {
+                    api_version: resource.api_version.clone(),
+                    kind: resource.kind.clone(),
+                    namespace: object.namespace().unwrap_or_default(),
+                    name: object.name_any(),
+                };
+                let version = object.resource_version().unwrap_or_default();
+                if object.metadata.deletion_timestamp.is_none() {
+                    live.insert(key, Live { uid: object.uid().unwrap_or_default(), resource_version: version });
+                }
+            }
+        }
+        Ok(live)
+    }
+
+    async fn apply_one(&self, manifest: &Manifest, dry_run: bool) -> Result<(ObjectKey, String), String> {
+        let mut key = ObjectKey::of(&manifest.object);
+        let words = |reason: String| format!("{key} (from {}): {reason}", manifest.origin);
+        let Some(api) = self.api(&key) else {
+            return Err(words(format!("the cluster serves no kind `{}` of `{}`", key.kind, key.api_version)));
+        };
+        let mut parameters = PatchParams::apply(MANAGER).force();
+        parameters.dry_run = dry_run;
+        let applied = api.patch_metadata(&key.name, &parameters, &Patch::Apply(&manifest.object)).await;
+        let applied = applied.map_err(|error| words(server_words(&error)))?;
+        key.namespace = applied.namespace().unwrap_or_default();
+        Ok((key, applied.resource_version().unwrap_or_default()))
+    }
+
+    async fn delete(&self, key: &ObjectKey, live: &Live, dry_run: bool) -> Result<ObjectKey, String> {
+        let Some(api) = self.api(key) else {
+            return Err(format!("{key}: the cluster no longer serves this kind"));
+        };
+        let preconditions = Preconditions { uid: Some(live.uid.clone()), ..Preconditions::default() };
+        let parameters = DeleteParams { dry_run, ..DeleteParams::background().preconditions(preconditions) };
+        match api.delete(&key.name, &parameters).await {
+            Ok(_) => Ok(key.clone()),
+            // Somebody else was faster.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(key.clone()),
+            Err(error) => Err(format!("{key}: {}", server_words(&error))),
+        }
+    }
+}
+
+/// The server's own sentence where it gave one.
+pub fn server_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => format!("{:#}", anyhow!("{other}")),
+    }
+}
+
+fn refusal(refused: Vec<String>, outcome: &Outcome) -> Error {
+    let count = crate::ui::plural(refused.len(), "object");
+    let message =
+        refused.iter().fold(format!("the cluster refused {count}:"), |text, words| format!("{text}\n{words}"));
+    let error = Error::new(Kind::Failed, anyhow!(message).context("could not apply the lab's objects"));
+    let done = outcome.created.len() + outcome.updated.len();
+    if done == 0 {
+        return error;
+    }
+    error.left_behind(format!("{} applied before; the cluster is still running", crate::ui::plural(done, "object")))
+}
+
+/// What must be there before what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tier {
+    /// Namespaces and definitions of kinds.
+    First,
+    /// What workloads refer to: configuration, accounts, quotas, services.
+    Config,
+    /// What runs pods.
+    Workload,
+}
+
+impl Tier {
+    const ALL: [Self; 3] = [Self::First, Self::Config, Self::Workload];
+
+    fn of(object: &Value) -> Self {
+        match object["kind"].as_str().unwrap_or_default() {
+            "Namespace" | "CustomResourceDefinition" => Self::First,
+            "Pod"
+            | "Deployment"
+            | "ReplicaSet"
+            | "ReplicationController"
+            | "DaemonSet"
+            | "StatefulSet"
+            | "Job"
+            | "CronJob" => Self::Workload,
+            _ => Self::Config,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn namespaces_come_first_and_workloads_last() {
+        let tier = |kind: &str| Tier::of(&json!({ "kind": kind }));
+        assert_eq!(tier("Namespace"), Tier::First);
+        assert_eq!(tier("ConfigMap"), Tier::Config);
+        assert_eq!(tier("PriorityClass"), Tier::Config);
+        assert_eq!(tier("DaemonSet"), Tier::Workload);
+    }
+
+    #[test]
+    fn summary_leaves_out_zeroes() {
+        let key = ObjectKey::of(&json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } }));
+        let outcome = Outcome { created: vec![key.clone()], pruned: vec![key.clone()], ..Outcome::default() };
+        assert_eq!(outcome.summary(), "1 created, 1 pruned");
+        assert_eq!((key.to_string(), key.type_name()), ("ConfigMap/a".to_owned(), "v1/ConfigMap".to_owned()));
+    }
+}

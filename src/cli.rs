@@ -1,0 +1,100 @@
+//! The command line: what can be typed, and which command it reaches.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{self, Context};
+use crate::error::Result;
+use crate::ui::Format;
+
+/// Kubernetes scheduling labs from one TOML file: build the cluster, verify every pod's place, explain it, tear it down.
+#[derive(Debug, Parser)]
+#[command(
+    name = "klab",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done, 1 the lab does not hold, 2 usage or invalid lab, 3 something outside is missing, \
+                  4 a step of the work failed or something is left behind, 5 deadline passed, 130 interrupted"
+)]
+pub struct Cli {
+    /// How results are written.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+    /// Say nothing but results and errors.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say what is asked of the cluster and of other tools; twice for more.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make the lab: its cluster, its objects; wait until every check holds.
+    Up(commands::up::Arguments),
+    /// Check that every pod is where the lesson says, and explain it where it is not.
+    Verify(commands::verify::Arguments),
+    /// Remove everything the lab made, and look whether anything is left.
+    Down(commands::down::Arguments),
+    /// Show what `up` would do: cluster, objects, predicted placement.
+    Plan(commands::plan::Arguments),
+    /// Show a lab's nodes and where its pods are.
+    Status(commands::status::Arguments),
+    /// List the labs that are up.
+    List(commands::list::Arguments),
+    /// Why a pod is where it is, or why it is nowhere.
+    Explain(commands::explain::Arguments),
+    /// Print the manifests of a lab as YAML.
+    Render(commands::render::Arguments),
+    /// Check lab files without making anything.
+    Check(commands::check::Arguments),
+    /// Print a lab's kubeconfig, or where it is.
+    Kubeconfig(commands::kubeconfig::Arguments),
+    /// Look at what this machine offers for labs.
+    Doctor(commands::doctor::Arguments),
+    /// Print the JSON Schema of lab files, for editors.
+    Schema,
+    /// Print completions for a shell.
+    Completions(commands::completions::Arguments),
+    /// The embedded cluster's server; `up` starts it.
+    #[command(hide = true)]
+    Serve(commands::serve::Arguments),
+}
+
+impl Cli {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What the person who typed it must know.
+    pub fn run(self, context: &mut Context) -> Result<()> {
+        match self.command {
+            Command::Up(arguments) => commands::up::run(context, &arguments),
+            Command::Verify(arguments) => commands::verify::run(context, &arguments),
+            Command::Down(arguments) => commands::down::run(context, &arguments),
+            Command::Plan(arguments) => commands::plan::run(context, &arguments),
+            Command::Status(arguments) => commands::status::run(context, &arguments),
+            Command::List(arguments) => commands::list::run(context, &arguments),
+            Command::Explain(arguments) => commands::explain::run(context, &arguments),
+            Command::Render(arguments) => commands::render::run(context, &arguments),
+            Command::Check(arguments) => commands::check::run(context, &arguments),
+            Command::Kubeconfig(arguments) => commands::kubeconfig::run(context, &arguments),
+            Command::Doctor(arguments) => commands::doctor::run(context, &arguments),
+            Command::Schema => commands::schema::run(context),
+            Command::Completions(arguments) => commands::completions::run(context, &arguments),
+            Command::Serve(arguments) => commands::serve::run(&arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,72 @@
+//! `klab check`: all problems of lab files, without making anything.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Context, LabOptions};
+use crate::error::{Error, Kind, Result};
+use crate::ui::{Format, plural};
+use crate::{render, spec};
+
+/// What can be typed after `klab check`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Lab files.
+    #[arg(required = true, value_name = "LAB")]
+    labs: Vec<PathBuf>,
+    #[command(flatten)]
+    options: LabOptions,
+}
+
+/// Checks every file, its templates included.
+///
+/// # Errors
+/// When any file has an error.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let (mut errors, mut warnings, mut documents) = (0, 0, Vec::new());
+    for path in &arguments.labs {
+        let (diagnostics, facts) = match spec::load(path, &arguments.options.load_options()) {
+            Err(diagnostics) => (diagnostics, None),
+            Ok(lab) => match render::render(&lab) {
+                Err(diagnostics) => (diagnostics, None),
+                Ok(manifests) => {
+                    let facts = format!(
+                        "{}: {}, {}, {}",
+                        path.display(),
+                        plural(lab.pools.len(), "pool"),
+                        plural(manifests.len(), "object"),
+                        plural(lab.checks.len(), "check")
+                    );
+                    (lab.warnings, Some(facts))
+                }
+            },
+        };
+        errors += diagnostics.errors();
+        warnings += diagnostics.iter().count() - diagnostics.errors();
+        if context.ui.format() == Format::Json {
+            documents.push(json!({ "file": path, "diagnostics": diagnostics.to_json() }));
+        } else {
+            if !diagnostics.is_empty() {
+                context.ui.say(diagnostics.render(true).trim_end());
+            }
+            if let Some(facts) = facts {
+                context.ui.events().note("Checked", facts);
+            }
+        }
+    }
+    if context.ui.format() == Format::Json {
+        let document = json!({ "schema": "klab.check/1", "ok": errors == 0, "files": documents });
+        context.ui.result(&document.to_string());
+    }
+    if errors == 0 {
+        return Ok(());
+    }
+    let more = if warnings == 0 { String::new() } else { format!(" and {}", plural(warnings, "warning")) };
+    let files = match arguments.labs.as_slice() {
+        [only] => only.display().to_string(),
+        several => plural(several.len(), "file"),
+    };
+    let have = if arguments.labs.len() == 1 { "has" } else { "have" };
+    Err(Error::message(Kind::Usage, format!("{files} {have} {}{more}", plural(errors, "error"))))
+}

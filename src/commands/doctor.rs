@@ -1,0 +1,130 @@
+//! `klab doctor`: what this machine offers for labs, and what would have to be mended.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Context;
+use crate::error::{Error, Kind, Result};
+use crate::exec::{self, Command};
+use crate::state::home::create_private_folder;
+use crate::ui::{Format, table};
+
+/// What can be typed after `klab doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {}
+
+/// How a finding is to be taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Good,
+    Optional,
+    Bad,
+}
+
+impl Mark {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Optional => "absent",
+            Self::Bad => "broken",
+        }
+    }
+}
+
+struct Finding {
+    mark: Mark,
+    subject: &'static str,
+    fact: String,
+    fix: Option<String>,
+}
+
+/// Looks, and prints one line for each thing.
+///
+/// # Errors
+/// When something klab cannot do without is broken.
+pub fn run(context: &Context, _: &Arguments) -> Result<()> {
+    let findings = [state(context), loopback(), kubectl(), tool("kind", &["version"], "labs on kind need it"), azure()];
+    let broken: Vec<&Finding> = findings.iter().filter(|finding| finding.mark == Mark::Bad).collect();
+    if context.ui.format() == Format::Json {
+        let list: Vec<_> = findings
+            .iter()
+            .map(|finding| {
+                json!({ "subject": finding.subject, "state": finding.mark.word(), "fact": finding.fact, "fix": finding.fix })
+            })
+            .collect();
+        context.ui.result(&json!({ "schema": "klab.doctor/1", "ok": broken.is_empty(), "findings": list }).to_string());
+    } else {
+        let row =
+            |finding: &Finding| vec![finding.mark.word().to_owned(), finding.subject.to_owned(), finding.fact.clone()];
+        context.ui.result(&table(&findings.iter().map(row).collect::<Vec<_>>()));
+        for finding in &findings {
+            if let Some(fix) = &finding.fix {
+                context.ui.say(&format!("hint: {}: {fix}", finding.subject));
+            }
+        }
+    }
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let names = broken.iter().map(|finding| finding.subject).collect::<Vec<_>>().join(", ");
+    Err(Error::message(Kind::Outside, format!("klab cannot work here: {names}")))
+}
+
+fn state(context: &Context) -> Finding {
+    let root = context.home.root();
+    let existed = root.exists();
+    let writable = create_private_folder(root).and_then(|()| tempfile::tempfile_in(root));
+    if !existed {
+        // Looking must not leave traces.
+        let _ = std::fs::remove_dir(root);
+    }
+    match writable {
+        Ok(_) => good("state folder", root.display().to_string()),
+        Err(error) => Finding {
+            mark: Mark::Bad,
+            subject: "state folder",
+            fact: format!("`{}` cannot be written: {error}", root.display()),
+            fix: Some("set KLAB_HOME to a folder you can write to".to_owned()),
+        },
+    }
+}
+
+fn loopback() -> Finding {
+    match std::net::TcpListener::bind(("127.0.0.1", 0)) {
+        Ok(_) => good("loopback", "127.0.0.1 takes connections, the embedded cluster can be served".to_owned()),
+        Err(error) => Finding {
+            mark: Mark::Bad,
+            subject: "loopback",
+            fact: format!("127.0.0.1 refuses a port: {error}"),
+            fix: Some("allow connections to 127.0.0.1; the embedded cluster is served there".to_owned()),
+        },
+    }
+}
+
+fn kubectl() -> Finding {
+    tool("kubectl", &["version", "--client"], "klab does not need it, learners do")
+}
+
+fn azure() -> Finding {
+    tool("az", &["version", "--output", "tsv"], "labs on aks need it")
+}
+
+fn good(subject: &'static str, fact: String) -> Finding {
+    Finding { mark: Mark::Good, subject, fact, fix: None }
+}
+
+fn tool(name: &'static str, arguments: &[&str], absent: &str) -> Finding {
+    match Command::new(name).args(arguments.iter().copied()).output(Duration::from_secs(20)) {
+        Ok(output) => good(name, output.lines().next().unwrap_or("there").trim().to_owned()),
+        Err(exec::Error::Missing { .. }) => {
+            Finding { mark: Mark::Optional, subject: name, fact: format!("not on PATH; {absent}"), fix: None }
+        }
+        Err(error) => Finding {
+            mark: Mark::Optional,
+            subject: name,
+            fact: error.to_string().lines().next().unwrap_or_default().to_owned(),
+            fix: Some(format!("`{name} {}` should answer", arguments.join(" "))),
+        },
+    }
+}

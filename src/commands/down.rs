@@ -1,0 +1,78 @@
+//! `klab down`: remove everything the lab made, then look at the world.
+
+use super::Context;
+use crate::error::{Error, Kind, Result};
+use crate::provider::{self, Work};
+use crate::state::home::state_error;
+use crate::state::{Journal, Lock};
+use crate::ui::{duration, plural};
+
+/// What can be typed after `klab down`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+}
+
+/// Removes the lab's cluster and state; the lab file may be edited or gone.
+///
+/// # Errors
+/// When something could not be removed or is left (exit code 4).
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let lab = match (context.home.labs(), arguments.lab.as_deref()) {
+        (Ok(labs), None) if labs.is_empty() => {
+            context.ui.events().note("Down", "no lab is up");
+            return Ok(());
+        }
+        (_, argument) => context.lab_name(argument)?,
+    };
+    remove(context, &lab)
+}
+
+/// Removes one lab.
+///
+/// # Errors
+/// When something could not be removed or is left.
+pub fn remove(context: &Context, lab: &str) -> Result<()> {
+    let folder = context.home.lab(lab);
+    let events = context.ui.events();
+    let Some(lock) = Lock::take_existing(&folder, lab, "down")? else {
+        events.note("Down", format!("lab `{lab}` is not up, nothing to remove"));
+        return Ok(());
+    };
+    let again = format!("klab down {lab}");
+    context.interruption_leaves(Some(format!("lab `{lab}` is partly removed; `{again}` goes on")));
+    let record = context.record(lab)?;
+    let since = record.as_ref().map(|record| record.created);
+    if let Some(record) = record {
+        let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
+        let provider = provider::provider(name, &context.home)?;
+        let mut journal =
+            Journal::open(&folder, "down").map_err(|error| state_error(error, "open the journal in", &folder))?;
+        journal.set_provider(&record.provider);
+        let mut work = Work { journal: &mut journal, events: &events };
+        provider.remove(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
+        let left = provider.remains(lab)?;
+        if !left.is_empty() {
+            let mut error = Error::message(Kind::Failed, format!("{} of lab `{lab}` left", are(left.len())));
+            error.left_behind = left;
+            return Err(error.hint(format!("`{again}` tries again")));
+        }
+        work.intend("remove-state", lab)?;
+    }
+    std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
+    drop(lock);
+    // Empty folders are left by nobody's wish; one that another lab uses stays, as it is not empty.
+    let _ = std::fs::remove_dir(context.home.root().join("labs"));
+    let _ = std::fs::remove_dir(context.home.root());
+    context.interruption_leaves(None);
+    let ran = since.map(|since| jiff::Timestamp::now().duration_since(since).unsigned_abs());
+    let ran = ran.map_or(String::new(), |ran| format!("; it was up for {}", duration(ran)));
+    events.note("Down", format!("nothing of lab `{lab}` is left{ran}"));
+    Ok(())
+}
+
+fn are(count: usize) -> String {
+    if count == 1 { "1 thing is".to_owned() } else { format!("{} are", plural(count, "thing")) }
+}

@@ -1,0 +1,54 @@
+//! `klab explain`: why a pod is where it is, or why it is nowhere.
+
+use super::kubeconfig::{client, path};
+use super::{Context, LabOptions};
+use crate::error::{Error, Kind, Result};
+use crate::observe;
+use crate::report;
+use crate::ui::Format;
+use crate::verify;
+
+/// What can be typed after `klab explain`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// A pod, or a workload of the lab.
+    #[arg(value_name = "POD|WORKLOAD")]
+    target: String,
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(long, value_name = "LAB")]
+    lab: Option<String>,
+    /// Namespace of the pod or workload; all are looked through by default.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    #[command(flatten)]
+    options: LabOptions,
+}
+
+/// Looks once at the cluster and explains.
+///
+/// # Errors
+/// When the lab is not up, or there is no such pod or workload.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let lab = super::verify::lab(context, arguments.lab.as_deref(), &arguments.options)?;
+    let path = path(context, &lab.name.value)?;
+    let snapshot = context.block_on(async {
+        let client = client(&path).await?;
+        let mut snapshot = observe::look(&client).await?;
+        observe::complete(&client, &mut snapshot).await?;
+        Ok(snapshot)
+    })?;
+    let around = verify::Context::of(&lab);
+    let explanations =
+        verify::explain(&snapshot, &around, &arguments.target, arguments.namespace.as_deref()).map_err(|nothing| {
+            let error = Error::message(Kind::Usage, nothing.to_string());
+            match nothing.similar {
+                Some(similar) => error.hint(format!("did you mean `klab explain {similar}`?")),
+                None => error.hint("`klab status` shows the workloads, `kubectl get pods -A` the pods"),
+            }
+        })?;
+    match context.ui.format() {
+        Format::Json => context.ui.result(&report::explanation_json(&arguments.target, &explanations).to_string()),
+        _ => context.ui.result(&report::explanation_text(&explanations, report::Styles::coloured())),
+    }
+    Ok(())
+}

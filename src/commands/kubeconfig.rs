@@ -1,0 +1,61 @@
+//! `klab kubeconfig`: where a lab's kubeconfig is, or what it says.
+
+use std::path::Path;
+
+use super::Context;
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::provider;
+
+/// What can be typed after `klab kubeconfig`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+    /// Print the path of the file instead of its text.
+    #[arg(long)]
+    path: bool,
+}
+
+/// Prints the kubeconfig. It holds the credentials of the lab's cluster: it was asked for by name.
+///
+/// # Errors
+/// When the lab is not up.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let lab = context.lab_name(arguments.lab.as_deref())?;
+    let path = path(context, &lab)?;
+    if arguments.path {
+        context.ui.result(&path.display().to_string());
+        return Ok(());
+    }
+    let text = std::fs::read_to_string(&path).kind(Kind::Outside, || format!("could not read `{}`", path.display()))?;
+    context.ui.result(&text);
+    Ok(())
+}
+
+/// The kubeconfig of a lab that is up; its cluster is brought back first if it died.
+///
+/// # Errors
+/// When the lab is not up or its cluster cannot be reached.
+pub fn path(context: &Context, lab: &str) -> Result<std::path::PathBuf> {
+    let record = context.record(lab)?.ok_or_else(|| not_up(lab))?;
+    let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
+    provider::provider(name, &context.home)?.kubeconfig(lab)
+}
+
+/// There is no such lab.
+pub fn not_up(lab: &str) -> Error {
+    Error::message(Kind::Usage, format!("lab `{lab}` is not up")).hint("`klab list` shows the labs that are")
+}
+
+/// A client of the cluster a kubeconfig names.
+///
+/// # Errors
+/// When the kubeconfig cannot be used.
+pub async fn client(path: &Path) -> Result<kube::Client> {
+    let problem = || format!("could not use the kubeconfig `{}`", path.display());
+    let kubeconfig = kube::config::Kubeconfig::read_from(path).kind(Kind::Outside, problem)?;
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.kind(Kind::Outside, problem)?;
+    kube::Client::try_from(config).kind(Kind::Outside, problem)
+}

@@ -1,0 +1,61 @@
+//! `klab list`: the labs that have state on this machine.
+
+use serde_json::json;
+
+use super::Context;
+use crate::error::Result;
+use crate::provider;
+use crate::state::home::state_error;
+use crate::ui::{Format, table};
+
+/// What can be typed after `klab list`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {}
+
+/// Prints a line for each lab.
+///
+/// # Errors
+/// When klab's state cannot be read.
+pub fn run(context: &Context, _: &Arguments) -> Result<()> {
+    let labs = context.home.labs().map_err(|error| state_error(error, "read", context.home.root()))?;
+    let mut rows = vec![["LAB", "PROVIDER", "STATE", "NODES", "SINCE", "FILE"].map(str::to_owned).to_vec()];
+    let mut documents = Vec::new();
+    for lab in labs {
+        let Some(record) = context.record(&lab)? else {
+            rows.push(vec![lab.clone(), "-".into(), "empty".into(), "-".into(), "-".into(), "-".into()]);
+            documents.push(json!({ "lab": lab, "state": "empty" }));
+            continue;
+        };
+        let observed = record
+            .provider
+            .parse()
+            .map_err(anyhow::Error::msg)
+            .and_then(|name| Ok(provider::provider(name, &context.home)?.observe(&lab)?));
+        let (state, nodes) = match (&observed, record.applied) {
+            (Err(_), _) => ("unreachable", None),
+            (Ok(observed), _) if !observed.exists => ("no cluster", None),
+            (Ok(observed), applied) => {
+                let nodes = observed.pools.values().map(|pool| pool.nodes.len()).sum::<usize>();
+                (if applied.is_some() { "up" } else { "partly up" }, Some(nodes))
+            }
+        };
+        rows.push(vec![
+            lab.clone(),
+            record.provider.clone(),
+            state.to_owned(),
+            nodes.map_or("-".to_owned(), |nodes| nodes.to_string()),
+            record.created.strftime("%Y-%m-%d %H:%M").to_string(),
+            record.source.display().to_string(),
+        ]);
+        documents.push(json!({
+            "lab": lab, "provider": record.provider, "state": state, "nodes": nodes,
+            "created": record.created, "file": record.source,
+        }));
+    }
+    match context.ui.format() {
+        Format::Json => context.ui.result(&json!({ "schema": "klab.list/1", "labs": documents }).to_string()),
+        _ if documents.is_empty() => context.ui.say("no lab is up"),
+        _ => context.ui.result(&table(&rows)),
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! The commands, one file each, and what they share: the terminal, klab's home, which lab is meant.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::Runtime;
+
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::spec::{self, Diagnostics, Lab, LoadOptions};
+use crate::state::home::state_error;
+use crate::state::{Home, Record};
+use crate::ui::{Ui, plural};
+
+pub mod check;
+pub mod completions;
+pub mod doctor;
+pub mod down;
+pub mod explain;
+pub mod kubeconfig;
+pub mod list;
+pub mod plan;
+pub mod render;
+pub mod schema;
+pub mod serve;
+pub mod status;
+pub mod up;
+pub mod verify;
+
+/// What every command works with.
+pub struct Context {
+    /// The terminal.
+    pub ui: Ui,
+    /// klab's state.
+    pub home: Home,
+    runtime: OnceCell<Runtime>,
+    interruption: Interruption,
+}
+
+/// What to say when the user interrupts; shared with the signal handler.
+#[derive(Clone, Default)]
+pub struct Interruption(Arc<Mutex<Option<String>>>);
+
+impl Interruption {
+    /// Says what state an interruption would leave things in, from now on.
+    pub fn would_leave(&self, words: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    }
+
+    /// What to say.
+    pub fn words(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Context {
+    /// A context on a terminal and a home.
+    pub fn new(ui: Ui, home: Home, interruption: Interruption) -> Self {
+        Self { ui, home, runtime: OnceCell::new(), interruption }
+    }
+
+    /// Runs a future to its end.
+    ///
+    /// # Errors
+    /// When the system refuses a runtime.
+    pub fn block_on<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        self.runtime()?.block_on(future)
+    }
+
+    fn runtime(&self) -> Result<&Runtime> {
+        if let Some(runtime) = self.runtime.get() {
+            return Ok(runtime);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+        Ok(self.runtime.get_or_init(|| runtime))
+    }
+
+    /// Says what an interruption from now on would leave.
+    pub fn interruption_leaves(&self, words: Option<String>) {
+        self.interruption.would_leave(words);
+    }
+
+    /// Loads a lab file; its warnings are shown, its errors end the command with nothing created.
+    ///
+    /// # Errors
+    /// All problems of the file, each with its place.
+    pub fn load(&self, path: &Path, options: &LoadOptions) -> Result<Lab> {
+        match spec::load(path, options) {
+            Ok(lab) => {
+                if !lab.warnings.is_empty() {
+                    self.ui.say(lab.warnings.render(true).trim_end());
+                }
+                Ok(lab)
+            }
+            Err(diagnostics) => Err(invalid(path, &diagnostics)),
+        }
+    }
+
+    /// The record of a lab, with a word about what had to be repaired.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn record(&self, lab: &str) -> Result<Option<Record>> {
+        let found = Record::read(&self.home.lab(lab), lab)?;
+        if let Some(repaired) = found.repaired {
+            self.ui.events().warn(repaired);
+        }
+        Ok(found.record)
+    }
+
+    /// The lab that is meant: by name, by lab file, or the only one that is up.
+    ///
+    /// # Errors
+    /// When no lab or more than one could be meant.
+    pub fn lab_name(&self, argument: Option<&str>) -> Result<String> {
+        let labs = self.home.labs().map_err(|error| state_error(error, "read", self.home.root()))?;
+        let Some(argument) = argument else {
+            return match labs.as_slice() {
+                [only] => Ok(only.clone()),
+                [] => Err(Error::message(Kind::Usage, "no lab is up").hint("`klab up labs/scheduling.toml` makes one")),
+                several => Err(Error::message(
+                    Kind::Usage,
+                    format!("{} are up: {}", plural(several.len(), "lab"), several.join(", ")),
+                )
+                .hint("say which one is meant, by its name or its lab file")),
+            };
+        };
+        if !is_path(argument) {
+            return Ok(argument.to_owned());
+        }
+        let path = Path::new(argument);
+        match name_in_file(path) {
+            Ok(name) => Ok(name),
+            Err(problem) => {
+                let wanted = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+                let known = labs.iter().find(|lab| {
+                    Record::read(&self.home.lab(lab), lab)
+                        .ok()
+                        .and_then(|found| found.record)
+                        .is_some_and(|record| record.source == wanted)
+                });
+                known.cloned().ok_or_else(|| {
+                    let error = Error::message(Kind::Usage, problem);
+                    match labs.as_slice() {
+                        [] => error,
+                        labs => error.hint(format!("a lab can be named too; these are up: {}", labs.join(", "))),
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// Ends klab on Ctrl-C with a word about what that leaves; every outside action was journaled before it was done, so
+/// the end may come at any moment.
+///
+/// # Errors
+/// When the system refuses the handler.
+pub fn on_interrupt(ui: &Ui, interruption: &Interruption) -> Result<()> {
+    let (ui, interruption) = (ui.clone(), interruption.clone());
+    let handler = move || {
+        ui.interrupted(interruption.words().as_deref());
+        std::process::exit(i32::from(Kind::Interrupted.exit_code()));
+    };
+    ctrlc::set_handler(handler).kind(Kind::Outside, || "could not listen for Ctrl-C".to_owned())
+}
+
+/// An invalid lab file as an error: the rendered diagnostics and one summary.
+pub fn invalid(path: &Path, diagnostics: &Diagnostics) -> Error {
+    let count = diagnostics.errors();
+    let message = format!("{} has {}; nothing was created", path.display(), plural(count, "error"));
+    Error { diagnostics: diagnostics.render(true), ..Error::message(Kind::Usage, message) }
+}
+
+/// The name in a lab file that may be invalid otherwise.
+fn name_in_file(path: &Path) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| format!("could not read `{}`: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let named = text.parse::<toml::Table>().ok().and_then(|table| table.get("lab")?.as_str().map(str::to_owned));
+    named.ok_or_else(|| format!("`{}` does not say the name of its lab", path.display()))
+}
+
+/// Whether an argument names a file rather than a lab.
+fn is_path(argument: &str) -> bool {
+    argument.contains('/') || Path::new(argument).extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Options that say how a lab file is read.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct LabOptions {
+    /// Who makes the cluster: sim, kind or aks; the lab file's own choice by default.
+    #[arg(long, env = "KLAB_PROVIDER", value_name = "PROVIDER")]
+    pub provider: Option<spec::Provider>,
+    /// Set a variable of the lab's templates.
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
+    pub vars: Vec<(String, String)>,
+}
+
+impl LabOptions {
+    /// As the spec takes them.
+    pub fn load_options(&self) -> LoadOptions {
+        LoadOptions { provider: self.provider, vars: self.vars.clone() }
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// A duration on the command line: `90s`, `2m`, `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let signed: jiff::SignedDuration =
+        text.parse().map_err(|_| "expected a duration such as 90s, 2m or 1h".to_owned())?;
+    std::time::Duration::try_from(signed).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+/// The path of a lab file made absolute, as records keep it.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,13 @@
+//! `klab schema`: the JSON Schema of lab files.
+
+use super::Context;
+use crate::error::Result;
+
+/// Prints the schema.
+///
+/// # Errors
+/// None.
+pub fn run(context: &Context) -> Result<()> {
+    context.ui.result(&crate::spec::schema());
+    Ok(())
+}

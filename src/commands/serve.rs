@@ -1,0 +1,48 @@
+//! `klab serve`: the process that serves embedded clusters; `up` starts it, people need not.
+
+use std::path::PathBuf;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::provider::sim::daemon::ServerLock;
+use crate::sim::server::{Server, ServerOptions};
+
+/// What can be typed after `klab serve`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Where clusters are saved.
+    #[arg(long, value_name = "FOLDER")]
+    state_directory: PathBuf,
+    /// Port on 127.0.0.1; the last one if it is free, else any, by default.
+    #[arg(long, env = "KLAB_SIM_PORT")]
+    port: Option<u16>,
+}
+
+/// Serves until it is told to stop. Says on stdout, in one line of JSON, when it is ready.
+///
+/// # Errors
+/// When another server is at work on the folder, or no port can be had.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let folder = &arguments.state_directory;
+    let Some(_lock) = ServerLock::take(folder)? else {
+        let message = format!("another server is at work on `{}`", folder.display());
+        return Err(Error::message(Kind::Failed, message));
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .kind(Kind::Outside, || "could not start the server's runtime".to_owned())?;
+    runtime.block_on(async {
+        let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
+        let options = ServerOptions { state_directory: folder.clone(), port: arguments.port };
+        let server = Server::start(options).await?;
+        crate::ui::announce(&format!("serving embedded clusters at {}", server.address()));
+        tokio::select! {
+            () = server.stopped() => {}
+            _ = end.recv() => server.stop(),
+        }
+        server.run_until_stopped().await;
+        Ok(())
+    })
+}

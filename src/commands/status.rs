@@ -1,0 +1,142 @@
+//! `klab status`: a lab's nodes, and where its pods are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::kubeconfig::{client, path};
+use super::{Context, kubeconfig};
+use crate::error::Result;
+use crate::observe;
+use crate::plan::{is_system_taint, taint_text};
+use crate::ui::{Format, table};
+
+/// What can be typed after `klab status`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+}
+
+/// Looks once and prints nodes and workloads.
+///
+/// # Errors
+/// When the lab is not up or its cluster does not answer.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let lab = context.lab_name(arguments.lab.as_deref())?;
+    let record = context.record(&lab)?.ok_or_else(|| kubeconfig::not_up(&lab))?;
+    let path = path(context, &lab)?;
+    let snapshot = context.block_on(async { observe::look(&client(&path).await?).await })?;
+
+    let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods)).collect();
+    let mut workloads: BTreeMap<String, Where> = BTreeMap::new();
+    for pod in &snapshot.pods {
+        if let Some(workload) = pod.labels().get(WORKLOAD_LABEL) {
+            workloads.entry(workload.clone()).or_default().count(pod, &snapshot.nodes);
+        }
+    }
+    if context.ui.format() == Format::Json {
+        let nodes: Vec<_> = nodes
+            .iter()
+            .map(|node| {
+                json!({ "name": node.name, "pool": node.pool, "state": node.state, "taints": node.taints, "pods": node.pods })
+            })
+            .collect();
+        let workloads: Vec<_> = workloads
+            .iter()
+            .map(|(name, place)| {
+                json!({ "name": name, "running": place.running, "pending": place.pending, "pools": place.pools })
+            })
+            .collect();
+        let document = json!({
+            "schema": "klab.status/1", "lab": lab, "provider": record.provider, "created": record.created,
+            "applied": record.applied, "kubeconfig": path, "nodes": nodes, "workloads": workloads,
+        });
+        context.ui.result(&document.to_string());
+        return Ok(());
+    }
+    let mut rows = vec![["NODE", "POOL", "STATE", "PODS", "TAINTS"].map(str::to_owned).to_vec()];
+    rows.extend(nodes.into_iter().map(NodeRow::cells));
+    let mut text = format!("lab {lab} on {}\n\n{}", record.provider, table(&rows));
+    if !workloads.is_empty() {
+        let mut rows = vec![["WORKLOAD", "RUNNING", "PENDING", "WHERE"].map(str::to_owned).to_vec()];
+        rows.extend(workloads.into_iter().map(|(name, place)| place.cells(name)));
+        text.push('\n');
+        text.push_str(&table(&rows));
+    }
+    context.ui.result(&text);
+    Ok(())
+}
+
+/// Label that names the workload of the lab file a pod belongs to.
+const WORKLOAD_LABEL: &str = "klab.dev/workload";
+
+struct NodeRow {
+    name: String,
+    pool: String,
+    state: String,
+    taints: Vec<String>,
+    pods: usize,
+}
+
+impl NodeRow {
+    fn of(node: &Node, pods: &[Arc<Pod>]) -> Self {
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let ready =
+            conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+        let spec = node.spec.as_ref();
+        let cordoned = spec.is_some_and(|spec| spec.unschedulable == Some(true));
+        let taints = spec.and_then(|spec| spec.taints.as_ref()).into_iter().flatten();
+        let name = node.name_any();
+        Self {
+            pool: pool_of(node),
+            state: format!("{}{}", if ready { "Ready" } else { "NotReady" }, if cordoned { ", cordoned" } else { "" }),
+            taints: taints.filter(|taint| !is_system_taint(taint)).map(taint_text).collect(),
+            pods: pods.iter().filter(|pod| node_of(pod) == Some(&name)).count(),
+            name,
+        }
+    }
+
+    fn cells(self) -> Vec<String> {
+        vec![self.name, self.pool, self.state, self.pods.to_string(), self.taints.join(" ")]
+    }
+}
+
+#[derive(Default)]
+struct Where {
+    running: usize,
+    pending: usize,
+    pools: BTreeMap<String, usize>,
+}
+
+impl Where {
+    fn count(&mut self, pod: &Pod, nodes: &[Arc<Node>]) {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+        match phase {
+            "Running" => self.running += 1,
+            "Pending" => self.pending += 1,
+            _ => return,
+        }
+        if let Some(name) = node_of(pod) {
+            let node = nodes.iter().find(|node| node.name_any() == *name);
+            *self.pools.entry(node.map_or("-".to_owned(), |node| pool_of(node))).or_default() += 1;
+        }
+    }
+
+    fn cells(self, name: String) -> Vec<String> {
+        let places: Vec<String> = self.pools.iter().map(|(pool, count)| format!("{pool} {count}")).collect();
+        vec![name, self.running.to_string(), self.pending.to_string(), places.join(", ")]
+    }
+}
+
+fn node_of(pod: &Pod) -> Option<&String> {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref())
+}
+
+fn pool_of(node: &Node) -> String {
+    node.labels().get("agentpool").cloned().unwrap_or_else(|| "-".to_owned())
+}

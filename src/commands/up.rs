@@ -1,0 +1,173 @@
+//! `klab up`: make the lab, or bring it to what its file says now, and wait until every check holds.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::kubeconfig::client;
+use super::{Context, LabOptions, absolute, invalid};
+use crate::apply::{Applier, ObjectKey, Outcome};
+use crate::error::{Error, Kind, Result};
+use crate::plan::plan;
+use crate::provider::{self, Work};
+use crate::render::{self, Manifest};
+use crate::spec::{Lab, Provider};
+use crate::state::home::{state_error, write_private};
+use crate::state::{Journal, Lock, Record};
+use crate::ui::{Format, duration, plural};
+
+/// What can be typed after `klab up`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab file.
+    #[arg(value_name = "LAB")]
+    lab: PathBuf,
+    #[command(flatten)]
+    options: LabOptions,
+    /// How long to wait until every check holds.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
+    timeout: Duration,
+    /// Do not wait for the checks.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// Makes the lab.
+///
+/// # Errors
+/// Whatever keeps it from being made; what is left behind is named, and a second `up` goes on from there.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let started = Instant::now();
+    let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
+    let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
+    context.ui.events().note(
+        "Checked",
+        format!(
+            "{}: {}, {}, {}",
+            arguments.lab.display(),
+            plural(lab.pools.len(), "pool"),
+            plural(manifests.len(), "object"),
+            plural(lab.checks.len(), "check")
+        ),
+    );
+    let name = lab.name.value.clone();
+    let lock = Lock::take(&context.home.lab(&name), &name, "up")?;
+    let words = format!(
+        "lab `{name}` is partly made; `klab up {}` goes on, `klab down {name}` removes it",
+        arguments.lab.display()
+    );
+    context.interruption_leaves(Some(words));
+    let outcome = make(context, arguments, &lab, &manifests).map_err(|error| with_way_on(error, arguments, &name))?;
+    context.interruption_leaves(None);
+    drop(lock);
+    if !arguments.no_wait {
+        super::verify::wait_and_report(context, &lab, arguments.timeout, true)?;
+    }
+    report(context, &lab, &outcome, started.elapsed());
+    Ok(())
+}
+
+/// What was there after the work on cluster and objects.
+struct Made {
+    outcome: Outcome,
+    cluster_changed: bool,
+    kubeconfig: PathBuf,
+}
+
+fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manifest]) -> Result<Made> {
+    let name = &lab.name.value;
+    let folder = context.home.lab(name);
+    let events = context.ui.events();
+    let provider = provider::provider(lab.provider, &context.home)?;
+    let mut record = record(context, lab, &arguments.lab)?;
+    record.vars.clone_from(&arguments.options.vars);
+    if let Some(problem) = provider.preflight(lab).into_iter().next() {
+        return Err(problem);
+    }
+    record.write(&folder)?;
+    save_lab_file(&folder, lab)?;
+    let mut journal =
+        Journal::open(&folder, "up").map_err(|error| state_error(error, "open the journal in", &folder))?;
+    journal.set_provider(lab.provider.as_str());
+    let mut work = Work { journal: &mut journal, events: &events };
+
+    let actions = plan(lab, &provider.observe(name)?);
+    for action in &actions {
+        provider.perform(lab, action, &mut work)?;
+    }
+    let kubeconfig = provider.kubeconfig(name)?;
+
+    let known = record.kinds.clone();
+    record.kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
+    record.write(&folder)?;
+    work.intend("apply", &record.kinds.iter().cloned().collect::<Vec<_>>().join(" "))?;
+    let activity = events.start("Applying", plural(manifests.len(), "object"));
+    let outcome = context.block_on(async {
+        let client = client(&kubeconfig).await?;
+        Applier::new(client, name).apply(manifests, &known, false).await
+    })?;
+    activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
+    record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
+    record.applied = Some(Timestamp::now());
+    record.write(&folder)?;
+    Ok(Made { outcome, cluster_changed: !actions.is_empty(), kubeconfig })
+}
+
+/// The lab's record, or a new one; a lab never changes its provider while it is up.
+fn record(context: &Context, lab: &Lab, path: &Path) -> Result<Record> {
+    let name = &lab.name.value;
+    let provider = lab.provider.as_str();
+    match context.record(name)? {
+        Some(record) if record.provider != provider => Err(Error::message(
+            Kind::Usage,
+            format!("lab `{name}` is up on `{}`, not on `{provider}`", record.provider),
+        )
+        .hint(format!("`klab down {name}` removes it first"))),
+        Some(mut record) => {
+            record.source = absolute(path);
+            Ok(record)
+        }
+        None => Ok(Record::new(name, provider, &absolute(path))),
+    }
+}
+
+/// Keeps the lab file as applied, so that `verify` and `status` work when the file is edited or gone.
+fn save_lab_file(folder: &Path, lab: &Lab) -> Result<()> {
+    let path = folder.join("lab.toml");
+    write_private(&path, lab.source.text().as_bytes()).map_err(|error| state_error(error, "write", &path))
+}
+
+fn with_way_on(error: Error, arguments: &Arguments, name: &str) -> Error {
+    let words =
+        format!("`klab up {}` goes on from here, `klab down {name}` removes what there is", arguments.lab.display());
+    if error.kind == Kind::Failed { error.hint(words) } else { error }
+}
+
+fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
+    let name = &lab.name.value;
+    if context.ui.format() == Format::Json {
+        let outcome = &made.outcome;
+        context.ui.result(
+            &json!({
+                "event": "ready", "lab": name, "provider": lab.provider.as_str(), "kubeconfig": made.kubeconfig,
+                "changed": made.cluster_changed || !outcome.is_unchanged(),
+                "created": outcome.created, "updated": outcome.updated, "pruned": outcome.pruned,
+                "unchanged": outcome.unchanged.len(), "elapsed_ms": u64::try_from(elapsed.as_millis()).ok(),
+            })
+            .to_string(),
+        );
+        return;
+    }
+    let unchanged = !made.cluster_changed && made.outcome.is_unchanged();
+    let what =
+        if unchanged { format!("lab `{name}` was as its file says; nothing changed") } else { format!("lab `{name}`") };
+    context.ui.events().note("Ready", format!("{what} in {}", duration(elapsed)));
+    if lab.provider == Provider::Sim || !context.ui.quiet() {
+        context.ui.say(&format!(
+            "\n  export KUBECONFIG={}    # then: kubectl get pods -o wide\n  klab verify {name}    klab down {name}",
+            made.kubeconfig.display()
+        ));
+    }
+}

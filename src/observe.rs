@@ -1,0 +1,245 @@
+//! The cluster as checks see it, kept current by watches: lists once, then only changes cross the wire.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::future::FutureExt;
+use futures::stream::{BoxStream, SelectAll, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::discovery::{Discovery, Scope};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{Context, Error, Kind, Result};
+use crate::spec::ObjectRef;
+use crate::verify::Snapshot;
+
+/// Objects of one kind, by namespace and name.
+struct Cache<K> {
+    objects: BTreeMap<(String, String), Arc<K>>,
+    listing: BTreeMap<(String, String), Arc<K>>,
+    complete: bool,
+}
+
+impl<K> Default for Cache<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), listing: BTreeMap::new(), complete: false }
+    }
+}
+
+impl<K: ResourceExt> Cache<K> {
+    fn take(&mut self, event: Event<K>) {
+        let key = |object: &K| (object.namespace().unwrap_or_default(), object.name_any());
+        match event {
+            Event::Apply(object) => {
+                self.objects.insert(key(&object), Arc::new(object));
+            }
+            Event::Delete(object) => {
+                self.objects.remove(&key(&object));
+            }
+            Event::Init => self.listing.clear(),
+            Event::InitApply(object) => {
+                self.listing.insert(key(&object), Arc::new(object));
+            }
+            Event::InitDone => {
+                self.objects = std::mem::take(&mut self.listing);
+                self.complete = true;
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<K>> {
+        self.objects.values().cloned().collect()
+    }
+}
+
+/// What checks wait for.
+#[derive(Default)]
+struct World {
+    nodes: Cache<Node>,
+    pods: Cache<Pod>,
+    deployments: Cache<Deployment>,
+    replica_sets: Cache<ReplicaSet>,
+    daemon_sets: Cache<DaemonSet>,
+    stateful_sets: Cache<StatefulSet>,
+    jobs: Cache<Job>,
+}
+
+type Update = Box<dyn FnOnce(&mut World) + Send>;
+
+/// A cluster under observation.
+pub struct Observer {
+    updates: SelectAll<BoxStream<'static, Result<Update, watcher::Error>>>,
+    world: World,
+}
+
+impl Observer {
+    /// Begins to watch; the first [`Observer::next`] returns when everything has been listed.
+    pub fn new(client: &Client) -> Self {
+        let updates = futures::stream::select_all([
+            updates::<Node>(client, |world| &mut world.nodes),
+            updates::<Pod>(client, |world| &mut world.pods),
+            updates::<Deployment>(client, |world| &mut world.deployments),
+            updates::<ReplicaSet>(client, |world| &mut world.replica_sets),
+            updates::<DaemonSet>(client, |world| &mut world.daemon_sets),
+            updates::<StatefulSet>(client, |world| &mut world.stateful_sets),
+            updates::<Job>(client, |world| &mut world.jobs),
+        ]);
+        Self { updates, world: World::default() }
+    }
+
+    /// Waits for the next change and takes in everything that has arrived with it.
+    ///
+    /// # Errors
+    /// When the cluster refuses a list; a watch that breaks is taken up again.
+    pub async fn next(&mut self) -> Result<Snapshot> {
+        loop {
+            let first = self.updates.next().await;
+            self.take(first)?;
+            while let Some(further) = self.updates.next().now_or_never() {
+                self.take(further)?;
+            }
+            if self.world.is_complete() {
+                return Ok(self.world.snapshot());
+            }
+        }
+    }
+
+    fn take(&mut self, update: Option<Result<Update, watcher::Error>>) -> Result<()> {
+        match update {
+            Some(Ok(update)) => {
+                update(&mut self.world);
+                Ok(())
+            }
+            // The watcher lists again by itself.
+            Some(Err(
+                watcher::Error::WatchError(_) | watcher::Error::WatchStartFailed(_) | watcher::Error::WatchFailed(_),
+            )) if self.world.is_complete() => Ok(()),
+            Some(Err(error)) => {
+                Err(Error::new(Kind::Outside, error)).kind(Kind::Outside, || "could not watch the cluster".to_owned())
+            }
+            None => Err(Error::message(Kind::Outside, "the cluster ended all watches")),
+        }
+    }
+}
+
+impl World {
+    fn is_complete(&self) -> bool {
+        self.nodes.complete
+            && self.pods.complete
+            && self.deployments.complete
+            && self.replica_sets.complete
+            && self.daemon_sets.complete
+            && self.stateful_sets.complete
+            && self.jobs.complete
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            taken_at: Some(Timestamp::now()),
+            nodes: self.nodes.all(),
+            pods: self.pods.all(),
+            deployments: self.deployments.all(),
+            replica_sets: self.replica_sets.all(),
+            daemon_sets: self.daemon_sets.all(),
+            stateful_sets: self.stateful_sets.all(),
+            jobs: self.jobs.all(),
+            ..Snapshot::default()
+        }
+    }
+}
+
+fn updates<K>(
+    client: &Client,
+    cache: fn(&mut World) -> &mut Cache<K>,
+) -> BoxStream<'static, Result<Update, watcher::Error>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    watcher(Api::<K>::all(client.clone()), watcher::Config::default())
+        .map(move |event| event.map(|event| Box::new(move |world: &mut World| cache(world).take(event)) as Update))
+        .boxed()
+}
+
+/// Adds what explanations need beyond what checks do: priorities, budgets, volumes, services.
+///
+/// # Errors
+/// When the cluster refuses a list. Kinds it does not serve count as empty.
+pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
+    snapshot.namespaces = list::<Namespace>(client).await?;
+    snapshot.services = list::<Service>(client).await?;
+    snapshot.replication_controllers = list::<ReplicationController>(client).await?;
+    snapshot.pod_disruption_budgets = list::<PodDisruptionBudget>(client).await?;
+    snapshot.priority_classes = list::<PriorityClass>(client).await?;
+    snapshot.persistent_volume_claims = list::<PersistentVolumeClaim>(client).await?;
+    snapshot.persistent_volumes = list::<PersistentVolume>(client).await?;
+    snapshot.storage_classes = list::<StorageClass>(client).await?;
+    snapshot.csi_nodes = list::<CSINode>(client).await?;
+    Ok(())
+}
+
+/// One look at what checks see. The lists follow each other on one connection: several at once would each pay for a
+/// TLS handshake, which takes longer than a list.
+///
+/// # Errors
+/// When the cluster refuses a list.
+pub async fn look(client: &Client) -> Result<Snapshot> {
+    Ok(Snapshot {
+        taken_at: Some(Timestamp::now()),
+        nodes: list::<Node>(client).await?,
+        deployments: list::<Deployment>(client).await?,
+        replica_sets: list::<ReplicaSet>(client).await?,
+        daemon_sets: list::<DaemonSet>(client).await?,
+        stateful_sets: list::<StatefulSet>(client).await?,
+        jobs: list::<Job>(client).await?,
+        pods: list::<Pod>(client).await?,
+        ..Snapshot::default()
+    })
+}
+
+async fn list<K>(client: &Client) -> Result<Vec<Arc<K>>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+        Ok(list) => Ok(list.items.into_iter().map(Arc::new).collect()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) => Err(anyhow::Error::msg(crate::apply::server_words(&error)))
+            .kind(Kind::Outside, || format!("could not list the cluster's {}", K::plural(&()))),
+    }
+}
+
+/// An object by kind (name, plural) and name, as JSON; `None` where there is no such object or kind.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn object(client: &Client, reference: &ObjectRef) -> Result<Option<Value>> {
+    let problem = || format!("could not read {reference}");
+    let discovery = Discovery::new(client.clone()).run_aggregated().await.kind(Kind::Outside, problem)?;
+    let wanted = reference.kind.to_ascii_lowercase();
+    let found = discovery.groups_alphabetical().into_iter().find_map(|group| {
+        let of_group = reference.group.as_deref().is_none_or(|wanted| wanted == group.name());
+        group.recommended_resources().into_iter().find(|(resource, _)| {
+            of_group && (resource.plural == wanted || resource.kind.to_ascii_lowercase() == wanted)
+        })
+    });
+    let Some((resource, capabilities)) = found else { return Ok(None) };
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Namespaced => Api::namespaced_with(client.clone(), &reference.namespace, &resource),
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+    };
+    let object = api.get_opt(&reference.name).await.kind(Kind::Outside, problem)?;
+    Ok(object.and_then(|object| serde_json::to_value(object).ok()))
+}

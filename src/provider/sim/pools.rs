@@ -1,0 +1,184 @@
+//! Node pools of the embedded cluster: observed and changed as node objects through the Kubernetes API.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::apply::{MANAGER, server_words};
+use crate::error::{Error, Kind, Result};
+use crate::event::Events;
+use crate::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
+use crate::sim::nodes;
+use crate::spec::{Lab, Pool};
+use crate::ui::plural;
+
+/// Annotation of a node that says what was declared for its pool when klab last touched it.
+const DECLARED: &str = "klab.dev/declared";
+/// How many requests are under way at once.
+const CONCURRENCY: usize = 32;
+
+/// The pools as the nodes show them.
+pub(super) async fn observe(client: &Client) -> Result<Observed> {
+    let mut observed = Observed { exists: true, ..Observed::default() };
+    for node in nodes_of(client, None).await? {
+        let Some(pool) = node.labels().get("agentpool") else { continue };
+        let pool = observed.pools.entry(pool.clone()).or_default();
+        if let Some(declared) = node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()) {
+            pool.declared = declared;
+        }
+        pool.nodes.push(ObservedNode { name: node.name_any(), labels: node.labels().clone(), taints: taints(&node) });
+    }
+    Ok(observed)
+}
+
+/// Does one action on the pools.
+pub(super) async fn perform(client: &Client, lab: &Lab, action: &Action, events: &Events) -> Result<()> {
+    let find = |name: &str| {
+        lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
+    };
+    match action {
+        // The embedded cluster has no control plane of its own to make or upgrade.
+        Action::CreateCluster | Action::UpgradeCluster { .. } => Ok(()),
+        Action::AddPool { pool, nodes, size } => {
+            let activity = events.start("Creating", format!("pool {pool} ({nodes} × {size})"));
+            scale(client, lab, find(pool)?, *nodes).await?;
+            activity.finish("Created", format!("pool {pool} ({nodes} × {size})"));
+            Ok(())
+        }
+        Action::ScalePool { pool, from, to } => {
+            let activity = events.start("Scaling", format!("pool {pool} from {from} to {to} nodes"));
+            scale(client, lab, find(pool)?, *to).await?;
+            activity.finish("Scaled", format!("pool {pool} from {from} to {to} nodes"));
+            Ok(())
+        }
+        Action::UpdatePool { pool, changes } => {
+            let activity = events.start("Changing", format!("pool {pool}: {}", changes.join(", ")));
+            update(client, find(pool)?).await?;
+            activity.finish("Changed", format!("pool {pool}: {}", changes.join(", ")));
+            Ok(())
+        }
+        Action::ReplacePool { pool, nodes, changes } => {
+            let activity = events.start("Replacing", format!("pool {pool}: {}", changes.join(", ")));
+            remove(client, nodes_of(client, Some(pool)).await?).await?;
+            scale(client, lab, find(pool)?, *nodes).await?;
+            activity.finish(
+                "Replaced",
+                format!("the nodes of pool {pool} ({nodes} × {}): {}", size_name(find(pool)?), changes.join(", ")),
+            );
+            Ok(())
+        }
+        Action::RemovePool { pool, nodes } => {
+            let activity = events.start("Removing", format!("pool {pool}"));
+            remove(client, nodes_of(client, Some(pool)).await?).await?;
+            activity.finish("Removed", format!("pool {pool} and its {}", plural(*nodes as usize, "node")));
+            Ok(())
+        }
+    }
+}
+
+/// Brings a pool to so many nodes: missing ones are made in order of their numbers, the last ones go first.
+async fn scale(client: &Client, lab: &Lab, pool: &Pool, wanted: u32) -> Result<()> {
+    let mut live = nodes_of(client, Some(&pool.name.value)).await?;
+    live.sort_by_key(ResourceExt::name_any);
+    let wanted = wanted as usize;
+    if live.len() > wanted {
+        return remove(client, live.split_off(wanted)).await;
+    }
+    let names: BTreeSet<String> = live.iter().map(ResourceExt::name_any).collect();
+    let declared = serde_json::to_string(&Declared::of(pool)).unwrap_or_default();
+    let fresh = (0u32..)
+        .map(|number| nodes::node(lab, pool, number))
+        .filter(|node| node["metadata"]["name"].as_str().is_none_or(|name| !names.contains(name)));
+    let fresh: Vec<Value> = fresh
+        .take(wanted - live.len())
+        .map(|mut node| {
+            node["metadata"]["annotations"][DECLARED] = json!(declared);
+            node
+        })
+        .collect();
+    let api: Api<Node> = Api::all(client.clone());
+    stream::iter(fresh)
+        .map(|node| {
+            let api = api.clone();
+            async move {
+                let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                let node = serde_json::from_value(node).map_err(anyhow::Error::from)?;
+                let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+                match api.create(&parameters, &node).await {
+                    Ok(_) => Ok(()),
+                    // Made by a klab that was killed before it could say so.
+                    Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+                    Err(error) => Err(failure("create", &name, &error)),
+                }
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_collect()
+        .await
+}
+
+/// Puts the declared labels and taints on every node of a pool and takes off what was declared before.
+async fn update(client: &Client, pool: &Pool) -> Result<()> {
+    let declared = Declared::of(pool);
+    let wanted: Vec<Taint> = pool.taints.iter().map(|taint| taint.value.clone()).collect();
+    let api: Api<Node> = Api::all(client.clone());
+    for node in nodes_of(client, Some(&pool.name.value)).await? {
+        let before: Declared =
+            node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let mut labels: BTreeMap<&String, Value> = before.labels.keys().map(|key| (key, Value::Null)).collect();
+        labels.extend(declared.labels.iter().map(|(key, value)| (key, json!(value))));
+        let mut all = wanted.clone();
+        all.extend(taints(&node).into_iter().filter(is_system_taint));
+        let patch = json!({
+            "metadata": { "labels": labels, "annotations": { DECLARED: serde_json::to_string(&declared).unwrap_or_default() } },
+            "spec": { "taints": all },
+        });
+        let name = node.name_any();
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        api.patch_metadata(&name, &parameters, &Patch::Merge(&patch))
+            .await
+            .map_err(|error| failure("change", &name, &error))?;
+    }
+    Ok(())
+}
+
+async fn remove(client: &Client, nodes: Vec<Node>) -> Result<()> {
+    let api: Api<Node> = Api::all(client.clone());
+    stream::iter(nodes)
+        .map(|node| {
+            let api = api.clone();
+            async move {
+                let name = node.name_any();
+                match api.delete(&name, &DeleteParams::default()).await {
+                    Ok(_) => Ok(()),
+                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                    Err(error) => Err(failure("remove", &name, &error)),
+                }
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_collect()
+        .await
+}
+
+async fn nodes_of(client: &Client, pool: Option<&str>) -> Result<Vec<Node>> {
+    let parameters = match pool {
+        Some(pool) => ListParams::default().labels(&format!("agentpool={pool}")),
+        None => ListParams::default(),
+    };
+    let list = Api::<Node>::all(client.clone()).list(&parameters).await;
+    list.map(|list| list.items).map_err(|error| failure("list", "nodes", &error))
+}
+
+fn taints(node: &Node) -> Vec<Taint> {
+    node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default()
+}
+
+fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {
+    let words = anyhow::Error::msg(server_words(error));
+    Error::new(Kind::Failed, words.context(format!("could not {verb} `{what}` on the embedded cluster")))
+}

@@ -1,0 +1,107 @@
+//! A klab of one's own: its home, its folder, its environment, nothing of the user's.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A fresh place to run klab in; whatever still runs is ended when it is dropped.
+pub(crate) struct Environment {
+    folder: tempfile::TempDir,
+}
+
+impl Environment {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// The folder commands run in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// klab's home.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Writes a file into the folder.
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A klab command that has not been started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_klab"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("KLAB_HOME", self.home())
+            .env("COLUMNS", "100")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs klab to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// stdout, stderr and status of a klab command as one text, with what varies made even.
+    pub(crate) fn klab(&self, arguments: &[&str]) -> String {
+        self.shown(&self.run(arguments))
+    }
+
+    /// A command's output as one text, with what varies made even.
+    pub(crate) fn shown(&self, output: &Output) -> String {
+        let mut text = String::new();
+        for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+            if !bytes.is_empty() {
+                let _ = write!(text, "--- {name}\n{}", String::from_utf8_lossy(bytes));
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+            }
+        }
+        let status = output.status.code().map_or("killed".into(), |code| code.to_string());
+        let _ = writeln!(text, "--- status {status}");
+        text.replace(&self.folder.path().display().to_string(), "[FOLDER]")
+    }
+
+    /// The process number of the server that runs, if one does.
+    pub(crate) fn server_pid(&self) -> Option<u32> {
+        let record = std::fs::read(self.home().join("server/access.json")).ok()?;
+        let record: serde_json::Value = serde_json::from_slice(&record).ok()?;
+        let pid = record["pid"].as_u64()?;
+        Path::new(&format!("/proc/{pid}/cmdline")).exists().then_some(u32::try_from(pid).unwrap())
+    }
+
+    /// Everything below klab's home.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.home()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                found.push(entry.path().strip_prefix(self.home()).unwrap().display().to_string());
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+impl Drop for Environment {
+    fn drop(&mut self) {
+        if let Some(pid) = self.server_pid() {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+}

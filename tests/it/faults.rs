@@ -1,0 +1,200 @@
+//! klab killed at every journal entry, its server killed, its state damaged: `up` converges, `down` leaves nothing.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+
+use crate::environment::Environment;
+
+const LAB: &str = r#"
+lab = "faults"
+
+[pool.nodepool1]
+mode = "system"
+nodes = 1
+size = "Standard_B2ms"
+
+[pool.extra]
+nodes = 1
+size = "Standard_B2ms"
+labels = { workload = "extra" }
+
+[workload.web]
+replicas = 2
+image = "nginx:1.27"
+requests = { cpu = "50m", memory = "64Mi" }
+node_selector = { workload = "extra" }
+
+[[check]]
+workload = "web"
+on = "pool:extra"
+running = 2
+"#;
+
+fn environment() -> (Environment, PathBuf) {
+    let environment = Environment::new();
+    let lab = environment.write("faults.toml", LAB);
+    (environment, lab)
+}
+
+fn succeeds(environment: &Environment, arguments: &[&str]) {
+    let output = environment.run(arguments);
+    assert!(output.status.success(), "klab {arguments:?}\n{}", environment.shown(&output));
+}
+
+fn nothing_is_left(environment: &Environment) {
+    assert_eq!(environment.leftovers(), Vec::<String>::new());
+    assert_eq!(environment.server_pid(), None);
+}
+
+/// Runs `arguments` killed at each journal entry in turn, with `before` ahead of it and `after` once it is dead.
+/// Returns at how many entries it was killed.
+fn killed_at_every_entry(
+    moment: &str,
+    before: impl Fn(&Environment),
+    arguments: &[&str],
+    after: impl Fn(&Environment),
+) -> usize {
+    for entry in 1.. {
+        let (environment, _) = environment();
+        before(&environment);
+        let output = environment.command(arguments).env("KLAB_FAULT", format!("{moment}:{entry}")).output().unwrap();
+        if output.status.success() {
+            return entry - 1;
+        }
+        assert_eq!(output.status.signal(), Some(9), "{}", environment.shown(&output));
+        after(&environment);
+    }
+    unreachable!("the loop ends with the first run that is not killed")
+}
+
+fn up(environment: &Environment) {
+    succeeds(environment, &["up", "faults.toml"]);
+}
+
+fn up_verify_down(environment: &Environment) {
+    up(environment);
+    succeeds(environment, &["verify", "faults"]);
+    down(environment);
+}
+
+fn down(environment: &Environment) {
+    succeeds(environment, &["down", "faults"]);
+    nothing_is_left(environment);
+}
+
+#[test]
+fn up_killed_before_an_entry_converges() {
+    let entries = killed_at_every_entry("before", |_| {}, &["up", "faults.toml"], up_verify_down);
+    assert!(entries >= 4, "{entries}");
+}
+
+#[test]
+fn up_killed_after_an_entry_converges() {
+    killed_at_every_entry("after", |_| {}, &["up", "faults.toml"], up_verify_down);
+}
+
+#[test]
+fn up_killed_and_taken_down_leaves_nothing() {
+    for moment in ["before", "after"] {
+        killed_at_every_entry(moment, |_| {}, &["up", "faults.toml"], down);
+    }
+}
+
+#[test]
+fn down_killed_and_repeated_leaves_nothing() {
+    for moment in ["before", "after"] {
+        let entries = killed_at_every_entry(moment, up, &["down", "faults"], down);
+        assert!(entries >= 3, "{entries}");
+    }
+}
+
+#[test]
+fn server_killed_between_commands_comes_back_with_all_objects() {
+    let (environment, _) = environment();
+    up(&environment);
+    let pid = environment.server_pid().unwrap();
+    std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+    succeeds(&environment, &["verify"]);
+    assert_ne!(environment.server_pid().unwrap(), pid);
+    let again = environment.run(&["--format", "json", "up", "faults.toml"]);
+    let text = String::from_utf8(again.stdout).unwrap();
+    let ready: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((&ready["event"], &ready["changed"]), (&"ready".into(), &false.into()), "{text}");
+    down(&environment);
+}
+
+#[test]
+fn port_taken_by_another_after_a_kill_moves_the_lab_to_a_new_port() {
+    let (environment, _) = environment();
+    up(&environment);
+    let record = std::fs::read_to_string(environment.home().join("server/access.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let port: u16 = record["address"].as_str().unwrap().rsplit_once(':').unwrap().1.parse().unwrap();
+    std::process::Command::new("kill").args(["-9", &record["pid"].to_string()]).status().unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let taken = loop {
+        match std::net::TcpListener::bind(("127.0.0.1", port)) {
+            Ok(listener) => break listener,
+            Err(error) => assert!(std::time::Instant::now() < until, "{error}"),
+        }
+    };
+    succeeds(&environment, &["verify"]);
+    let kubeconfig = std::fs::read_to_string(environment.home().join("labs/faults/kubeconfig")).unwrap();
+    assert!(!kubeconfig.contains(&format!(":{port}/")), "{kubeconfig}");
+    drop(taken);
+    down(&environment);
+}
+
+#[test]
+fn down_works_with_the_lab_file_edited_or_gone() {
+    let (environment, lab) = environment();
+    up(&environment);
+    std::fs::write(&lab, "not a lab any more").unwrap();
+    succeeds(&environment, &["down", "faults.toml"]);
+    nothing_is_left(&environment);
+    std::fs::write(&lab, LAB).unwrap();
+    up(&environment);
+    std::fs::remove_file(&lab).unwrap();
+    succeeds(&environment, &["down"]);
+    nothing_is_left(&environment);
+}
+
+#[test]
+fn damaged_record_is_kept_aside_and_the_lab_goes_on() {
+    let (environment, _) = environment();
+    up(&environment);
+    std::fs::write(environment.home().join("labs/faults/record.json"), "{\"schema\":").unwrap();
+    let output = environment.run(&["up", "faults.toml"]);
+    assert!(output.status.success(), "{}", environment.shown(&output));
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(talk.contains("was rebuilt from its journal"), "{talk}");
+    assert!(environment.leftovers().iter().any(|file| file.contains("record.damaged-")));
+    down(&environment);
+}
+
+#[test]
+fn full_disk_stops_before_anything_is_done() {
+    let (environment, _) = environment();
+    let folder = environment.home().join("labs/faults");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.join("journal.jsonl")).unwrap();
+    let output = environment.run(&["up", "faults.toml"]);
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{talk}");
+    assert!(talk.contains("No space left on device") && talk.contains("hint: free some space there"), "{talk}");
+    assert_eq!(environment.server_pid(), None);
+}
+
+#[test]
+fn two_klabs_do_not_work_on_one_lab() {
+    let (environment, _) = environment();
+    let folder = environment.home().join("labs/faults");
+    std::fs::create_dir_all(&folder).unwrap();
+    let held = std::fs::File::create(folder.join("lock")).unwrap();
+    held.lock().unwrap();
+    std::fs::write(folder.join("lock"), r#"{"pid":4321,"command":"up","since":"2026-01-01T00:00:00Z"}"#).unwrap();
+    let output = environment.run(&["down", "faults"]);
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{talk}");
+    assert!(talk.contains("lab `faults` is in use: `klab up` (process 4321)"), "{talk}");
+}
