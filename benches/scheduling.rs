@@ -17,8 +17,12 @@ fn main() {
     throughput("zone spread + hostname anti-affinity", 1_000, 3_000, 5_000, &|number| spread(number, 10));
     throughput("20 deployments of a service (default spreading)", 1_000, 10_000, 0, &of_service);
     throughput("every pod different", 1_000, 2_000, 0, &different);
-    explain(5_000);
-    what_if(5_000);
+    if wanted("reasons") {
+        explain(5_000);
+    }
+    if wanted("what if") {
+        what_if(5_000);
+    }
 }
 
 fn machine() {
@@ -104,7 +108,16 @@ fn resident() -> usize {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
 }
 
+/// Whether a case is asked for: all are, unless words of their titles are given (`-- plain`).
+fn wanted(title: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
+    words.peek().is_none() || words.any(|word| title.contains(&word))
+}
+
 fn throughput(what: &str, nodes: usize, pods: usize, goal: usize, make: &dyn Fn(usize) -> Pod) {
+    if !wanted(what) {
+        return;
+    }
     let mut cluster = cluster(nodes);
     let pods: Vec<Pod> = (0..pods).map(make).collect();
     let before = resident();

@@ -1,9 +1,12 @@
 //! Verdicts and scores per node, kept for each class of pods and recomputed only for nodes that changed.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::cycle::{Cycle, Refused, Tallies};
 use super::plugins::{self, Delta, Normalize, PLUGINS, Raw, View};
+use super::pod_info::PodInfo;
+use super::selector::Selector;
 use super::state::{ClassId, LabelsId, NodeId, State};
 
 /// A node that takes the pod as far as the node itself is concerned.
@@ -122,62 +125,87 @@ pub(crate) fn local_scores() -> impl Iterator<Item = (&'static plugins::Score, O
     })
 }
 
+/// Pods share what is kept if they are of one class and spread by the same default selector.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    class: ClassId,
+    default_selector: Option<Arc<Selector>>,
+}
+
 /// The caches of the classes that were scheduled lately.
 #[derive(Debug, Default)]
 pub(crate) struct ClassCaches {
-    by_class: HashMap<ClassId, ClassCache>,
+    by_key: HashMap<Key, ClassCache>,
     clock: u64,
+    /// Default selectors found for classes and labels, as of a generation of the workloads.
+    default_selectors: HashMap<(ClassId, LabelsId), Option<Arc<Selector>>>,
+    workloads: u64,
 }
 
 /// Cells kept at most over all classes; beyond it the class not used for the longest time is dropped.
 const MOST_CELLS: usize = 1 << 20;
+/// Default selectors kept at most.
+const MOST_SELECTORS: usize = 1 << 14;
 
 impl ClassCaches {
     /// The cache of a class, brought up to date for a pod with these labels.
     pub(crate) fn refreshed(&mut self, state: &mut State, class: ClassId, labels: LabelsId, name: &str) -> &ClassCache {
         self.clock += 1;
         let clock = self.clock;
-        let info = std::sync::Arc::clone(&state.class(class).info);
+        let info = Arc::clone(&state.class(class).info);
         state.refresh_matching(labels);
-        let default_selector = if info.spread.is_empty() {
-            let labels = &state.label_set(labels).labels;
-            state.workloads.default_selector(&info.namespace, labels, info.controller.as_ref())
-        } else {
-            None
-        };
+        let key = Key { class, default_selector: self.default_selector(state, class, labels, &info) };
         // Claims change without a node changing, and are rare.
         let usable = |cache: &ClassCache| {
             cache.epoch == state.epoch
                 && (cache.image_epoch == state.image_epoch || info.images.is_empty())
-                && cache.tallies.default_selector == default_selector
                 && info.claims.is_empty()
         };
-        if !self.by_class.get(&class).is_some_and(usable) {
+        if !self.by_key.get(&key).is_some_and(usable) {
+            self.by_key.remove(&key);
             self.make_room(state.nodes.len());
-            let tallies = Tallies::new(state, &info, default_selector);
-            let cache = ClassCache {
-                cells: Vec::new(),
-                tallies,
-                verdicts: Vec::new(),
-                verdict_ids: HashMap::new(),
-                position: None,
-                epoch: state.epoch,
-                image_epoch: state.image_epoch,
-                last_used: clock,
-            };
-            self.by_class.insert(class, cache);
         }
-        let cache = self.by_class.entry(class).or_insert_with(|| unreachable!("inserted above"));
+        let cache = self.by_key.entry(key).or_insert_with_key(|key| ClassCache {
+            cells: Vec::new(),
+            tallies: Tallies::new(state, &info, key.default_selector.as_deref()),
+            verdicts: Vec::new(),
+            verdict_ids: HashMap::new(),
+            position: None,
+            epoch: state.epoch,
+            image_epoch: state.image_epoch,
+            last_used: clock,
+        });
         cache.last_used = clock;
         cache.refresh(state, class, labels, name);
         cache
     }
 
+    fn default_selector(
+        &mut self,
+        state: &State,
+        class: ClassId,
+        labels: LabelsId,
+        info: &PodInfo,
+    ) -> Option<Arc<Selector>> {
+        if !info.spread.is_empty() {
+            return None;
+        }
+        if self.workloads != state.workloads.generation() || self.default_selectors.len() > MOST_SELECTORS {
+            self.default_selectors.clear();
+            self.workloads = state.workloads.generation();
+        }
+        let found = self.default_selectors.entry((class, labels)).or_insert_with(|| {
+            let labels = &state.label_set(labels).labels;
+            state.workloads.default_selector(&info.namespace, labels, info.controller.as_ref()).map(Arc::new)
+        });
+        found.clone()
+    }
+
     fn make_room(&mut self, nodes: usize) {
-        while self.by_class.len() > 1 && (self.by_class.len() + 1) * nodes > MOST_CELLS {
-            let oldest = self.by_class.iter().min_by_key(|(_, cache)| cache.last_used).map(|(&class, _)| class);
+        while self.by_key.len() > 1 && (self.by_key.len() + 1) * nodes > MOST_CELLS {
+            let oldest = self.by_key.iter().min_by_key(|(_, cache)| cache.last_used).map(|(key, _)| key.clone());
             match oldest {
-                Some(class) => drop(self.by_class.remove(&class)),
+                Some(key) => drop(self.by_key.remove(&key)),
                 None => return,
             }
         }

@@ -1,8 +1,10 @@
 //! One scheduling cycle: a pod, the cluster, and the topology counts that its rules need.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::node_info::NodeInfo;
+use super::plugins::Culprits;
 use super::pod_info::{PodInfo, SpreadConstraint};
 use super::reason::PluginName;
 use super::selector::Selector;
@@ -23,8 +25,8 @@ pub(crate) struct Tallies {
     pub(crate) hard: Vec<(SpreadConstraint, Tally)>,
     /// Per `ScheduleAnyway` constraint, or per system default constraint.
     pub(crate) soft: Vec<(SpreadConstraint, Tally)>,
-    /// The selector of the system default constraints, if these are in `soft`.
-    pub(crate) default_selector: Option<Selector>,
+    /// Whether `soft` are the system default constraints.
+    pub(crate) soft_by_default: bool,
     /// Per required affinity term: pods that match all the terms, by that term's key.
     pub(crate) affinity: Vec<Tally>,
     /// Per required anti-affinity term.
@@ -35,7 +37,7 @@ pub(crate) struct Tallies {
 
 impl Tallies {
     /// Empty counts for a class.
-    pub(crate) fn new(state: &mut State, info: &PodInfo, default_selector: Option<Selector>) -> Self {
+    pub(crate) fn new(state: &mut State, info: &PodInfo, default_selector: Option<&Selector>) -> Self {
         let mut spread = |constraint: &SpreadConstraint| {
             let column = state.column_for(&constraint.topology_key);
             let matcher = Matcher::Spread {
@@ -45,7 +47,7 @@ impl Tallies {
             (constraint.clone(), Tally::new(matcher, column))
         };
         let hard = info.spread.iter().filter(|constraint| constraint.hard).map(&mut spread).collect();
-        let soft = match &default_selector {
+        let soft = match default_selector {
             Some(selector) => default_constraints(selector).iter().map(&mut spread).collect(),
             None => info.spread.iter().filter(|constraint| !constraint.hard).map(&mut spread).collect(),
         };
@@ -59,7 +61,7 @@ impl Tallies {
         let avoided = info.preferred_anti_affinity.iter().map(|(weight, one)| (-i64::from(*weight), one));
         let preferred =
             wanted.chain(avoided).map(|(weight, one)| (weight, term(one, std::slice::from_ref(one)))).collect();
-        Self { hard, soft, default_selector, affinity, anti_affinity, preferred }
+        Self { hard, soft, soft_by_default: default_selector.is_some(), affinity, anti_affinity, preferred }
     }
 
     /// Whether there is nothing to count.
@@ -86,7 +88,7 @@ impl Tallies {
         for (constraint, tally) in &mut self.hard {
             tally.refresh(state, node, has_all && admitted(constraint));
         }
-        let has_all = self.default_selector.is_some() || self.soft.iter().all(|(_, tally)| has(tally));
+        let has_all = self.soft_by_default || self.soft.iter().all(|(_, tally)| has(tally));
         for (constraint, tally) in &mut self.soft {
             tally.refresh(state, node, has_all && admitted(constraint));
         }
@@ -129,6 +131,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) against: Vec<HeldId>,
     /// Whether pod affinity can keep the pod off any node, judged before pods are added or removed in thought.
     pub(crate) inter_pod_affinity: bool,
+    /// Pods that anti-affinity is about, once somebody asked.
+    pub(crate) culprits: RefCell<Culprits>,
 }
 
 impl<'a> Cycle<'a> {
@@ -163,12 +167,20 @@ impl<'a> Cycle<'a> {
             affinity_matches_self,
             against,
             inter_pod_affinity,
+            culprits: RefCell::default(),
         }
     }
 
     /// Whether a filter that looks beyond the node has anything to say.
     pub(crate) fn topology_matters(&self) -> bool {
         self.inter_pod_affinity || !self.tallies.hard.is_empty()
+    }
+
+    /// Whether a score that looks beyond the node has anything to say.
+    pub(crate) fn topology_scores(&self) -> bool {
+        !self.tallies.soft.is_empty()
+            || !self.tallies.preferred.is_empty()
+            || self.state.matching_scores(self.labels_id).any(|(held, _)| self.state.topology.held[held].total != 0)
     }
 
     pub(crate) fn node(&self, id: NodeId) -> Option<&'a Arc<NodeInfo>> {

@@ -58,8 +58,6 @@ impl NodeSpec {
 #[derive(Debug, Clone)]
 pub(crate) struct NodeInfo {
     pub(crate) spec: Arc<NodeSpec>,
-    /// Hash of the name, for ties.
-    pub(crate) name_hash: u64,
     /// Changes whenever `spec` does; never repeats.
     pub(crate) generation: u64,
     pub(crate) pods: Vec<PodId>,

@@ -156,6 +156,12 @@ fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Option<NodeId>, tie_
         return scheduled(id);
     }
     let kept = kept_nodes(cycle);
+    if kept.is_empty() && !cycle.topology_matters() && !cycle.topology_scores() {
+        let top = best_by_node(cache);
+        if !top.is_empty() {
+            return scheduled(pick(cycle, &top, tie_break));
+        }
+    }
     let feasible = feasible(cycle, cache, &kept);
     match feasible.as_slice() {
         [] => fail(cycle, nominated, refusals(cycle, cache, &kept), tie_break),
@@ -195,6 +201,40 @@ fn feasible(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refus
         feasible.retain(|id| !kept.iter().any(|(kept, refused)| kept == id && refused.is_some()));
     }
     feasible
+}
+
+/// The nodes with the greatest total score, for pods that no other pod matters to.
+fn best_by_node(cache: &ClassCache) -> Vec<NodeId> {
+    let feasible = || cache.cells.iter().enumerate().filter(|(_, cell)| cell.verdict == PASS);
+    let mut least = [i32::MAX; NORMALIZED];
+    let mut greatest = [i32::MIN; NORMALIZED];
+    for (_, cell) in feasible() {
+        for (slot, raw) in cell.normalized.iter().enumerate() {
+            least[slot] = least[slot].min(*raw);
+            greatest[slot] = greatest[slot].max(*raw);
+        }
+    }
+    let varying: Vec<_> = local_scores()
+        .filter_map(|(score, slot)| Some((score, slot.filter(|&slot| slot < NORMALIZED)?)))
+        .filter(|(_, slot)| least[*slot] < greatest[*slot])
+        .collect();
+    let mut best = i64::MIN;
+    let mut top = Vec::new();
+    for (id, cell) in feasible() {
+        let mut total = i64::from(cell.fixed);
+        for (score, slot) in &varying {
+            let [raw, least, greatest] = [cell.normalized[*slot], least[*slot], greatest[*slot]].map(i64::from);
+            total += score.weight * score.normalize.one(raw, least, greatest);
+        }
+        if total > best {
+            best = total;
+            top.clear();
+        }
+        if total == best {
+            top.push(id as NodeId);
+        }
+    }
+    top
 }
 
 /// The nodes with the greatest total score.

@@ -96,6 +96,8 @@ pub(crate) struct ImageState {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
     pub(crate) nodes: Vec<Option<Arc<NodeInfo>>>,
+    /// Hashes of the nodes' names, for ties; dense, because many nodes can tie.
+    pub(crate) name_hashes: Vec<u64>,
     node_ids: HashMap<Arc<str>, NodeId>,
     free_nodes: Vec<NodeId>,
     pods: Vec<Option<PodEntry>>,
@@ -172,6 +174,7 @@ impl State {
         }
         let id = self.free_nodes.pop().unwrap_or_else(|| {
             self.nodes.push(None);
+            self.name_hashes.push(0);
             (self.nodes.len() - 1) as NodeId
         });
         self.topology.set_node(id, Some(&spec.labels));
@@ -181,8 +184,8 @@ impl State {
         }
         let name = Arc::clone(&spec.name);
         self.node_ids.insert(Arc::clone(&name), id);
+        self.name_hashes[id as usize] = hash(&[&name]);
         self.nodes[id as usize] = Some(Arc::new(NodeInfo {
-            name_hash: hash(&[&name]),
             generation,
             pods: Vec::new(),
             requested: Resources::default(),

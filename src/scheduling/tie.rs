@@ -44,8 +44,9 @@ pub(crate) fn pick(cycle: &Cycle<'_>, nodes: &[NodeId], tie_break: TieBreak) -> 
         TieBreak::FirstName => nodes.iter().copied().min_by_key(|&id| name(id)),
         TieBreak::Seeded(seed) => {
             let pod = mix(seed ^ hash(&[&cycle.info.namespace, cycle.name]));
-            let rank = |id: NodeId| mix(pod ^ cycle.node(id).map_or(0, |node| node.name_hash));
-            nodes.iter().copied().min_by_key(|&id| (rank(id), name(id)))
+            let rank = |id: NodeId| mix(pod ^ cycle.state.name_hashes[id as usize]);
+            let lower = |&a: &NodeId, &b: &NodeId| rank(a).cmp(&rank(b)).then_with(|| name(a).cmp(&name(b)));
+            nodes.iter().copied().min_by(lower)
         }
     };
     chosen.unwrap_or_default()

@@ -23,10 +23,17 @@ pub(crate) struct Workloads {
     replica_sets: BTreeMap<Key, Selector>,
     stateful_sets: BTreeMap<Key, Selector>,
     replication_controllers: BTreeMap<Key, Labels>,
+    generation: u64,
 }
 
 impl Workloads {
+    /// Changes whenever a selector does.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     pub(crate) fn set_service(&mut self, service: &Service) {
+        self.generation += 1;
         let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
         match selector {
             Some(selector) => self.services.insert(key(&service.metadata), selector),
@@ -35,6 +42,7 @@ impl Workloads {
     }
 
     pub(crate) fn set_replica_set(&mut self, set: &ReplicaSet) -> Result<(), ObjectError> {
+        self.generation += 1;
         let selector = Selector::from_api(set.spec.as_ref().map(|spec| &spec.selector))
             .map_err(ObjectError::selector("spec.selector"))?;
         self.replica_sets.insert(key(&set.metadata), selector);
@@ -42,6 +50,7 @@ impl Workloads {
     }
 
     pub(crate) fn set_stateful_set(&mut self, set: &StatefulSet) -> Result<(), ObjectError> {
+        self.generation += 1;
         let selector = Selector::from_api(set.spec.as_ref().map(|spec| &spec.selector))
             .map_err(ObjectError::selector("spec.selector"))?;
         self.stateful_sets.insert(key(&set.metadata), selector);
@@ -49,11 +58,13 @@ impl Workloads {
     }
 
     pub(crate) fn set_replication_controller(&mut self, controller: &ReplicationController) {
+        self.generation += 1;
         let selector = controller.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
         self.replication_controllers.insert(key(&controller.metadata), selector);
     }
 
     pub(crate) fn remove(&mut self, kind: &str, namespace: &str, name: &str) {
+        self.generation += 1;
         let key = (namespace.to_owned(), name.to_owned());
         match kind {
             "Service" => drop(self.services.remove(&key)),

@@ -1,9 +1,11 @@
 //! InterPodAffinity: required and preferred affinity and anti-affinity between pods, in both directions.
 
+use std::collections::HashMap;
+
 use super::{Delta, RawScores, Refusal, View};
 use crate::scheduling::cycle::Cycle;
 use crate::scheduling::reason::{Code, Reason, text};
-use crate::scheduling::state::{NodeId, PodKey};
+use crate::scheduling::state::{NodeId, PodEntry, PodId, PodKey};
 use crate::scheduling::tally::Tally;
 use crate::scheduling::topology::{ColumnId, HeldId, NO_VALUE};
 
@@ -88,9 +90,7 @@ pub(super) fn reasons(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reas
             term,
             topology_key: topology.column(tally.column).key.to_string(),
             domain: domain(tally.column, value),
-            pod: culprit(cycle, tally.column, value, delta, |pod| {
-                cycle.state.pod(pod).is_some_and(|entry| tally.matches_entry(cycle.state, entry))
-            }),
+            pod: culprit(cycle, Rule::AntiAffinity(term), value, delta),
         });
     }
     for (held, value) in opposed(cycle, node, delta) {
@@ -98,27 +98,63 @@ pub(super) fn reasons(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reas
         reasons.push(Reason::ExistingAntiAffinity {
             topology_key: topology.column(column).key.to_string(),
             domain: domain(column, value),
-            pod: culprit(cycle, column, value, delta, |pod| {
-                let entry = cycle.state.pod(pod);
-                entry.is_some_and(|entry| cycle.state.class(entry.class).held.contains(&held))
-            }),
+            pod: culprit(cycle, Rule::Held(held), value, delta),
         });
     }
 }
 
-/// The first pod by name in a domain that satisfies a condition.
-fn culprit(
-    cycle: &Cycle<'_>,
-    column: ColumnId,
-    value: u32,
-    delta: &Delta,
-    condition: impl Fn(u32) -> bool,
-) -> Option<PodKey> {
+/// A rule that pods in a domain can be at odds with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Rule {
+    /// An anti-affinity term of the pod itself.
+    AntiAffinity(usize),
+    /// An anti-affinity term of existing pods.
+    Held(HeldId),
+}
+
+impl Rule {
+    fn concerns(self, cycle: &Cycle<'_>, entry: &PodEntry) -> bool {
+        match self {
+            Self::AntiAffinity(term) => cycle.tallies.anti_affinity[term].matches_entry(cycle.state, entry),
+            Self::Held(held) => cycle.state.class(entry.class).held.contains(&held),
+        }
+    }
+
+    fn column(self, cycle: &Cycle<'_>) -> ColumnId {
+        match self {
+            Self::AntiAffinity(term) => cycle.tallies.anti_affinity[term].column,
+            Self::Held(held) => cycle.state.topology.held[held].column,
+        }
+    }
+}
+
+/// The first pods by name, per domain, that a rule is about; found for all domains in one pass over the cluster.
+pub(crate) type Culprits = HashMap<Rule, HashMap<u32, PodId>>;
+
+fn culprits(cycle: &Cycle<'_>, rule: Rule) -> HashMap<u32, PodId> {
     let state = cycle.state;
-    let column = state.topology.column(column);
-    let placed = state.live_nodes().filter(|(id, _)| column.value(*id) == value).flat_map(|(_, node)| &node.pods);
-    let pods = placed.chain(&delta.added).copied().filter(|&pod| !delta.removed.contains(&pod) && condition(pod));
-    pods.filter_map(|pod| state.pod(pod)).map(|entry| &entry.key).min().cloned()
+    let column = state.topology.column(rule.column(cycle));
+    let mut first: HashMap<u32, PodId> = HashMap::new();
+    for (id, node) in state.live_nodes() {
+        for &pod in &node.pods {
+            let Some(entry) = state.pod(pod).filter(|entry| rule.concerns(cycle, entry)) else { continue };
+            let known = first.entry(column.value(id)).or_insert(pod);
+            if state.pod(*known).is_some_and(|known| entry.key < known.key) {
+                *known = pod;
+            }
+        }
+    }
+    first
+}
+
+/// A pod in a domain that a rule is about.
+fn culprit(cycle: &Cycle<'_>, rule: Rule, value: u32, delta: &Delta) -> Option<PodKey> {
+    let mut known = cycle.culprits.borrow_mut();
+    let placed = known.entry(rule).or_insert_with(|| culprits(cycle, rule)).get(&value).copied();
+    let concerned = |pod: &PodId| cycle.state.pod(*pod).is_some_and(|entry| rule.concerns(cycle, entry));
+    let added = || delta.added.iter().copied().find(concerned);
+    let pod = placed.filter(|pod| !delta.removed.contains(pod)).or_else(added)?;
+    cycle.state.pod(pod).map(|entry| entry.key.clone())
 }
 
 /// Per node the weights of all terms, the pod's own and those of existing pods, that hold in its domains.

@@ -19,6 +19,8 @@ use std::borrow::Cow;
 
 pub(crate) use default_preemption::{Preempt, nominated_before, preempt, verdict_with_nominated, with_pods};
 
+pub(crate) use inter_pod_affinity::Culprits;
+
 use super::cycle::{Cycle, Refused};
 use super::node_info::NodeInfo;
 use super::node_selector::NamedNodes;

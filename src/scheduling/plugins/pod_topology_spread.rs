@@ -66,8 +66,9 @@ pub(super) fn score(cycle: &Cycle<'_>, feasible: &[NodeId]) -> Option<RawScores>
     }
     let topology = &cycle.state.topology;
     let columns: Vec<_> = soft.iter().map(|(_, tally)| topology.column(tally.column)).collect();
+    let by_node: Vec<_> = columns.iter().map(|column| column.key.as_ref() == HOSTNAME).collect();
     // With constraints of its own the pod asks for all the labels; the system defaults do without.
-    let ignored: Vec<bool> = if cycle.tallies.default_selector.is_some() {
+    let ignored: Vec<bool> = if cycle.tallies.soft_by_default {
         Vec::new()
     } else {
         feasible.iter().map(|&node| columns.iter().any(|column| column.value(node) == NO_VALUE)).collect()
@@ -76,8 +77,9 @@ pub(super) fn score(cycle: &Cycle<'_>, feasible: &[NodeId]) -> Option<RawScores>
     let scored = (0..feasible.len()).filter(|&index| counted(index)).count();
     let weights: Vec<f64> = columns
         .iter()
-        .map(|column| {
-            let domains = if column.key.as_ref() == HOSTNAME {
+        .zip(&by_node)
+        .map(|(column, by_node)| {
+            let domains = if *by_node {
                 scored
             } else {
                 let mut seen = vec![false; column.len() + 1];
@@ -93,12 +95,13 @@ pub(super) fn score(cycle: &Cycle<'_>, feasible: &[NodeId]) -> Option<RawScores>
         .collect();
     let raw = |node: NodeId| {
         let mut score = 0.0;
-        for (((constraint, tally), column), weight) in soft.iter().zip(&columns).zip(&weights) {
+        for ((((constraint, tally), column), weight), by_node) in soft.iter().zip(&columns).zip(&weights).zip(&by_node)
+        {
             let value = column.value(node);
             if value == NO_VALUE {
                 continue;
             }
-            let count = if column.key.as_ref() == HOSTNAME { tally.on_node(node) } else { tally.domain(value) };
+            let count = if *by_node { tally.on_node(node) } else { tally.domain(value) };
             score += count as f64 * weight + (constraint.max_skew - 1) as f64;
         }
         score.round() as i64

@@ -14,7 +14,7 @@ const KEYS: [&str; 4] = [
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     let labels = &view.node.spec.labels;
     // A node without any of the labels is not in a zone, so nothing is out of reach.
-    if !KEYS.iter().any(|key| labels.contains_key(*key)) {
+    if cycle.info.claims.is_empty() || !KEYS.iter().any(|key| labels.contains_key(*key)) {
         return;
     }
     for name in &cycle.info.claims {
