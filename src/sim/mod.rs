@@ -16,6 +16,7 @@ pub mod nodes;
 pub mod object;
 pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod resource;
 pub mod schema;
 pub mod server;
