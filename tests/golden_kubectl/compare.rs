@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::flow::{Comparison, Step};
 
 /// What a command did, normalised.
-pub struct Actual {
-    pub exit: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Actual {
+    pub(crate) exit: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// How the step differs from the recording; `None` when it does not.
-pub fn command(step: &Step, actual: &Actual) -> Option<String> {
+pub(crate) fn command(step: &Step, actual: &Actual) -> Option<String> {
     let mut difference = String::new();
     if step.exit.is_some() && !step.exit_varies && step.exit != actual.exit {
         let _ = writeln!(difference, "exit: recorded {:?}, now {:?}", step.exit, actual.exit);
@@ -85,7 +85,7 @@ fn lines(difference: &mut String, what: &str, recorded: &str, actual: &str) {
 }
 
 /// How the structure of a body differs: keys, and values that are not placeholders.
-pub fn shape(difference: &mut String, path: &str, recorded: &Value, actual: &Value) {
+pub(crate) fn shape(difference: &mut String, path: &str, recorded: &Value, actual: &Value) {
     match (recorded, actual) {
         (Value::Object(one), Value::Object(other)) => {
             if let Some(Value::Object(cut)) = one.get("$truncated").map(|cut| cut.clone()).as_ref() {

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 /// A recorded session.
 #[derive(Debug)]
-pub struct Flow {
-    pub name: String,
+pub(crate) struct Flow {
+    pub(crate) name: String,
     /// Minor version of the kubectl that recorded it.
-    pub kubectl: String,
+    pub(crate) kubectl: String,
     /// File of the nodes, below the folder.
-    pub nodes: String,
-    pub steps: Vec<Step>,
+    pub(crate) nodes: String,
+    pub(crate) steps: Vec<Step>,
     /// Request lists by line of the file, for references between steps.
-    pub requests: Vec<Vec<Request>>,
+    pub(crate) requests: Vec<Vec<Request>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -29,7 +29,7 @@ struct Header {
 /// How a step is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Comparison {
+pub(crate) enum Comparison {
     #[default]
     Exact,
     Unordered,
@@ -39,46 +39,46 @@ pub enum Comparison {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Step {
-    pub argv: Option<Vec<String>>,
-    pub stdin: Option<String>,
-    pub env: std::collections::BTreeMap<String, String>,
-    pub stdout: String,
-    pub stderr: String,
-    pub exit: Option<i32>,
-    pub requests: Vec<Request>,
-    pub interrupted: Option<String>,
-    pub during: Vec<Step>,
-    pub settle: Option<Vec<String>>,
-    pub until: String,
-    pub timeout_s: Option<f64>,
-    pub sleep_ms: Option<u64>,
-    pub fixture: Option<String>,
-    pub http: Option<String>,
-    pub note: Option<String>,
-    pub compare: Comparison,
-    pub stable_lines: Vec<String>,
-    pub stderr_contains: Vec<String>,
-    pub exit_varies: bool,
-    pub node_any: bool,
+pub(crate) struct Step {
+    pub(crate) argv: Option<Vec<String>>,
+    pub(crate) stdin: Option<String>,
+    pub(crate) env: std::collections::BTreeMap<String, String>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) exit: Option<i32>,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) interrupted: Option<String>,
+    pub(crate) during: Vec<Step>,
+    pub(crate) settle: Option<Vec<String>>,
+    pub(crate) until: String,
+    pub(crate) timeout_s: Option<f64>,
+    pub(crate) sleep_ms: Option<u64>,
+    pub(crate) fixture: Option<String>,
+    pub(crate) http: Option<String>,
+    pub(crate) note: Option<String>,
+    pub(crate) compare: Comparison,
+    pub(crate) stable_lines: Vec<String>,
+    pub(crate) stderr_contains: Vec<String>,
+    pub(crate) exit_varies: bool,
+    pub(crate) node_any: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Request {
-    pub method: String,
-    pub path: String,
-    pub query: Option<String>,
-    pub headers: std::collections::BTreeMap<String, String>,
-    pub body: Value,
-    pub status: u16,
-    pub response_content_type: Option<String>,
-    pub response_body: Value,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: Option<String>,
+    pub(crate) headers: std::collections::BTreeMap<String, String>,
+    pub(crate) body: Value,
+    pub(crate) status: u16,
+    pub(crate) response_content_type: Option<String>,
+    pub(crate) response_body: Value,
 }
 
 impl Flow {
     /// About how long it takes.
-    pub fn cost(&self) -> usize {
+    pub(crate) fn cost(&self) -> usize {
         let waiting: f64 = self
             .steps
             .iter()
@@ -89,7 +89,7 @@ impl Flow {
 }
 
 /// All flows of a folder.
-pub fn read_all(folder: &Path) -> Vec<Flow> {
+pub(crate) fn read_all(folder: &Path) -> Vec<Flow> {
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())
@@ -100,7 +100,7 @@ pub fn read_all(folder: &Path) -> Vec<Flow> {
 }
 
 /// A file as text; unpacked if its name ends in `.gz`.
-pub fn read_text(path: &Path) -> String {
+pub(crate) fn read_text(path: &Path) -> String {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut text = String::new();
     if path.extension().is_some_and(|extension| extension == "gz") {

@@ -4,6 +4,6 @@
 const KNOWN: &[(&str, usize, &str)] = &[];
 
 /// Why the step differs, if that is known.
-pub fn reason(flow: &str, step: usize) -> Option<&'static str> {
+pub(crate) fn reason(flow: &str, step: usize) -> Option<&'static str> {
     KNOWN.iter().find(|(known, at, _)| *known == flow && *at == step).map(|(_, _, reason)| *reason)
 }

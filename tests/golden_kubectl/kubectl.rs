@@ -6,19 +6,19 @@ use std::process::Command;
 
 /// A kubectl binary.
 #[derive(Debug, Clone)]
-pub struct Kubectl {
+pub(crate) struct Kubectl {
     /// `1.33`
-    pub version: String,
-    pub path: PathBuf,
+    pub(crate) version: String,
+    pub(crate) path: PathBuf,
 }
 
 /// All that were found, by minor version.
-pub struct Kubectls(BTreeMap<u32, Kubectl>);
+pub(crate) struct Kubectls(BTreeMap<u32, Kubectl>);
 
 impl Kubectls {
     /// Looks in `KLAB_KUBECTL_DIR`, where the kubectl of PATH really is (some are dispatchers beside the real ones),
     /// and in PATH.
-    pub fn find() -> Self {
+    pub(crate) fn find() -> Self {
         let mut folders: Vec<PathBuf> = std::env::var_os("KLAB_KUBECTL_DIR").map(PathBuf::from).into_iter().collect();
         let path = std::env::var_os("PATH").unwrap_or_default();
         for folder in std::env::split_paths(&path) {
@@ -46,12 +46,12 @@ impl Kubectls {
         Self(found)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The kubectl of that version, or else the nearest.
-    pub fn for_version(&self, version: &str) -> &Kubectl {
+    pub(crate) fn for_version(&self, version: &str) -> &Kubectl {
         let wanted: u32 = version.strip_prefix("1.").and_then(|minor| minor.parse().ok()).unwrap_or(33);
         let nearest = self.0.iter().min_by_key(|(minor, _)| minor.abs_diff(wanted));
         nearest.map(|(_, kubectl)| kubectl).unwrap()

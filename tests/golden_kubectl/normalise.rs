@@ -5,7 +5,7 @@ use std::path::Path;
 use regex::Regex;
 use serde_json::Value;
 
-pub struct Normaliser {
+pub(crate) struct Normaliser {
     rules: Vec<Rule>,
     node_any: Vec<Rule>,
 }
@@ -30,19 +30,19 @@ fn rules(value: &Value) -> Vec<Rule> {
 }
 
 impl Normaliser {
-    pub fn read(folder: &Path) -> Self {
+    pub(crate) fn read(folder: &Path) -> Self {
         let text = std::fs::read_to_string(folder.join("normalise.json")).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         Self { rules: rules(&value["rules"]), node_any: rules(&value["node_any"]) }
     }
 
     /// What a command printed.
-    pub fn text(&self, text: &str, node_any: bool) -> String {
+    pub(crate) fn text(&self, text: &str, node_any: bool) -> String {
         self.apply(text, node_any, true)
     }
 
     /// A body as JSON text.
-    pub fn body(&self, text: &str) -> String {
+    pub(crate) fn body(&self, text: &str) -> String {
         self.apply(text, false, false)
     }
 

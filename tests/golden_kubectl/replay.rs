@@ -20,13 +20,13 @@ use super::normalise::Normaliser;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What became of a step.
-pub struct Outcome {
-    pub step: usize,
-    pub what: String,
-    pub difference: Option<String>,
+pub(crate) struct Outcome {
+    pub(crate) step: usize,
+    pub(crate) what: String,
+    pub(crate) difference: Option<String>,
 }
 
-pub struct Replay<'a> {
+pub(crate) struct Replay<'a> {
     folder: &'a Path,
     flow: &'a Flow,
     kubectl: &'a Kubectl,
@@ -42,7 +42,7 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    pub fn new(
+    pub(crate) fn new(
         folder: &'a Path,
         flow: &'a Flow,
         kubectl: &'a Kubectl,
@@ -81,7 +81,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    pub fn run(&self) -> Vec<Outcome> {
+    pub(crate) fn run(&self) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for (at, step) in self.flow.steps.iter().enumerate() {
             let number = at + 1;
@@ -190,7 +190,8 @@ impl<'a> Replay<'a> {
     /// Runs a command until its output matches.
     fn settle(&self, step: &Step, argv: &[String]) -> Option<String> {
         let until = Regex::new(&format!("(?s){}", step.until)).unwrap();
-        let patience = Duration::from_secs_f64(step.timeout_s.unwrap_or(30.0).min(45.0));
+        let most = std::env::var("KLAB_GOLDEN_PATIENCE").ok().and_then(|seconds| seconds.parse().ok());
+        let patience = Duration::from_secs_f64(step.timeout_s.unwrap_or(30.0).min(most.unwrap_or(60.0)));
         let began = Instant::now();
         loop {
             let output = self.prepared(step, argv).stdin(Stdio::null()).output().unwrap();
