@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
-use klab::sim::server::{Delays, Figures, Seed, Server};
+use klab::sim::server::{Delays, Figures, Flavour, Seed, Server};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use regex::Regex;
 use serde_json::{Value, json};
@@ -56,6 +56,7 @@ impl<'a> Replay<'a> {
             serde_json::from_str(&std::fs::read_to_string(folder.join(&flow.nodes)).unwrap()).unwrap();
         let seed = Seed {
             seed: 7,
+            flavour: Flavour::Bare,
             objects: nodes,
             delays: Delays { start: 500, job: 1000, stop: 600 },
             metrics: Figures::Absent,

@@ -49,7 +49,7 @@ impl Call<'_> {
             Method::PATCH => {
                 let options = self.write_options("PatchOptions")?;
                 let patch = self.patch_body(target)?;
-                cluster.scale_modify(resource, namespace, name, &options, |scale| patch.apply_plainly(scale))?
+                cluster.scale_patch(resource, namespace, name, patch, &options)?
             }
             _ => return Err(method_not_allowed()),
         };

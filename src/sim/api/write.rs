@@ -5,6 +5,7 @@ use http::header::USER_AGENT;
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
+use super::super::patch::Patch;
 use super::super::resource::{
     ENDPOINTS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, RESOURCE_QUOTAS,
     ResourceId, SERVICE_ACCOUNTS, SERVICES,
@@ -14,7 +15,7 @@ use super::body::Body;
 use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
 use super::read::{ENDPOINTS_WARNING, invalid_options};
-use super::stand_in::{self, Patch, protobuf};
+use super::stand_in::protobuf;
 use super::{Call, Target, answer, versions};
 
 /// Kinds whose deletion answers with the object, not with a Status.
@@ -153,8 +154,14 @@ impl Call<'_> {
         self.form()?;
         let options = self.write_options("PatchOptions")?;
         let patch = self.patch_body(target)?;
-        let written =
-            stand_in::patch(self.cluster(), target.stored(), part, target.namespace(), target.name(), patch, &options)?;
+        let written = self.cluster().patch_reporting(
+            target.stored(),
+            part,
+            target.namespace(),
+            target.name(),
+            patch,
+            &options,
+        )?;
         self.written(if written.created { 201 } else { 200 }, target, &written)
     }
 

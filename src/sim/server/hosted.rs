@@ -26,9 +26,9 @@ use crate::state::home::{create_private_folder, write_private};
 pub struct Seed {
     /// Feeds names, uids and the scheduler's choice among equals; equal seeds give equal clusters.
     pub seed: u64,
-    /// What it holds beyond what every API server makes itself.
+    /// Whose system workloads, roles and classes it has.
     pub flavour: Flavour,
-    /// Objects to make, in this order: nodes first.
+    /// Objects to make after those, in this order: nodes first.
     pub objects: Vec<Value>,
     /// How long hollow nodes take.
     pub delays: Delays,
@@ -138,8 +138,8 @@ impl Hosted {
         let cluster = Arc::new(open_cluster(folder, seed.seed));
         cluster.set_root_certificate(&server.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
-            plant(&cluster, &seed.objects)?;
             system::bootstrap(&cluster, seed.flavour);
+            plant(&cluster, &seed.objects)?;
             write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
         }
         let api = Api::at(Arc::clone(&cluster), server.address.to_string());

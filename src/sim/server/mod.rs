@@ -28,6 +28,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub use self::hosted::{Delays, Figures, Seed};
+pub use super::system::Flavour;
 
 use self::control_thread::ControlThreads;
 use self::credentials::Token;
