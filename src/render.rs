@@ -25,6 +25,14 @@ pub const WORKLOAD_LABEL: &str = "klab.dev/workload";
 /// Who manages the object, on every object; the value is `klab`.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 
+/// Codes of problems that are found while rendering, next to `template`; each has an invalid lab in `tests/labs/invalid`.
+pub const CODES: &[(&str, &str)] = &[
+    ("manifest-text", "A manifest that is not text."),
+    ("manifest-yaml", "A manifest, or what was rendered from a template, that is not YAML."),
+    ("manifest-object", "A document that is not a Kubernetes object."),
+    ("duplicate-manifest", "An object that is there twice."),
+];
+
 /// One object to apply.
 #[derive(Clone, PartialEq)]
 pub struct Manifest {

@@ -57,7 +57,7 @@ impl Engine {
 
     /// An error of Tera, shown in the template; `text` is that of a template of the author's own.
     pub(super) fn diagnostic(error: &tera::Error, name: &str, text: Option<&str>, lab: &Location) -> Diagnostic {
-        let report = problem(error);
+        let report = problem(error, text.unwrap_or_default());
         // The error may be in a template that this one includes.
         let included = report.template.as_deref().and_then(|name| TEMPLATES.iter().find(|(known, _)| *known == name));
         let (name, text) = match included {

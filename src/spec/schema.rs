@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use schemars::transform::{RecursiveTransform, Transform};
+use schemars::transform::{RecursiveTransform, transform_subschemas};
 use serde_json::{Value, json};
 
 use super::raw;
@@ -21,7 +21,7 @@ pub(super) static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 /// The schema for editors, as it is committed in `schema/lab.schema.json`.
 pub fn schema() -> String {
     let mut schema = Schema::try_from(SCHEMA.clone()).unwrap_or_default();
-    RecursiveTransform(with_templates).transform(&mut schema);
+    with_templates(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
@@ -59,6 +59,8 @@ fn without_null(schema: &mut Schema) {
 
 /// Numbers and booleans may also come from a template, `"{{ vars.replicas }}"`.
 fn with_templates(schema: &mut Schema) {
+    // First what is inside: what is added below is not to be changed again.
+    transform_subschemas(&mut with_templates, schema);
     let Some(object) = schema.as_object_mut() else { return };
     let scalar = |name: &Value| matches!(name.as_str(), Some("integer" | "number" | "boolean"));
     if !object.get("type").is_some_and(scalar) {

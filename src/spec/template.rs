@@ -88,11 +88,11 @@ pub(super) fn render(
     if let Some(DeValue::Table(table)) = get(root, "vars").map(Spanned::get_ref) {
         pass.variables(table, options);
     } else {
-        pass.overrides(&BTreeMap::new(), options);
+        pass.unknown_overrides(&BTreeMap::new(), options);
     }
     if let Some(value) = get(root, "pool") {
         pass.value(value);
-        let pools = pass.json(value.get_ref());
+        let pools = pass.json(value);
         pass.context.insert("pool", &pools);
     }
     for (key, value) in root {
@@ -123,93 +123,97 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    /// Every variable in file order, with the value that applies: from the command line, else from the provider's table,
+    /// else from `[vars]`. So variables made from others see the values that apply, too.
     fn variables(&mut self, table: &DeTable<'_>, options: &LoadOptions) {
-        let provider_table = |name: &str| Provider::ALL.iter().any(|provider| provider.as_str() == name);
-        let is_overlay = |name: &str, value: &Spanned<DeValue<'_>>| provider_table(name) && value.get_ref().is_table();
-        let mut declared = BTreeMap::new();
-        for (name, span, value) in in_order(table) {
-            if is_overlay(name, value) {
-                continue;
-            }
-            declared.insert(name.to_owned(), span);
-            self.variable(name, value);
-        }
-        for (name, _, value) in in_order(table) {
-            let DeValue::Table(overlay) = value.get_ref() else { continue };
-            if !is_overlay(name, value) {
-                continue;
-            }
-            for (variable, span, value) in in_order(overlay) {
-                if !declared.contains_key(variable) {
-                    let at = self.source.at(span.clone());
-                    let mut diagnostic = Diagnostic::error(
-                        "unknown-variable",
-                        format!("`vars.{name}.{variable}` overrides a variable that `[vars]` does not have"),
-                    )
-                    .at(&at, "no such variable");
-                    diagnostic = match did_you_mean(variable, declared.keys().map(String::as_str)) {
-                        Some(similar) => diagnostic.patch("did you mean", &at, similar),
-                        None => diagnostic.help(format!("give it a value for all providers: `[vars] {variable} = …`")),
-                    };
-                    self.diagnostics.push(diagnostic);
-                }
-                if name == self.rendered.provider.as_str() {
-                    self.variable(variable, value);
-                } else {
-                    self.value(value);
+        let overlay_of = |name: &str, value: &Spanned<DeValue<'_>>| {
+            value.get_ref().is_table() && Provider::ALL.iter().any(|provider| provider.as_str() == name)
+        };
+        let (overlays, variables): (Vec<_>, Vec<_>) =
+            in_order(table).into_iter().partition(|(name, _, value)| overlay_of(name, value));
+        let declared: BTreeMap<_, _> =
+            variables.iter().map(|(name, span, _)| ((*name).to_owned(), span.clone())).collect();
+        let mut chosen = BTreeMap::new();
+        for (provider, _, overlay) in overlays {
+            let DeValue::Table(overlay) = overlay.get_ref() else { continue };
+            for (name, span, value) in in_order(overlay) {
+                if !declared.contains_key(name) {
+                    self.not_declared(provider, name, span, &declared);
+                } else if provider == self.rendered.provider.as_str() {
+                    chosen.insert(name, value);
                 }
             }
         }
-        self.overrides(&declared, options);
-    }
-
-    fn variable(&mut self, name: &str, value: &Spanned<DeValue<'_>>) {
-        self.value(value);
-        let value = self.json(value.get_ref());
-        self.rendered.vars.insert(name.to_owned(), value);
-        self.context.insert("vars", &self.rendered.vars);
-    }
-
-    /// Takes over `--var NAME=VALUE`, with the type that the variable has in the file.
-    fn overrides(&mut self, declared: &BTreeMap<String, Range<usize>>, options: &LoadOptions) {
-        for (name, text) in &options.vars {
-            let Some(span) = declared.get(name) else {
-                let mut diagnostic = Diagnostic::error(
-                    "unknown-variable",
-                    format!("`--var {name}=…` sets a variable that the lab does not have"),
-                );
-                diagnostic = match did_you_mean(name, declared.keys().map(String::as_str)) {
-                    Some(similar) => diagnostic.help(format!("did you mean `--var {similar}={text}`?")),
-                    None if declared.is_empty() => diagnostic.help("the lab has no `[vars]`"),
-                    None => {
-                        let names: Vec<_> = declared.keys().map(String::as_str).collect();
-                        diagnostic.help(format!("the variables of the lab are {}", list(&names)))
-                    }
-                };
-                self.diagnostics.push(diagnostic);
-                continue;
-            };
-            let value = match &self.rendered.vars[name] {
-                Value::Number(number) if number.is_i64() => text.parse::<i64>().ok().map(Value::from),
-                Value::Number(_) => text.parse::<f64>().ok().map(Value::from),
-                Value::Bool(_) => text.parse::<bool>().ok().map(Value::from),
-                Value::String(_) => Some(Value::from(text.as_str())),
-                _ => None,
-            };
-            if let Some(value) = value {
-                self.rendered.vars.insert(name.clone(), value);
-                self.context.insert("vars", &self.rendered.vars);
-            } else {
-                let kind = match &self.rendered.vars[name] {
-                    Value::Number(_) => "a number",
-                    Value::Bool(_) => "true or false",
-                    _ => "a list or a table, which the command line cannot set",
-                };
-                self.diagnostics.push(
-                    Diagnostic::error("wrong-variable", format!("`--var {name}={text}` does not fit the variable"))
-                        .at(&self.source.at(span.clone()), format!("this is {kind}")),
-                );
+        for (name, _, value) in variables {
+            let given = options.vars.iter().rev().find(|(given, _)| given == name).map(|(_, text)| text);
+            self.value(value);
+            let mut result = self.json(value);
+            if let Some(value) = chosen.get(name) {
+                self.value(value);
+                result = self.json(value);
             }
+            if let Some(text) = given
+                && let Some(value) = self.of_command_line(name, text, &result, &declared[name])
+            {
+                result = value;
+            }
+            self.rendered.vars.insert(name.to_owned(), result);
+            self.context.insert("vars", &self.rendered.vars);
+        }
+        self.unknown_overrides(&declared, options);
+    }
+
+    fn not_declared(
+        &mut self,
+        provider: &str,
+        name: &str,
+        span: Range<usize>,
+        declared: &BTreeMap<String, Range<usize>>,
+    ) {
+        let at = self.source.at(span);
+        let message = format!("`vars.{provider}.{name}` overrides a variable that `[vars]` does not have");
+        let diagnostic = Diagnostic::error("unknown-variable", message).at(&at, "no such variable");
+        self.diagnostics.push(match did_you_mean(name, declared.keys().map(String::as_str)) {
+            Some(similar) => diagnostic.patch("did you mean", &at, similar),
+            None => diagnostic.help(format!("give it a value for all providers: `[vars] {name} = …`")),
+        });
+    }
+
+    /// The value of `--var NAME=TEXT`, with the type that the variable has in the file.
+    fn of_command_line(&mut self, name: &str, text: &str, current: &Value, declared: &Range<usize>) -> Option<Value> {
+        let value = match current {
+            Value::Number(number) if number.is_i64() => text.parse::<i64>().ok().map(Value::from),
+            Value::Number(_) => text.parse::<f64>().ok().map(Value::from),
+            Value::Bool(_) => text.parse::<bool>().ok().map(Value::from),
+            Value::String(_) => Some(Value::from(text)),
+            _ => None,
+        };
+        if value.is_none() {
+            let kind = match current {
+                Value::Number(_) => "a number",
+                Value::Bool(_) => "true or false",
+                _ => "a list or a table, which the command line cannot set",
+            };
+            self.diagnostics.push(
+                Diagnostic::error("wrong-variable", format!("`--var {name}={text}` does not fit the variable"))
+                    .at(&self.source.at(declared.clone()), format!("this is {kind}")),
+            );
+        }
+        value
+    }
+
+    fn unknown_overrides(&mut self, declared: &BTreeMap<String, Range<usize>>, options: &LoadOptions) {
+        for (name, text) in options.vars.iter().filter(|(name, _)| !declared.contains_key(name)) {
+            let message = format!("`--var {name}=…` sets a variable that the lab does not have");
+            let diagnostic = Diagnostic::error("unknown-variable", message);
+            self.diagnostics.push(match did_you_mean(name, declared.keys().map(String::as_str)) {
+                Some(similar) => diagnostic.help(format!("did you mean `--var {similar}={text}`?")),
+                None if declared.is_empty() => diagnostic.help("the lab has no `[vars]`"),
+                None => {
+                    let names: Vec<_> = declared.keys().map(String::as_str).collect();
+                    diagnostic.help(format!("the variables of the lab are {}", list(&names)))
+                }
+            });
         }
     }
 
@@ -235,7 +239,7 @@ impl Pass<'_> {
             Err(error) => {
                 self.rendered.failed.insert(span.start);
                 let written = &self.source.text()[span.clone()];
-                let report = problem(&error);
+                let report = problem(&error, text);
                 // Without escapes the text stands in the file as it is; else the whole string has to do.
                 let place = report.span.clone().zip(written.find(text)).map(|(within, start)| {
                     let start = span.start + start;
@@ -252,14 +256,10 @@ impl Pass<'_> {
     }
 
     /// A value of the file with the results of its templates, for the context of later ones.
-    fn json(&self, value: &DeValue<'_>) -> Value {
-        self.json_at(value, usize::MAX)
-    }
-
-    fn json_at(&self, value: &DeValue<'_>, start: usize) -> Value {
-        match value {
+    fn json(&self, value: &Spanned<DeValue<'_>>) -> Value {
+        match value.get_ref() {
             DeValue::String(text) => {
-                let text = self.rendered.strings.get(&start).map_or(text.as_ref(), String::as_str);
+                let text = self.rendered.strings.get(&value.span().start).map_or(text.as_ref(), String::as_str);
                 Value::from(text)
             }
             DeValue::Integer(number) => {
@@ -268,12 +268,11 @@ impl Pass<'_> {
             DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
             DeValue::Boolean(value) => Value::from(*value),
             DeValue::Datetime(value) => Value::from(value.to_string()),
-            DeValue::Array(items) => items.iter().map(|item| self.json_at(item.get_ref(), item.span().start)).collect(),
-            DeValue::Table(table) => table
-                .iter()
-                .map(|(key, item)| (key.get_ref().to_string(), self.json_at(item.get_ref(), item.span().start)))
-                .collect::<Map<_, _>>()
-                .into(),
+            DeValue::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            DeValue::Table(table) => {
+                let entries = table.iter().map(|(key, item)| (key.get_ref().to_string(), self.json(item)));
+                entries.collect::<Map<_, _>>().into()
+            }
         }
     }
 }
@@ -292,9 +291,8 @@ pub(crate) struct Problem {
     pub notes: Vec<String>,
 }
 
-/// Takes an error of Tera apart.
-pub(crate) fn problem(error: &tera::Error) -> Problem {
-    let plain = |message: String| Problem { message, label: String::new(), span: None, template: None, notes: vec![] };
+/// Takes an error of Tera in a text apart.
+pub(crate) fn problem(error: &tera::Error, text: &str) -> Problem {
     match error.kind() {
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
             let mut lines = report.message().lines().map(str::trim).filter(|line| !line.is_empty());
@@ -308,6 +306,27 @@ pub(crate) fn problem(error: &tera::Error) -> Problem {
                 notes: lines.map(str::to_owned).collect(),
             }
         }
-        _ => plain(format!("the template cannot be rendered: {error}")),
+        _ => {
+            let shown = error.to_string();
+            let message = "the template cannot be rendered".to_owned();
+            let mut lines = shown.lines().map(str::trim);
+            let label = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            // Some errors come with their place only in Tera's own drawing of it.
+            let span = lines.find_map(|line| drawn_span(line.strip_prefix("--> ")?, text));
+            Problem { message, label, span, template: None, notes: Vec::new() }
+        }
     }
+}
+
+/// The word at `NAME:LINE:COLUMN` in a text.
+fn drawn_span(place: &str, text: &str) -> Option<Range<usize>> {
+    let mut parts = place.rsplitn(3, ':');
+    let column: usize = parts.next()?.parse().ok()?;
+    let line: usize = parts.next()?.parse().ok()?;
+    let source = Source::new("", text);
+    let within = source.line_text(line);
+    let (start, _) = within.char_indices().nth(column.checked_sub(1)?)?;
+    let length = within[start..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(within.len() - start);
+    let start = source.line_span(line).start + start;
+    Some(start..start + length)
 }

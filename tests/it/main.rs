@@ -3,3 +3,7 @@
 
 mod environment;
 mod faults;
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod control;
+mod spec;

@@ -304,7 +304,8 @@ pub(super) fn unknown_bundle(context: &Context<'_>, found: &mut Vec<Diagnostic>)
             let table = if reference.kind == BundleKind::Config { "config" } else { "secret" };
             let of_kind = || lab.bundles.iter().filter(|bundle| bundle.kind == reference.kind);
             let bundle = of_kind().find(|bundle| *bundle.name == reference.name);
-            let message = format!("workload `{}` uses a {table} that is not there", workload.name);
+            let what = if reference.kind == BundleKind::Config { "ConfigMap" } else { "Secret" };
+            let message = format!("workload `{}` uses a {what} that is not there", workload.name);
             match bundle {
                 Some(bundle) if bundle.namespace == workload.namespace => {}
                 Some(bundle) => found.push(

@@ -100,7 +100,10 @@ impl Reader<'_> {
             diagnostic = diagnostic.help(help);
         }
         if let Some(instead) = mistake.instead {
-            diagnostic = diagnostic.patch("did you mean", &at, format!("\"{instead}\""));
+            // A key may stand without quotes.
+            let quoted = self.source.text()[at.span()].starts_with(['"', '\'']);
+            let instead = if quoted { format!("\"{instead}\"") } else { instead };
+            diagnostic = diagnostic.patch("did you mean", &at, instead);
         }
         self.report(diagnostic);
     }
