@@ -59,6 +59,8 @@ impl Document<'_> {
             let message = error.to_string();
             // The place is shown by the caret; the library's own mention of it would count from the document's start.
             let message = message.split(" at line ").next().unwrap_or(&message).lines().next().unwrap_or_default();
+            // Advice to programmers who use the library.
+            let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(message);
             Problem {
                 message: message.to_owned(),
                 line: location.map_or(self.line, |at| self.start + usize::try_from(at.line()).unwrap_or(1).max(1) - 1),

@@ -56,11 +56,31 @@ impl Rendered {
 /// A Tera engine with klab's filters.
 pub fn engine() -> Tera {
     let mut tera = Tera::default();
-    // JSON is YAML: whatever the value, it arrives as it is, be it `off`, `1.20`, quotes or line ends.
-    tera.register_filter("json", |value: &tera::Value, _: Kwargs, _: &State| {
-        serde_json::to_string(value).map_err(|error| tera::Error::message(error.to_string()))
-    });
+    tera.register_filter("json", json_filter);
     tera
+}
+
+/// What the `json` filter says of an undefined value; the place of the value is found afterwards.
+const NOT_DEFINED: &str = "is not defined";
+
+/// JSON is YAML: whatever the value, it arrives as it is, be it `off`, `1.20`, quotes or line ends.
+fn json_filter(value: &tera::Value, _: Kwargs, _: &State<'_>) -> tera::TeraResult<String> {
+    if value.is_undefined() {
+        // Tera hands undefined values to filters; a misspelt name must not become `null`.
+        return Err(tera::Error::message(NOT_DEFINED));
+    }
+    let json = serde_json::to_string(value).map_err(|error| tera::Error::message(error.to_string()))?;
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        // What JSON takes as it is and YAML does not take, or takes for a line end. All of it is inside strings.
+        match character {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                text.extend(["\\u", &format!("{:04x}", u32::from(character))]);
+            }
+            character => text.push(character),
+        }
+    }
+    Ok(text)
 }
 
 /// Whether a string has anything for Tera in it.
@@ -298,10 +318,18 @@ pub(crate) fn problem(error: &tera::Error, text: &str) -> Problem {
             let mut lines = report.message().lines().map(str::trim).filter(|line| !line.is_empty());
             let label = lines.next().unwrap_or_default().trim_end_matches('.').to_owned();
             let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) { "parsed" } else { "rendered" };
+            let mut span = report.span().range.clone();
+            let mut label = label;
+            if label == NOT_DEFINED
+                && let Some(filtered) = filtered_before(text, span.start)
+            {
+                label = format!("`{}` {NOT_DEFINED}", &text[filtered.clone()]);
+                span = filtered;
+            }
             Problem {
                 message: format!("the template cannot be {what}"),
                 label,
-                span: Some(report.span().range.clone()),
+                span: Some(span),
                 template: Some(report.filename().to_owned()),
                 notes: lines.map(str::to_owned).collect(),
             }
@@ -316,6 +344,13 @@ pub(crate) fn problem(error: &tera::Error, text: &str) -> Problem {
             Problem { message, label, span, template: None, notes: Vec::new() }
         }
     }
+}
+
+/// The name that a filter at this offset is applied to.
+fn filtered_before(text: &str, filter: usize) -> Option<Range<usize>> {
+    let before = text.get(..filter)?.trim_end().strip_suffix('|')?.trim_end();
+    let start = before.rfind(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.')).map_or(0, |at| at + 1);
+    (start < before.len() && before.is_char_boundary(start)).then_some(start..before.len())
 }
 
 /// The word at `NAME:LINE:COLUMN` in a text.

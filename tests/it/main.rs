@@ -6,4 +6,5 @@ mod faults;
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod control;
+mod render;
 mod spec;
