@@ -440,6 +440,12 @@ fn missing_part(value: &Value) -> Option<String> {
             "`metadata.name` is not a string; put it in quotes".to_owned()
         });
     }
+    if let Some(namespace) = metadata["namespace"].as_str() {
+        let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if namespace.len() > 63 || !namespace.chars().all(fine) {
+            return Some(format!("`metadata.namespace` is not a valid name: {namespace}"));
+        }
+    }
     let labels = &metadata["labels"];
     if !labels.is_null() && !labels.is_object() {
         return Some("`metadata.labels` is not a table of labels".to_owned());
