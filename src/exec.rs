@@ -15,6 +15,16 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 pub struct Command {
     program: OsString,
     arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// What a program wrote, where it ended well.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Its results.
+    pub stdout: String,
+    /// Its talk.
+    pub stderr: String,
 }
 
 /// Why a program gave no result.
@@ -61,7 +71,7 @@ fn said(stderr: &str) -> String {
 impl Command {
     /// A program by name or path.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), arguments: Vec::new() }
+        Self { program: program.into(), arguments: Vec::new(), environment: Vec::new() }
     }
 
     /// Adds one argument.
@@ -76,12 +86,26 @@ impl Command {
         self
     }
 
+    /// Sets a variable of its environment; everything else it has from klab.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
     /// Runs it to its end and gives its stdout.
+    ///
+    /// # Errors
+    /// As [`Command::written`].
+    pub fn output(&self, deadline: Duration) -> Result<String, Error> {
+        self.written(deadline).map(|written| written.stdout)
+    }
+
+    /// Runs it to its end and gives all it wrote.
     ///
     /// # Errors
     /// [`Error`]; a program that outlives `deadline` is killed with its whole process group, so that no grandchild
     /// keeps running (`az` is a script over Python).
-    pub fn output(&self, deadline: Duration) -> Result<String, Error> {
+    pub fn written(&self, deadline: Duration) -> Result<Written, Error> {
         let until = Instant::now() + deadline;
         let broken = |source| Error::Broken { command: self.to_string(), source };
         let handle = self.expression().stdin_null().stdout_capture().stderr_capture().unchecked().start();
@@ -96,7 +120,7 @@ impl Command {
             return Err(Error::Deadline { command: self.to_string(), after: deadline });
         };
         if output.status.success() {
-            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+            Ok(Written { stdout: text(&output.stdout), stderr: text(&output.stderr) })
         } else {
             Err(Error::Failed { command: self.to_string(), status: status_words(output), stderr: text(&output.stderr) })
         }
@@ -124,7 +148,9 @@ impl Command {
     }
 
     fn expression(&self) -> duct::Expression {
-        duct::cmd(self.program.clone(), self.arguments.clone()).before_spawn(|command| {
+        let command = duct::cmd(self.program.clone(), self.arguments.clone());
+        let command = self.environment.iter().fold(command, |command, (name, value)| command.env(name, value));
+        command.before_spawn(|command| {
             // A group of its own: a deadline can then end grandchildren too, and Ctrl-C reaches klab alone.
             command.process_group(0);
             Ok(())
@@ -203,6 +229,12 @@ mod tests {
     fn missing_program_is_named() {
         let error = Command::new("klab-no-such-program").output(SECONDS).unwrap_err();
         assert_eq!(error.to_string(), "`klab-no-such-program` was not found on PATH");
+    }
+
+    #[test]
+    fn environment_is_set_and_both_streams_are_kept_apart() {
+        let command = Command::new("sh").args(["-c", "echo $KLAB_WORD; echo talk >&2"]).env("KLAB_WORD", "a b");
+        assert_eq!(command.written(SECONDS).unwrap(), Written { stdout: "a b\n".into(), stderr: "talk\n".into() });
     }
 
     #[test]
