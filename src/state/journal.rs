@@ -1,7 +1,7 @@
 //! The journal of a lab: what klab was about to do, written and fsynced before it was done.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -43,8 +43,7 @@ impl Journal {
         let path = folder.join(FILE);
         let mut file = open_private_append(&path)?;
         // A line torn by a kill must not swallow the next one.
-        let text = std::fs::read(&path)?;
-        if text.last().is_some_and(|last| *last != b'\n') {
+        if last_byte(&mut file)?.is_some_and(|last| last != b'\n') {
             file.write_all(b"\n")?;
         }
         Ok(Self { file, command: command.to_owned(), provider: String::new(), written: 0 })
@@ -99,6 +98,16 @@ pub fn read(folder: &Path) -> io::Result<(Vec<Entry>, usize)> {
 }
 
 const FILE: &str = "journal.jsonl";
+
+fn last_byte(file: &mut File) -> io::Result<Option<u8>> {
+    if file.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(Some(last[0]))
+}
 
 /// Ends the process the hard way at the n-th entry, so that tests can show what a kill there leaves behind.
 fn fault(entry: u32, moment: &str) {
