@@ -54,3 +54,6 @@ pub use resources::{NonZero, PodResources, Resources, pod_requests};
 pub use schedule::{DEFAULT_SCHEDULER, weight};
 pub use state::PodKey;
 pub use tie::TieBreak;
+
+#[cfg(test)]
+mod tests;

@@ -134,8 +134,8 @@ pub enum Reason {
     HostPort {
         /// The port asked for.
         wanted: HostPort,
-        /// The pod that holds a conflicting port.
-        holder: Option<PodKey>,
+        /// The pod that holds a conflicting port; the first by name.
+        holder: PodKey,
     },
     /// The node holds as many pods as it may.
     TooManyPods {

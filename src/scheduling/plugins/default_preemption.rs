@@ -240,6 +240,8 @@ fn choose(cycle: &Cycle<'_>, found: Vec<Victims>, tie_break: TieBreak) -> Preemp
         |&&pod: &&PodId| state.pod(pod).is_some_and(|entry| priority(state, entry) < cycle.info.priority);
     let nominated_name = name(nominated);
     let others: Vec<_> = state.nominated_to(&nominated_name).iter().filter(less_important).copied().collect();
+    let mut withdrawn_nominations: Vec<_> = keys(&others);
+    withdrawn_nominations.sort_unstable();
     let mut candidates: Vec<_> = found
         .iter()
         .map(|victims| Candidate {
@@ -254,6 +256,6 @@ fn choose(cycle: &Cycle<'_>, found: Vec<Victims>, tie_break: TieBreak) -> Preemp
         best: best.into_iter().map(name).collect(),
         nominated: nominated_name,
         victims,
-        withdrawn_nominations: keys(&others),
+        withdrawn_nominations,
     }
 }

@@ -151,10 +151,9 @@ fn culprits(cycle: &Cycle<'_>, rule: Rule) -> HashMap<u32, PodId> {
 fn culprit(cycle: &Cycle<'_>, rule: Rule, value: u32, delta: &Delta) -> Option<PodKey> {
     let mut known = cycle.culprits.borrow_mut();
     let placed = known.entry(rule).or_insert_with(|| culprits(cycle, rule)).get(&value).copied();
-    let concerned = |pod: &PodId| cycle.state.pod(*pod).is_some_and(|entry| rule.concerns(cycle, entry));
-    let added = || delta.added.iter().copied().find(concerned);
-    let pod = placed.filter(|pod| !delta.removed.contains(pod)).or_else(added)?;
-    cycle.state.pod(pod).map(|entry| entry.key.clone())
+    let placed = placed.filter(|pod| !delta.removed.contains(pod)).and_then(|pod| cycle.state.pod(pod));
+    let added = delta.added.iter().filter_map(|&pod| cycle.state.pod(pod)).filter(|entry| rule.concerns(cycle, entry));
+    placed.into_iter().chain(added).map(|entry| &entry.key).min().cloned()
 }
 
 /// Per node the weights of all terms, the pod's own and those of existing pods, that hold in its domains.

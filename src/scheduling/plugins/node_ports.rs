@@ -4,12 +4,13 @@ use super::View;
 use crate::scheduling::cycle::Cycle;
 use crate::scheduling::reason::Reason;
 
-/// One reason for each of the pod's ports that is taken; kube-scheduler names only the fact.
+/// One reason, for the first of the pod's ports that is taken.
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     for wanted in &cycle.info.host_ports {
-        if let Some((_, holder)) = view.node.ports.iter().find(|(port, _)| port.conflicts_with(wanted)) {
-            let holder = cycle.state.pod(*holder).map(|entry| entry.key.clone());
-            reasons.push(Reason::HostPort { wanted: wanted.clone(), holder });
+        let taken = view.node.ports.iter().filter(|(port, _)| port.conflicts_with(wanted));
+        let holders = taken.filter_map(|(_, holder)| cycle.state.pod(*holder)).map(|entry| &entry.key);
+        if let Some(holder) = holders.min() {
+            reasons.push(Reason::HostPort { wanted: wanted.clone(), holder: holder.clone() });
             return;
         }
     }
