@@ -96,10 +96,11 @@ fn time(start: &str, seconds: usize) -> Time {
     Time(start + SignedDuration::from_secs(seconds as i64))
 }
 
-/// The API server's part of a scenario: its objects, pods by name.
+/// The API server's part of a scenario: its objects, by name.
 struct Lab<'a> {
     scenario: &'a Value,
     cluster: Cluster,
+    nodes: BTreeMap<String, Node>,
     pods: BTreeMap<String, Pod>,
 }
 
@@ -117,10 +118,10 @@ impl<'a> Lab<'a> {
         list(scenario, "statefulSets").for_each(|object| cluster.set_stateful_set(&read(object)).unwrap());
         list(scenario, "replicationControllers").for_each(|object| cluster.set_replication_controller(&read(object)));
         list(scenario, "pdbs").for_each(|object| cluster.set_disruption_budget(&read(object)).unwrap());
+        let mut lab = Self { scenario, cluster, nodes: BTreeMap::new(), pods: BTreeMap::new() };
         for node in list(scenario, "nodes") {
-            cluster.set_node(&read(node)).unwrap();
+            lab.set_node(node);
         }
-        let mut lab = Self { scenario, cluster, pods: BTreeMap::new() };
         for (index, pod) in list(scenario, "pods").enumerate() {
             let mut pod = lab.admit(pod);
             let status = pod.status.get_or_insert_default();
@@ -164,10 +165,19 @@ impl<'a> Lab<'a> {
             self.remove(&key);
         }
         assert!(self.cluster.remove_node(node).is_some(), "no node {node}");
+        self.nodes.remove(node);
     }
 
-    fn update_node(&mut self, node: &Value) {
-        self.cluster.set_node(&read::<Node>(node)).unwrap();
+    /// Adds a node, or replaces an existing one's labels, taints, cordon and allocatable; its images stay.
+    fn set_node(&mut self, node: &Value) {
+        let mut node: Node = read(node);
+        let name = node.metadata.name.clone().unwrap();
+        if let Some(old) = self.nodes.get(&name) {
+            let images = old.status.as_ref().and_then(|status| status.images.clone());
+            node.status.get_or_insert_default().images = images;
+        }
+        self.cluster.set_node(&node).unwrap();
+        self.nodes.insert(name, node);
     }
 
     fn bind(&mut self, key: &str, node: &str, number: usize) {
@@ -254,7 +264,7 @@ fn run(scenario: &Value, report: &mut Report) {
         } else if let Some(node) = step["deleteNode"].as_str() {
             lab.remove_node(node);
         } else if let Some(node) = step.get("addNode").or_else(|| step.get("updateNode")) {
-            lab.update_node(node);
+            lab.set_node(node);
         } else if let Some(pod) = step["deletePod"].as_str() {
             lab.remove(pod);
         } else {

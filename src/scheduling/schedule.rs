@@ -67,8 +67,21 @@ fn without_cycle(pod: &Pod) -> Result<Option<Decision>, ObjectError> {
     Ok(Some(Decision { pod, outcome, message: message.to_owned(), refused_by: Vec::new() }))
 }
 
-fn nominated_node(state: &State, pod: &Pod) -> Option<NodeId> {
-    state.node_id(pod.status.as_ref()?.nominated_node_name.as_deref()?)
+/// What is kept for the pod.
+#[derive(Clone, Copy)]
+struct Nomination {
+    /// Whether `status.nominatedNodeName` is set.
+    made: bool,
+    /// The node of that name, if it still exists.
+    node: Option<NodeId>,
+}
+
+impl Nomination {
+    fn of(state: &State, pod: &Pod) -> Self {
+        let name = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
+        let name = name.filter(|name| !name.is_empty());
+        Self { made: name.is_some(), node: name.and_then(|name| state.node_id(name)) }
+    }
 }
 
 const UNSCHEDULABLE: Outcome = Outcome::Unschedulable { withdraw_nomination: false };
@@ -90,7 +103,7 @@ pub(crate) fn schedule(
     let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
     let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
-    let verdict = decide(&cycle, cache, nominated_node(state, pod), tie_break);
+    let verdict = decide(&cycle, cache, Nomination::of(state, pod), tie_break);
     Ok(verdict.of(subject.key))
 }
 
@@ -145,12 +158,12 @@ impl Refusals {
     }
 }
 
-fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Option<NodeId>, tie_break: TieBreak) -> Verdict {
+fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Nomination, tie_break: TieBreak) -> Verdict {
     if let Some((plugin, reasons)) = plugins::pre_filter(cycle) {
         return Verdict::refused_for_all(cycle.state.node_count(), plugin, &reasons);
     }
     let scheduled = |id: NodeId| Verdict::scheduled(cycle.node_name(id));
-    if let Some((id, node)) = nominated.and_then(|id| Some((id, cycle.node(id)?)))
+    if let Some((id, node)) = nominated.node.and_then(|id| Some((id, cycle.node(id)?)))
         && verdict_with_nominated(cycle, id, node, &[]).is_none()
     {
         return scheduled(id);
@@ -300,12 +313,12 @@ fn refusals(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refus
 }
 
 /// No node is feasible: preempt, or say why not.
-fn fail(cycle: &Cycle<'_>, nominated: Option<NodeId>, all: Refusals, tie_break: TieBreak) -> Verdict {
+fn fail(cycle: &Cycle<'_>, nominated: Nomination, all: Refusals, tie_break: TieBreak) -> Verdict {
     let message = message::nodes_available(all.codes.len(), &all.texts);
-    let (outcome, message) = match plugins::preempt(cycle, nominated, &all.codes, tie_break) {
+    let (outcome, message) = match plugins::preempt(cycle, nominated.node, &all.codes, tie_break) {
         Preempt::Found(preemption) => (Outcome::Preempting(preemption), message),
         Preempt::Useless(why) => {
-            let outcome = Outcome::Unschedulable { withdraw_nomination: nominated.is_some() };
+            let outcome = Outcome::Unschedulable { withdraw_nomination: nominated.made };
             (outcome, message::with_preemption(&message, &why))
         }
         Preempt::NotEligible(why) => (UNSCHEDULABLE, message::with_preemption(&message, why)),
@@ -336,8 +349,8 @@ pub(crate) fn attempt(
         let decision = decision(Verdict::refused_for_all(state.node_count(), plugin, &reasons));
         return Ok(Attempt { pre_filter: Some((plugin, reasons)), ..brief(decision) });
     }
-    let nominated = nominated_node(state, pod);
-    if let Some((id, node)) = nominated.and_then(|id| Some((id, cycle.node(id)?)))
+    let nominated = Nomination::of(state, pod);
+    if let Some((id, node)) = nominated.node.and_then(|id| Some((id, cycle.node(id)?)))
         && rejection(&cycle, id, node).is_none()
     {
         let node = Arc::clone(&node.spec.name);
