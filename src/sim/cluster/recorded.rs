@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::Arc;
 
+use base64::Engine as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -94,11 +95,12 @@ fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
     let target = target(record["path"].as_str()?)?;
     let query = record["query"].as_str().unwrap_or_default();
     let mut body = record["body"].clone();
+    if let Some(packed) = body["$protobuf_base64"].as_str() {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(packed).expect("base64");
+        body = crate::sim::protobuf::decode(&bytes).expect("a body of kubectl");
+    }
     if body["metadata"]["resourceVersion"] == "<RV>" && record["status"] != 409 {
         body["metadata"].as_object_mut()?.remove("resourceVersion");
-    }
-    if body.get("$protobuf_base64").is_some() {
-        return None;
     }
     let mut options = WriteOptions::client("kube-rs");
     for (key, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {

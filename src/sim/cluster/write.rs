@@ -15,7 +15,7 @@ use crate::sim::patch::{Managed, Writer, track};
 use crate::sim::resource::{self as kinds, Resource, ResourceId};
 use crate::sim::schema::{Mismatch, schema};
 use crate::sim::status::Status;
-use crate::sim::validation::Errors;
+use crate::sim::validation::{self, Errors};
 
 /// How often a generated name that is taken is drawn again.
 const NAME_ATTEMPTS: usize = 8;
@@ -121,9 +121,7 @@ impl<'a> Transaction<'a> {
         let mut errors = Errors::default();
         let addresses = self.prepare_new(resource, &mut value, &mut errors);
         self.admit_new(resource, namespace, &mut value)?;
-        if name.is_empty() {
-            errors.required("metadata.name", "name or generateName is required");
-        }
+        validation::check(resource, None, &value, &mut errors);
         errors.into_result(row, &name)?;
         self.check_new(resource, namespace, &value)?;
         self.check_quota(resource, namespace, None, &value)?;
@@ -264,6 +262,9 @@ impl<'a> Transaction<'a> {
             let random = &mut self.state.random;
             addresses.allocate(&mut new, &mut errors, || random.next());
             self.state.addresses = None;
+        }
+        if part == Part::Main && old != new {
+            validation::check(resource, Some(&old), &new, &mut errors);
         }
         errors.into_result(resource.row(), &current.name)?;
         if has_generation(resource) && part != Part::Status && strategy::spec_differs(resource, &old, &new) {

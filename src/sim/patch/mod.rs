@@ -176,15 +176,27 @@ fn refused(patch: &Patch, patched: &Value, fault: &Fault) -> Status {
             } else {
                 mismatch.0.clone()
             };
-            (go_text(patch), text)
+            (go_text(&consumed(patch)), text)
         }
-        (Patch::Strategic(patch), fault) => (go_text(patch), fault.to_string()),
+        (Patch::Strategic(patch), fault) => (go_text(&consumed(patch)), fault.to_string()),
         (_, fault) => (patched.to_string(), fault.to_string()),
     };
     let message = format!("Invalid value: {}: {because}", json!(shown));
     let mut status = Status::new(422, "Invalid", format!(" \"\" is invalid: patch: {message}"));
     status.details = json!({ "causes": [{ "reason": "FieldValueInvalid", "message": message, "field": "patch" }] });
     status
+}
+
+/// A strategic merge patch as it is after Kubernetes has merged it: directives, and lists whose order they set, are
+/// taken out on the way.
+fn consumed(patch: &Value) -> Value {
+    let Value::Object(map) = patch else { return patch.clone() };
+    let ordered = |name: &str| map.contains_key(&format!("$setElementOrder/{name}"));
+    map.iter()
+        .filter(|(name, _)| !name.starts_with('$') && !ordered(name))
+        .map(|(name, value)| (name.clone(), consumed(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// A value as Go's `%v` prints it: `map[a:1 b:[x y] c:<nil>]`.

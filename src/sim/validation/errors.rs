@@ -1,5 +1,7 @@
 //! Validation errors: collected per object, answered as one 422 with a cause for each.
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 
 use crate::sim::resource::Resource;
@@ -56,45 +58,45 @@ pub struct Errors(Vec<FieldError>);
 
 impl Errors {
     /// `field: Invalid value: value: detail`.
-    pub fn invalid(&mut self, field: impl Into<String>, value: &Value, detail: impl AsRef<str>) {
+    pub fn invalid(&mut self, field: impl Display, value: &Value, detail: impl AsRef<str>) {
         self.add(Problem::Invalid, field, format!("Invalid value: {}: {}", shown(value), detail.as_ref()));
     }
 
     /// `field: Required value`, with `: detail` if there is one.
-    pub fn required(&mut self, field: impl Into<String>, detail: &str) {
+    pub fn required(&mut self, field: impl Display, detail: &str) {
         let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         self.add(Problem::Required, field, message);
     }
 
     /// `field: Duplicate value: value`.
-    pub fn duplicate(&mut self, field: impl Into<String>, value: &Value) {
+    pub fn duplicate(&mut self, field: impl Display, value: &Value) {
         self.add(Problem::Duplicate, field, format!("Duplicate value: {}", shown(value)));
     }
 
     /// `field: Forbidden: detail`.
-    pub fn forbidden(&mut self, field: impl Into<String>, detail: impl AsRef<str>) {
+    pub fn forbidden(&mut self, field: impl Display, detail: impl AsRef<str>) {
         self.add(Problem::Forbidden, field, format!("Forbidden: {}", detail.as_ref()));
     }
 
     /// `field: Unsupported value: value: supported values: "A", "B"`.
-    pub fn unsupported(&mut self, field: impl Into<String>, value: &Value, supported: &[&str]) {
+    pub fn unsupported(&mut self, field: impl Display, value: &Value, supported: &[&str]) {
         let list = supported.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
         let message = format!("Unsupported value: {}: supported values: {list}", shown(value));
         self.add(Problem::NotSupported, field, message);
     }
 
     /// `field: Too long: may not be more than limit bytes`.
-    pub fn too_long(&mut self, field: impl Into<String>, limit: usize, unit: &str) {
+    pub fn too_long(&mut self, field: impl Display, limit: usize, unit: &str) {
         self.add(Problem::TooLong, field, format!("Too long: may not be more than {limit} {unit}"));
     }
 
     /// `field: Not found: value`.
-    pub fn not_found(&mut self, field: impl Into<String>, value: &Value) {
+    pub fn not_found(&mut self, field: impl Display, value: &Value) {
         self.add(Problem::NotFound, field, format!("Not found: {}", shown(value)));
     }
 
-    fn add(&mut self, problem: Problem, field: impl Into<String>, message: String) {
-        self.0.push(FieldError { problem, field: field.into(), message });
+    fn add(&mut self, problem: Problem, field: impl Display, message: String) {
+        self.0.push(FieldError { problem, field: field.to_string(), message });
     }
 
     /// Whether nothing is wrong.

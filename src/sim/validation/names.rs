@@ -1,0 +1,196 @@
+//! The syntaxes of names, label keys and values, and what is said about texts that do not have them.
+
+const SUBDOMAIN_LIMIT: usize = 253;
+const LABEL_LIMIT: usize = 63;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const ENVIRONMENT: &str =
+    "a valid environment variable name must consist only of printable ASCII characters other than '='";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
+fn too_long(limit: usize) -> String {
+    format!("must be no more than {limit} bytes")
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if inner(*first) && inner(*last))
+        && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+fn is_name_part(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+/// Names of most objects: `example.com`.
+pub(super) fn subdomain(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > SUBDOMAIN_LIMIT {
+        faults.push(too_long(SUBDOMAIN_LIMIT));
+    }
+    if !is_subdomain(text) {
+        faults.push(SUBDOMAIN.to_owned());
+    }
+    faults
+}
+
+/// Names of namespaces, containers, volumes: `my-name`.
+pub(super) fn label(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > LABEL_LIMIT {
+        faults.push(too_long(LABEL_LIMIT));
+    }
+    if !is_label(text) {
+        faults.push(if is_subdomain(text) { "must not contain dots".to_owned() } else { LABEL.to_owned() });
+    }
+    faults
+}
+
+/// Names of Services: like [`label`], starting with a letter.
+pub(super) fn label_1035(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > LABEL_LIMIT {
+        faults.push(too_long(LABEL_LIMIT));
+    }
+    if !is_label(text) || text.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+        faults.push(LABEL_1035.to_owned());
+    }
+    faults
+}
+
+/// Names that become a part of a path: roles and bindings.
+pub(super) fn path_segment(text: &str) -> Vec<String> {
+    if text == "." || text == ".." {
+        return vec![format!("may not be '{text}'")];
+    }
+    ['/', '%'].into_iter().filter(|one| text.contains(*one)).map(|one| format!("may not contain '{one}'")).collect()
+}
+
+/// Label keys, taint keys, resource names: `example.com/MyName`.
+pub(super) fn qualified(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let parts: Vec<&str> = text.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                faults.push("prefix part must be non-empty".to_owned());
+            } else {
+                faults.extend(subdomain(prefix).into_iter().map(|fault| format!("prefix part {fault}")));
+            }
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {NAME_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        faults.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_LIMIT {
+        faults.push(format!("name part {}", too_long(LABEL_LIMIT)));
+    }
+    if !is_name_part(name) {
+        faults.push(format!("name part {NAME_PART}"));
+    }
+    faults
+}
+
+/// Values of labels.
+pub(super) fn label_value(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > LABEL_LIMIT {
+        faults.push(too_long(LABEL_LIMIT));
+    }
+    if !text.is_empty() && !is_name_part(text) {
+        faults.push(LABEL_VALUE.to_owned());
+    }
+    faults
+}
+
+/// Names of environment variables.
+pub(super) fn environment(text: &str) -> Vec<String> {
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
+        Vec::new()
+    } else {
+        vec![ENVIRONMENT.to_owned()]
+    }
+}
+
+/// Keys of ConfigMaps and Secrets.
+pub(super) fn config_key(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > SUBDOMAIN_LIMIT {
+        faults.push(too_long(SUBDOMAIN_LIMIT));
+    }
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        faults.push(CONFIG_KEY.to_owned());
+    }
+    if text == "." || text == ".." || text.starts_with("..") {
+        faults.push(if text.len() > 2 {
+            "must not start with '..'".to_owned()
+        } else {
+            format!("must not be '{text}'")
+        });
+    }
+    faults
+}
+
+/// Names of ports.
+pub(super) fn port(text: &str) -> Vec<String> {
+    let mut faults: Vec<String> = Vec::new();
+    if text.len() > 15 {
+        faults.push("must be no more than 15 characters".to_owned());
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+        faults.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
+    }
+    if !text.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        faults.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if text.contains("--") {
+        faults.push("must not contain consecutive hyphens".to_owned());
+    }
+    if text.starts_with('-') || text.ends_with('-') {
+        faults.push("must not begin or end with a hyphen".to_owned());
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syntaxes() {
+        for (name, good) in
+            [("a", true), ("a.b-c", true), ("", false), ("-a", false), ("A", false), ("a..b", false), ("ä", false)]
+        {
+            assert_eq!(subdomain(name).is_empty(), good, "{name}");
+        }
+        for (key, good) in
+            [("app", true), ("x.io/App_1", true), ("/a", false), ("x/", false), ("a/b/c", false), ("a b", false)]
+        {
+            assert_eq!(qualified(key).is_empty(), good, "{key}");
+        }
+        for (value, good) in [("", true), ("1.2_3-4", true), ("-", false), ("a b", false)] {
+            assert_eq!(label_value(value).is_empty(), good, "{value}");
+        }
+        assert_eq!(label("a.b"), ["must not contain dots"]);
+        assert!(!label_1035("1a").is_empty());
+        assert!(!config_key("..x").is_empty());
+        assert!(!port("80").is_empty());
+    }
+}
