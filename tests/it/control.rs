@@ -8,8 +8,9 @@ use klab::sim::cluster::{Cluster, DeleteOptions, Part, Propagation, WriteOptions
 use klab::sim::control::{ControlPlane, HollowDelays, Settings};
 use klab::sim::object::Object;
 use klab::sim::resource::{
-    CONFIG_MAPS, CONTROLLER_REVISIONS, DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, LEASES, NAMESPACES, NODES, PODS,
-    REPLICA_SETS, ResourceId, STATEFUL_SETS,
+    CONFIG_MAPS, CONTROLLER_REVISIONS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS, JOBS, LEASES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_QUOTAS, ResourceId, SERVICES, STATEFUL_SETS,
 };
 use klab::sim::system::{Flavour, bootstrap};
 use serde_json::{Value, json};
@@ -580,7 +581,9 @@ mod nodes {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|taint| format!("{}:{}", taint["key"].as_str().unwrap(), taint["effect"].as_str().unwrap()))
+            .map(|taint| {
+                format!("{}:{}", taint["key"].as_str().unwrap_or("?"), taint["effect"].as_str().unwrap_or("?"))
+            })
             .collect();
         taints.sort();
         taints
@@ -1069,5 +1072,325 @@ mod system {
         let (services, _) = lab.cluster.list(klab::sim::resource::SERVICES, None);
         assert_eq!(services.iter().map(|service| service.name.as_ref()).collect::<Vec<_>>(), ["kubernetes"]);
         assert!(lab.cluster.list(PODS, None).0.is_empty());
+    }
+}
+
+mod budgets {
+    use super::*;
+
+    fn budget(spec: Value) -> Value {
+        let mut budget = json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "web" }, "spec": spec,
+        });
+        budget["spec"]["selector"] = json!({ "matchLabels": { "app": "web" } });
+        budget
+    }
+
+    fn status(lab: &Lab) -> (i64, i64, i64, i64) {
+        let budget = lab.get(POD_DISRUPTION_BUDGETS, "web");
+        let number = |field: &str| budget["status"][field].as_i64().expect("a number");
+        (number("expectedPods"), number("desiredHealthy"), number("currentHealthy"), number("disruptionsAllowed"))
+    }
+
+    #[test]
+    fn count_what_may_be_disrupted() {
+        for (spec, wanted) in [
+            (json!({ "minAvailable": 3 }), (4, 3, 4, 1)),
+            (json!({ "minAvailable": "50%" }), (4, 2, 4, 2)),
+            (json!({ "maxUnavailable": 1 }), (4, 3, 4, 1)),
+            (json!({ "maxUnavailable": "30%" }), (4, 2, 4, 2)),
+            (json!({ "minAvailable": 4 }), (4, 4, 4, 0)),
+        ] {
+            let mut lab = Lab::new(2);
+            lab.apply(deployment("web", 4));
+            lab.apply(budget(spec.clone()));
+            assert_eq!(status(&lab), wanted, "{spec}");
+        }
+    }
+
+    #[test]
+    fn say_whether_disruption_is_allowed() {
+        let mut lab = Lab::new(2);
+        lab.apply(deployment("web", 2));
+        lab.apply(budget(json!({ "minAvailable": 2 })));
+        assert_eq!(
+            lab.get(POD_DISRUPTION_BUDGETS, "web")["status"]["conditions"],
+            json!([{
+                "type": "DisruptionAllowed", "status": "False", "observedGeneration": 1,
+                "lastTransitionTime": "2026-06-01T08:00:00Z", "reason": "InsufficientPods", "message": "",
+            }])
+        );
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["replicas"] = json!(3));
+        assert_eq!(status(&lab), (3, 2, 3, 1));
+    }
+
+    #[test]
+    fn stop_evictions_until_replacements_are_ready() {
+        let mut lab = Lab::with(2, recorded());
+        lab.apply(deployment("web", 2));
+        lab.seconds(2);
+        lab.apply(budget(json!({ "minAvailable": 1 })));
+        let names: Vec<_> = lab.pods().iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+        lab.cluster.evict("default", &names[0], &DeleteOptions::default()).expect("the first may go");
+        lab.plane.run();
+        let refused =
+            lab.cluster.evict("default", &names[1], &DeleteOptions::default()).expect_err("the second may not");
+        assert_eq!(refused.code, 429);
+        lab.seconds(3);
+        lab.cluster.evict("default", &names[1], &DeleteOptions::default()).expect("now it may");
+    }
+}
+
+mod services {
+    use super::*;
+
+    fn service(spec: Value) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web", "labels": { "app": "web" } },
+            "spec": spec,
+        })
+    }
+
+    #[test]
+    fn have_endpoints_of_their_ready_pods() {
+        let mut lab = Lab::new(2);
+        lab.apply(deployment("web", 2));
+        lab.apply(service(json!({
+            "selector": { "app": "web" }, "ports": [{ "port": 80, "protocol": "TCP", "targetPort": 8080 }],
+        })));
+        let endpoints = lab.get(ENDPOINTS, "web");
+        assert_eq!(endpoints["subsets"][0]["ports"], json!([{ "port": 8080, "protocol": "TCP" }]));
+        let addresses = endpoints["subsets"][0]["addresses"].as_array().expect("addresses");
+        let ips: Vec<_> = addresses.iter().map(|address| address["ip"].as_str().unwrap().to_owned()).collect();
+        let mut wanted: Vec<_> =
+            lab.pods().iter().map(|pod| pod["status"]["podIP"].as_str().unwrap().to_owned()).collect();
+        wanted.sort();
+        assert_eq!(ips, wanted);
+        let slice = &lab.list(ENDPOINT_SLICES)[0];
+        assert_eq!(
+            slice["endpoints"][0]["conditions"],
+            json!({ "ready": true, "serving": true, "terminating": false })
+        );
+        assert!(slice["endpoints"][0]["zone"].as_str().unwrap().starts_with("westeurope-"));
+        assert_eq!(slice["metadata"]["labels"]["kubernetes.io/service-name"], "web");
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["replicas"] = json!(0));
+        assert!(lab.get(ENDPOINTS, "web")["subsets"].is_null());
+        assert!(lab.list(ENDPOINT_SLICES)[0]["endpoints"].is_null());
+        lab.delete(SERVICES, "web", Propagation::Background);
+        assert!(lab.list(ENDPOINTS).is_empty() && lab.list(ENDPOINT_SLICES).is_empty());
+    }
+
+    #[test]
+    fn list_pods_that_are_not_ready_apart() {
+        let mut lab = Lab::with(1, recorded());
+        let mut web = deployment("web", 1);
+        web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("x:does-not-exist");
+        lab.apply(web);
+        lab.apply(service(json!({ "selector": { "app": "web" }, "ports": [{ "port": 80, "protocol": "TCP" }] })));
+        lab.seconds(2);
+        let subset = &lab.get(ENDPOINTS, "web")["subsets"][0];
+        assert!(subset["addresses"].is_null());
+        assert_eq!(subset["notReadyAddresses"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+mod claims {
+    use super::*;
+
+    #[test]
+    fn of_a_stateful_set_are_bound_where_its_pods_run() {
+        let mut lab = Lab::new(0);
+        bootstrap(&lab.cluster, Flavour::Aks);
+        let mut first = node("node-0", 0);
+        first["metadata"]["labels"]["topology.disk.csi.azure.com/zone"] = json!("westeurope-1");
+        lab.cluster.create(NODES, "", first, &WriteOptions::by("test")).expect("node");
+        lab.apply(json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "db" },
+            "spec": {
+                "replicas": 2, "serviceName": "db", "selector": { "matchLabels": { "app": "db" } },
+                "template": template("db", "postgres:16"),
+                "volumeClaimTemplates": [{
+                    "metadata": { "name": "data" },
+                    "spec": {
+                        "accessModes": ["ReadWriteOnce"], "storageClassName": "managed-csi",
+                        "resources": { "requests": { "storage": "1Gi" } },
+                    },
+                }],
+            },
+        }));
+        lab.seconds(5);
+        assert_eq!(lab.running(), 2);
+        let claim = lab.get(PERSISTENT_VOLUME_CLAIMS, "data-db-1");
+        assert_eq!(
+            claim["status"],
+            json!({ "phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" } })
+        );
+        let volume = lab.get(PERSISTENT_VOLUMES, claim["spec"]["volumeName"].as_str().expect("a volume"));
+        assert_eq!(volume["status"]["phase"], "Bound");
+        assert_eq!(
+            volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"],
+            json!(["westeurope-1"])
+        );
+        lab.delete(STATEFUL_SETS, "db", Propagation::Background);
+        assert_eq!(lab.list(PERSISTENT_VOLUME_CLAIMS).len(), 2, "claims are kept");
+        lab.delete(PERSISTENT_VOLUME_CLAIMS, "data-db-1", Propagation::Background);
+        assert_eq!(lab.cluster.list(PERSISTENT_VOLUMES, None).0.len(), 1);
+    }
+
+    #[test]
+    fn without_a_class_wait_for_a_volume() {
+        let mut lab = Lab::new(1);
+        lab.apply(json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "data" },
+            "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+        }));
+        assert_eq!(
+            lab.messages("FailedBinding"),
+            ["no persistent volumes available for this claim and no storage class is set"]
+        );
+    }
+}
+
+mod cron_jobs {
+    use super::*;
+
+    fn cron_job(policy: &str, command: &[&str]) -> Value {
+        json!({
+            "apiVersion": "batch/v1", "kind": "CronJob", "metadata": { "name": "tick" },
+            "spec": {
+                "schedule": "*/5 * * * *", "concurrencyPolicy": policy, "successfulJobsHistoryLimit": 3,
+                "failedJobsHistoryLimit": 1,
+                "jobTemplate": { "spec": { "template": { "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{ "name": "tick", "image": "busybox:1.36", "command": command }],
+                }}}},
+            },
+        })
+    }
+
+    #[test]
+    fn start_a_job_at_each_time_and_keep_the_last_three() {
+        let mut lab = Lab::new(1);
+        lab.apply(cron_job("Allow", &["date"]));
+        assert!(lab.list(JOBS).is_empty());
+        lab.seconds(31 * 60);
+        let jobs = lab.list(JOBS);
+        assert_eq!(jobs.len(), 3);
+        let minutes = lab.cluster.now().as_second() / 60;
+        let last = format!("tick-{}", minutes - minutes % 5);
+        assert!(jobs.iter().any(|job| job["metadata"]["name"] == last.as_str()));
+        let tick = lab.get(CRON_JOBS, "tick");
+        assert_eq!(tick["status"]["lastScheduleTime"], "2026-06-01T08:30:00Z");
+        assert!(tick["status"]["active"].is_null());
+        assert!(tick["status"]["lastSuccessfulTime"].is_string());
+    }
+
+    #[test]
+    fn forbidden_to_overlap_wait_for_the_running_job() {
+        let mut lab = Lab::new(1);
+        lab.apply(cron_job("Forbid", &["sleep", "700"]));
+        lab.seconds(14 * 60);
+        assert_eq!(lab.list(JOBS).len(), 1);
+        assert!(!lab.messages("JobAlreadyActive").is_empty());
+    }
+
+    #[test]
+    fn suspended_start_nothing() {
+        let mut lab = Lab::new(1);
+        let mut tick = cron_job("Allow", &["date"]);
+        tick["spec"]["suspend"] = json!(true);
+        lab.apply(tick);
+        lab.seconds(600);
+        assert!(lab.list(JOBS).is_empty());
+    }
+}
+
+mod quotas {
+    use super::*;
+
+    #[test]
+    fn stop_a_replica_set_which_goes_on_when_there_is_room() {
+        let mut lab = Lab::new(2);
+        lab.apply(json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "compute" },
+            "spec": { "hard": { "pods": "4" } },
+        }));
+        lab.apply(deployment("web", 6));
+        assert_eq!(lab.running(), 4);
+        let web = lab.get(DEPLOYMENTS, "web");
+        assert_eq!(condition(&web, "Available")["status"], "False");
+        let failure = condition(&web, "ReplicaFailure");
+        assert_eq!(failure["reason"], "FailedCreate");
+        let said = failure["message"].as_str().expect("a message");
+        assert!(
+            said.ends_with("is forbidden: exceeded quota: compute, requested: pods=1, used: pods=4, limited: pods=4"),
+            "{said}"
+        );
+        assert_eq!(web["status"]["unavailableReplicas"], 2);
+        assert!(!lab.messages("FailedCreate").is_empty());
+        lab.change(RESOURCE_QUOTAS, "compute", |quota| quota["spec"]["hard"]["pods"] = json!("10"));
+        assert_eq!(lab.running(), 6);
+        assert!(condition(&lab.get(DEPLOYMENTS, "web"), "ReplicaFailure").is_null());
+    }
+}
+
+mod autoscalers {
+    use super::*;
+
+    fn autoscaler(target: i64) -> Value {
+        json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": { "name": "web" },
+            "spec": {
+                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+                "minReplicas": 2, "maxReplicas": 6,
+                "metrics": [{ "type": "Resource", "resource": {
+                    "name": "cpu", "target": { "type": "Utilization", "averageUtilization": target },
+                }}],
+            },
+        })
+    }
+
+    fn lab(share: Option<f64>) -> Lab {
+        let mut lab = Lab::with(2, Settings { metrics_share: share, ..Settings::default() });
+        let mut web = deployment("web", 3);
+        web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "100m" } });
+        lab.apply(web);
+        lab
+    }
+
+    #[test]
+    fn scale_up_at_once_to_the_limit() {
+        let mut lab = lab(Some(0.9));
+        lab.apply(autoscaler(30));
+        lab.seconds(20);
+        let web = lab.get(HORIZONTAL_POD_AUTOSCALERS, "web");
+        assert_eq!(web["status"]["desiredReplicas"], 6);
+        assert_eq!(web["status"]["currentMetrics"][0]["resource"]["current"]["averageUtilization"], 90);
+        assert_eq!(condition(&web, "ScalingLimited")["reason"], "TooManyReplicas");
+        assert_eq!(lab.running(), 6);
+        assert_eq!(
+            lab.messages("SuccessfulRescale"),
+            ["New size: 6; reason: cpu resource utilization (percentage of request) above target"]
+        );
+    }
+
+    #[test]
+    fn scale_down_after_five_minutes() {
+        let mut lab = lab(Some(0.1));
+        lab.apply(autoscaler(50));
+        lab.seconds(200);
+        assert_eq!(lab.running(), 3);
+        lab.seconds(200);
+        assert_eq!(lab.running(), 2);
+    }
+
+    #[test]
+    fn without_metrics_say_so() {
+        let mut lab = lab(None);
+        lab.apply(autoscaler(50));
+        lab.seconds(20);
+        let web = lab.get(HORIZONTAL_POD_AUTOSCALERS, "web");
+        assert_eq!(condition(&web, "ScalingActive")["reason"], "FailedGetResourceMetric");
+        assert_eq!(lab.running(), 3);
     }
 }

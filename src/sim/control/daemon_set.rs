@@ -71,7 +71,10 @@ type ByNode = BTreeMap<Box<str>, Vec<Arc<PodInfo>>>;
 
 impl ControlPlane {
     pub(super) fn sync_daemon_set(&mut self, name: &ObjectName) {
-        let Some(object) = self.cluster.get(DAEMON_SETS, &name.namespace, &name.name) else { return };
+        let Some(object) = self.cluster.get(DAEMON_SETS, &name.namespace, &name.name) else {
+            self.refused.remove(&Key::DaemonSet(name.clone()));
+            return;
+        };
         if object.deleting {
             return;
         }
@@ -108,12 +111,10 @@ impl ControlPlane {
             if fit.runs && pods.is_empty() {
                 let pod = daemon_pod(daemon, node);
                 if self.create_pod(&daemon.object, COMPONENT, pod).is_err() {
-                    self.queue.add_at(
-                        Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)),
-                        self.now() + jiff::SignedDuration::from_secs(1),
-                    );
+                    self.retry_later(Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
                     break;
                 }
+                self.refused.remove(&Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
                 acted = true;
             } else if !fit.stays {
                 for pod in pods.iter().filter(|pod| !pod.object.deleting) {

@@ -89,6 +89,7 @@ struct Pods {
 impl ControlPlane {
     pub(super) fn sync_job(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(JOBS, &name.namespace, &name.name) else {
+            self.refused.remove(&Key::Job(name.clone()));
             self.release_pods_of_absent_job(name);
             return;
         };
@@ -303,8 +304,9 @@ impl ControlPlane {
             };
             if self.create_pod(&job.object, COMPONENT, pod).is_ok() {
                 made = true;
+                self.refused.remove(&Key::Job(job.name.clone()));
             } else {
-                self.queue.add_at(Key::Job(job.name.clone()), now + SignedDuration::from_secs(1));
+                self.retry_later(Key::Job(job.name.clone()));
                 break;
             }
         }

@@ -4,8 +4,12 @@
 //! whatever waits for time is a timer on the cluster's clock. Nothing is kept that the objects do not tell again, so a
 //! new plane on a restored cluster carries on where the old one was stopped.
 
+mod autoscaler;
+mod cron_job;
 mod daemon_set;
 mod deployment;
+mod disruption;
+mod endpoints;
 mod events;
 mod garbage;
 mod hash;
@@ -24,15 +28,17 @@ mod stateful_set;
 mod taint_eviction;
 mod value;
 mod view;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 pub use settings::{HollowDelays, Settings};
 
+use self::autoscaler::Recommendations;
 use self::events::{Note, Recorder, reference};
 use self::hollow::Steps;
 use self::queue::{Key, Queue};
@@ -41,6 +47,9 @@ use self::taint_eviction::Evictions;
 use self::view::View;
 use super::cluster::Cluster;
 use super::object::Object;
+
+/// How many pieces of work one run does at most.
+const MOST_AT_ONCE: usize = 1_000_000;
 
 /// The acting part of one embedded cluster.
 pub struct ControlPlane {
@@ -52,6 +61,9 @@ pub struct ControlPlane {
     scheduler: Scheduler,
     steps: Steps,
     evictions: Evictions,
+    recommendations: Recommendations,
+    /// Owners whose pods were refused, and how often in a row.
+    refused: BTreeMap<Key, u32>,
     /// Nodes that pods name and that do not exist, and until when they may appear.
     absent_nodes: BTreeMap<Box<str>, Timestamp>,
     /// The version of the cluster up to which changes have been read.
@@ -77,6 +89,8 @@ impl ControlPlane {
             scheduler,
             steps: Steps::default(),
             evictions: Evictions::default(),
+            recommendations: Recommendations::default(),
+            refused: BTreeMap::new(),
             absent_nodes: BTreeMap::new(),
             seen: 0,
         };
@@ -85,13 +99,15 @@ impl ControlPlane {
     }
 
     /// Does all that is due at the cluster's present, until nothing is left to do; returns when something is next due.
+    ///
+    /// After very much work in one go it returns early, with the present, so that its caller can look around.
     pub fn run(&mut self) -> Option<Timestamp> {
-        loop {
+        for _ in 0..MOST_AT_ONCE {
             self.observe();
-            let Some(key) = self.queue.pop(self.cluster.now()) else { break };
+            let Some(key) = self.queue.pop(self.cluster.now()) else { return self.queue.next_due() };
             self.sync(key);
         }
-        self.queue.next_due()
+        Some(self.now())
     }
 
     fn sync(&mut self, key: Key) {
@@ -109,8 +125,22 @@ impl ControlPlane {
             Key::ReplicaSet(name) => self.sync_replica_set(&name),
             Key::Deployment(name) => self.sync_deployment(&name),
             Key::ExpireEvents => self.expire_events(),
-            _ => {}
+            Key::CronJob(name) => self.sync_cron_job(&name),
+            Key::Claim(name) => self.sync_claim(&name),
+            Key::Service(name) => self.sync_service(&name),
+            Key::DisruptionBudget(name) => self.sync_disruption_budget(&name),
+            Key::Autoscaler(name) => self.sync_autoscaler(&name),
         }
+    }
+
+    /// Comes back to an owner whose pods were refused: after 1 s, doubled each time up to a minute, or when a quota
+    /// of its namespace changes.
+    fn retry_later(&mut self, key: Key) {
+        let failures = self.refused.entry(key.clone()).or_default();
+        let wait = SignedDuration::from_secs((1 << (*failures).min(6)).min(60));
+        *failures += 1;
+        let due = self.now() + wait;
+        self.queue.add_at(key, due);
     }
 
     fn now(&self) -> Timestamp {

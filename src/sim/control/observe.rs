@@ -76,9 +76,6 @@ impl ControlPlane {
         if self.view.terminating.contains(&object.namespace) {
             self.queue.add(Key::NamespaceEnd(object.namespace.clone()));
         }
-        if change != Change::Modified || resource == RESOURCE_QUOTAS || resource == PODS {
-            self.enqueue_quotas(object);
-        }
         if let Some(owner) = object.controller() {
             self.enqueue_owner(&owner.kind, &object.namespace, &owner.name);
         }
@@ -89,8 +86,12 @@ impl ControlPlane {
             PODS => self.take_in_pod(gone, object, previous),
             NODES => self.take_in_node(gone, object),
             NAMESPACES => self.take_in_namespace(gone, object),
-            DEPLOYMENTS => self.queue.add(Key::Deployment(name)),
+            DEPLOYMENTS => {
+                self.enqueue_budgets(&object.namespace);
+                self.queue.add(Key::Deployment(name));
+            }
             REPLICA_SETS => {
+                self.enqueue_budgets(&object.namespace);
                 self.set_selector(gone, object, &name);
                 self.queue.add(Key::ReplicaSet(name));
                 if object.controller().is_none() && !gone {
@@ -104,6 +105,7 @@ impl ControlPlane {
                 self.queue.add(Key::DaemonSet(name));
             }
             STATEFUL_SETS => {
+                self.enqueue_budgets(&object.namespace);
                 self.set_selector(gone, object, &name);
                 self.queue.add(Key::StatefulSet(name));
             }
@@ -126,6 +128,7 @@ impl ControlPlane {
             }
             HORIZONTAL_POD_AUTOSCALERS => self.queue.add(Key::Autoscaler(name)),
             PERSISTENT_VOLUME_CLAIMS => {
+                self.view.set_selector(resource, name.clone(), (!gone).then(Selector::default));
                 self.queue.add(Key::Claim(name));
             }
             PERSISTENT_VOLUMES => {
@@ -134,10 +137,7 @@ impl ControlPlane {
                     self.queue.add(Key::Claim(ObjectName::new(text("namespace"), text("name"))));
                 }
             }
-            RESOURCE_QUOTAS => {
-                self.view.set_selector(RESOURCE_QUOTAS, name.clone(), (!gone).then(Selector::default));
-                self.queue.add(Key::Quota(name));
-            }
+            RESOURCE_QUOTAS => self.enqueue_refused(&object.namespace),
             _ => {}
         }
     }
@@ -196,6 +196,10 @@ impl ControlPlane {
                 Some(_) => {}
             }
         }
+        let bound = pod.as_ref().is_some_and(|pod| !pod.node.is_empty());
+        if gone || (bound && before.as_ref().is_none_or(|before| before.node.is_empty())) {
+            self.enqueue_claims(object);
+        }
         self.pod_changed_for_scheduler(object, before.as_deref(), pod.as_deref());
     }
 
@@ -237,6 +241,24 @@ impl ControlPlane {
         }
     }
 
+    /// The scale of a workload decides what its budgets expect.
+    fn enqueue_budgets(&mut self, namespace: &str) {
+        let names: Vec<ObjectName> =
+            self.view.selectors_in(POD_DISRUPTION_BUDGETS, namespace).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            self.queue.add(Key::DisruptionBudget(name));
+        }
+    }
+
+    /// Owners whose pods were refused may have room now.
+    fn enqueue_refused(&mut self, namespace: &str) {
+        for key in self.refused.keys() {
+            if key.namespace() == Some(namespace) {
+                self.queue.add(key.clone());
+            }
+        }
+    }
+
     fn set_selector(&mut self, gone: bool, object: &Object, name: &ObjectName) {
         let selector = (!gone).then(|| {
             let value = object.value();
@@ -261,14 +283,6 @@ impl ControlPlane {
             _ => return,
         };
         self.queue.add(key);
-    }
-
-    fn enqueue_quotas(&mut self, object: &Object) {
-        let names: Vec<ObjectName> =
-            self.view.selectors_in(RESOURCE_QUOTAS, &object.namespace).map(|(name, _)| name.clone()).collect();
-        for name in names {
-            self.queue.add(Key::Quota(name));
-        }
     }
 
     /// Names of the objects of a kind in a namespace.

@@ -42,12 +42,33 @@ pub(crate) enum Key {
     Deployment(ObjectName),
     Service(ObjectName),
     DisruptionBudget(ObjectName),
-    Quota(ObjectName),
     Autoscaler(ObjectName),
     /// A namespace on its way out. Late, so that it is looked at once and not for each object that has gone.
     NamespaceEnd(Box<str>),
     /// Events have a lifetime of one hour.
     ExpireEvents,
+}
+
+impl Key {
+    /// The namespace of the object it is about.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Collect(_, name)
+            | Self::Claim(name)
+            | Self::Evict(name)
+            | Self::Kubelet(name)
+            | Self::DaemonSet(name)
+            | Self::StatefulSet(name)
+            | Self::Job(name)
+            | Self::CronJob(name)
+            | Self::ReplicaSet(name)
+            | Self::Deployment(name)
+            | Self::Service(name)
+            | Self::DisruptionBudget(name)
+            | Self::Autoscaler(name) => Some(&name.namespace),
+            Self::Namespace(_) | Self::Node(_) | Self::Schedule | Self::NamespaceEnd(_) | Self::ExpireEvents => None,
+        }
+    }
 }
 
 /// Due work and timers. One timer per key: the earliest one asked for wins.

@@ -16,13 +16,13 @@ use crate::sim::resource::REPLICA_SETS;
 const COMPONENT: &str = "replicaset-controller";
 /// At most so many pods are created or deleted at once (`burstReplicas`).
 const BURST: usize = 500;
-/// How long to wait before creating again after a refusal. The real controller's rate limiter starts at 5 ms and
-/// doubles; a fixed second is enough to show the failure without filling the event list.
-const RETRY: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
 impl ControlPlane {
     pub(super) fn sync_replica_set(&mut self, name: &ObjectName) {
-        let Some(object) = self.cluster.get(REPLICA_SETS, &name.namespace, &name.name) else { return };
+        let Some(object) = self.cluster.get(REPLICA_SETS, &name.namespace, &name.name) else {
+            self.refused.remove(&Key::ReplicaSet(name.clone()));
+            return;
+        };
         let value = object.value();
         let selector = Selector::of_label_selector(&value["spec"]["selector"]);
         let owned = self.claim_pods(&object, &selector);
@@ -45,7 +45,7 @@ impl ControlPlane {
                         }
                     }
                     if refused {
-                        self.queue.add_at(Key::ReplicaSet(name.clone()), self.now() + RETRY);
+                        self.retry_later(Key::ReplicaSet(name.clone()));
                         break;
                     }
                 }
@@ -62,6 +62,9 @@ impl ControlPlane {
                     acted = true;
                 }
             }
+        }
+        if failure.is_none() {
+            self.refused.remove(&Key::ReplicaSet(name.clone()));
         }
         // The changes just made bring this key back; counting before they settle would only write twice.
         if acted && failure.is_none() {
@@ -112,11 +115,13 @@ impl ControlPlane {
             .cloned()
             .collect();
         if let Some((reason, message)) = failure {
-            let transition = condition(&value["status"]["conditions"], "ReplicaFailure")
-                .map_or_else(|| json!(time_text(now)), |have| have["lastTransitionTime"].clone());
-            conditions.push(json!({
-                "type": "ReplicaFailure", "status": "True", "lastTransitionTime": transition,
-                "reason": reason, "message": message,
+            // The first message stays: each names another pod that could not be made.
+            let first = condition(&value["status"]["conditions"], "ReplicaFailure").cloned();
+            conditions.push(first.unwrap_or_else(|| {
+                json!({
+                    "type": "ReplicaFailure", "status": "True", "lastTransitionTime": time_text(now),
+                    "reason": reason, "message": message,
+                })
             }));
         }
         if !conditions.is_empty() {

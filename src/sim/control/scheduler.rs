@@ -35,6 +35,14 @@ pub(super) struct Scheduler {
     seed: u64,
 }
 
+/// What becomes of `status.nominatedNodeName`.
+#[derive(Clone, Copy)]
+enum Nomination<'a> {
+    Kept,
+    Withdrawn,
+    Node(&'a str),
+}
+
 impl Scheduler {
     pub(super) fn new(seed: u64) -> Self {
         Self { picture: Picture::new(TieBreak::Seeded(seed)), waiting: Queue::new(), seed }
@@ -196,7 +204,7 @@ impl ControlPlane {
         match &decision.outcome {
             Outcome::Scheduled { node } => self.bind(key, &info, &pod, node),
             Outcome::Unschedulable { withdraw_nomination } => {
-                let nomination = if *withdraw_nomination { Some(None) } else { None };
+                let nomination = if *withdraw_nomination { Nomination::Withdrawn } else { Nomination::Kept };
                 self.refuse(&info, &decision, nomination);
             }
             Outcome::Preempting(preemption) => self.preempt(&info, &decision, preemption),
@@ -219,8 +227,8 @@ impl ControlPlane {
         self.note_scheduling(&info.object, None, "Binding", false, "Scheduled", &message);
     }
 
-    /// Writes that a pod could not be placed; `nomination` is what `status.nominatedNodeName` becomes, if it changes.
-    fn refuse(&mut self, info: &PodInfo, decision: &Decision, nomination: Option<Option<&str>>) {
+    /// Writes that a pod could not be placed.
+    fn refuse(&mut self, info: &PodInfo, decision: &Decision, nomination: Nomination<'_>) {
         let now = self.now();
         self.scheduler.waiting.failed(decision, now);
         let text = decision.message.clone();
@@ -241,8 +249,8 @@ impl ControlPlane {
                 });
                 set_condition(&mut value["status"]["conditions"], condition);
                 match nomination {
-                    Some(Some(node)) => value["status"]["nominatedNodeName"] = json!(node),
-                    Some(None) => drop(map_mut(&mut value["status"]).remove("nominatedNodeName")),
+                    Nomination::Node(node) => value["status"]["nominatedNodeName"] = json!(node),
+                    Nomination::Withdrawn => drop(map_mut(&mut value["status"]).remove("nominatedNodeName")),
                     None => {}
                 }
             });
@@ -260,7 +268,7 @@ impl ControlPlane {
                 map_mut(&mut value["status"]).remove("nominatedNodeName");
             });
         }
-        self.refuse(info, decision, Some(Some(&preemption.nominated)));
+        self.refuse(info, decision, Nomination::Node(&preemption.nominated));
         for victim in &preemption.victims {
             let name = ObjectName::new(&victim.namespace, &victim.name);
             let Some(victim) = self.view.pod(&name).map(Arc::clone) else { continue };

@@ -10,7 +10,9 @@ pub struct Settings {
     /// How long the hollow nodes take.
     pub hollow: HollowDelays,
     /// Share of its requests that a running pod uses, for synthetic metrics (1.0 = all of it).
-    pub metrics_share: f64,
+    ///
+    /// `None`: there is no metrics API, and autoscalers say so.
+    pub metrics_share: Option<f64>,
     /// A node with this annotation set to `stopped` no longer posts its status.
     pub heartbeat_annotation: String,
     /// Name of the machine the components run on, as in `default-scheduler-<host>`.
@@ -22,7 +24,7 @@ impl Default for Settings {
         Self {
             seed: 0,
             hollow: HollowDelays::default(),
-            metrics_share: 0.5,
+            metrics_share: Some(0.5),
             heartbeat_annotation: "klab.dev/heartbeat".to_owned(),
             host: "klab".to_owned(),
         }

@@ -58,9 +58,19 @@ impl Set {
         pod.object.name.strip_prefix(self.object.name.as_ref())?.strip_prefix('-')?.parse().ok()
     }
 
-    fn is_at(&self, pod: &PodInfo, revision: &Revision) -> bool {
-        pod.object.label(HASH_LABEL) == Some(&revision.object.name)
+    /// The template a revision holds: the present one, or an older one from its data.
+    fn template(&self, revision: &Revision) -> Option<Value> {
+        if revision.object.uid == self.update.object.uid {
+            return Some(self.value["spec"]["template"].clone());
+        }
+        let mut template = revision.object.value()["data"]["spec"]["template"].take();
+        template.as_object_mut()?.remove("$patch");
+        Some(template)
     }
+}
+
+fn is_at(pod: &PodInfo, revision: &Revision) -> bool {
+    pod.object.label(HASH_LABEL) == Some(&revision.object.name)
 }
 
 fn running_and_ready(pod: &PodInfo) -> bool {
@@ -69,7 +79,10 @@ fn running_and_ready(pod: &PodInfo) -> bool {
 
 impl ControlPlane {
     pub(super) fn sync_stateful_set(&mut self, name: &ObjectName) {
-        let Some(object) = self.cluster.get(STATEFUL_SETS, &name.namespace, &name.name) else { return };
+        let Some(object) = self.cluster.get(STATEFUL_SETS, &name.namespace, &name.name) else {
+            self.refused.remove(&Key::StatefulSet(name.clone()));
+            return;
+        };
         if object.deleting {
             return;
         }
@@ -85,7 +98,7 @@ impl ControlPlane {
             self.claim_pods(&set.object, &set.selector).into_iter().filter(|pod| set.ordinal(pod).is_some()).collect();
         let acted = self.order_pods(&set, &pods);
         let live = |revision: &Revision| {
-            pods.iter().any(|pod| set.is_at(pod, revision)) || revision.object.name == set.current.object.name
+            pods.iter().any(|pod| is_at(pod, revision)) || revision.object.name == set.current.object.name
         };
         self.trim_revisions(&set.value, &revisions, &live);
         if !acted {
@@ -153,7 +166,7 @@ impl ControlPlane {
         }
         for ordinal in ((start + set.partition())..end).rev() {
             let Some(pod) = at(ordinal) else { return false };
-            if !set.is_at(pod, &set.update) && !pod.object.deleting {
+            if !is_at(pod, &set.update) && !pod.object.deleting {
                 self.delete_replica(set, pod);
                 return true;
             }
@@ -169,7 +182,7 @@ impl ControlPlane {
         let name = format!("{}-{ordinal}", set.object.name);
         let keeps_current = set.rolling() && ordinal < set.start() + set.partition();
         let revision = if keeps_current { &set.current } else { &set.update };
-        let Some(template) = self.template_of(set, revision) else { return false };
+        let Some(template) = set.template(revision) else { return false };
         for claim in items(&set.value["spec"]["volumeClaimTemplates"]) {
             if !self.ensure_claim(set, claim, &name) {
                 return false;
@@ -180,13 +193,13 @@ impl ControlPlane {
             Ok(_) => {
                 let message = format!("Create Pod {name} in StatefulSet {} successful", set.object.name);
                 self.note(&set.object, COMPONENT, false, "SuccessfulCreate", &message);
+                self.refused.remove(&Key::StatefulSet(name_of(&set.object)));
                 true
             }
             Err(status) => {
                 let message = format!("create Pod {name} in StatefulSet {} failed error: {status}", set.object.name);
                 self.note(&set.object, COMPONENT, true, "FailedCreate", &message);
-                self.queue
-                    .add_at(Key::StatefulSet(name_of(&set.object)), self.now() + jiff::SignedDuration::from_secs(1));
+                self.retry_later(Key::StatefulSet(name_of(&set.object)));
                 false
             }
         }
@@ -202,16 +215,6 @@ impl ControlPlane {
             let message = format!("Delete Pod {} in StatefulSet {} successful", pod.object.name, set.object.name);
             self.note(&set.object, COMPONENT, false, "SuccessfulDelete", &message);
         }
-    }
-
-    /// The template a revision holds: the present one, or an older one from its data.
-    fn template_of(&self, set: &Set, revision: &Revision) -> Option<Value> {
-        if revision.object.uid == set.update.object.uid {
-            return Some(set.value["spec"]["template"].clone());
-        }
-        let mut template = revision.object.value()["data"]["spec"]["template"].take();
-        template.as_object_mut()?.remove("$patch");
-        Some(template)
     }
 
     fn ensure_claim(&mut self, set: &Set, template: &Value, pod: &str) -> bool {
@@ -274,8 +277,8 @@ impl ControlPlane {
         let count = |wanted: &dyn Fn(&PodInfo) -> bool| pods.iter().filter(|pod| wanted(pod)).count();
         let replicas = count(&|_| true);
         let ready = count(&running_and_ready);
-        let updated = count(&|pod| !pod.object.deleting && set.is_at(pod, &set.update));
-        let mut current = count(&|pod| !pod.object.deleting && set.is_at(pod, &set.current));
+        let updated = count(&|pod| !pod.object.deleting && is_at(pod, &set.update));
+        let mut current = count(&|pod| !pod.object.deleting && is_at(pod, &set.current));
         let mut current_revision = &set.current;
         if set.rolling() && updated == replicas && ready == replicas {
             current = updated;

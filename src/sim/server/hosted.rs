@@ -216,8 +216,8 @@ fn open_cluster(_folder: &Path, seed: u64) -> Cluster {
 
 fn settings(seed: &Seed) -> Settings {
     let share = match seed.metrics.metrics() {
-        Metrics::Share(share) => share,
-        _ => 0.5,
+        Metrics::Share(share) => Some(share),
+        _ => None,
     };
     let millis = |millis: i64| SignedDuration::from_millis(millis.max(0));
     let defaults = Settings::default();

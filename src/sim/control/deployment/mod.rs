@@ -70,7 +70,10 @@ impl Deployment {
 
 impl ControlPlane {
     pub(super) fn sync_deployment(&mut self, name: &ObjectName) {
-        let Some(object) = self.cluster.get(DEPLOYMENTS, &name.namespace, &name.name) else { return };
+        let Some(object) = self.cluster.get(DEPLOYMENTS, &name.namespace, &name.name) else {
+            self.refused.remove(&super::queue::Key::Deployment(name.clone()));
+            return;
+        };
         let mut deployment = Deployment { name: name.clone(), value: object.value(), object };
         let mut sets = self.sets_of(&deployment);
         if deployment.object.deleting {
@@ -176,10 +179,7 @@ impl ControlPlane {
                     let message = format!("Failed to create new replica set \"{set_name}\": {status}");
                     self.write_progress(deployment, "False", "ReplicaSetCreateError", &message);
                 }
-                self.queue.add_at(
-                    super::queue::Key::Deployment(deployment.name.clone()),
-                    self.now() + jiff::SignedDuration::from_secs(1),
-                );
+                self.retry_later(super::queue::Key::Deployment(deployment.name.clone()));
             }
         }
     }
