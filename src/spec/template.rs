@@ -346,6 +346,13 @@ pub(crate) fn problem(error: &tera::Error, text: &str) -> Problem {
     }
 }
 
+/// The name that a filter at this offset is applied to.
+fn filtered_before(text: &str, filter: usize) -> Option<Range<usize>> {
+    let before = text.get(..filter)?.trim_end().strip_suffix('|')?.trim_end();
+    let start = before.rfind(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.')).map_or(0, |at| at + 1);
+    (start < before.len() && before.is_char_boundary(start)).then_some(start..before.len())
+}
+
 /// The word at `NAME:LINE:COLUMN` in a text.
 fn drawn_span(place: &str, text: &str) -> Option<Range<usize>> {
     let mut parts = place.rsplitn(3, ':');
