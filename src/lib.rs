@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod exec;
 pub mod observe;
+pub mod expression;
 pub mod plan;
 pub mod provider;
 pub mod render;

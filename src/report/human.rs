@@ -104,7 +104,8 @@ fn outcome(check: &CheckResult) -> String {
 /// A change with its place in the lab file, or the command that makes it.
 pub fn suggestion_line(suggestion: &Suggestion) -> String {
     match (&suggestion.at, &suggestion.command) {
-        (Some(at), _) => format!("{} ({at})", suggestion.text),
+        (Some(at), Some(command)) => format!("{} ({at}), or `{command}`", suggestion.text),
+        (Some(at), None) => format!("{} ({at})", suggestion.text),
         (None, Some(command)) => format!("{}: `{command}`", suggestion.text),
         (None, None) => suggestion.text.clone(),
     }

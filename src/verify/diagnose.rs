@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use super::cause::{Cause, Suggestion};
 use super::condition::{counted, listed};
 use super::context::Context;
-use super::explain::{Destination, Explainer, Pending, age, alike};
+use super::explain::{Destination, Explainer, Pending, age, alike, in_namespace};
 use super::node::taint_text;
 use super::pod::PodState;
 use super::rollout::Group;
@@ -264,8 +264,11 @@ fn more_pods(check: &Check, explainer: &mut Explainer<'_>) -> Option<Suggestion>
     if wanted <= now || !at_rest || now == 0 {
         return None;
     }
-    let at = declared.at.clone();
+    // Where the file says so already, somebody scaled the workload since.
+    let by_file = declared.value < wanted;
+    let (at, kind) = (declared.at.clone(), explainer.view().context.workload(name)?.kind.as_str());
     let model = group.counted.first()?.pod.clone();
+    let namespace = in_namespace(&explainer.view().context.workload(name)?.namespace);
     let homes = Homes::of(check, explainer.view());
     let nodes = explainer.place_copies(&model, wanted - now)?;
     if !nodes.iter().all(|node| homes.accept(Destination::Node(node))) {
@@ -273,9 +276,13 @@ fn more_pods(check: &Check, explainer: &mut Explainer<'_>) -> Option<Suggestion>
     }
     Some(Suggestion {
         code: "scale-up",
-        text: format!("set `workload.{name}.replicas = {wanted}` (from {now})"),
-        at: Some(at),
-        command: None,
+        text: if by_file {
+            format!("set `workload.{name}.replicas = {wanted}` (from {now})")
+        } else {
+            format!("scale {kind}/{name} from {now} to {wanted}")
+        },
+        at: by_file.then_some(at),
+        command: Some(format!("kubectl{namespace} scale {kind}/{name} --replicas={wanted}")),
         changes: 1,
         nodes: nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
     })

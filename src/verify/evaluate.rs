@@ -2,13 +2,14 @@
 
 use super::condition::{self, Fact, finding};
 use super::context::Context;
+use super::movement;
 use super::name;
 use super::node::{self, nearest};
 use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Finding, Report, Standing, Verdict};
 use super::view::View;
-use super::{expression, movement};
+use crate::expression;
 use crate::spec::{Check, Condition, Count, Located, ObjectRef, Selector, Subject};
 
 /// What the checks come to at this moment. Windows (how long a check must hold, how long a cluster must be quiet before
@@ -163,9 +164,7 @@ fn object_findings(check: &Check, view: &View<'_>, reference: &ObjectRef) -> Vec
     let object = view.snapshot.object(reference);
     let each = |condition: &Located<Condition>| match (&condition.value, object.as_deref()) {
         (Condition::Exist(count), object) => finding(condition, object_exists(reference, *count, object)),
-        (Condition::Cel(expression), Some(object)) => {
-            finding(condition, settled(expression::evaluate(expression, object), object))
-        }
+        (Condition::Cel(expression), Some(object)) => finding(condition, settled(decided(expression, object), object)),
         (Condition::Cel(_), None) => {
             let text = format!("there is no {reference}{}", whereabouts(reference));
             Finding { code: "no-object", ..finding(condition, Fact::new(Standing::Blocked(text.clone()), text)) }
@@ -173,6 +172,11 @@ fn object_findings(check: &Check, view: &View<'_>, reference: &ObjectRef) -> Vec
         _ => finding(condition, condition::mismatch("pods or nodes")),
     };
     check.conditions.iter().map(each).collect()
+}
+
+fn decided(expression: &str, object: &serde_json::Value) -> Fact {
+    let seen = expression::evaluate(expression, object);
+    Fact::new(if seen.holds { Standing::Holds } else { Standing::Blocked(seen.now.clone()) }, seen.now)
 }
 
 fn whereabouts(reference: &ObjectRef) -> String {

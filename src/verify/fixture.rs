@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
 use super::Snapshot;
-use crate::spec::{
-    Check, Condition, Count, Located, Location, Machine, NodeSet, Os, Pool, PoolMode, Source, Subject, Workload,
-    WorkloadKind,
-};
+use crate::spec::{Check, Condition, Count, Lab, LoadOptions, Located, Location, NodeSet, Source, Subject};
 
 /// A snapshot in the making. Owners get uids from their names, so that pods can refer to them.
 #[derive(Clone, Debug, Default)]
@@ -196,66 +192,8 @@ pub(crate) fn placement<const N: usize>(pools: [(&str, u32); N]) -> Condition {
     Condition::Placement(pools)
 }
 
-/// A pool of a lab, its table at `line`, `nodes` in the next.
-pub(crate) fn lab_pool(name: &str, nodes: u32, line: usize, labels: &[(&str, &str)]) -> Pool {
-    let machine = Machine { size: None, cpu_millis: 2000, memory: 8 << 30, os_disk_gib: 128, os_disk_ephemeral: false };
-    let label = |(key, value): &(&str, &str)| ((*key).to_owned(), Located::new((*value).to_owned(), at(line + 2)));
-    Pool {
-        name: Located::new(name.to_owned(), at(line)),
-        mode: PoolMode::User,
-        nodes: Located::new(nodes, at(line + 1)),
-        size: None,
-        machine,
-        labels: labels.iter().map(label).collect(),
-        annotations: BTreeMap::new(),
-        taints: Vec::new(),
-        zones: Vec::new(),
-        max_pods: 30,
-        max_pods_given: None,
-        spot: None,
-        autoscale: None,
-        os: Os::Linux,
-        os_sku: None,
-        kubernetes: None,
-        resources: BTreeMap::new(),
-        extra_args: Vec::new(),
-        deferred: false,
-        at: at(line),
-    }
-}
-
-/// A Deployment of a lab, its table at `line`, `replicas` in the next.
-pub(crate) fn lab_workload(name: &str, replicas: u32, line: usize) -> Workload {
-    Workload {
-        name: Located::new(name.to_owned(), at(line)),
-        kind: WorkloadKind::Deployment,
-        template: None,
-        namespace: "default".to_owned(),
-        replicas: Some(Located::new(replicas, at(line + 1))),
-        parallelism: None,
-        image: Located::new("nginx".to_owned(), at(line)),
-        command: Vec::new(),
-        args: Vec::new(),
-        env: Vec::new(),
-        env_from: Vec::new(),
-        mounts: Vec::new(),
-        ports: Vec::new(),
-        service: None,
-        requests: BTreeMap::from([("cpu".to_owned(), Located::new(Quantity("100m".to_owned()), at(line + 2)))]),
-        limits: BTreeMap::new(),
-        node_selector: BTreeMap::new(),
-        node_name: None,
-        tolerations: Vec::new(),
-        affinity: None,
-        topology_spread: Vec::new(),
-        priority_class: None,
-        scheduler_name: None,
-        scheduling_gates: Vec::new(),
-        termination_grace_period: None,
-        restart_policy: None,
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
-        deferred: false,
-        at: at(line),
-    }
+/// A lab from text; its file is called `labs/x.toml`.
+pub(crate) fn lab(text: &str) -> Lab {
+    crate::spec::parse("labs/x.toml", text, &LoadOptions::default())
+        .unwrap_or_else(|problems| panic!("{:#?}", problems.iter().collect::<Vec<_>>()))
 }

@@ -141,10 +141,7 @@ impl Edit {
 
     /// What it does to the cluster at once. What is done bit by bit ([`Self::step`]) is left aside.
     pub(crate) fn apply_to_cluster(&self, sandbox: &mut Sandbox<'_>) {
-        let nodes = match self {
-            Self::Label { nodes, .. } | Self::Untaint { nodes, .. } | Self::Uncordon(nodes) => nodes,
-            _ => return,
-        };
+        let (Self::Label { nodes, .. } | Self::Untaint { nodes, .. } | Self::Uncordon(nodes)) = self else { return };
         for name in nodes {
             if let Some(node) = sandbox.node(name) {
                 let mut node = (**node).clone();

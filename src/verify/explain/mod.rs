@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use reasons::{Refusal, group};
 pub(crate) use suggest::{Destination, Question, steer, suggest};
+pub(crate) use wording::in_namespace;
 
 use super::cause::{NodeGroup, NodeReason, Suggestion};
 use super::context::Context;

@@ -11,6 +11,7 @@ use super::reasons::Refusal;
 use super::sandbox::Sandbox;
 use super::wording;
 use crate::scheduling::quantity::Quantity;
+use crate::scheduling::selector::Operator;
 use crate::scheduling::{Cluster, Reason, pod_requests};
 use crate::verify::cause::Suggestion;
 use crate::verify::view::{Owner, PodView, View, pool_of};
@@ -279,8 +280,8 @@ fn remedies(question: &Question<'_, '_>, refusal: &Refusal<'_>, pod: &Pod) -> Ve
             Reason::NodeAffinity { unmet } => {
                 let labels = unmet.iter().flatten().filter_map(|requirement| {
                     let value = match requirement.operator {
-                        crate::scheduling::selector::Operator::In => requirement.values.first()?.clone(),
-                        crate::scheduling::selector::Operator::Exists => "true".to_owned(),
+                        Operator::In => requirement.values.first()?.clone(),
+                        Operator::Exists => "true".to_owned(),
                         _ => return None,
                     };
                     let key = requirement.key.clone();

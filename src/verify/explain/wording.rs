@@ -69,7 +69,8 @@ fn object(pod: &PodView<'_>) -> String {
     }
 }
 
-fn in_namespace(namespace: &str) -> String {
+/// The option of kubectl for a namespace, with a blank before it.
+pub(crate) fn in_namespace(namespace: &str) -> String {
     if namespace == "default" { String::new() } else { format!(" -n {namespace}") }
 }
 
@@ -161,6 +162,8 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
         Edit::ScaleDown { kind, namespace, name, from, .. } => {
             let to = from - proof.steps;
             let declared = view.context.workload(name).filter(|workload| workload.namespace == *namespace);
+            let declared =
+                declared.filter(|workload| workload.replicas.as_ref().is_some_and(|it| it.value as usize == *from));
             let text = match declared {
                 Some(_) => format!("set `workload.{name}.replicas = {to}` (from {from})"),
                 None => format!("scale {}/{name} from {from} to {to}", kind.to_lowercase()),
@@ -174,7 +177,9 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
 
 fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value: &str) -> Words {
     let command = format!("kubectl label nodes {} {key}={value}", targets(pool, nodes));
-    let declared = pool.and_then(|pool| view.context.pool(pool));
+    // Where the file says so already, somebody took the label off since.
+    let missing = |pool: &&crate::spec::Pool| pool.labels.get(key).is_none_or(|present| **present != value);
+    let declared = pool.and_then(|pool| view.context.pool(pool)).filter(missing);
     let text = match declared {
         Some(pool) => format!("add the label `{key} = \"{value}\"` to `[pool.{}]`", *pool.name),
         None => format!("label {} `{key}={value}`", whose(pool, nodes)),

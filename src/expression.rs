@@ -1,11 +1,8 @@
-//! The condition `cel`: a CEL expression on one object, which it sees as `object`.
+//! CEL expressions on one object, which they see as `object`: the condition `cel` of checks.
 
 use std::collections::HashMap;
 
 use cel::{Context, ExecutionError, Program, Value};
-
-use super::condition::Fact;
-use super::verdict::Standing;
 
 /// Longest expression in bytes; the parser recurses, so deep nesting must end before the stack does.
 const LONGEST: usize = 4096;
@@ -28,8 +25,20 @@ impl ExpressionError {
     }
 }
 
+/// What an expression comes to on an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluation {
+    /// Whether it is true.
+    pub holds: bool,
+    /// What it comes to, and the values it looked at: `` `object.a == 2` is false; object.a is 1 ``.
+    pub now: String,
+}
+
 /// Checks that a text is a CEL expression on `object`.
-pub fn parse_expression(text: &str) -> Result<(), ExpressionError> {
+///
+/// # Errors
+/// Where it is none, or does not mention `object`.
+pub fn parse(text: &str) -> Result<(), ExpressionError> {
     compile(text).map(|_| ())
 }
 
@@ -92,32 +101,20 @@ fn nesting(text: &str) -> usize {
     deepest
 }
 
-/// Evaluates an expression on an object.
-pub(crate) fn evaluate(expression: &str, object: &serde_json::Value) -> Fact {
+/// Evaluates an expression on an object. What cannot be decided, such as a field that is not there, does not hold.
+pub fn evaluate(expression: &str, object: &serde_json::Value) -> Evaluation {
+    let fails = |what: String| Evaluation { holds: false, now: format!("`{expression}` {what}") };
     let program = match compile(expression) {
         Ok(program) => program,
-        Err(error) => {
-            let text = format!("`{expression}` is not an expression: {error}");
-            return Fact::new(Standing::Blocked(text.clone()), text);
-        }
+        Err(error) => return fails(format!("is not an expression: {error}")),
     };
     let mut context = Context::default();
     context.add_variable_from_value("object", value(object));
     match program.execute(&context) {
-        Ok(Value::Bool(true)) => Fact::new(Standing::Holds, format!("`{expression}` is true")),
-        Ok(Value::Bool(false)) => {
-            let seen = operands(expression, object);
-            let text = format!("`{expression}` is false{seen}");
-            Fact::new(Standing::Blocked(text.clone()), text)
-        }
-        Ok(other) => {
-            let text = format!("`{expression}` is a {}, not true or false", other.type_of());
-            Fact::new(Standing::Blocked(text.clone()), text)
-        }
-        Err(error) => {
-            let text = format!("`{expression}` cannot be decided: {}", sentence(&error));
-            Fact::new(Standing::Blocked(text.clone()), text)
-        }
+        Ok(Value::Bool(true)) => Evaluation { holds: true, now: format!("`{expression}` is true") },
+        Ok(Value::Bool(false)) => fails(format!("is false{}", operands(expression, object))),
+        Ok(other) => fails(format!("is of type {}, not true or false", other.type_of())),
+        Err(error) => fails(format!("cannot be decided: {}", sentence(&error))),
     }
 }
 
@@ -206,10 +203,10 @@ mod tests {
                 "`has(object.status.replicas) && object.status.replicas > 0` is false",
             ),
             ("object.status.foo == 1", false, "`object.status.foo == 1` cannot be decided: there is no field `foo`"),
-            ("object.spec.replicas", false, "`object.spec.replicas` is a int, not true or false"),
+            ("object.spec.replicas", false, "`object.spec.replicas` is of type int, not true or false"),
         ] {
-            let fact = evaluate(expression, &object);
-            assert_eq!((fact.standing == Standing::Holds, fact.now.as_str()), (holds, now));
+            let seen = evaluate(expression, &object);
+            assert_eq!((seen.holds, seen.now.as_str()), (holds, now));
         }
     }
 
@@ -220,13 +217,13 @@ mod tests {
             ("", "mismatched input '<EOF>'"),
             ("object.spec ==", "mismatched input '<EOF>'"),
         ] {
-            let error = parse_expression(text).unwrap_err();
+            let error = parse(text).unwrap_err();
             assert!(error.message.starts_with(message), "{text}: {error}");
         }
-        assert_eq!(parse_expression("object.a ==").unwrap_err().offset, Some(11));
+        assert_eq!(parse("object.a ==").unwrap_err().offset, Some(11));
         let deep = format!("{}object{}", "(".repeat(300), ")".repeat(300));
-        assert!(parse_expression(&deep).unwrap_err().message.contains("nested"));
+        assert!(parse(&deep).unwrap_err().message.contains("nested"));
         let negated = format!("{}object.a", "!".repeat(300));
-        assert!(parse_expression(&negated).unwrap_err().message.contains("nested"));
+        assert!(parse(&negated).unwrap_err().message.contains("nested"));
     }
 }
