@@ -198,13 +198,8 @@ impl Reader<'_> {
             add("tainted", self.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value)));
         }
         if let Some(text) = &raw.cel {
-            let at = self.at(text.span());
-            self.report(
-                Diagnostic::error("cel", "this version of klab does not evaluate CEL expressions")
-                    .at(&at, "not supported yet")
-                    .help("use the other conditions, or leave this check out"),
-            );
-            add("cel", at, None);
+            let expression = self.text(text, "cel", syntax::expression);
+            add("cel", self.at(text.span()), expression.map(|it| Condition::Cel(it.value)));
         }
         found.sort_by_key(|(_, at, _)| at.span().start);
         let mut conditions = Vec::new();

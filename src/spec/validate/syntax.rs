@@ -222,6 +222,14 @@ pub(super) fn taint(text: &str) -> Parsed<Taint> {
     })
 }
 
+/// A CEL expression on `object`.
+pub(super) fn expression(text: &str) -> Parsed<String> {
+    crate::expression::parse(text).map(|()| text.to_owned()).map_err(|error| {
+        Mistake::new("this is not a CEL expression on `object`", error.message)
+            .help("write a condition such as `object.status.readyReplicas == 2`")
+    })
+}
+
 /// Key, value and effect of a taint to take away; value and effect may be missing.
 pub(super) fn taint_pattern(text: &str) -> Parsed<(String, Option<String>, Option<String>)> {
     // kubectl's own form ends with `-`.
