@@ -251,7 +251,7 @@ impl ControlPlane {
                 match nomination {
                     Nomination::Node(node) => value["status"]["nominatedNodeName"] = json!(node),
                     Nomination::Withdrawn => drop(map_mut(&mut value["status"]).remove("nominatedNodeName")),
-                    None => {}
+                    Nomination::Kept => {}
                 }
             });
     }

@@ -286,7 +286,7 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
         }
         Reason::ConflictingNodeNames => ("the node affinity asks for two node names at once".to_owned(), Value::Null),
         Reason::HostPort { wanted, holder: pod } => {
-            let pod = pod.as_ref().map(ToString::to_string);
+            let pod = Some(pod.to_string());
             let text = format!("host port {}/{} is taken by {}", wanted.port, wanted.protocol, holder(pod.clone()));
             (text, json!({ "port": wanted.port, "protocol": wanted.protocol, "holder": pod }))
         }
