@@ -69,34 +69,48 @@ fn recorded_flows_are_answered_alike() {
                     let kubectl = kubectls.for_version(&flow.kubectl);
                     let replay = Replay::new(&folder, flow, kubectl, &normaliser, &server, runtime.handle());
                     let outcomes = replay.run();
-                    results.lock().unwrap().push(Result {
+                    let result = Result {
                         flow: flow.name.clone(),
                         kubectl: kubectl.version.clone(),
                         outcomes,
                         seconds: began.elapsed().as_secs_f64(),
-                    });
+                    };
+                    result.print(&flow.kubectl);
+                    results.lock().unwrap().push(result);
                 }
             });
         }
     });
-    let mut results = results.into_inner().unwrap();
-    results.sort_by(|one, other| one.flow.cmp(&other.flow));
-    report(&flows, &results, began.elapsed().as_secs_f64());
+    report(&results.into_inner().unwrap(), began.elapsed().as_secs_f64());
 }
 
-fn report(flows: &[Flow], results: &[Result], seconds: f64) {
+impl Result {
+    /// Says how the flow went, with all differences that are not known.
+    fn print(&self, recorded: &str) {
+        use std::fmt::Write;
+        let good = self.outcomes.iter().filter(|outcome| outcome.difference.is_none()).count();
+        let mut text = format!(
+            "{:18} kubectl {} (recorded with {recorded}): {good} of {} in {:.1} s\n",
+            self.flow,
+            self.kubectl,
+            self.outcomes.len(),
+            self.seconds
+        );
+        for outcome in &self.outcomes {
+            let Some(difference) = &outcome.difference else { continue };
+            let _ = match known::reason(&self.flow, outcome.step) {
+                Some(reason) => writeln!(text, "  step {} differs as known: {reason}", outcome.step),
+                None => writeln!(text, "  step {}: {}\n{}", outcome.step, outcome.what, indented(difference)),
+            };
+        }
+        println!("{text}");
+    }
+}
+
+fn report(results: &[Result], seconds: f64) {
     let (mut steps, mut identical, mut excused, mut unexpected) = (0, 0, 0, 0);
     let mut stale = Vec::new();
     for result in results {
-        let recorded = flows.iter().find(|flow| flow.name == result.flow).map_or("", |flow| flow.kubectl.as_str());
-        let good = result.outcomes.iter().filter(|outcome| outcome.difference.is_none()).count();
-        println!(
-            "{:18} kubectl {} (recorded with {recorded}): {good} of {} in {:.1} s",
-            result.flow,
-            result.kubectl,
-            result.outcomes.len(),
-            result.seconds
-        );
         for outcome in &result.outcomes {
             steps += 1;
             let known = known::reason(&result.flow, outcome.step);
@@ -106,14 +120,8 @@ fn report(flows: &[Flow], results: &[Result], seconds: f64) {
                     identical += 1;
                     stale.push(format!("{} step {}", result.flow, outcome.step));
                 }
-                (Some(_), Some(reason)) => {
-                    excused += 1;
-                    println!("  step {} differs as known: {reason}", outcome.step);
-                }
-                (Some(difference), None) => {
-                    unexpected += 1;
-                    println!("  step {}: {}\n{}", outcome.step, outcome.what, indented(difference));
-                }
+                (Some(_), Some(_)) => excused += 1,
+                (Some(_), None) => unexpected += 1,
             }
         }
     }
