@@ -43,6 +43,11 @@ pub enum Event {
         /// The activity.
         id: u64,
     },
+    /// What goes on outside klab from now on, even if klab is interrupted; empty when nothing does.
+    UnderWay {
+        /// Each in words: `pool extra is being created`.
+        outside: Vec<String>,
+    },
     /// Something the user should know although the work goes on.
     Warned {
         /// The sentence.
@@ -88,6 +93,11 @@ impl Events {
     pub fn note(&self, verb: &'static str, what: impl Into<String>) {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         self.0.event(&Event::Finished { id, verb, what: what.into(), elapsed_ms: None });
+    }
+
+    /// Says what goes on outside klab from now on.
+    pub fn under_way(&self, outside: Vec<String>) {
+        self.0.event(&Event::UnderWay { outside });
     }
 
     /// A warning.

@@ -1,12 +1,19 @@
-//! The only file that starts processes: own process group, deadline, complete output, named failures.
+//! The only file that starts processes: own process group, deadline, complete output, named failures, transcript.
 
+mod redact;
+
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+pub use redact::redact;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 
@@ -16,6 +23,7 @@ pub struct Command {
     program: OsString,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
+    transcript: Option<PathBuf>,
 }
 
 /// What a program wrote, where it ended well.
@@ -59,7 +67,9 @@ pub enum Error {
         command: String,
         /// `exited with code 1`, `was killed by signal 9`.
         status: String,
-        /// Its own words.
+        /// Its exit code, unless a signal ended it.
+        code: Option<i32>,
+        /// Its own words, without secrets.
         stderr: String,
     },
 }
@@ -71,7 +81,7 @@ fn said(stderr: &str) -> String {
 impl Command {
     /// A program by name or path.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), environment: Vec::new() }
+        Self { program: program.into(), arguments: Vec::new(), environment: Vec::new(), transcript: None }
     }
 
     /// Adds one argument.
@@ -92,6 +102,12 @@ impl Command {
         self
     }
 
+    /// Writes command line, output and status, without secrets, to the end of a file of the user's own.
+    pub fn transcript(mut self, file: impl Into<PathBuf>) -> Self {
+        self.transcript = Some(file.into());
+        self
+    }
+
     /// Runs it to its end and gives its stdout.
     ///
     /// # Errors
@@ -106,23 +122,27 @@ impl Command {
     /// [`Error`]; a program that outlives `deadline` is killed with its whole process group, so that no grandchild
     /// keeps running (`az` is a script over Python).
     pub fn written(&self, deadline: Duration) -> Result<Written, Error> {
-        let until = Instant::now() + deadline;
+        let started = Instant::now();
+        let until = started + deadline;
         let broken = |source| Error::Broken { command: self.to_string(), source };
         let handle = self.expression().stdin_null().stdout_capture().stderr_capture().unchecked().start();
         let handle = handle.map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => Error::Missing { program: self.program.to_string_lossy().into_owned() },
             _ => broken(source),
         })?;
+        let _running = Running::note(handle.pids());
         let Some(output) = handle.wait_deadline(until).map_err(broken)? else {
             for pid in handle.pids() {
                 signal_group(pid, Signal::KILL);
             }
+            self.record(started, None);
             return Err(Error::Deadline { command: self.to_string(), after: deadline });
         };
+        self.record(started, Some(output));
         if output.status.success() {
             Ok(Written { stdout: text(&output.stdout), stderr: text(&output.stderr) })
         } else {
-            Err(Error::Failed { command: self.to_string(), status: status_words(output), stderr: text(&output.stderr) })
+            Err(self.failed(output, &text(&output.stderr)))
         }
     }
 
@@ -144,7 +164,33 @@ impl Command {
         }
         let output = handle.wait().map_err(broken)?;
         let stderr = std::fs::read_to_string(log).unwrap_or_default();
-        Err(Error::Failed { command: self.to_string(), status: status_words(output), stderr })
+        Err(self.failed(output, &stderr))
+    }
+
+    fn failed(&self, output: &Output, stderr: &str) -> Error {
+        Error::Failed {
+            command: self.to_string(),
+            status: status_words(output),
+            code: output.status.code(),
+            stderr: redact(stderr),
+        }
+    }
+
+    /// Appends what was run and what came of it to the transcript; a transcript that cannot be written stops nothing.
+    fn record(&self, started: Instant, output: Option<&Output>) {
+        let Some(file) = &self.transcript else { return };
+        let status = output.map_or_else(|| "was killed at its deadline".to_owned(), status_words);
+        let mut entry = format!("{:.0} $ {self}\n", Timestamp::now());
+        for stream in output.iter().flat_map(|output| [&output.stdout, &output.stderr]) {
+            let stream = text(stream);
+            let shown: String = stream.chars().take(TRANSCRIPT_STREAM).collect();
+            entry.extend(redact(&shown).lines().map(|line| format!("  {line}\n")));
+            if shown.len() < stream.len() {
+                entry.push_str("  … (cut here)\n");
+            }
+        }
+        entry.push_str(&format!("= {status} after {}\n", crate::ui::duration(started.elapsed())));
+        let _ = crate::state::home::open_private_append(file).and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 
     fn expression(&self) -> duct::Expression {
@@ -158,11 +204,39 @@ impl Command {
     }
 }
 
+/// Most characters of one stream of one program in a transcript.
+const TRANSCRIPT_STREAM: usize = 8000;
+
+static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Processes that are waited for, as long as it lives.
+struct Running(Vec<u32>);
+
+impl Running {
+    fn note(pids: Vec<u32>) -> Self {
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).extend(&pids);
+        Self(pids)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| !self.0.contains(pid));
+    }
+}
+
+/// Passes the user's interruption on to every program that is waited for, and to its children.
+pub fn interrupt_children() {
+    for pid in RUNNING.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        signal_group(*pid, Signal::INT);
+    }
+}
+
 impl fmt::Display for Command {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.program.to_string_lossy())?;
-        for argument in &self.arguments {
-            let argument = argument.to_string_lossy();
+        let arguments = self.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+        for argument in redact::redact_arguments(arguments) {
             let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
             if !argument.is_empty() && argument.chars().all(plain) {
                 write!(formatter, " {argument}")?;
@@ -235,6 +309,20 @@ mod tests {
     fn environment_is_set_and_both_streams_are_kept_apart() {
         let command = Command::new("sh").args(["-c", "echo $KLAB_WORD; echo talk >&2"]).env("KLAB_WORD", "a b");
         assert_eq!(command.written(SECONDS).unwrap(), Written { stdout: "a b\n".into(), stderr: "talk\n".into() });
+    }
+
+    #[test]
+    fn environment_is_passed_and_transcript_is_kept_without_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("transcript");
+        let script = "echo \"$GREETING\"; echo password=hunter2 >&2; exit 3";
+        let command = Command::new("sh").args(["-c", script]).env("GREETING", "hello").transcript(&file);
+        let error = command.output(SECONDS).unwrap_err();
+        assert!(matches!(error, Error::Failed { code: Some(3), .. }), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+        let kept = std::fs::read_to_string(file).unwrap();
+        assert!(kept.contains("  hello\n  password=<redacted>\n= exited with code 3 after"), "{kept}");
+        assert!(!kept.contains("hunter2"), "{kept}");
     }
 
     #[test]

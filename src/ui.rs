@@ -40,13 +40,19 @@ struct Shared {
     quiet: bool,
     live: Option<MultiProgress>,
     bars: Mutex<HashMap<u64, ProgressBar>>,
+    under_way: Mutex<Vec<String>>,
 }
 
 impl Ui {
     /// A user interface on stdout and stderr. Live lines only where stderr is a terminal and nothing else writes there.
     pub fn new(format: Format, quiet: bool, verbose: bool) -> Self {
         let live = (!quiet && !verbose && std::io::stderr().is_terminal()).then(MultiProgress::new);
-        Self { shared: Arc::new(Shared { format, quiet, live, bars: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { format, quiet, live, bars: Mutex::default(), under_way: Mutex::default() }) }
+    }
+
+    /// What goes on outside klab now, even if klab is interrupted.
+    pub fn under_way(&self) -> Vec<String> {
+        self.shared.under_way.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How results are written.
@@ -169,6 +175,9 @@ impl Shared {
 
 impl Sink for Shared {
     fn event(&self, event: &Event) {
+        if let Event::UnderWay { outside } = event {
+            self.under_way.lock().unwrap_or_else(PoisonError::into_inner).clone_from(outside);
+        }
         if self.format == Format::Json {
             Self::json(event);
             return;
@@ -206,6 +215,7 @@ impl Sink for Shared {
                     bar.finish_and_clear();
                 }
             }
+            Event::UnderWay { .. } => {}
             Event::Warned { message } => self.line(&format!("{CARE}warning{CARE:#}: {message}")),
         }
     }

@@ -1,5 +1,7 @@
 //! Who makes the cluster: one trait, one implementation a provider, one `match`.
 
+pub mod aks;
+
 use std::path::PathBuf;
 
 use crate::error::{Error, Kind, Result};
@@ -138,7 +140,8 @@ fn cannot_pause(lab: &str) -> Error {
 pub fn provider(name: Name, home: &Home) -> Result<Box<dyn Provider>> {
     match name {
         Name::Sim => Ok(Box::new(sim::Sim::new(home)?)),
-        Name::Kind | Name::Aks => {
+        Name::Aks => Ok(Box::new(aks::Aks::new(home))),
+        Name::Kind => {
             Err(Error::message(Kind::Usage, format!("this version of klab cannot make labs on `{name}` yet"))
                 .hint("`--provider sim` makes the lab on the embedded cluster"))
         }

@@ -1,0 +1,266 @@
+//! Labs on Azure Kubernetes Service, through the `az` command.
+
+mod answer;
+mod arguments;
+pub mod az;
+mod cluster;
+mod converge;
+mod credentials;
+mod drain;
+mod expired;
+mod failure;
+pub mod live;
+mod place;
+mod pools;
+mod preflight;
+mod replace;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use self::answer::Account;
+use self::az::{Az, Ledger, Pace};
+use self::cluster::World;
+pub use self::expired::Expired;
+use self::place::Place;
+use self::preflight::Offer;
+use super::{Options, Provider, Work};
+use crate::error::{Error, Kind, Result};
+use crate::plan::{Action, Observed, plan};
+use crate::spec::Lab;
+use crate::state::Home;
+
+/// Labs on AKS.
+pub struct Aks {
+    home: Home,
+    az: Az,
+    known: RefCell<Option<Known>>,
+}
+
+/// What was seen of a lab during this command.
+#[derive(Debug, Clone)]
+struct Known {
+    place: Place,
+    world: World,
+}
+
+/// Every call of az for a lab, with its answer.
+const TRANSCRIPT: &str = "az.log";
+
+impl Aks {
+    /// The provider for a klab home, with the az of the environment (`KLAB_AZ`, else `az` on PATH).
+    pub fn new(home: &Home) -> Self {
+        Self { home: home.clone(), az: Az::from_environment(), known: RefCell::new(None) }
+    }
+
+    /// The provider with a certain az and pace.
+    pub fn with(home: &Home, program: impl Into<std::ffi::OsString>, pace: Pace) -> Self {
+        Self { home: home.clone(), az: Az::new(program, pace), known: RefCell::new(None) }
+    }
+
+    /// When klab was inside az or waiting for Azure.
+    pub fn ledger(&self) -> Ledger {
+        self.az.ledger.clone()
+    }
+
+    /// az for a lab: on its subscription, with its transcript.
+    fn az_for(&self, place: &Place) -> Az {
+        self.az.on(&place.subscription).with_transcript(self.home.lab(&place.lab).join(TRANSCRIPT))
+    }
+
+    fn account(&self, lab: &str, subscription: Option<&str>) -> Result<Account> {
+        let az = self.az.with_transcript(self.home.lab(lab).join(TRANSCRIPT));
+        let az = subscription.map_or(az.clone(), |subscription| az.on(subscription));
+        az.ask(&arguments::account_show())
+            .map_err(|failure| failure.into_error("could not see which Azure subscription is meant", None))
+    }
+
+    /// Where the lab is: as remembered, else as the lab file says.
+    fn place_of_lab(&self, lab: &Lab) -> Result<Place> {
+        let name = &lab.name.value;
+        let Some(place) = Place::read(&self.home.lab(name)) else {
+            let account = self.account(name, lab.aks.subscription.as_deref())?;
+            return Ok(Place::of_lab(lab, &account));
+        };
+        let location = &lab.aks.location.value;
+        let group = lab.aks.resource_group.as_ref().map(|group| group.value.as_str());
+        let same_group = match group {
+            Some(group) => !place.own_group && place.group.eq_ignore_ascii_case(group),
+            None => place.own_group,
+        };
+        if place.location != *location || !same_group {
+            let message = format!(
+                "lab `{name}` is up in resource group `{}` in {}; its file now names another place",
+                place.group, place.location
+            );
+            return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it there first")));
+        }
+        Ok(place)
+    }
+
+    /// Where a lab is of which only the name is known.
+    fn place_of_name(&self, lab: &str) -> Result<Place> {
+        match Place::read(&self.home.lab(lab)) {
+            Some(place) => Ok(place),
+            None => Ok(Place::of_name(lab, &self.account(lab, None)?, "")),
+        }
+    }
+
+    /// What is in Azure, looked at once a command.
+    fn look(&self, place: Place) -> Result<Known> {
+        if let Some(known) = self.known.borrow().as_ref().filter(|known| known.place == place) {
+            return Ok(known.clone());
+        }
+        let world = World::look(&self.az_for(&place), &place)?;
+        let known = Known { place, world };
+        *self.known.borrow_mut() = Some(known.clone());
+        Ok(known)
+    }
+
+    fn forget(&self) {
+        *self.known.borrow_mut() = None;
+    }
+
+    fn problems(&self, lab: &Lab) -> Result<Vec<Error>> {
+        let limits = preflight::limits(lab);
+        if !limits.is_empty() {
+            return Ok(limits);
+        }
+        let remembered = Place::read(&self.home.lab(&lab.name.value)).is_some();
+        let location = &lab.aks.location.value;
+        let (known, early) = if remembered {
+            (self.place_of_lab(lab).and_then(|place| self.look(place))?, None)
+        } else {
+            // Of a lab that is new, everything has to be asked: what the region offers while the lab is looked for.
+            let az = self.az.with_transcript(self.home.lab(&lab.name.value).join(TRANSCRIPT));
+            let az = lab.aks.subscription.as_deref().map_or(az.clone(), |subscription| az.on(subscription));
+            std::thread::scope(|scope| {
+                let offer = scope.spawn(|| Offer::ask(&az, location));
+                let known = self.place_of_lab(lab).and_then(|place| self.look(place));
+                known.map(|known| (known, offer.join().ok().flatten()))
+            })?
+        };
+        let Known { place, world } = &known;
+        if world.cluster.as_ref().is_some_and(answer::Cluster::is_stopped) {
+            let message = format!("lab `{}` is paused", place.lab);
+            return Ok(vec![Error::message(Kind::Outside, message).hint(format!("klab resume {}", place.lab))]);
+        }
+        if !place.own_group && world.group.is_none() {
+            let message = format!("there is no resource group `{}`", place.group);
+            let command = format!(
+                "az group create -n {} -l {} --subscription {}",
+                place.group, place.location, place.subscription
+            );
+            return Ok(vec![Error::message(Kind::Outside, message).hint(command)]);
+        }
+        let actions = plan(lab, &converge::observed(world, Some(lab)));
+        if actions.iter().all(|action| matches!(action, Action::UpdatePool { .. } | Action::RemovePool { .. })) {
+            return Ok(Vec::new());
+        }
+        let offer = early.or_else(|| Offer::ask(&self.az_for(place), location));
+        let offer = offer.ok_or_else(|| Error::message(Kind::Failed, "could not run several calls of az at once"))?;
+        Ok(offer.problems(lab, &actions, place))
+    }
+}
+
+impl Provider for Aks {
+    fn preflight(&self, lab: &Lab) -> Vec<Error> {
+        self.problems(lab).unwrap_or_else(|error| vec![error])
+    }
+
+    fn observe(&self, lab: &str) -> Result<Observed> {
+        let known = self.place_of_name(lab).and_then(|place| self.look(place))?;
+        Ok(converge::observed(&known.world, None))
+    }
+
+    fn observe_lab(&self, lab: &Lab) -> Result<Observed> {
+        let known = self.place_of_lab(lab).and_then(|place| self.look(place))?;
+        Ok(converge::observed(&known.world, Some(lab)))
+    }
+
+    fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {
+        let Known { place, world } = self.place_of_lab(lab).and_then(|place| self.look(place))?;
+        let folder = self.home.lab(&lab.name.value);
+        if Place::read(&folder).as_ref() != Some(&place) || place.removing.is_some() {
+            Place { removing: None, ..place.clone() }.write(&folder)?;
+        }
+        let az = self.az_for(&place);
+        self.forget();
+        let outcome = converge::converge(&az, &place, lab, &world, actions, *options, &folder, work);
+        work.events.under_way(Vec::new());
+        outcome
+    }
+
+    fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
+        self.perform_all(lab, std::slice::from_ref(action), &Options { replace_pools: true }, work)
+    }
+
+    fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
+        let Known { place, world } = self.place_of_lab(lab).and_then(|place| self.look(place))?;
+        Ok(converge::commands(&self.az.on(&place.subscription), &place, lab, &world, actions))
+    }
+
+    fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
+        let place = self.place_of_name(lab)?;
+        let file = credentials::path(&self.home.lab(lab));
+        let known = self.known.borrow();
+        let cluster = known.as_ref().and_then(|known| known.world.cluster.as_ref());
+        if credentials::reaches(&file, cluster) {
+            return Ok(file);
+        }
+        credentials::fetch(&self.az_for(&place), &place, &file)?;
+        Ok(file)
+    }
+
+    fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        let place = self.place_of_name(lab)?;
+        let az = self.az_for(&place);
+        self.forget();
+        let what = if place.own_group {
+            format!("resource group {}", place.group)
+        } else {
+            format!("cluster {}", place.cluster)
+        };
+        let activity = work.events.start("Removing", what.clone());
+        let world = World::look_at_own(&az, &place)?;
+        work.events.under_way(vec![format!("{what} is being removed")]);
+        cluster::begin_removal(&az, &place, &world, work)?;
+        cluster::wait_removed(&az, &place, &activity)?;
+        work.events.under_way(Vec::new());
+        activity.finish("Removed", what);
+        Ok(())
+    }
+
+    fn begin_removal(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        let mut place = self.place_of_name(lab)?;
+        let az = self.az_for(&place);
+        self.forget();
+        let world = World::look_at_own(&az, &place)?;
+        place.removing = Some(Timestamp::now());
+        place.write(&self.home.lab(lab))?;
+        cluster::begin_removal(&az, &place, &world, work)
+    }
+
+    fn is_being_removed(&self, lab: &str) -> bool {
+        Place::read(&self.home.lab(lab)).is_some_and(|place| place.removing.is_some())
+    }
+
+    fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        let place = self.place_of_name(lab)?;
+        self.forget();
+        cluster::switch(&self.az_for(&place), &place, false, work)
+    }
+
+    fn resume(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        let place = self.place_of_name(lab)?;
+        self.forget();
+        cluster::switch(&self.az_for(&place), &place, true, work)
+    }
+
+    fn remains(&self, lab: &str) -> Result<Vec<String>> {
+        let place = self.place_of_name(lab)?;
+        cluster::remains(&self.az_for(&place), &place)
+    }
+}

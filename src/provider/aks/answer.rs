@@ -1,0 +1,567 @@
+//! What az answers, as far as klab looks at it, and what it says of pools in the words of the lab file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Taint;
+use serde::{Deserialize, Deserializer};
+
+use super::failure::Failure;
+use crate::plan::{Declared, Observed, ObservedNode, ObservedPool};
+
+/// Prefix of the labels and taints that are AKS's own.
+const AKS_PREFIX: &str = "kubernetes.azure.com/";
+
+/// `az account show`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Account {
+    /// Subscription id.
+    pub(super) id: String,
+    /// Who is logged in.
+    pub(super) user: User,
+}
+
+/// Who is logged in.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct User {
+    /// Address of a person, or id of a service principal.
+    pub(super) name: String,
+}
+
+/// `az version`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct ToolVersion {
+    /// `2.91.0`.
+    #[serde(rename = "azure-cli")]
+    pub(super) cli: String,
+}
+
+/// `az group show`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Group {
+    /// Name as it was made.
+    pub(super) name: String,
+    /// Region.
+    pub(super) location: String,
+    /// Tags; absent and null are none.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) tags: BTreeMap<String, String>,
+    /// State of the group.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) properties: GroupProperties,
+}
+
+/// State of a group.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GroupProperties {
+    /// `Succeeded`, `Deleting`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) provisioning_state: String,
+}
+
+impl Group {
+    /// Whether Azure is removing it.
+    pub(super) fn is_going(&self) -> bool {
+        self.properties.provisioning_state == "Deleting"
+    }
+}
+
+/// `az aks show`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Cluster {
+    /// Name.
+    pub(super) name: String,
+    /// Resource group.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) resource_group: String,
+    /// Region.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) location: String,
+    /// Azure's path of it.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) id: String,
+    /// Tags.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) tags: BTreeMap<String, String>,
+    /// `Creating`, `Succeeded`, `Failed`, `Deleting`, …
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) provisioning_state: String,
+    /// Whether it runs.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) power_state: PowerState,
+    /// Version down to the patch.
+    pub(super) current_kubernetes_version: Option<String>,
+    /// Version as it was asked for.
+    pub(super) kubernetes_version: Option<String>,
+    /// Host name of its API server.
+    pub(super) fqdn: Option<String>,
+    /// Group of its machines.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) node_resource_group: String,
+    /// Its pools.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) agent_pool_profiles: Vec<AgentPool>,
+    /// Why it failed.
+    pub(super) status: Option<Status>,
+}
+
+/// Whether machines run.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct PowerState {
+    /// `Running`, `Stopped`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) code: String,
+}
+
+/// Why a cluster or pool failed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Status {
+    /// The error that was kept.
+    pub(super) provisioning_error: Option<ProvisioningError>,
+}
+
+/// An error that Azure kept.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct ProvisioningError {
+    /// Its code.
+    pub(super) code: Option<String>,
+    /// Its words.
+    pub(super) message: Option<String>,
+    /// What is behind it.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) details: Vec<ProvisioningError>,
+}
+
+impl Status {
+    /// The failure that was kept.
+    fn failure(&self) -> Option<Failure> {
+        let error = self.provisioning_error.as_ref()?;
+        let mut words = error.words();
+        for detail in &error.details {
+            words.push_str(&format!("\nCode: {}", detail.words()));
+        }
+        Some(Failure::from_words(error.code.clone(), words))
+    }
+}
+
+impl ProvisioningError {
+    fn words(&self) -> String {
+        match (self.code.as_deref(), self.message.as_deref()) {
+            (Some(code), Some(message)) => format!("({code}) {message}"),
+            (code, message) => code.or(message).unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+impl Cluster {
+    /// The version it runs.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.current_kubernetes_version.as_deref().or(self.kubernetes_version.as_deref())
+    }
+
+    /// Whether its machines are stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.power_state.code == "Stopped"
+    }
+
+    /// Why it failed, as far as Azure says.
+    pub(super) fn failure(&self) -> Failure {
+        kept_or_unknown(self.status.as_ref())
+    }
+
+    /// The pool of a name.
+    pub(super) fn pool(&self, name: &str) -> Option<&AgentPool> {
+        self.agent_pool_profiles.iter().find(|pool| pool.name == name)
+    }
+
+    /// What the plan compares with the lab file. Pools that are going are gone; pools that failed have no nodes.
+    pub(super) fn observed(&self) -> Observed {
+        Observed {
+            exists: true,
+            pools: self
+                .agent_pool_profiles
+                .iter()
+                .filter(|pool| !matches!(pool.provisioning_state.as_str(), "Deleting" | "Failed"))
+                .map(|pool| (pool.name.clone(), pool.observed()))
+                .collect(),
+            kubernetes: self.version().map(str::to_owned),
+        }
+    }
+}
+
+/// One of `az aks nodepool list`, or of a cluster's `agentPoolProfiles`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentPool {
+    /// Name.
+    pub(super) name: String,
+    /// `System` or `User`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) mode: String,
+    /// Number of nodes.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) count: u32,
+    /// `Creating`, `Succeeded`, `Failed`, `Deleting`, …
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) provisioning_state: String,
+    /// VM size.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) vm_size: String,
+    /// Labels, AKS's own among them.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) node_labels: BTreeMap<String, String>,
+    /// Taints, AKS's own among them.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) node_taints: Vec<String>,
+    /// Zones, as strings.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) availability_zones: Vec<String>,
+    /// `Spot`, `Regular`.
+    pub(super) scale_set_priority: Option<String>,
+    /// Whether the autoscaler decides.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) enable_auto_scaling: bool,
+    /// Fewest nodes.
+    pub(super) min_count: Option<u32>,
+    /// Most nodes.
+    pub(super) max_count: Option<u32>,
+    /// Most pods on a node.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) max_pods: u32,
+    /// `Linux`, `Windows`.
+    pub(super) os_type: Option<String>,
+    /// Version as asked for.
+    pub(super) orchestrator_version: Option<String>,
+    /// Version down to the patch.
+    pub(super) current_orchestrator_version: Option<String>,
+    /// Why it failed.
+    pub(super) status: Option<Status>,
+}
+
+impl AgentPool {
+    /// Why it failed, as far as Azure says.
+    pub(super) fn failure(&self) -> Failure {
+        kept_or_unknown(self.status.as_ref())
+    }
+
+    /// Labels that the author declared.
+    fn labels(&self) -> BTreeMap<String, String> {
+        self.node_labels
+            .iter()
+            .filter(|(key, _)| !key.starts_with(AKS_PREFIX))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    /// Taints that the author declared.
+    fn taints(&self) -> BTreeSet<String> {
+        self.node_taints.iter().filter(|taint| !taint.starts_with(AKS_PREFIX)).cloned().collect()
+    }
+
+    fn observed(&self) -> ObservedPool {
+        let lower = |text: &Option<String>, default: &str| text.as_deref().unwrap_or(default).to_ascii_lowercase();
+        let declared = Declared {
+            mode: self.mode.to_ascii_lowercase(),
+            size: self.vm_size.clone(),
+            zones: zones(&self.availability_zones),
+            max_pods: self.max_pods,
+            labels: self.labels(),
+            taints: self.taints(),
+            os: lower(&self.os_type, "linux"),
+            spot: lower(&self.scale_set_priority, "regular") == "spot",
+            autoscale: match (self.enable_auto_scaling, self.min_count, self.max_count) {
+                (true, Some(min), Some(max)) => Some((min, max)),
+                _ => None,
+            },
+        };
+        let taints: Vec<Taint> = declared.taints.iter().filter_map(|taint| parse_taint(taint)).collect();
+        let node = |index| ObservedNode {
+            name: format!("aks-{}-{index}", self.name),
+            labels: declared.labels.clone(),
+            taints: taints.clone(),
+        };
+        let nodes = (0..self.count).map(node).collect();
+        let kubernetes = self.current_orchestrator_version.clone().or_else(|| self.orchestrator_version.clone());
+        ObservedPool { nodes, declared, kubernetes }
+    }
+}
+
+fn kept_or_unknown(status: Option<&Status>) -> Failure {
+    status
+        .and_then(Status::failure)
+        .unwrap_or_else(|| Failure::from_words(None, "Azure says `Failed` and gives no reason".to_owned()))
+}
+
+/// Zones as numbers, in order. Some answers carry the region before the number.
+fn zones(texts: &[String]) -> Vec<u8> {
+    let mut zones: Vec<u8> =
+        texts.iter().filter_map(|zone| zone.rsplit('-').next().and_then(|number| number.parse().ok())).collect();
+    zones.sort_unstable();
+    zones
+}
+
+/// `key=value:Effect` or `key:Effect`.
+fn parse_taint(text: &str) -> Option<Taint> {
+    let (pair, effect) = text.rsplit_once(':')?;
+    let (key, value) = pair.split_once('=').map_or((pair, None), |(key, value)| (key, Some(value)));
+    Some(Taint {
+        key: key.to_owned(),
+        value: value.filter(|value| !value.is_empty()).map(str::to_owned),
+        effect: effect.to_owned(),
+        time_added: None,
+    })
+}
+
+/// One of `az vm list-skus`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sku {
+    /// `Standard_B2ms`.
+    pub(super) name: String,
+    /// Quota family, `standardBSFamily`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) family: String,
+    /// What it offers.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) capabilities: Vec<Capability>,
+    /// Where it is offered.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) location_info: Vec<LocationInfo>,
+    /// Where this subscription may not have it.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) restrictions: Vec<Restriction>,
+}
+
+/// A name and a value.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Capability {
+    pub(super) name: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) value: String,
+}
+
+/// A region with its zones.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct LocationInfo {
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) zones: Vec<String>,
+}
+
+/// What keeps a subscription from a size.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Restriction {
+    /// `Location` or `Zone`.
+    #[serde(rename = "type", default, deserialize_with = "null_is_default")]
+    pub(super) scope: String,
+    /// `NotAvailableForSubscription`, `QuotaId`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) reason_code: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) restriction_info: RestrictionInfo,
+}
+
+/// Which zones a restriction is about.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct RestrictionInfo {
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) zones: Vec<String>,
+}
+
+impl Sku {
+    /// vCPUs of one machine.
+    pub(super) fn cpus(&self) -> Option<u32> {
+        self.capability("vCPUs")?.parse().ok()
+    }
+
+    /// Whether it can be had as spot capacity.
+    pub(super) fn offers_spot(&self) -> bool {
+        self.capability("LowPriorityCapable").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    fn capability(&self, name: &str) -> Option<&str> {
+        self.capabilities.iter().find(|capability| capability.name == name).map(|capability| capability.value.as_str())
+    }
+
+    /// Why this subscription cannot have it in the whole region, if so.
+    pub(super) fn refused(&self) -> Option<&str> {
+        let restriction = self.restrictions.iter().find(|restriction| restriction.scope == "Location")?;
+        Some(&restriction.reason_code)
+    }
+
+    /// The zones in which this subscription can have it.
+    pub(super) fn zones(&self) -> Vec<u8> {
+        let refused: Vec<u8> = self
+            .restrictions
+            .iter()
+            .filter(|restriction| restriction.scope == "Zone")
+            .flat_map(|restriction| zones(&restriction.restriction_info.zones))
+            .collect();
+        let offered = self.location_info.iter().flat_map(|info| zones(&info.zones));
+        let mut offered: Vec<u8> = offered.filter(|zone| !refused.contains(zone)).collect();
+        offered.sort_unstable();
+        offered.dedup();
+        offered
+    }
+}
+
+/// One of `az vm list-usage`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Usage {
+    /// What is counted.
+    pub(super) name: UsageName,
+    /// How much is used.
+    #[serde(deserialize_with = "number")]
+    pub(super) current_value: i64,
+    /// How much may be used.
+    #[serde(deserialize_with = "number")]
+    pub(super) limit: i64,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageName {
+    /// `cores`, `lowPriorityCores`, `standardBSFamily`.
+    pub(super) value: String,
+    /// For people.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) localized_value: String,
+}
+
+/// `az aks get-versions`.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Versions {
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) values: Vec<Version>,
+}
+
+/// A minor version with its patches.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Version {
+    /// `1.34`.
+    pub(super) version: String,
+    /// Patches, by name.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) patch_versions: BTreeMap<String, serde_json::Value>,
+    /// Support plans.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) capabilities: VersionCapabilities,
+}
+
+/// Support plans of a version.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct VersionCapabilities {
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) support_plan: Vec<String>,
+}
+
+impl Version {
+    /// Whether only clusters with long-term support can have it.
+    pub(super) fn needs_long_term_support(&self) -> bool {
+        let plans = &self.capabilities.support_plan;
+        !plans.is_empty() && !plans.iter().any(|plan| plan == "KubernetesOfficial")
+    }
+}
+
+/// az writes null where it has nothing.
+fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A number, or a number in quotes: az's answers have both.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::Number(number) => {
+            number.as_i64().ok_or_else(|| serde::de::Error::custom("not a whole number"))
+        }
+        serde_json::Value::String(text) => text.parse().map_err(serde::de::Error::custom),
+        other => Err(serde::de::Error::custom(format!("{other} is no number"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_and_taints_of_aks_itself_are_not_the_authors() {
+        let pool: AgentPool = serde_json::from_value(json!({
+            "name": "spotty", "mode": "User", "count": 2, "provisioningState": "Succeeded", "vmSize": "Standard_B2ms",
+            "nodeLabels": { "team": "a", "kubernetes.azure.com/scalesetpriority": "spot" },
+            "nodeTaints": ["kubernetes.azure.com/scalesetpriority=spot:NoSchedule", "dedicated=x:NoExecute"],
+            "availabilityZones": ["2", "1"], "scaleSetPriority": "Spot", "enableAutoScaling": null, "maxPods": 30,
+            "osType": "Linux", "currentOrchestratorVersion": "1.34.2", "tags": null
+        }))
+        .unwrap();
+        let observed = pool.observed();
+        assert_eq!(observed.declared.labels, BTreeMap::from([("team".to_owned(), "a".to_owned())]));
+        assert_eq!(observed.declared.taints, BTreeSet::from(["dedicated=x:NoExecute".to_owned()]));
+        assert_eq!((observed.declared.zones.as_slice(), observed.declared.spot), ([1, 2].as_slice(), true));
+        assert_eq!((observed.nodes.len(), observed.declared.autoscale), (2, None));
+        assert_eq!(observed.kubernetes.as_deref(), Some("1.34.2"));
+    }
+
+    #[test]
+    fn pools_that_failed_or_are_going_are_not_there() {
+        let pool = |name: &str, state: &str| AgentPool {
+            name: name.to_owned(),
+            provisioning_state: state.to_owned(),
+            ..AgentPool::default()
+        };
+        let cluster = Cluster {
+            agent_pool_profiles: vec![
+                pool("a", "Succeeded"),
+                pool("b", "Failed"),
+                pool("c", "Deleting"),
+                pool("d", "Creating"),
+            ],
+            ..Cluster::default()
+        };
+        assert_eq!(cluster.observed().pools.keys().collect::<Vec<_>>(), ["a", "d"]);
+    }
+
+    #[test]
+    fn kept_reason_of_a_failed_pool_is_understood() {
+        let pool: AgentPool = serde_json::from_value(json!({
+            "name": "p", "status": { "provisioningError": { "code": "ReconcileVMSSAgentPoolFailed", "message": "VMSS failed",
+                "details": [{ "code": "AllocationFailed", "message": "We do not have sufficient capacity" }] } }
+        }))
+        .unwrap();
+        let failure = pool.failure();
+        assert_eq!(failure.code.as_deref(), Some("ReconcileVMSSAgentPoolFailed"));
+        assert!(failure.words.contains("We do not have sufficient capacity"), "{}", failure.words);
+    }
+
+    #[test]
+    fn numbers_come_with_and_without_quotes() {
+        let usage = |value: serde_json::Value| {
+            serde_json::from_value::<Usage>(
+                json!({ "name": { "value": "cores" }, "currentValue": value, "limit": "10" }),
+            )
+            .map(|usage| usage.current_value)
+        };
+        assert_eq!(usage(json!(4)).unwrap(), 4);
+        assert_eq!(usage(json!("4")).unwrap(), 4);
+        assert!(usage(json!([])).is_err());
+    }
+
+    #[test]
+    fn zones_that_are_restricted_are_not_offered() {
+        let sku: Sku = serde_json::from_value(json!({
+            "name": "Standard_B2ms", "family": "standardBSFamily",
+            "capabilities": [{ "name": "vCPUs", "value": "2" }, { "name": "LowPriorityCapable", "value": "True" }],
+            "locationInfo": [{ "location": "westeurope", "zones": ["3", "1", "2"] }],
+            "restrictions": [{ "type": "Zone", "reasonCode": "NotAvailableForSubscription", "restrictionInfo": { "zones": ["3"] } }]
+        }))
+        .unwrap();
+        assert_eq!((sku.cpus(), sku.offers_spot(), sku.refused(), sku.zones()), (Some(2), true, None, vec![1, 2]));
+    }
+}

@@ -1,0 +1,278 @@
+//! Command lines of az, one function each: pure, and the whole of what klab ever asks of Azure.
+
+use std::collections::BTreeMap;
+
+use super::answer::AgentPool;
+use super::place::Place;
+use crate::plan::taint_text;
+use crate::spec::{AksNetwork, Lab, Os, Pool, PoolMode};
+
+/// Arguments of one call, without subscription and output format.
+pub(super) type Arguments = Vec<String>;
+
+/// Collects arguments.
+#[derive(Default)]
+struct Line(Arguments);
+
+impl Line {
+    fn new(words: &str) -> Self {
+        Self(words.split(' ').map(str::to_owned).collect())
+    }
+
+    fn flag(mut self, name: &str) -> Self {
+        self.0.push(name.to_owned());
+        self
+    }
+
+    fn option(mut self, name: &str, value: impl ToString) -> Self {
+        self.0.push(name.to_owned());
+        self.0.push(value.to_string());
+        self
+    }
+
+    /// An option with as many values as there are; left out when there are none.
+    fn list(mut self, name: &str, values: impl IntoIterator<Item = String>) -> Self {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_some() {
+            self.0.push(name.to_owned());
+            self.0.extend(values);
+        }
+        self
+    }
+
+    fn optional(self, name: &str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.option(name, value),
+            None => self,
+        }
+    }
+
+    fn extend(mut self, arguments: &[String]) -> Self {
+        self.0.extend_from_slice(arguments);
+        self
+    }
+}
+
+/// `key=value`, in order of the keys.
+fn pairs(map: &BTreeMap<String, String>) -> Vec<String> {
+    map.iter().map(|(key, value)| format!("{key}={value}")).collect()
+}
+
+pub(super) fn tool_version() -> Arguments {
+    Line::new("version").0
+}
+
+pub(super) fn account_show() -> Arguments {
+    Line::new("account show").0
+}
+
+pub(super) fn group_show(group: &str) -> Arguments {
+    Line::new("group show").option("-n", group).0
+}
+
+pub(super) fn group_create(place: &Place, tags: &BTreeMap<String, String>) -> Arguments {
+    Line::new("group create").option("-n", &place.group).option("-l", &place.location).list("--tags", pairs(tags)).0
+}
+
+pub(super) fn group_delete(place: &Place) -> Arguments {
+    Line::new("group delete").option("-n", &place.group).flag("--yes").flag("--no-wait").0
+}
+
+/// Groups that carry a tag of this name.
+pub(super) fn group_list(tag: &str) -> Arguments {
+    Line::new("group list").option("--tag", tag).0
+}
+
+/// Adds tags to what is there already, and keeps its other tags.
+pub(super) fn tag_update(id: &str, tags: &BTreeMap<String, String>) -> Arguments {
+    Line::new("tag update").option("--resource-id", id).option("--operation", "Merge").list("--tags", pairs(tags)).0
+}
+
+pub(super) fn provider_show() -> Arguments {
+    Line::new("provider show").option("-n", "Microsoft.ContainerService").option("--query", "registrationState").0
+}
+
+pub(super) fn versions(location: &str) -> Arguments {
+    Line::new("aks get-versions").option("-l", location).0
+}
+
+/// All sizes of a region; without `--all` az leaves out restricted ones, and klab could not say why one is missing.
+pub(super) fn skus(location: &str) -> Arguments {
+    Line::new("vm list-skus").option("-l", location).option("-r", "virtualMachines").option("--all", "true").0
+}
+
+pub(super) fn usage(location: &str) -> Arguments {
+    Line::new("vm list-usage").option("-l", location).0
+}
+
+fn cluster(words: &str, place: &Place) -> Line {
+    Line::new(words).option("-g", &place.group).option("-n", &place.cluster)
+}
+
+fn pool(words: &str, place: &Place, name: &str) -> Line {
+    Line::new(words).option("-g", &place.group).option("--cluster-name", &place.cluster).option("-n", name)
+}
+
+pub(super) fn cluster_show(place: &Place) -> Arguments {
+    cluster("aks show", place).0
+}
+
+/// All clusters of the subscription.
+pub(super) fn cluster_list() -> Arguments {
+    Line::new("aks list").0
+}
+
+pub(super) fn cluster_delete(place: &Place) -> Arguments {
+    cluster("aks delete", place).flag("--yes").flag("--no-wait").0
+}
+
+pub(super) fn cluster_stop(place: &Place) -> Arguments {
+    cluster("aks stop", place).flag("--no-wait").0
+}
+
+pub(super) fn cluster_start(place: &Place) -> Arguments {
+    cluster("aks start", place).flag("--no-wait").0
+}
+
+pub(super) fn cluster_upgrade(place: &Place, version: &str) -> Arguments {
+    cluster("aks upgrade", place).option("-k", version).flag("--control-plane-only").flag("--yes").flag("--no-wait").0
+}
+
+pub(super) fn credentials(place: &Place, file: &str) -> Arguments {
+    cluster("aks get-credentials", place).option("--file", file).flag("--overwrite-existing").0
+}
+
+/// The cluster with its first pool, the lab's first system pool.
+pub(super) fn cluster_create(lab: &Lab, place: &Place, first: &Pool, tags: &BTreeMap<String, String>) -> Arguments {
+    let settings = &lab.aks;
+    let version = settings.kubernetes.as_ref().or(lab.kubernetes.as_ref()).map(|version| version.value);
+    let line = cluster("aks create", place)
+        .option("-l", &place.location)
+        .option("--tier", settings.tier.as_str())
+        .optional("-k", version)
+        .option("--node-resource-group", &place.node_group);
+    let line = match settings.network {
+        AksNetwork::Overlay => line.option("--network-plugin", "azure").option("--network-plugin-mode", "overlay"),
+        AksNetwork::NodeSubnet => line.option("--network-plugin", "azure"),
+        AksNetwork::Kubenet => line.option("--network-plugin", "kubenet"),
+    };
+    // Without --no-ssh-key az reads ~/.ssh/id_rsa.pub; upgrades at Azure's own time would change a lab under its learners.
+    let line = line
+        .flag("--no-ssh-key")
+        .option("--node-os-upgrade-channel", "None")
+        .option("--auto-upgrade-channel", "none")
+        .optional("--vnet-subnet-id", settings.subnet.as_ref())
+        .optional("--attach-acr", settings.registry.as_ref())
+        .list("--tags", pairs(tags))
+        .option("--nodepool-name", &first.name.value)
+        .option("--node-vm-size", crate::plan::size_name(first))
+        .list("--nodepool-labels", labels(first))
+        .list("--nodepool-taints", joined_taints(first.taints.iter().map(|taint| taint_text(&taint.value))))
+        .list("--nodepool-tags", pairs(tags));
+    machines(line, first, "--node-count").extend(&settings.extra_args).flag("--no-wait").0
+}
+
+/// A pool; `name` differs from the pool's own while one takes another's place.
+pub(super) fn pool_add(
+    lab: &Lab,
+    place: &Place,
+    spec: &Pool,
+    name: &str,
+    tags: &BTreeMap<String, String>,
+) -> Arguments {
+    let mode = match spec.mode {
+        PoolMode::System => "System",
+        PoolMode::User => "User",
+    };
+    let line = pool("aks nodepool add", place, name)
+        .option("--mode", mode)
+        .option("-s", crate::plan::size_name(spec))
+        .optional("-k", spec.kubernetes.as_ref().map(|version| version.value))
+        .list("--labels", labels(spec))
+        .list("--node-taints", joined_taints(spec.taints.iter().map(|taint| taint_text(&taint.value))))
+        .list("--tags", pairs(tags))
+        .optional("--vnet-subnet-id", lab.aks.subnet.as_ref());
+    let line = match spec.os {
+        Os::Linux => line,
+        Os::Windows => line.option("--os-type", "Windows"),
+    };
+    let line = match &spec.spot {
+        None => line,
+        Some(spot) => line
+            .option("--priority", "Spot")
+            .option("--eviction-policy", spot.eviction.as_str())
+            .option("--spot-max-price", spot.max_price.unwrap_or(-1.0)),
+    };
+    machines(line, spec, "-c").extend(&spec.extra_args).flag("--no-wait").0
+}
+
+/// Options that `aks create` and `aks nodepool add` have in common.
+fn machines(line: Line, spec: &Pool, count: &str) -> Line {
+    let line = match spec.autoscale.as_ref().map(|bounds| (bounds.min, bounds.max)) {
+        None => line.option(count, spec.nodes.value),
+        // az refuses a count that is not within the bounds.
+        Some((min, max)) => line
+            .option(count, spec.nodes.value.clamp(min, max.max(min)))
+            .flag("--enable-cluster-autoscaler")
+            .option("--min-count", min)
+            .option("--max-count", max),
+    };
+    let size = spec.machine.os_disk_gib.max(30);
+    line.option("--max-pods", spec.max_pods)
+        .list("--zones", spec.zones.iter().map(u8::to_string))
+        .option("--node-osdisk-type", if spec.machine.os_disk_ephemeral { "Ephemeral" } else { "Managed" })
+        .option("--node-osdisk-size", size)
+        .optional("--os-sku", spec.os_sku.as_ref())
+}
+
+fn labels(spec: &Pool) -> Vec<String> {
+    spec.labels.iter().map(|(key, value)| format!("{key}={}", value.value)).collect()
+}
+
+/// All taints are one argument.
+fn joined_taints(taints: impl Iterator<Item = String>) -> Option<String> {
+    let taints: Vec<String> = taints.collect();
+    (!taints.is_empty()).then(|| taints.join(","))
+}
+
+/// Labels, taints, autoscaler and mode of a pool in place. Labels and taints are replaced whole, so AKS's own go along.
+pub(super) fn pool_update(place: &Place, spec: &Pool, live: &AgentPool) -> Arguments {
+    let own = |key: &&String| key.starts_with("kubernetes.azure.com/");
+    let mut all: Vec<String> =
+        live.node_labels.iter().filter(|(key, _)| own(key)).map(|(key, value)| format!("{key}={value}")).collect();
+    all.extend(labels(spec));
+    let own_taints = live.node_taints.iter().filter(own).cloned();
+    let taints = joined_taints(own_taints.chain(spec.taints.iter().map(|taint| taint_text(&taint.value))));
+    let line = pool("aks nodepool update", place, &spec.name.value);
+    let mut line = line.flag("--labels");
+    // No labels at all are an empty string, as no value would be a usage error.
+    line.0.extend(if all.is_empty() { vec![String::new()] } else { all });
+    let line = line.option("--node-taints", taints.unwrap_or_default());
+    let line = match spec.mode {
+        PoolMode::System if live.mode != "System" => line.option("--mode", "System"),
+        PoolMode::User if live.mode != "User" => line.option("--mode", "User"),
+        _ => line,
+    };
+    let line = match (live.enable_auto_scaling, spec.autoscale.as_ref().map(|bounds| (bounds.min, bounds.max))) {
+        (false, None) => line,
+        (true, None) => line.flag("--disable-cluster-autoscaler"),
+        (true, Some((min, max))) if (live.min_count, live.max_count) == (Some(min), Some(max)) => line,
+        (enabled, Some((min, max))) => line
+            .flag(if enabled { "--update-cluster-autoscaler" } else { "--enable-cluster-autoscaler" })
+            .option("--min-count", min)
+            .option("--max-count", max),
+    };
+    line.flag("--no-wait").0
+}
+
+pub(super) fn pool_scale(place: &Place, name: &str, count: u32) -> Arguments {
+    pool("aks nodepool scale", place, name).option("-c", count).flag("--no-wait").0
+}
+
+pub(super) fn pool_delete(place: &Place, name: &str) -> Arguments {
+    pool("aks nodepool delete", place, name).flag("--no-wait").0
+}
+
+pub(super) fn pool_list(place: &Place) -> Arguments {
+    Line::new("aks nodepool list").option("-g", &place.group).option("--cluster-name", &place.cluster).0
+}

@@ -1,0 +1,200 @@
+//! Runs az: one call, one answer or one failure; every call is in the lab's transcript.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use super::arguments::Arguments;
+use super::failure::{Class, Failure};
+use crate::exec::Command;
+
+/// A call that only asks.
+pub(super) const ASK: Duration = Duration::from_secs(120);
+/// A call that changes something; with some options az waits for Azure although it is told not to.
+pub(super) const CHANGE: Duration = Duration::from_secs(45 * 60);
+
+/// The az command for one subscription.
+#[derive(Debug, Clone)]
+pub(super) struct Az {
+    program: OsString,
+    subscription: Option<String>,
+    transcript: Option<PathBuf>,
+    pub(super) pace: Pace,
+    pub(super) ledger: Ledger,
+}
+
+impl Az {
+    /// The az of the environment: `KLAB_AZ`, else `az` on PATH.
+    pub(super) fn from_environment() -> Self {
+        let program = std::env::var_os("KLAB_AZ").filter(|program| !program.is_empty()).unwrap_or_else(|| "az".into());
+        Self::new(program, Pace::from_environment())
+    }
+
+    pub(super) fn new(program: impl Into<OsString>, pace: Pace) -> Self {
+        Self { program: program.into(), subscription: None, transcript: None, pace, ledger: Ledger::default() }
+    }
+
+    /// The same az for one subscription.
+    pub(super) fn on(&self, subscription: &str) -> Self {
+        Self { subscription: Some(subscription.to_owned()), ..self.clone() }
+    }
+
+    /// The same az with a transcript.
+    pub(super) fn with_transcript(&self, file: PathBuf) -> Self {
+        Self { transcript: Some(file), ..self.clone() }
+    }
+
+    /// The command line as klab runs it.
+    pub(super) fn command(&self, arguments: &Arguments) -> Command {
+        let mut command = Command::new(self.program.clone()).args(arguments.iter().cloned());
+        // Without a login, `version` and `account` do not know what a subscription is.
+        if let Some(subscription) = &self.subscription {
+            command = command.args(["--subscription", subscription]);
+        }
+        // Whatever the user has set as defaults, klab reads JSON.
+        let command = command.args(["--only-show-errors", "-o", "json"]);
+        match &self.transcript {
+            Some(file) => command.transcript(file),
+            None => command,
+        }
+    }
+
+    /// Runs az and gives its stdout.
+    pub(super) fn run(&self, arguments: &Arguments, deadline: Duration) -> Result<String, Failure> {
+        let entered = Instant::now();
+        let result = self.command(arguments).output(deadline);
+        self.ledger.note(entered, true);
+        result.map_err(|error| Failure::of(&error))
+    }
+
+    /// Runs az and understands its answer.
+    pub(super) fn ask<T: DeserializeOwned>(&self, arguments: &Arguments) -> Result<T, Failure> {
+        let text = self.run(arguments, ASK)?;
+        serde_json::from_str(&text).map_err(|error| Failure {
+            class: Class::Other,
+            code: None,
+            words: format!("could not understand az's answer: {error}"),
+            command: self.command(arguments).to_string(),
+        })
+    }
+
+    /// Runs az and understands its answer; `None` where what was asked for does not exist.
+    pub(super) fn find<T: DeserializeOwned>(&self, arguments: &Arguments) -> Result<Option<T>, Failure> {
+        match self.ask(arguments) {
+            Ok(found) => Ok(Some(found)),
+            Err(failure) if failure.is_absence() => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Waits between two looks at something that began a while ago.
+    pub(super) fn pause(&self, running_for: Duration) {
+        let entered = Instant::now();
+        std::thread::sleep(self.pace.next(running_for));
+        self.ledger.note(entered, false);
+    }
+}
+
+/// How often klab looks at what Azure is doing, and how long it waits for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Least time between two looks.
+    pub least: Duration,
+    /// How long a change that Azure refuses because it is busy is tried again.
+    pub patience: Duration,
+    /// How long one operation may take.
+    pub deadline: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            least: Duration::from_millis(250),
+            patience: Duration::from_secs(15 * 60),
+            deadline: Duration::from_secs(45 * 60),
+        }
+    }
+}
+
+impl Pace {
+    /// The usual pace; `KLAB_AKS_POLL=2s` sets the least time between two looks.
+    fn from_environment() -> Self {
+        let usual = Self::default();
+        let least = std::env::var("KLAB_AKS_POLL").ok();
+        let least = least.and_then(|text| text.parse::<jiff::SignedDuration>().ok());
+        Self { least: least.and_then(|least| least.try_into().ok()).unwrap_or(usual.least), ..usual }
+    }
+
+    /// Time until the next look: a small part of the time it has taken so far, so that klab is late by little and asks
+    /// seldom.
+    pub(super) fn next(&self, running_for: Duration) -> Duration {
+        (running_for / 15).min(Duration::from_secs(10)).max(self.least)
+    }
+}
+
+/// When klab was inside az or waiting for Azure: what is left of a command's time is klab's own.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger(Arc<Mutex<Vec<Span>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    from: Instant,
+    to: Instant,
+    is_call: bool,
+}
+
+impl Ledger {
+    pub(super) fn note(&self, from: Instant, is_call: bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Span { from, to: Instant::now(), is_call });
+    }
+
+    /// Number of calls of az.
+    pub fn calls(&self) -> usize {
+        self.spans().iter().filter(|span| span.is_call).count()
+    }
+
+    /// Time during which at least one call of az or one wait was under way.
+    pub fn outside(&self) -> Duration {
+        let mut spans = self.spans();
+        spans.sort_by_key(|span| span.from);
+        let mut total = Duration::ZERO;
+        let mut reached: Option<Instant> = None;
+        for span in spans {
+            let from = reached.map_or(span.from, |reached| reached.max(span.from));
+            total += span.to.saturating_duration_since(from);
+            reached = Some(reached.map_or(span.to, |reached| reached.max(span.to)));
+        }
+        total
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_grow_rarer_the_longer_it_takes() {
+        let pace = Pace::default();
+        let next = |seconds| pace.next(Duration::from_secs(seconds)).as_millis();
+        assert_eq!([next(0), next(6), next(60), next(240)], [250, 400, 4000, 10_000]);
+    }
+
+    #[test]
+    fn time_that_overlaps_counts_once() {
+        let ledger = Ledger::default();
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        for (from, to) in [(0, 10), (5, 20), (7, 9), (30, 35)] {
+            ledger.0.lock().unwrap().push(Span { from: at(from), to: at(to), is_call: true });
+        }
+        assert_eq!(ledger.outside(), Duration::from_millis(25));
+        assert_eq!(ledger.calls(), 4);
+    }
+}

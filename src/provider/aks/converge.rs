@@ -1,0 +1,280 @@
+//! Brings what is in Azure to what the lab file says: the cluster first, then pools side by side, replacements, removals.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::answer::{AgentPool, Cluster};
+use super::arguments;
+use super::az::Az;
+use super::cluster::{self, World};
+use super::credentials;
+use super::place::{EXPIRES_TAG, Place};
+use super::pools::{self, Job, Operation, Step};
+use super::preflight::first_pool;
+use super::replace;
+use crate::error::{Error, Kind, Result};
+use crate::plan::{Action, Observed, is_version, size_name, wanted_version};
+use crate::provider::{Options, Work};
+use crate::spec::{Lab, Pool};
+use crate::ui::plural;
+
+/// What the plan compares with the lab file.
+pub(super) fn observed(world: &World, lab: Option<&Lab>) -> Observed {
+    let mut observed = world.usable().map(Cluster::observed).unwrap_or_default();
+    for (name, pool) in &mut observed.pools {
+        // Azure does not care how a size is spelt.
+        let spelt = lab.and_then(|lab| lab.pool(name)).map(size_name);
+        if let Some(spelt) = spelt.filter(|spelt| spelt.eq_ignore_ascii_case(&pool.declared.size)) {
+            pool.declared.size = spelt;
+        }
+    }
+    observed
+}
+
+/// What is to be done, sorted by when it can be done.
+struct Agenda<'a> {
+    create: bool,
+    upgrade: Option<(&'a str, &'a str)>,
+    changes: Vec<Job>,
+    replacements: Vec<(&'a Pool, &'a [String])>,
+    removals: Vec<Job>,
+}
+
+/// Does all actions.
+#[expect(clippy::too_many_arguments, reason = "one call, from one place, with everything a lab on AKS has")]
+pub(super) fn converge(
+    az: &Az,
+    place: &Place,
+    lab: &Lab,
+    world: &World,
+    actions: &[Action],
+    options: Options,
+    folder: &Path,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let tags = place.tags(lab, Timestamp::now());
+    let mut agenda = agenda(place, lab, world, actions, &tags)?;
+    if !agenda.replacements.is_empty() && !options.replace_pools {
+        let pools: Vec<(&str, &[String])> =
+            agenda.replacements.iter().map(|(pool, changes)| (pool.name.value.as_str(), *changes)).collect();
+        return Err(replace::refusal(&pools));
+    }
+    let mut cluster = if agenda.create {
+        let first = first_pool(lab).ok_or_else(|| Error::message(Kind::Usage, "the lab has no system pool"))?;
+        cluster::create(az, place, lab, first, &tags, world, work)?
+    } else {
+        settled(az, place, world, work)?
+    };
+    if let Some((from, to)) = agenda.upgrade {
+        cluster::upgrade(az, place, from, to, work)?;
+    }
+    if !agenda.create {
+        renew_expiry(az, place, lab, &cluster, &tags, work)?;
+    }
+    // Pools that a klab that was killed had asked for, or that failed in the meantime.
+    settle_pools(&mut agenda.changes, &cluster, place);
+
+    let limit = if lab.aks.subnet.is_some() { 1 } else { pools::IN_FLIGHT };
+    let file = credentials::path(folder);
+    let fetch = !credentials::reaches(&file, Some(&cluster));
+    let changes = std::mem::take(&mut agenda.changes);
+    std::thread::scope(|scope| {
+        let fetched = fetch.then(|| scope.spawn(|| credentials::fetch(az, place, &file)));
+        pools::run(az, place, changes, limit, work)?;
+        match fetched.map(std::thread::ScopedJoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(Error::message(Kind::Failed, "could not run two calls of az at once")),
+            None => Ok(()),
+        }
+    })?;
+    for (pool, _) in &agenda.replacements {
+        replace::replace(az, place, lab, pool, &cluster.agent_pool_profiles, &tags, &file, work)?;
+        // What stood in for it is gone; the plan may have seen it as a pool of its own.
+        let second = replace::stand_in(lab, pool);
+        agenda.removals.retain(|job| job.pool != second);
+    }
+    cluster.agent_pool_profiles.clear();
+    pools::run(az, place, agenda.removals, limit, work)
+}
+
+/// The command lines of all that, for people.
+pub(super) fn commands(az: &Az, place: &Place, lab: &Lab, world: &World, actions: &[Action]) -> Vec<String> {
+    let tags = place.tags(lab, Timestamp::now());
+    let Ok(agenda) = agenda(place, lab, world, actions, &tags) else { return Vec::new() };
+    let mut lines = Vec::new();
+    if agenda.create {
+        if place.own_group && world.group.is_none() {
+            lines.push(arguments::group_create(place, &tags));
+        }
+        lines.extend(first_pool(lab).map(|first| arguments::cluster_create(lab, place, first, &tags)));
+    }
+    if let Some((_, to)) = agenda.upgrade {
+        lines.push(arguments::cluster_upgrade(place, to));
+    }
+    let steps = |jobs: Vec<Job>| jobs.into_iter().flat_map(|job| job.steps).map(|step| step.arguments);
+    lines.extend(steps(agenda.changes).filter(|line| !line.is_empty()));
+    for (pool, _) in &agenda.replacements {
+        let second = replace::stand_in(lab, pool);
+        let name = &pool.name.value;
+        lines.push(arguments::pool_add(lab, place, pool, &second, &tags));
+        lines.push(arguments::pool_delete(place, name));
+        lines.push(arguments::pool_add(lab, place, pool, name, &tags));
+        lines.push(arguments::pool_delete(place, &second));
+    }
+    lines.extend(steps(agenda.removals));
+    lines.iter().map(|arguments| az.command(arguments).to_string()).collect()
+}
+
+fn agenda<'a>(
+    place: &Place,
+    lab: &'a Lab,
+    world: &World,
+    actions: &'a [Action],
+    tags: &BTreeMap<String, String>,
+) -> Result<Agenda<'a>> {
+    let find = |name: &str| {
+        lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
+    };
+    let live = |name: &str| world.usable().and_then(|cluster| cluster.pool(name));
+    let mut agenda =
+        Agenda { create: false, upgrade: None, changes: Vec::new(), replacements: Vec::new(), removals: Vec::new() };
+    for action in actions {
+        match action {
+            Action::CreateCluster => agenda.create = true,
+            Action::UpgradeCluster { from, to } => agenda.upgrade = Some((from, to)),
+            Action::AddPool { pool, nodes, size } => {
+                let spec = find(pool)?;
+                // It comes with the cluster.
+                if actions.contains(&Action::CreateCluster)
+                    && first_pool(lab).is_some_and(|first| first.name.value == *pool)
+                {
+                    continue;
+                }
+                let step = Step::new(Operation::Add, arguments::pool_add(lab, place, spec, pool, tags));
+                let mut steps = VecDeque::from([step]);
+                match live(pool).map(|live| live.provisioning_state.as_str()) {
+                    // What failed before has to go first, what is going has to be gone.
+                    Some("Failed" | "Canceled") => {
+                        steps.push_front(Step::new(Operation::Delete, arguments::pool_delete(place, pool)));
+                    }
+                    Some("Deleting") => steps.push_front(Step::new(Operation::Settle, Vec::new())),
+                    _ => {}
+                }
+                agenda.changes.push(job(pool, steps, "Creating", format!("pool {pool} ({nodes} × {size})"), "Created"));
+            }
+            Action::UpdatePool { pool, changes } => {
+                let spec = find(pool)?;
+                if let Some(live) = live(pool) {
+                    let step = Step::new(Operation::Update, arguments::pool_update(place, spec, live));
+                    let what = format!("pool {pool}: {}", changes.join(", "));
+                    agenda.changes.push(job(pool, VecDeque::from([step]), "Changing", what, "Changed"));
+                }
+            }
+            Action::ScalePool { pool, from, to } => {
+                // The autoscaler, where there is one, brings the pool within its bounds itself.
+                if find(pool)?.autoscale.is_some() {
+                    continue;
+                }
+                let step = Step::new(Operation::Scale, arguments::pool_scale(place, pool, *to));
+                if let Some(earlier) = agenda.changes.iter_mut().find(|job| job.pool == *pool) {
+                    earlier.steps.push_back(step);
+                    earlier.what.push_str(&format!(", {from} to {to} nodes"));
+                } else {
+                    let what = format!("pool {pool} from {from} to {to} nodes");
+                    agenda.changes.push(job(pool, VecDeque::from([step]), "Scaling", what, "Scaled"));
+                }
+            }
+            Action::ReplacePool { pool, changes, .. } => {
+                let spec = find(pool)?;
+                match live(pool) {
+                    Some(live) if only_mode_differs(lab, spec, live) => {
+                        let step = Step::new(Operation::Update, arguments::pool_update(place, spec, live));
+                        let what = format!("pool {pool}: {}", changes.join(", "));
+                        agenda.changes.push(job(pool, VecDeque::from([step]), "Changing", what, "Changed"));
+                    }
+                    _ => agenda.replacements.push((spec, changes)),
+                }
+            }
+            Action::RemovePool { pool, nodes } => {
+                let step = Step::new(Operation::Delete, arguments::pool_delete(place, pool));
+                let what = format!("pool {pool} and its {}", plural(*nodes as usize, "node"));
+                agenda.removals.push(job(pool, VecDeque::from([step]), "Removing", what, "Removed"));
+            }
+        }
+    }
+    Ok(agenda)
+}
+
+fn job(pool: &str, steps: VecDeque<Step>, doing: &'static str, what: String, done: &'static str) -> Job {
+    Job { pool: pool.to_owned(), steps, doing, what, done }
+}
+
+/// AKS changes a pool's mode in place; everything else that the plan calls a replacement needs new nodes.
+fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
+    let cluster = Cluster { agent_pool_profiles: vec![live.clone()], ..Cluster::default() };
+    let observed = cluster.observed();
+    let Some(pool) = observed.pools.get(&live.name) else { return false };
+    let (old, new) = (&pool.declared, crate::plan::Declared::of(spec));
+    let version = match (&pool.kubernetes, wanted_version(lab, Some(spec))) {
+        (Some(live), Some(wanted)) => is_version(live, &wanted),
+        _ => true,
+    };
+    old.mode != new.mode
+        && old.size.eq_ignore_ascii_case(&new.size)
+        && old.zones == new.zones
+        && old.max_pods == new.max_pods
+        && old.os == new.os
+        && old.spot == new.spot
+        && version
+}
+
+/// The cluster once Azure has done with what an earlier klab had asked for.
+fn settled(az: &Az, place: &Place, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
+    let gone = || Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster));
+    let cluster = world.usable().ok_or_else(gone)?;
+    if matches!(cluster.provisioning_state.as_str(), "Succeeded" | "Failed" | "Canceled") {
+        return Ok(cluster.clone());
+    }
+    let what = format!("cluster {}", place.cluster);
+    let activity = work.events.start("Waiting", format!("{what}: {}", cluster.provisioning_state));
+    let cluster = cluster::wait_settled(az, place, &activity, &what)?.ok_or_else(gone)?;
+    activity.finish("Found", what);
+    if cluster.provisioning_state != "Succeeded" {
+        return Err(cluster.failure().into_error(&format!("cluster `{}` did not come up", place.cluster), Some(place)));
+    }
+    Ok(cluster)
+}
+
+/// Adds to the jobs what Azure is still doing to pools that have no job.
+fn settle_pools(jobs: &mut Vec<Job>, cluster: &Cluster, place: &Place) {
+    for pool in &cluster.agent_pool_profiles {
+        let busy = !matches!(pool.provisioning_state.as_str(), "Succeeded" | "Failed" | "Canceled" | "Deleting" | "");
+        if busy && !jobs.iter().any(|job| job.pool == pool.name) {
+            let what = format!("pool {} of cluster {}", pool.name, place.cluster);
+            let step = Step::new(Operation::Settle, Vec::new());
+            jobs.push(job(&pool.name, VecDeque::from([step]), "Waiting", what, "Found"));
+        }
+    }
+}
+
+/// A lab that got its `ttl` after it was made gets its tags now.
+fn renew_expiry(
+    az: &Az,
+    place: &Place,
+    lab: &Lab,
+    cluster: &Cluster,
+    tags: &BTreeMap<String, String>,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    if lab.ttl.is_none() || cluster.tags.contains_key(EXPIRES_TAG) {
+        return Ok(());
+    }
+    let group = format!("/subscriptions/{}/resourceGroups/{}", place.subscription, place.group);
+    let ids = [Some(group).filter(|_| place.own_group), Some(cluster.id.clone()).filter(|id| !id.is_empty())];
+    for id in ids.into_iter().flatten() {
+        cluster::change(az, place, &arguments::tag_update(&id, tags), &id, "tag", work)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! The kubeconfig of a lab on AKS: a private file, never the user's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::answer::Cluster;
+use super::arguments;
+use super::az::{ASK, Az};
+use super::place::Place;
+use crate::error::{Context, Error, Kind, Result};
+use crate::state::home::{state_error, write_private};
+
+/// Where the kubeconfig of the lab in `folder` is.
+pub(super) fn path(folder: &Path) -> PathBuf {
+    folder.join("kubeconfig")
+}
+
+/// Whether the file is there and, where the cluster was seen, speaks of that very cluster.
+pub(super) fn reaches(file: &Path, cluster: Option<&Cluster>) -> bool {
+    let Ok(text) = fs::read_to_string(file) else { return false };
+    cluster.and_then(|cluster| cluster.fqdn.as_ref()).is_none_or(|host| text.contains(host.as_str()))
+}
+
+/// Fetches it; the file is replaced whole.
+///
+/// # Errors
+/// When there is no such cluster, or Azure refuses.
+pub(super) fn fetch(az: &Az, place: &Place, file: &Path) -> Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    // az would merge into a file that is there.
+    let fresh = tempfile::Builder::new()
+        .prefix(".kubeconfig-")
+        .tempdir_in(folder)
+        .map_err(|error| state_error(error, "make a folder in", folder))?;
+    let target = fresh.path().join("kubeconfig");
+    az.run(&arguments::credentials(place, &target.display().to_string()), ASK).map_err(|failure| {
+        let absent = failure.is_absence();
+        let error =
+            failure.into_error(&format!("could not fetch the kubeconfig of cluster `{}`", place.cluster), Some(place));
+        if absent { error.hint("`klab up` with the lab file makes the cluster again") } else { error }
+    })?;
+    let text = fs::read(&target).kind(Kind::Failed, || "az wrote no kubeconfig".to_owned())?;
+    if text.is_empty() {
+        return Err(Error::message(Kind::Failed, "az wrote an empty kubeconfig"));
+    }
+    write_private(file, &text).map_err(|error| state_error(error, "write", file))
+}

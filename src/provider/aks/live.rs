@@ -1,0 +1,117 @@
+//! Whether the nodes of the cluster are what the lab file declares: pure, on the nodes as Kubernetes shows them.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::ResourceExt;
+
+use crate::plan::{is_system_taint, is_version, taint_text, wanted_version};
+use crate::spec::{Lab, Pool};
+use crate::ui::plural;
+
+/// Every difference between the lab's pools and the cluster's nodes, in words; empty when there is none.
+///
+/// Labels and taints that AKS sets itself are no difference. Nodes of no pool of the lab are not looked at.
+pub fn drift(lab: &Lab, nodes: &[Node]) -> Vec<String> {
+    let mut by_pool: BTreeMap<&str, Vec<&Node>> = BTreeMap::new();
+    for node in nodes {
+        if let Some(pool) =
+            node.labels().get("agentpool").or_else(|| node.labels().get("kubernetes.azure.com/agentpool"))
+        {
+            by_pool.entry(pool).or_default().push(node);
+        }
+    }
+    let pools = lab.pools.iter().filter(|pool| !pool.deferred);
+    pools
+        .flat_map(|pool| pool_drift(lab, pool, by_pool.get(pool.name.value.as_str()).map_or(&[], Vec::as_slice)))
+        .collect()
+}
+
+fn pool_drift(lab: &Lab, pool: &Pool, nodes: &[&Node]) -> Vec<String> {
+    let name = &pool.name.value;
+    let ready = nodes.iter().filter(|node| is_ready(node)).count();
+    let wanted = pool.nodes.value as usize;
+    let mut drift = Vec::new();
+    match pool.autoscale.as_ref().map(|bounds| (bounds.min as usize, bounds.max as usize)) {
+        Some((min, max)) if !(min..=max).contains(&ready) => {
+            drift.push(format!("pool {name}: {} ready, between {min} and {max} declared", plural(ready, "node")));
+        }
+        None if ready != wanted => {
+            drift.push(format!("pool {name}: {} ready, {wanted} declared", plural(ready, "node")))
+        }
+        _ => {}
+    }
+    // One sentence for all nodes that differ in the same way.
+    let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for node in nodes {
+        for difference in node_drift(lab, pool, node) {
+            same.entry(difference).or_default().push(node.name_any());
+        }
+    }
+    drift.extend(same.into_iter().map(|(difference, names)| {
+        let which =
+            if names.len() == nodes.len() { format!("all {}", plural(names.len(), "node")) } else { names.join(", ") };
+        format!("pool {name}: {difference} ({which})")
+    }));
+    drift
+}
+
+fn node_drift(lab: &Lab, pool: &Pool, node: &Node) -> Vec<String> {
+    let mut drift = Vec::new();
+    for (key, wanted) in &pool.labels {
+        let wanted = &wanted.value;
+        match node.labels().get(key) {
+            None => drift.push(format!("label {key}={wanted} is missing")),
+            Some(value) if value != wanted => drift.push(format!("label {key} is {value}, {wanted} declared")),
+            Some(_) => {}
+        }
+    }
+    let live: Vec<&Taint> = node
+        .spec
+        .iter()
+        .flat_map(|spec| spec.taints.iter().flatten())
+        .filter(|taint| !is_system_taint(taint))
+        .collect();
+    for taint in &pool.taints {
+        if !live.iter().any(|live| same_taint(live, &taint.value)) {
+            drift.push(format!("taint {} is missing", taint_text(&taint.value)));
+        }
+    }
+    for taint in live {
+        if !pool.taints.iter().any(|wanted| same_taint(taint, &wanted.value)) {
+            drift.push(format!("taint {} is not declared", taint_text(taint)));
+        }
+    }
+    if !pool.zones.is_empty() {
+        let zone = node.labels().get("topology.kubernetes.io/zone").map_or("", String::as_str);
+        let number = zone.rsplit('-').next().and_then(|zone| zone.parse::<u8>().ok());
+        if !number.is_some_and(|zone| pool.zones.contains(&zone)) {
+            drift.push(format!(
+                "zone is {}, one of {:?} declared",
+                if zone.is_empty() { "none" } else { zone },
+                pool.zones
+            ));
+        }
+    }
+    let version = node
+        .status
+        .as_ref()
+        .and_then(|status| status.node_info.as_ref())
+        .map(|info| info.kubelet_version.trim_start_matches('v'));
+    if let (Some(live), Some(wanted)) = (version, wanted_version(lab, Some(pool)))
+        && !is_version(live, &wanted)
+    {
+        drift.push(format!("Kubernetes is {live}, {wanted} declared"));
+    }
+    drift
+}
+
+fn same_taint(one: &Taint, other: &Taint) -> bool {
+    let value = |taint: &Taint| taint.value.clone().unwrap_or_default();
+    one.key == other.key && one.effect == other.effect && value(one) == value(other)
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}

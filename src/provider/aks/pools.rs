@@ -1,0 +1,443 @@
+//! Changes of pools side by side: a few at a time, one look at all of them, refusals that pass are waited out.
+
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::answer::AgentPool;
+use super::arguments::{self, Arguments};
+use super::az::{Az, CHANGE};
+use super::failure::{Class, Failure};
+use super::place::Place;
+use crate::error::{Error, Kind, Result};
+use crate::event::Activity;
+use crate::provider::Work;
+use crate::ui::plural;
+
+/// How many operations on pools of one cluster run at once; Azure refuses more or lets them fail.
+pub(super) const IN_FLIGHT: usize = 4;
+/// How often a call that failed on the way to Azure is made again.
+const ATTEMPTS: u32 = 4;
+
+/// What one call does to a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Add,
+    Update,
+    Scale,
+    Delete,
+    /// Nothing is asked: what Azure is doing already is waited for.
+    Settle,
+}
+
+impl Operation {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Add => "create",
+            Self::Update => "change",
+            Self::Scale => "scale",
+            Self::Delete => "remove",
+            Self::Settle => "finish",
+        }
+    }
+
+    fn state(self) -> &'static str {
+        match self {
+            Self::Add => "being created",
+            Self::Update => "being changed",
+            Self::Scale => "being scaled",
+            Self::Delete => "being removed",
+            Self::Settle => "at work",
+        }
+    }
+}
+
+/// One call with its operation.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) operation: Operation,
+    pub(super) arguments: Arguments,
+}
+
+impl Step {
+    pub(super) fn new(operation: Operation, arguments: Arguments) -> Self {
+        Self { operation, arguments }
+    }
+}
+
+/// What is to be done to one pool, in order, and how to speak of it.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) pool: String,
+    pub(super) steps: VecDeque<Step>,
+    /// `Creating`, `pool extra (2 × Standard_B2ms)`, `Created`.
+    pub(super) doing: &'static str,
+    pub(super) what: String,
+    pub(super) done: &'static str,
+}
+
+/// Where a job is.
+enum State {
+    /// Its first step waits for its turn, not before a time.
+    Waiting {
+        not_before: Instant,
+    },
+    /// az is at work.
+    Submitting,
+    /// az failed, but Azure may have taken the request.
+    Uncertain(Failure),
+    /// Azure is at work since.
+    Running {
+        since: Instant,
+    },
+    Done,
+    Failed(Error),
+}
+
+struct Task<'a> {
+    place: &'a Place,
+    job: Job,
+    state: State,
+    attempts: u32,
+    /// Since when Azure has been refusing because it is busy.
+    busy_since: Option<Instant>,
+    /// Looks since the request at which the pool was not to be seen.
+    unseen: u32,
+    /// Whether a failed pool was removed once already to be made again.
+    made_again: bool,
+    activity: Option<Activity>,
+}
+
+/// Does all jobs, at most `limit` at a time. All are brought to an end, also when one fails.
+///
+/// # Errors
+/// What could not be done, all of it.
+pub(super) fn run(az: &Az, place: &Place, jobs: Vec<Job>, limit: usize, work: &mut Work<'_>) -> Result<()> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let start = Instant::now();
+    let mut tasks: Vec<Task<'_>> = jobs
+        .into_iter()
+        .map(|job| Task {
+            place,
+            job,
+            state: State::Waiting { not_before: start },
+            attempts: 0,
+            busy_since: None,
+            unseen: 0,
+            made_again: false,
+            activity: None,
+        })
+        .collect();
+    let outcome = drive(az, place, &mut tasks, limit, work);
+    work.events.under_way(Vec::new());
+    outcome?;
+    let mut errors: Vec<Error> = Vec::new();
+    for task in tasks {
+        if let State::Failed(error) = task.state {
+            errors.push(error);
+        }
+    }
+    match errors.len() {
+        0 => Ok(()),
+        1 => Err(errors.remove(0)),
+        several => Err(joined(several, errors)),
+    }
+}
+
+/// Several errors as one that names them all.
+fn joined(count: usize, errors: Vec<Error>) -> Error {
+    let kind = errors.first().map_or(Kind::Failed, |error| error.kind);
+    let list: Vec<String> = errors.iter().map(|error| format!("- {error}")).collect();
+    let message = format!(
+        "{} failed:\n{}",
+        plural(count, "change of a pool").replace("change of a pools", "changes of pools"),
+        list.join("\n")
+    );
+    let mut error = Error::message(kind, message);
+    for other in errors {
+        error.left_behind.extend(other.left_behind);
+        for hint in other.hints {
+            if !error.hints.contains(&hint) {
+                error.hints.push(hint);
+            }
+        }
+    }
+    error
+}
+
+fn drive<'a>(az: &Az, place: &'a Place, tasks: &mut [Task<'a>], limit: usize, work: &mut Work<'_>) -> Result<()> {
+    let (sender, receiver) = mpsc::channel::<(usize, Result<(), Failure>)>();
+    let mut looked = Instant::now();
+    let mut failed_looks: Option<Instant> = None;
+    std::thread::scope(|scope| {
+        loop {
+            start_waiting(tasks, limit, work, |index, arguments| {
+                let (az, sender) = (az.clone(), sender.clone());
+                scope.spawn(move || {
+                    let result = az.run(&arguments, CHANGE).map(|_| ());
+                    // The receiver is gone only when the work was given up.
+                    let _ = sender.send((index, result));
+                });
+            })?;
+            work.events.under_way(tasks.iter().filter_map(Task::under_way).collect());
+            if tasks.iter().all(|task| matches!(task.state, State::Done | State::Failed(_))) {
+                return Ok(());
+            }
+            let entered = Instant::now();
+            if let Ok((index, result)) = receiver.recv_timeout(until_next(az, tasks, looked)) {
+                az.ledger.note(entered, false);
+                tasks[index].submitted(result, az);
+                while let Ok((index, result)) = receiver.try_recv() {
+                    tasks[index].submitted(result, az);
+                }
+                continue;
+            }
+            az.ledger.note(entered, false);
+            if !tasks.iter().any(Task::wants_a_look) {
+                continue;
+            }
+            match az.ask::<Vec<AgentPool>>(&arguments::pool_list(place)) {
+                Ok(pools) => {
+                    failed_looks = None;
+                    looked = Instant::now();
+                    for task in tasks.iter_mut() {
+                        task.look(&pools, az, work);
+                    }
+                }
+                Err(failure) => {
+                    looked = Instant::now();
+                    let since = *failed_looks.get_or_insert(looked);
+                    if !failure.class.passes() || since.elapsed() > az.pace.patience {
+                        return Err(given_up(failure, place, tasks));
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Azure does not answer any more: what it was doing goes on without klab.
+fn given_up(failure: Failure, place: &Place, tasks: &[Task<'_>]) -> Error {
+    let mut error =
+        failure.into_error(&format!("could not look at the pools of cluster `{}`", place.cluster), Some(place));
+    error.left_behind.extend(tasks.iter().filter_map(Task::under_way));
+    error
+}
+
+/// Starts steps whose turn it is.
+fn start_waiting(
+    tasks: &mut [Task<'_>],
+    limit: usize,
+    work: &mut Work<'_>,
+    mut submit: impl FnMut(usize, Arguments),
+) -> Result<()> {
+    let busy = |task: &Task<'_>| matches!(task.state, State::Submitting | State::Uncertain(_) | State::Running { .. });
+    let mut in_flight = tasks.iter().filter(|task| busy(task)).count();
+    for (index, task) in tasks.iter_mut().enumerate() {
+        let State::Waiting { not_before } = task.state else { continue };
+        if in_flight >= limit || Instant::now() < not_before {
+            continue;
+        }
+        let Some(step) = task.job.steps.front() else {
+            task.finish();
+            continue;
+        };
+        if task.activity.is_none() {
+            task.activity = Some(work.events.start(task.job.doing, task.job.what.clone()));
+        }
+        in_flight += 1;
+        if step.operation == Operation::Settle {
+            task.state = State::Running { since: Instant::now() };
+            continue;
+        }
+        work.intend(&journal_action(&step.arguments), &format!("{}/{}", task.place.cluster, task.job.pool))?;
+        task.state = State::Submitting;
+        task.unseen = 0;
+        submit(index, step.arguments.clone());
+    }
+    Ok(())
+}
+
+/// `aks nodepool add`: the words before the first option.
+pub(super) fn journal_action(arguments: &Arguments) -> String {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
+    words.join(" ")
+}
+
+/// Time until something is to be done without an answer of az.
+fn until_next(az: &Az, tasks: &[Task<'_>], looked: Instant) -> Duration {
+    let now = Instant::now();
+    let mut until = Duration::from_secs(60);
+    let submitting = tasks.iter().any(|task| matches!(task.state, State::Submitting));
+    for task in tasks {
+        let due = match &task.state {
+            State::Waiting { not_before } if *not_before > now => *not_before,
+            State::Uncertain(_) => looked + az.pace.least,
+            // Looks while az is starting would only slow that down.
+            State::Running { since } => {
+                looked
+                    + az.pace.next(now - *since).max(if submitting { Duration::from_secs(2) } else { Duration::ZERO })
+            }
+            _ => continue,
+        };
+        until = until.min(due.saturating_duration_since(now));
+    }
+    until
+}
+
+impl Task<'_> {
+    fn operation(&self) -> Operation {
+        self.job.steps.front().map_or(Operation::Settle, |step| step.operation)
+    }
+
+    /// What goes on in Azure for it, in words.
+    fn under_way(&self) -> Option<String> {
+        matches!(self.state, State::Submitting | State::Uncertain(_) | State::Running { .. }).then(|| {
+            format!("pool `{}` of cluster `{}` is {}", self.job.pool, self.place.cluster, self.operation().state())
+        })
+    }
+
+    fn wants_a_look(&self) -> bool {
+        matches!(self.state, State::Uncertain(_) | State::Running { .. })
+    }
+
+    /// az has answered.
+    fn submitted(&mut self, result: Result<(), Failure>, az: &Az) {
+        let now = Instant::now();
+        match result {
+            Ok(()) => {
+                self.busy_since = None;
+                self.state = State::Running { since: now };
+            }
+            Err(failure) if self.operation() == Operation::Scale && failure.class == Class::AlreadySo => {
+                self.state = State::Running { since: now };
+            }
+            Err(failure) if self.operation() == Operation::Delete && failure.is_absence() => {
+                self.step_is_done(az);
+            }
+            // Whether it was taken after all is to be seen only by looking.
+            Err(failure) if self.operation() == Operation::Add && failure.class.may_have_been_taken() => {
+                self.state = State::Uncertain(failure);
+            }
+            Err(failure) => self.refused(failure, az),
+        }
+    }
+
+    /// The request was not taken: again later, or never.
+    fn refused(&mut self, failure: Failure, az: &Az) {
+        let now = Instant::now();
+        let class = failure.class;
+        if !class.passes() {
+            return self.fail(failure);
+        }
+        let conflict = matches!(class, Class::Busy | Class::BeingDeleted | Class::Preempted | Class::GroupGoing);
+        self.attempts += 1;
+        let since = *self.busy_since.get_or_insert(now);
+        let given_up = if conflict { since.elapsed() > az.pace.patience } else { self.attempts >= ATTEMPTS };
+        if given_up {
+            return self.fail(failure);
+        }
+        if let Some(activity) = &self.activity {
+            let reason = failure.code.as_deref().unwrap_or("az failed").to_owned();
+            activity.progress(format!("{} (Azure is busy: {reason}; trying again)", self.job.what));
+        }
+        self.state = State::Waiting { not_before: now + az.pace.next(since.elapsed()) };
+    }
+
+    /// All pools as they are now.
+    fn look(&mut self, pools: &[AgentPool], az: &Az, work: &Work<'_>) {
+        let live = pools.iter().find(|pool| pool.name == self.job.pool);
+        let settled = live.map(|pool| pool.provisioning_state.as_str());
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Uncertain(failure) => match settled {
+                // It is there: either this very request was taken, or one before klab was killed.
+                Some("Deleting" | "Failed") | None => self.refused(failure, az),
+                Some(_) => self.state = State::Running { since: Instant::now() },
+            },
+            State::Running { since } => {
+                self.state = State::Running { since };
+                match (self.operation(), settled) {
+                    (Operation::Delete, None)
+                    | (Operation::Add | Operation::Update | Operation::Scale, Some("Succeeded")) => {
+                        self.step_is_done(az);
+                    }
+                    (Operation::Settle, None | Some("Succeeded" | "Failed" | "Canceled")) => self.step_is_done(az),
+                    (Operation::Add, Some("Failed" | "Canceled")) if !self.made_again => {
+                        let reason = live.map(AgentPool::failure);
+                        let words = reason.map_or(String::new(), |failure| format!(": {}", failure.words));
+                        work.events.warn(format!(
+                            "pool `{}` failed in Azure{words}; it is removed and made once more",
+                            self.job.pool
+                        ));
+                        self.made_again = true;
+                        let remove = arguments::pool_delete(self.place, &self.job.pool);
+                        self.job.steps.push_front(Step::new(Operation::Delete, remove));
+                        self.state = State::Waiting { not_before: Instant::now() };
+                    }
+                    (_, Some("Failed" | "Canceled")) => {
+                        let failure = live.map_or_else(|| Failure::from_words(None, String::new()), AgentPool::failure);
+                        self.fail(failure);
+                    }
+                    (Operation::Add | Operation::Update | Operation::Scale, None) => {
+                        self.unseen += 1;
+                        if self.unseen >= 5 {
+                            let words = "Azure took the request, but there is no such pool".to_owned();
+                            self.fail(Failure::from_words(None, words));
+                        }
+                    }
+                    (operation, _) if since.elapsed() > az.pace.deadline => self.too_late(operation, since.elapsed()),
+                    _ => {}
+                }
+            }
+            state => self.state = state,
+        }
+    }
+
+    fn step_is_done(&mut self, _: &Az) {
+        self.job.steps.pop_front();
+        self.attempts = 0;
+        self.busy_since = None;
+        if self.job.steps.is_empty() {
+            self.finish();
+        } else {
+            self.state = State::Waiting { not_before: Instant::now() };
+        }
+    }
+
+    fn finish(&mut self) {
+        self.state = State::Done;
+        if let Some(activity) = self.activity.take() {
+            activity.finish(self.job.done, self.job.what.clone());
+        }
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        let operation = self.operation();
+        let what = format!("could not {} pool `{}`", operation.verb(), self.job.pool);
+        let mut error = failure.into_error(&what, Some(self.place));
+        if self.made_again {
+            error.left_behind.push(format!(
+                "pool `{}` of cluster `{}`, in state Failed; the next `klab up` removes it and tries again",
+                self.job.pool, self.place.cluster
+            ));
+        }
+        self.activity = None;
+        self.state = State::Failed(error);
+    }
+
+    fn too_late(&mut self, operation: Operation, waited: Duration) {
+        let message = format!(
+            "could not {} pool `{}`: Azure was still at work after {}",
+            operation.verb(),
+            self.job.pool,
+            crate::ui::duration(waited)
+        );
+        let going_on = self.under_way();
+        let mut error = Error::message(Kind::Deadline, message);
+        error.left_behind.extend(going_on);
+        self.activity = None;
+        self.state = State::Failed(error);
+    }
+}

@@ -1,0 +1,16 @@
+//! A stand-in for Azure's API on the loopback: for the real az, and for a fake one that is fast.
+#![allow(dead_code, reason = "tests and benches each use a part of it")]
+#![allow(missing_docs, reason = "the names say it; nothing outside the tests reads them")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+pub mod api;
+pub mod fake;
+pub mod fault;
+pub mod offer;
+pub mod real;
+pub mod server;
+
+/// Id of the service principal that logs in.
+pub const CLIENT: &str = "00000000-0000-0000-0000-00000000c11e";
+/// Its secret.
+pub const SECRET: &str = "not-a-secret-of-anybody";
