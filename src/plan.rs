@@ -17,6 +17,8 @@ pub struct Observed {
     pub pools: BTreeMap<String, ObservedPool>,
     /// Kubernetes version of its control plane, `1.34.2`, where the provider can change it; else none.
     pub kubernetes: Option<String>,
+    /// Whether size, mode, zones and number of pods change on the nodes there are, without making new ones.
+    pub changes_in_place: bool,
 }
 
 /// A pool as it is.
@@ -207,7 +209,7 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
                 nodes: pool.nodes.value,
                 size: size_name(pool),
             }),
-            Some(live) => actions.extend(pool_actions(lab, pool, live)),
+            Some(live) => actions.extend(pool_actions(lab, pool, live, observed.changes_in_place)),
         }
     }
     for (name, live) in &observed.pools {
@@ -233,10 +235,11 @@ pub fn is_version(live: &str, wanted: &str) -> bool {
     live.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool) -> Vec<Action> {
+fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: bool) -> Vec<Action> {
     let declared = Declared::of(pool);
     let name = pool.name.value.clone();
     let mut fixed = fixed_changes(&live.declared, &declared);
+    let mut changes = if changes_in_place { std::mem::take(&mut fixed) } else { Vec::new() };
     if let (Some(live), Some(wanted)) = (&live.kubernetes, wanted_version(lab, Some(pool)))
         && !is_version(live, &wanted)
     {
@@ -246,7 +249,7 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool) -> Vec<Action> {
         return vec![Action::ReplacePool { pool: name, nodes: pool.nodes.value, changes: fixed }];
     }
     let mut actions = Vec::new();
-    let changes = label_and_taint_changes(live, &declared);
+    changes.extend(label_and_taint_changes(live, &declared));
     if !changes.is_empty() {
         actions.push(Action::UpdatePool { pool: name.clone(), changes });
     }
