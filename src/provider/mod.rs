@@ -10,6 +10,7 @@ use crate::plan::{Action, Observed};
 use crate::spec::{Lab, Provider as Name};
 use crate::state::{Home, Journal};
 
+pub mod kind;
 pub mod sim;
 
 /// What a provider needs to work on one lab.
@@ -37,12 +38,28 @@ impl Work<'_> {
 pub struct Options {
     /// Pools may be made anew where something changed that nodes cannot change.
     pub replace_pools: bool,
+    /// The whole cluster may be made anew where something changed that it cannot change.
+    pub recreate: bool,
 }
 
 /// A maker of clusters. Synchronous: providers call outside tools, and callers decide what runs side by side.
 pub trait Provider {
     /// What this machine lacks for the lab; each with a fix.
     fn preflight(&self, lab: &Lab) -> Vec<Error>;
+
+    /// What of the lab this machine can only approximate, in words; shown by `plan` and `up`.
+    fn caveats(&self, _: &Lab) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What differs from the lab file that only a new cluster can change, in words; done when
+    /// [`Options::recreate`] allows it.
+    ///
+    /// # Errors
+    /// When the world does not answer.
+    fn recreation(&self, _: &Lab) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// The lab's cluster as it is in the world.
     ///
@@ -130,7 +147,7 @@ pub trait Provider {
 
 fn cannot_pause(lab: &str) -> Error {
     Error::message(Kind::Usage, format!("lab `{lab}` is on a provider that has no machines to stop and start"))
-        .hint("labs on aks can be paused and resumed")
+        .hint("labs on kind and aks can be paused and resumed")
 }
 
 /// The provider of that name.
@@ -140,10 +157,8 @@ fn cannot_pause(lab: &str) -> Error {
 pub fn provider(name: Name, home: &Home) -> Result<Box<dyn Provider>> {
     match name {
         Name::Sim => Ok(Box::new(sim::Sim::new(home)?)),
-        Name::Aks => Ok(Box::new(aks::Aks::new(home))),
-        Name::Kind => {
-            Err(Error::message(Kind::Usage, format!("this version of klab cannot make labs on `{name}` yet"))
-                .hint("`--provider sim` makes the lab on the embedded cluster"))
-        }
+        Name::Kind => Ok(Box::new(kind::KindProvider::new(home))),
+        Name::Aks => Err(Error::message(Kind::Usage, format!("this version of klab cannot make labs on `{name}` yet"))
+            .hint("`--provider sim` makes the lab on the embedded cluster")),
     }
 }

@@ -1,8 +1,10 @@
 //! The integration tests: one binary, one module per subject.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod control;
 mod environment;
 mod faults;
+mod kind;
 mod render;
 mod spec;

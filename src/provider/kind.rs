@@ -1,0 +1,413 @@
+//! Kubernetes in containers, through `kind`: pools are groups of workers with the labels, taints and sizes of AKS.
+//!
+//! Nothing that kind says is trusted: that it ends well does not mean that all nodes are there. What can change on a live
+//! cluster is changed there, workers are added and removed; only the rest needs a new cluster, and that is asked for.
+
+mod check;
+pub mod config;
+mod create;
+pub mod desired;
+pub mod docker;
+pub mod failure;
+pub mod images;
+pub mod kind_tool;
+mod kubelet;
+mod live;
+mod load;
+pub mod machine;
+pub mod names;
+mod preflight;
+mod record;
+pub mod roster;
+pub mod rules;
+mod session;
+mod teardown;
+mod tool;
+pub mod version;
+mod workers;
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use kube::ResourceExt;
+
+use self::desired::DECLARED;
+use self::docker::{Container, Info, PROVIDER_VARIABLE, Runtime};
+use self::kind_tool::KindTool;
+use self::names::Names;
+use self::record::{ClusterRecord, Settings};
+use self::session::Session;
+use self::version::KindVersion;
+use self::workers::Cluster;
+use super::{Options, Provider, Work};
+use crate::error::{Error, Kind, Result};
+use crate::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
+use crate::spec::Lab;
+use crate::state::Home;
+use crate::ui::plural;
+
+/// Variable that gives several people on one machine clusters of their own.
+const SEAT_VARIABLE: &str = "KLAB_SEAT";
+
+/// Labs on kind.
+pub struct KindProvider {
+    home: Home,
+    seat: Option<String>,
+    runtime: OnceCell<(Runtime, Info)>,
+    version: OnceCell<KindVersion>,
+}
+
+impl KindProvider {
+    /// The provider for a klab home.
+    pub fn new(home: &Home) -> Self {
+        let seat = std::env::var(SEAT_VARIABLE).ok();
+        Self { home: home.clone(), seat, runtime: OnceCell::new(), version: OnceCell::new() }
+    }
+
+    /// The names of a lab: those it was made with, if it was.
+    fn names(&self, lab: &str) -> Result<Names> {
+        let mut names = Names::new(&self.home, lab, self.seat.as_deref())?;
+        if let Some(record) = ClusterRecord::read(&names.record())? {
+            names.cluster = record.cluster;
+        }
+        Ok(names)
+    }
+
+    fn runtime(&self, names: &Names) -> Result<&(Runtime, Info)> {
+        if let Some(found) = self.runtime.get() {
+            return Ok(found);
+        }
+        let record = ClusterRecord::read(&names.record())?;
+        let wanted = match record {
+            Some(record) => Some(record.runtime),
+            None => std::env::var(PROVIDER_VARIABLE).ok(),
+        };
+        let found = docker::find(wanted.as_deref())?;
+        Ok(self.runtime.get_or_init(|| found))
+    }
+
+    fn session(&self, lab: &str) -> Result<Session> {
+        let names = self.names(lab)?;
+        let (runtime, info) = self.runtime(&names)?;
+        Ok(Session {
+            runtime: runtime.transcribed(names.transcript()),
+            kind: KindTool::new(runtime.program()).transcribed(names.transcript()),
+            info: info.clone(),
+            names,
+        })
+    }
+
+    fn version(&self, session: &Session) -> Result<KindVersion> {
+        if let Some(version) = self.version.get() {
+            return Ok(*version);
+        }
+        let version = session.kind.version()?;
+        Ok(*self.version.get_or_init(|| version))
+    }
+
+    /// Pools as the world shows them: containers that are nodes of the API.
+    fn look(&self, session: &Session, lab: Option<&Lab>) -> Result<Observed> {
+        let containers = session.containers()?;
+        let record = session.record()?;
+        let whole = record.as_ref().is_none_or(|record| record.complete);
+        if containers.is_empty() || !whole {
+            return Ok(Observed::default());
+        }
+        if containers.iter().any(|container| !container.running) {
+            return Ok(record.map_or_else(Observed::default, |record| from_record(&record, &containers)));
+        }
+        let nodes = session.live()?.nodes()?;
+        let mut observed = Observed { exists: true, changes_in_place: true, ..Observed::default() };
+        if let Some(record) = &record {
+            // A pool whose nodes are all gone, or that has none, is still a pool.
+            for (name, declared) in &record.declared {
+                observed
+                    .pools
+                    .insert(name.clone(), ObservedPool { declared: declared.clone(), ..ObservedPool::default() });
+            }
+        }
+        for container in containers.iter().filter(|container| container.is_worker()) {
+            let Some(node) = nodes.iter().find(|node| node.name_any() == container.name) else { continue };
+            let recorded = record.as_ref().and_then(|record| record.roster.place(&container.name));
+            let Some(pool) = recorded.map(|place| &place.pool).or_else(|| node.labels().get("agentpool")) else {
+                continue;
+            };
+            let live = observed.pools.entry(pool.clone()).or_default();
+            if let Some(declared) = node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()) {
+                live.declared = declared;
+            }
+            if lab.and_then(|lab| lab.pool(pool)).is_some_and(|pool| pool.kubernetes.is_some()) {
+                let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+                live.kubernetes = info.map(|info| info.kubelet_version.trim_start_matches('v').to_owned());
+            }
+            live.nodes.push(ObservedNode {
+                name: container.name.clone(),
+                labels: node.labels().clone(),
+                taints: check::own_taints(node)
+                    .into_iter()
+                    .filter(|taint| !taint.key.starts_with("kubernetes.azure.com/"))
+                    .collect(),
+            });
+        }
+        Ok(observed)
+    }
+
+    /// The record, or one made anew from the world where it was lost.
+    fn record(session: &Session, lab: &Lab) -> Result<ClusterRecord> {
+        if let Some(record) = session.record()? {
+            return Ok(record);
+        }
+        let host = session.runtime.host(&session.info);
+        let mut record = ClusterRecord::new(&session.names, lab, session.runtime.program(), host);
+        record.roster = roster::Roster::default();
+        record.declared = BTreeMap::new();
+        for node in session.live()?.nodes()? {
+            if let Some(pool) = node.labels().get("agentpool") {
+                record.roster.adopt(&node.name_any(), pool);
+            }
+        }
+        session.make_folder()?;
+        session.save(&record)?;
+        Ok(record)
+    }
+
+    fn one(cluster: &mut Cluster<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
+        let live = cluster.session.live()?;
+        match action {
+            Action::CreateCluster | Action::UpgradeCluster { .. } => Ok(()),
+            Action::AddPool { pool, nodes, .. } | Action::ReplacePool { pool, nodes, .. } => {
+                cluster.scale(pool, *nodes, &live, work)
+            }
+            Action::ScalePool { pool, to, .. } => cluster.scale(pool, *to, &live, work),
+            Action::UpdatePool { pool, changes } => {
+                work.intend("change-pool", &action.to_string())?;
+                let activity = work.events.start("Changing", format!("pool {pool}: {}", changes.join(", ")));
+                cluster.declare(pool)?;
+                cluster.settle(&BTreeSet::from([pool.clone()]), &live, work)?;
+                activity.finish("Changed", format!("pool {pool}: {}", changes.join(", ")));
+                Ok(())
+            }
+            Action::RemovePool { pool, .. } => cluster.remove_pool(pool, &live, work),
+        }
+    }
+
+    /// Starts node containers that do not run, in an order in which each gets its old address again.
+    fn wake(&self, session: &Session, work: &mut Work<'_>) -> Result<()> {
+        let containers = session.containers()?;
+        let mut stopped: Vec<&Container> = containers.iter().filter(|container| !container.running).collect();
+        if stopped.is_empty() {
+            return Ok(());
+        }
+        let addresses = session.record()?.map(|record| record.addresses).unwrap_or_default();
+        stopped.sort_by_key(|container| {
+            let address = addresses.get(&container.name).and_then(|text| text.parse::<std::net::Ipv4Addr>().ok());
+            (address.is_none(), address, container.name.len(), container.name.clone())
+        });
+        let names: Vec<String> = stopped.iter().map(|container| container.name.clone()).collect();
+        work.intend("start-nodes", &names.join(" "))?;
+        let activity = work.events.start("Starting", plural(names.len(), "stopped node"));
+        session.runtime.start(&names)?;
+        let nodes: Vec<String> = containers
+            .iter()
+            .filter(|container| container.is_worker() || container.is_control_plane())
+            .map(|container| container.name.clone())
+            .collect();
+        let live = session.live()?;
+        live.wait(workers::READY, |words| activity.progress(words), |live| live::missing(live, &nodes)).map_err(
+            |mut error| {
+                let causes: Vec<String> = nodes.iter().filter_map(|node| session.cause(node)).take(2).collect();
+                error.source = anyhow::Error::msg(format!("{:#}\n{}", error.source, causes.join("\n")))
+                    .context("the nodes did not come back after they were started");
+                error.hint("`klab down` and `klab up` make the lab anew")
+            },
+        )?;
+        activity.finish("Started", plural(names.len(), "stopped node"));
+        Ok(())
+    }
+
+    /// What only a new cluster can change, in words.
+    fn settings_that_differ(session: &Session, lab: &Lab) -> Result<Vec<String>> {
+        let record = session.record()?.filter(|record| record.complete);
+        Ok(record.map_or_else(Vec::new, |record| record.settings.differences(&Settings::of(lab))))
+    }
+}
+
+/// A stopped cluster as it was when it ran.
+fn from_record(record: &ClusterRecord, containers: &[Container]) -> Observed {
+    let mut observed = Observed { exists: true, changes_in_place: true, ..Observed::default() };
+    for (name, declared) in &record.declared {
+        observed.pools.insert(name.clone(), ObservedPool { declared: declared.clone(), ..ObservedPool::default() });
+    }
+    for (name, place) in record.roster.iter() {
+        if containers.iter().any(|container| container.name == *name) {
+            let pool = observed.pools.entry(place.pool.clone()).or_default();
+            let declared: &Declared = &pool.declared;
+            pool.nodes.push(ObservedNode {
+                name: name.clone(),
+                labels: declared.labels.clone(),
+                taints: declared.taints.iter().filter_map(|text| plain_taint(text)).collect(),
+            });
+        }
+    }
+    observed
+}
+
+/// A taint as `Declared` writes it.
+fn plain_taint(text: &str) -> Option<k8s_openapi::api::core::v1::Taint> {
+    let (pair, effect) = text.rsplit_once(':')?;
+    let (key, value) = pair.split_once('=').map_or((pair, None), |(key, value)| (key, Some(value.to_owned())));
+    Some(k8s_openapi::api::core::v1::Taint { key: key.to_owned(), value, effect: effect.to_owned(), time_added: None })
+}
+
+impl Provider for KindProvider {
+    fn preflight(&self, lab: &Lab) -> Vec<Error> {
+        let session = match self.session(&lab.name.value) {
+            Ok(session) => session,
+            Err(error) => return vec![error],
+        };
+        match self.version(&session) {
+            Ok(version) => preflight::problems(&session, lab, version),
+            Err(error) => vec![error],
+        }
+    }
+
+    fn caveats(&self, lab: &Lab) -> Vec<String> {
+        let Ok(session) = self.session(&lab.name.value) else { return Vec::new() };
+        let Ok(version) = self.version(&session) else { return Vec::new() };
+        preflight::caveats(&session, lab, version)
+    }
+
+    fn recreation(&self, lab: &Lab) -> Result<Vec<String>> {
+        Self::settings_that_differ(&self.session(&lab.name.value)?, lab)
+    }
+
+    fn observe(&self, lab: &str) -> Result<Observed> {
+        self.look(&self.session(lab)?, None)
+    }
+
+    fn observe_lab(&self, lab: &Lab) -> Result<Observed> {
+        self.look(&self.session(&lab.name.value)?, Some(lab))
+    }
+
+    fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
+        if !actions.contains(&Action::CreateCluster) {
+            return Ok(Vec::new());
+        }
+        let session = self.session(&lab.name.value)?;
+        let names = &session.names;
+        let arguments = kind_tool::create_arguments(&names.cluster, &names.config(), &names.kubeconfig());
+        Ok(vec![session.kind.shown(&arguments)])
+    }
+
+    fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
+        self.perform_all(lab, std::slice::from_ref(action), &Options::default(), work)
+    }
+
+    fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {
+        let name = &lab.name.value;
+        let mut session = self.session(name)?;
+        let kind = self.version(&session)?;
+        let differences = Self::settings_that_differ(&session, lab)?;
+        let mut create = actions.contains(&Action::CreateCluster);
+        if !differences.is_empty() && !create {
+            if !options.recreate {
+                let message = format!("only a new cluster can change this: {}", differences.join("; "));
+                return Err(Error::message(Kind::Usage, message)
+                    .hint("`klab up --recreate` removes the cluster with all that is in it and makes it anew"));
+            }
+            work.events.note("Recreating", format!("cluster {}: {}", session.names.cluster, differences.join("; ")));
+            teardown::remove(&session, work)?;
+            session = self.session(name)?;
+            create = true;
+        }
+        let record = if create {
+            create::create(&session, lab, kind, work)?
+        } else {
+            self.wake(&session, work)?;
+            Self::record(&session, lab)?
+        };
+        let mut cluster = Cluster { session: &session, lab, kind, record };
+        let mut touched = BTreeSet::new();
+        if actions.is_empty() {
+            touched.extend(cluster.record.declared.keys().cloned());
+        }
+        for action in actions.iter().filter(|_| !create) {
+            if let Action::AddPool { pool, .. }
+            | Action::ScalePool { pool, .. }
+            | Action::UpdatePool { pool, .. }
+            | Action::ReplacePool { pool, .. } = action
+            {
+                touched.insert(pool.clone());
+            }
+            Self::one(&mut cluster, action, work)?;
+        }
+        if create {
+            cluster.fill(work)?;
+            touched = cluster.record.declared.keys().cloned().collect();
+        }
+        let live = session.live()?;
+        cluster.settle(&touched, &live, work)?;
+        load::load(&session, lab, &mut cluster.record, work)?;
+        cluster.complete()
+    }
+
+    fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
+        let session = self.session(lab)?;
+        let containers = session.containers()?;
+        if containers.is_empty() {
+            let message = format!("the kind cluster of lab `{lab}` is gone");
+            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
+        }
+        if containers.iter().any(|container| container.is_control_plane() && !container.running) {
+            let message = format!("the nodes of lab `{lab}` are stopped");
+            return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {lab}` starts them")));
+        }
+        session.ensure_kubeconfig()?;
+        Ok(session.names.kubeconfig())
+    }
+
+    fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        match self.session(lab) {
+            Ok(session) => teardown::remove(&session, work),
+            // Where nothing was ever made, nothing is needed to remove it.
+            Err(_) if !self.names(lab)?.record().is_file() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        let session = self.session(lab)?;
+        let running: Vec<String> = session
+            .containers()?
+            .into_iter()
+            .filter(|container| container.running)
+            .map(|container| container.name)
+            .collect();
+        if running.is_empty() {
+            return Ok(());
+        }
+        work.intend("stop-nodes", &running.join(" "))?;
+        let activity = work.events.start("Stopping", plural(running.len(), "node"));
+        session.runtime.stop(&running)?;
+        activity.finish("Stopped", format!("{}; everything in the cluster is kept", plural(running.len(), "node")));
+        Ok(())
+    }
+
+    fn resume(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
+        let session = self.session(lab)?;
+        if session.containers()?.is_empty() {
+            let message = format!("the kind cluster of lab `{lab}` is gone");
+            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
+        }
+        self.wake(&session, work)
+    }
+
+    fn remains(&self, lab: &str) -> Result<Vec<String>> {
+        match self.session(lab) {
+            Ok(session) => teardown::remains(&session),
+            Err(_) if !self.names(lab)?.record().is_file() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A cluster made by kind, and nothing kind says about it trusted.
+
+use std::fs::{File, OpenOptions};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::config;
+use super::docker::Container;
+use super::failure;
+use super::images::load_balancer;
+use super::record::ClusterRecord;
+use super::session::{Session, remove_file};
+use super::version::KindVersion;
+use crate::error::{Error, Result};
+use crate::exec;
+use crate::provider::Work;
+use crate::spec::Lab;
+use crate::state::home::{create_private_folder, state_error, write_private};
+use crate::ui::plural;
+
+/// The network that all clusters of kind share.
+const NETWORK: &str = "kind";
+/// How long containers may appear after a failed or killed kind: calls of it are still under way.
+const LATE: Duration = Duration::from_secs(3);
+
+/// Makes the cluster with the workers of all pools.
+pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut Work<'_>) -> Result<ClusterRecord> {
+    let names = &session.names;
+    let there = session.containers()?;
+    if let Some(record) = adopt(session, lab, &there)? {
+        work.events
+            .note("Found", format!("cluster {} complete, although klab was interrupted making it", names.cluster));
+        return Ok(record);
+    }
+    let host = session.runtime.host(&session.info);
+    let record = ClusterRecord::new(names, lab, session.runtime.program(), host);
+    work.intend("create-cluster", &names.cluster)?;
+    end_leftover_kinds(session);
+    sweep(session, !there.is_empty())?;
+    session.make_folder()?;
+    session.save(&record)?;
+    let config = write_files(session, lab, &record, kind)?;
+    release_kubeconfig_lock(session, work)?;
+    remove_file(&names.kubeconfig())?;
+    pull_images(session, lab, kind, work)?;
+
+    let what = format!("cluster {} (kind {kind}, {})", names.cluster, nodes_in_words(lab, &record));
+    let activity = work.events.start("Creating", what.clone());
+    activity.progress("kind makes the nodes");
+    let made = {
+        let _alone = first_network(session);
+        session.kind.create(&names.cluster, &config, &names.kubeconfig())
+    };
+    if let Err(error) = made {
+        return Err(failed(session, error));
+    }
+    let missing = missing_containers(lab, &record, session)?;
+    if !missing.is_empty() {
+        work.events.warn(format!("kind says that the cluster is made, but {} not there", are(&missing)));
+    }
+    activity.finish("Created", what);
+    Ok(record)
+}
+
+/// A cluster that an interrupted klab left whole: all containers are there and run.
+fn adopt(session: &Session, lab: &Lab, there: &[Container]) -> Result<Option<ClusterRecord>> {
+    let Some(record) = session.record()?.filter(|_| !there.is_empty()) else { return Ok(None) };
+    let wanted = wanted_containers(lab, &record, session);
+    let whole = wanted.iter().all(|name| there.iter().any(|container| container.name == *name && container.running));
+    if !whole || !record.settings.differences(&super::record::Settings::of(lab)).is_empty() {
+        return Ok(None);
+    }
+    // kind works on after klab was killed; while it does, what it makes is not whole.
+    let quiet = leftover_kinds(session).is_empty();
+    remove_file(&session.names.kubeconfig())?;
+    let answers = quiet && session.live().and_then(|live| live.nodes()).is_ok_and(|nodes| nodes.len() >= wanted.len());
+    Ok(answers.then_some(record))
+}
+
+fn wanted_containers(lab: &Lab, record: &ClusterRecord, session: &Session) -> Vec<String> {
+    let mut wanted = session.names.control_planes(lab.kind.control_planes);
+    wanted.extend(record.roster.iter().map(|(name, _)| name.clone()));
+    wanted
+}
+
+/// Nodes that kind should have made and did not.
+fn missing_containers(lab: &Lab, record: &ClusterRecord, session: &Session) -> Result<Vec<String>> {
+    let there = session.containers()?;
+    let mut missing = wanted_containers(lab, record, session);
+    missing.retain(|name| !there.iter().any(|container| container.name == *name));
+    Ok(missing)
+}
+
+fn are(names: &[String]) -> String {
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", names.join(", "))
+}
+
+fn nodes_in_words(lab: &Lab, record: &ClusterRecord) -> String {
+    let control_planes = plural(lab.kind.control_planes.max(1) as usize, "control plane");
+    format!("{control_planes}, {}", plural(record.roster.len(), "worker"))
+}
+
+/// Everything that is mounted or read while the cluster is made.
+fn write_files(session: &Session, lab: &Lab, record: &ClusterRecord, kind: KindVersion) -> Result<PathBuf> {
+    let names = &session.names;
+    for pool in lab.pools.iter().filter(|pool| !pool.deferred) {
+        session.write_machine(lab, pool, record)?;
+    }
+    for (name, text) in config::mirror_files(lab) {
+        let path = names.mirrors().join(name);
+        let folder = path.parent().map(std::path::Path::to_owned).unwrap_or_default();
+        create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
+        write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;
+    }
+    let text = config::render(lab, &record.roster, &session.around(&record.host, kind))?;
+    let path = names.config();
+    write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;
+    Ok(path)
+}
+
+/// A lock that a killed kind left would block every later one for ever. The lab is locked, so no other klab writes there;
+/// a kind that is at work holds the lock for milliseconds.
+pub(super) fn release_kubeconfig_lock(session: &Session, work: &Work<'_>) -> Result<()> {
+    let path = session.names.kubeconfig_lock();
+    let until = Instant::now() + Duration::from_millis(500);
+    while path.exists() {
+        if Instant::now() > until {
+            work.events.warn(format!("removed `{}`, which a killed kind had left", path.display()));
+            return remove_file(&path);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Fetches what is not here yet, so that it fails here, where nothing has been made, and by its name.
+fn pull_images(session: &Session, lab: &Lab, kind: KindVersion, work: &mut Work<'_>) -> Result<()> {
+    for reference in needed_images(lab, kind) {
+        if session.runtime.image_id(&reference)?.is_none() {
+            work.intend("pull-image", &reference)?;
+            let short = reference.split('@').next().unwrap_or(&reference).to_owned();
+            let activity = work.events.start("Pulling", format!("image {short}"));
+            session.runtime.pull(&reference)?;
+            activity.finish("Pulled", format!("image {short}"));
+        }
+    }
+    Ok(())
+}
+
+/// The images that containers of the cluster are made from.
+pub(super) fn needed_images(lab: &Lab, kind: KindVersion) -> Vec<String> {
+    let mut images = vec![config::cluster_image(lab, kind).reference];
+    for pool in lab.pools.iter().filter(|pool| !pool.deferred) {
+        let image = config::pool_image(lab, pool, kind).reference;
+        if !images.contains(&image) {
+            images.push(image);
+        }
+    }
+    if lab.kind.control_planes > 1 {
+        images.push(load_balancer(kind).to_owned());
+    }
+    images
+}
+
+/// Several kinds that find no network at the same time each make one of the same name. The first cluster of a machine is
+/// therefore made alone, among all klabs; a lock that cannot be had must not stop the work.
+fn first_network(session: &Session) -> Option<File> {
+    if session.runtime.has_network(NETWORK).unwrap_or(true) {
+        return None;
+    }
+    let path = std::env::temp_dir().join("klab-kind-network.lock");
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = open.or_else(|_| OpenOptions::new().read(true).open(&path)).ok()?;
+    file.lock().ok()?;
+    Some(file)
+}
+
+/// A failed create: the journals tell why, then everything goes that is left of it.
+fn failed(session: &Session, error: exec::Error) -> Error {
+    let nodes = session.containers().unwrap_or_default();
+    let causes: Vec<String> =
+        nodes.iter().filter(|node| node.running).filter_map(|node| session.cause(&node.name)).take(3).collect();
+    let mut error = failure::of_kind(error);
+    if !causes.is_empty() {
+        error.source = error.source.context(causes.join("\n"));
+    }
+    error.source = error.source.context(format!("could not create the cluster `{}`", session.names.cluster));
+    match sweep(session, true) {
+        Ok(()) => error.hint(format!("all that kind said is in `{}`", session.names.transcript().display())),
+        Err(left) => error.left_behind(format!("containers of cluster {}: {left}", session.names.cluster)),
+    }
+}
+
+/// Removes all containers of the cluster; with `late` also those that appear seconds after a failure.
+pub(super) fn sweep(session: &Session, late: bool) -> Result<()> {
+    let mut quiet_since = Instant::now();
+    loop {
+        let containers = session.own_containers()?;
+        if containers.is_empty() {
+            if !late || quiet_since.elapsed() >= LATE {
+                return Ok(());
+            }
+        } else {
+            let volumes: Vec<String> = containers.iter().flat_map(|container| container.volumes.clone()).collect();
+            let names: Vec<String> = containers.into_iter().map(|container| container.name).collect();
+            session.runtime.remove(&names)?;
+            session.runtime.remove_volumes(&session.runtime.volumes_of(&volumes)?)?;
+            quiet_since = Instant::now();
+            if !late {
+                continue;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+/// Ends kinds that still work on this cluster for a klab that was killed: what they make would appear in the middle of
+/// this one's work.
+pub(super) fn end_leftover_kinds(session: &Session) {
+    for pid in leftover_kinds(session) {
+        exec::end_process(pid, true);
+    }
+}
+
+fn leftover_kinds(session: &Session) -> Vec<u32> {
+    // Without `ps` they cannot be found; the sweep still removes what they make.
+    let list = exec::Command::new("ps").args(["-A", "-o", "pid=", "-o", "args="]).output(Duration::from_secs(10));
+    kinds_in(&list.unwrap_or_default(), &session.names.cluster)
+}
+
+/// The processes in the output of `ps` that are a kind making this cluster.
+fn kinds_in(list: &str, cluster: &str) -> Vec<u32> {
+    let making = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let program = words.get(1).is_some_and(|program| program.rsplit('/').next() == Some("kind"));
+        program && words.get(2..6) == Some(&["create", "cluster", "--name", cluster])
+    };
+    list.lines().filter(making).filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_kinds_that_make_this_cluster_are_ended() {
+        let list = "    1 /sbin/init\n  812 kind create cluster --name klab-x --config /s/cluster.yaml --retain\n  \
+                    813 kind create cluster --name klab-x2 --config /s/cluster.yaml\n  \
+                    814 /usr/bin/kind create cluster --name klab-x\n  \
+                    815 grep kind create cluster --name klab-x\n  816 kind delete cluster --name klab-x\n";
+        assert_eq!(kinds_in(list, "klab-x"), [812, 814]);
+    }
+}

@@ -1,0 +1,573 @@
+//! The container runtime that kind works with (docker, podman, nerdctl): typed calls and what they answer.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::config::MountView;
+use super::failure;
+use super::machine::{Emulation, Host};
+use super::tool::Tool;
+use crate::error::{Error, Kind, Result};
+use crate::exec;
+
+/// A question to the runtime.
+const QUESTION: Duration = Duration::from_secs(60);
+/// Something the runtime does with containers.
+const WORK: Duration = Duration::from_secs(180);
+/// A transfer of an image.
+const TRANSFER: Duration = Duration::from_secs(1800);
+
+/// Label with the cluster's name on every container of kind.
+pub const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
+/// Label with the node's role.
+pub const ROLE_LABEL: &str = "io.x-k8s.kind.role";
+/// Variable by which kind is told which runtime to take.
+pub const PROVIDER_VARIABLE: &str = "KIND_EXPERIMENTAL_PROVIDER";
+
+/// Which family of commands the runtime speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// Docker.
+    Docker,
+    /// Podman.
+    Podman,
+    /// nerdctl, or a program that is called like it.
+    Nerdctl,
+}
+
+/// A container runtime.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    tool: Tool,
+    flavour: Flavour,
+}
+
+/// What the runtime says of itself and the machine it runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// CPUs.
+    pub cpus: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Whether cgroup v2 is in use.
+    pub cgroup_v2: bool,
+    /// Whether it runs without root's rights.
+    pub rootless: bool,
+    /// Where it keeps images and volumes.
+    pub root: PathBuf,
+    /// The operating system it runs on, in its words.
+    pub system: String,
+}
+
+/// A container of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// Its name, which is the node's too.
+    pub name: String,
+    /// `control-plane`, `worker` or `external-load-balancer`.
+    pub role: String,
+    /// Whether it runs.
+    pub running: bool,
+    /// The image it was made from, as named then.
+    pub image: String,
+    /// Paths of this machine that are mounted into it.
+    pub mounted: Vec<PathBuf>,
+    /// Names of its volumes.
+    pub volumes: Vec<String>,
+    /// The network it is in, and its address there.
+    pub network: String,
+    /// IPv4 address.
+    pub address: String,
+    /// Variables of its environment that were set for it, not by its image.
+    pub environment: Vec<String>,
+}
+
+impl Container {
+    /// Whether it is a worker node.
+    pub fn is_worker(&self) -> bool {
+        self.role == "worker"
+    }
+
+    /// Whether it is a control-plane node.
+    pub fn is_control_plane(&self) -> bool {
+        self.role == "control-plane"
+    }
+}
+
+/// Finds the runtime as kind does: the one that is asked for, else docker, nerdctl, podman, whichever answers.
+///
+/// # Errors
+/// When the wanted one, or docker where none answers, does not answer.
+pub fn find(wanted: Option<&str>) -> Result<(Runtime, Info)> {
+    let candidates: Vec<Runtime> = match wanted {
+        None | Some("") => ["docker", "nerdctl", "podman"].map(Runtime::named).into_iter().flatten().collect(),
+        Some(name) => match Runtime::named(name) {
+            Some(runtime) => vec![runtime],
+            None => {
+                let message = format!("klab knows no container runtime `{name}`, which {PROVIDER_VARIABLE} names");
+                return Err(Error::message(Kind::Outside, message)
+                    .hint(format!("unset {PROVIDER_VARIABLE}, or set it to docker, podman or nerdctl")));
+            }
+        },
+    };
+    let mut first = None;
+    for runtime in candidates {
+        match runtime.info() {
+            Ok(info) => return Ok((runtime, info)),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| Error::message(Kind::Outside, "no container runtime was found")))
+}
+
+impl Runtime {
+    /// The runtime of a program's name, as [`PROVIDER_VARIABLE`] takes it.
+    pub fn named(name: &str) -> Option<Self> {
+        let flavour = match name {
+            "docker" => Flavour::Docker,
+            "podman" => Flavour::Podman,
+            "nerdctl" | "finch" | "nerdctl.lima" => Flavour::Nerdctl,
+            _ => return None,
+        };
+        Some(Self { tool: Tool::new(name), flavour })
+    }
+
+    /// Writes down what it says from now on.
+    pub fn transcribed(&self, file: PathBuf) -> Self {
+        Self { tool: self.tool.clone().transcribed(file), flavour: self.flavour }
+    }
+
+    /// The program's name.
+    pub fn program(&self) -> &str {
+        self.tool.program()
+    }
+
+    /// Which family of commands it speaks.
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    fn ask<T: AsRef<str>>(&self, arguments: &[T]) -> Result<String> {
+        self.call(arguments, QUESTION)
+    }
+
+    fn call<T: AsRef<str>>(&self, arguments: &[T], deadline: Duration) -> Result<String> {
+        self.tool.run(arguments, deadline).map_err(|error| failure::of_runtime(self.program(), error))
+    }
+
+    /// What it says of itself.
+    ///
+    /// # Errors
+    /// When it is not there or does not run.
+    pub fn info(&self) -> Result<Info> {
+        let format = if self.flavour == Flavour::Podman { "json" } else { "{{json .}}" };
+        let text = self.ask(&["info", "--format", format])?;
+        let info = if self.flavour == Flavour::Podman { podman_info(&text) } else { docker_info(&text) };
+        info.ok_or_else(|| {
+            let message = format!("could not understand what `{} info` says", self.program());
+            Error::message(Kind::Outside, message)
+                .hint(format!("look at `{} info --format '{format}'`", self.program()))
+        })
+    }
+
+    /// Whether it runs on this very machine, and not behind a network or in a machine of its own.
+    pub fn is_local(&self, info: &Info) -> bool {
+        if info.system.contains("Docker Desktop") || !cfg!(target_os = "linux") {
+            return false;
+        }
+        let remote = |host: &str| ["tcp:", "ssh:", "http:", "https:"].iter().any(|scheme| host.starts_with(scheme));
+        match (self.flavour, std::env::var("DOCKER_HOST")) {
+            (Flavour::Docker, Ok(host)) if !host.is_empty() => !remote(&host),
+            (Flavour::Docker, _) => {
+                let context = self.ask(&["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]);
+                // A runtime without contexts is on this machine.
+                context.map_or(true, |host| !remote(host.trim()))
+            }
+            _ => true,
+        }
+    }
+
+    /// The machine as far as node sizes go. `KLAB_KIND_SIZES=shrink` keeps klab from mounting generated files.
+    pub fn host(&self, info: &Info) -> Host {
+        let able = self.flavour == Flavour::Docker
+            && Path::new("/sys/devices/system/node").is_dir()
+            && std::env::var("KLAB_KIND_SIZES").as_deref() != Ok("shrink")
+            && self.is_local(info);
+        let emulation = if able { Emulation::Full } else { Emulation::Shrink };
+        Host { cpus: info.cpus, memory: info.memory, emulation }
+    }
+
+    /// The containers of a cluster, running or not.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn containers(&self, cluster: &str) -> Result<Vec<Container>> {
+        let filter = format!("label={CLUSTER_LABEL}={cluster}");
+        let ids = self.ask(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])?;
+        let ids: Vec<&str> = ids.split_whitespace().collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut arguments = vec!["inspect", "--type", "container"];
+        arguments.extend(&ids);
+        match self.tool.run(&arguments, QUESTION) {
+            Ok(text) => parse_containers(&text).ok_or_else(|| {
+                Error::message(Kind::Outside, format!("could not understand what `{} inspect` says", self.program()))
+            }),
+            // One that vanished in between is no error: look again.
+            Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => self.containers(cluster),
+            Err(error) => Err(failure::of_runtime(self.program(), error)),
+        }
+    }
+
+    /// How many nodes of kind there are on this machine, of all clusters.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn all_nodes(&self) -> Result<usize> {
+        let text = self.ask(&["ps", "--quiet", "--filter", &format!("label={CLUSTER_LABEL}")])?;
+        Ok(text.split_whitespace().count())
+    }
+
+    /// Whether there is a network of that name.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn has_network(&self, name: &str) -> Result<bool> {
+        let text = self.ask(&["network", "ls", "--format", "{{.Name}}"])?;
+        Ok(text.lines().any(|line| line.trim() == name))
+    }
+
+    /// The volumes of these names that exist.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn volumes_of(&self, names: &[String]) -> Result<Vec<String>> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = self.ask(&["volume", "ls", "--quiet"])?;
+        Ok(text
+            .split_whitespace()
+            .filter(|name| names.iter().any(|wanted| wanted == name))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Removes volumes.
+    ///
+    /// # Errors
+    /// When one is in use.
+    pub fn remove_volumes(&self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut arguments = vec!["volume", "rm", "--force"];
+        arguments.extend(names.iter().map(String::as_str));
+        self.call(&arguments, WORK).map(|_| ())
+    }
+
+    /// Removes containers with their volumes, running or not; what is gone already is no error.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub fn remove(&self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut arguments = vec!["rm", "--force", "--volumes"];
+        arguments.extend(names.iter().map(String::as_str));
+        match self.tool.run(&arguments, WORK) {
+            Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => Ok(()),
+            Err(error) => Err(failure::of_runtime(self.program(), error)),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Starts containers.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub fn start(&self, names: &[String]) -> Result<()> {
+        self.on_all("start", names)
+    }
+
+    /// Stops containers.
+    ///
+    /// # Errors
+    /// When one does not stop.
+    pub fn stop(&self, names: &[String]) -> Result<()> {
+        self.on_all("stop", names)
+    }
+
+    fn on_all(&self, verb: &str, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut arguments = vec![verb];
+        arguments.extend(names.iter().map(String::as_str));
+        self.call(&arguments, WORK).map(|_| ())
+    }
+
+    /// Runs a program in a node and gives its stdout.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn exec(&self, node: &str, program: &[&str]) -> Result<String> {
+        let mut arguments = vec!["exec", "--privileged", node];
+        arguments.extend(program);
+        self.call(&arguments, WORK)
+    }
+
+    /// Copies a file into a node.
+    ///
+    /// # Errors
+    /// When it cannot be copied.
+    pub fn copy_in(&self, file: &Path, node: &str, path: &str) -> Result<()> {
+        self.call(&["cp", &file.to_string_lossy(), &format!("{node}:{path}")], WORK).map(|_| ())
+    }
+
+    /// All that a node's first process said.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn logs(&self, node: &str) -> Result<String> {
+        let written = self.tool.written(&["logs", node], QUESTION);
+        written
+            .map(|written| written.stdout + &written.stderr)
+            .map_err(|error| failure::of_runtime(self.program(), error))
+    }
+
+    /// Starts a worker as kind does.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn run_worker(&self, worker: &NewWorker<'_>) -> Result<()> {
+        self.call(&worker_arguments(self.flavour, worker), WORK).map(|_| ())
+    }
+
+    /// The id of a local image; none if it is not here.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn image_id(&self, reference: &str) -> Result<Option<String>> {
+        match self.tool.run(&["image", "inspect", "--format", "{{.Id}}", reference], QUESTION) {
+            Ok(id) => Ok(id.lines().next().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())),
+            Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => Ok(None),
+            Err(error) => Err(failure::of_runtime(self.program(), error)),
+        }
+    }
+
+    /// Fetches an image.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn pull(&self, reference: &str) -> Result<()> {
+        let pulled = self.tool.run(&["pull", "--quiet", reference], TRANSFER);
+        pulled.map(|_| ()).map_err(|error| failure::of_pull(reference, self.program(), error))
+    }
+
+    /// Writes a local image into an archive: of one platform only where the runtime can, as an archive of several is what
+    /// nodes refuse.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, reference: &str, file: &Path) -> Result<()> {
+        let file = file.to_string_lossy();
+        let plain = ["save", "--output", &*file, reference];
+        if self.flavour == Flavour::Docker {
+            let platform = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
+            let single = ["save", "--platform", platform, "--output", &*file, reference];
+            // Docker before 28 does not know the flag, and its older image store needs it not.
+            if self.tool.run(&single, TRANSFER).is_ok() {
+                return Ok(());
+            }
+        }
+        self.call(&plain, TRANSFER).map(|_| ())
+    }
+
+    /// The command line that starts a worker, for people to read.
+    pub fn shown(&self, worker: &NewWorker<'_>) -> String {
+        self.tool.shown(&worker_arguments(self.flavour, worker))
+    }
+}
+
+/// A worker that is to be started.
+#[derive(Debug, Clone, Copy)]
+pub struct NewWorker<'a> {
+    /// The cluster.
+    pub cluster: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The node image.
+    pub image: &'a str,
+    /// The network of the cluster's other nodes.
+    pub network: &'a str,
+    /// What is mounted into it.
+    pub mounts: &'a [MountView],
+    /// Variables of its environment, as those of the other nodes.
+    pub environment: &'a [String],
+}
+
+/// The arguments of `run`, as kind's own providers give them.
+fn worker_arguments(flavour: Flavour, worker: &NewWorker<'_>) -> Vec<String> {
+    let mut arguments: Vec<String> = ["run", "--name", worker.name, "--hostname", worker.name]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(["--label".to_owned(), format!("{ROLE_LABEL}=worker"), "--privileged".to_owned()])
+        .collect();
+    let mut push = |items: &[&str]| arguments.extend(items.iter().map(|item| (*item).to_owned()));
+    if flavour != Flavour::Podman {
+        push(&["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"]);
+    }
+    push(&["--tmpfs", "/tmp", "--tmpfs", "/run"]);
+    push(&["--volume", if flavour == Flavour::Podman { "/var:suid,exec,dev" } else { "/var" }]);
+    push(&["--volume", "/lib/modules:/lib/modules:ro"]);
+    push(&["--detach", "--tty", "--net", worker.network]);
+    push(&["--label", &format!("{CLUSTER_LABEL}={}", worker.cluster)]);
+    match flavour {
+        // Started again after the machine was, but not when it was stopped on purpose.
+        Flavour::Docker => push(&["--restart=on-failure:1", "--init=false", "--cgroupns=private"]),
+        Flavour::Podman => push(&["-e", "container=podman", "--cgroupns=private"]),
+        Flavour::Nerdctl => push(&["--restart=on-failure:1", "--init=false"]),
+    }
+    for variable in worker.environment {
+        push(&["-e", variable]);
+    }
+    for mount in worker.mounts {
+        let mode = if mount.read_only { ":ro" } else { "" };
+        push(&[&format!("--volume={}:{}{mode}", mount.host, mount.container)]);
+    }
+    push(&[worker.image]);
+    arguments
+}
+
+fn docker_info(text: &str) -> Option<Info> {
+    let info: Value = serde_json::from_str(text).ok()?;
+    let options = info["SecurityOptions"].as_array().cloned().unwrap_or_default();
+    Some(Info {
+        cpus: u32::try_from(info["NCPU"].as_u64()?).ok()?.max(1),
+        memory: info["MemTotal"].as_u64()?,
+        cgroup_v2: info["CgroupVersion"].as_str() != Some("1"),
+        rootless: options.iter().any(|option| option.as_str().is_some_and(|text| text.contains("rootless"))),
+        root: PathBuf::from(info["DockerRootDir"].as_str().unwrap_or("/var/lib/docker")),
+        system: info["OperatingSystem"].as_str().unwrap_or_default().to_owned(),
+    })
+}
+
+fn podman_info(text: &str) -> Option<Info> {
+    let info: Value = serde_json::from_str(text).ok()?;
+    let host = &info["host"];
+    Some(Info {
+        cpus: u32::try_from(host["cpus"].as_u64()?).ok()?.max(1),
+        memory: host["memTotal"].as_u64()?,
+        cgroup_v2: host["cgroupVersion"].as_str() != Some("v1"),
+        rootless: host["security"]["rootless"].as_bool().unwrap_or(false),
+        root: PathBuf::from(info["store"]["graphRoot"].as_str().unwrap_or("/var/lib/containers/storage")),
+        system: host["distribution"]["distribution"].as_str().unwrap_or_default().to_owned(),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Inspected {
+    name: String,
+    state: InspectedState,
+    config: InspectedConfig,
+    #[serde(default)]
+    mounts: Vec<InspectedMount>,
+    #[serde(default)]
+    network_settings: InspectedNetworks,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedState {
+    #[serde(default)]
+    running: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedConfig {
+    #[serde(default)]
+    image: String,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    env: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedMount {
+    #[serde(default)]
+    r#type: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    source: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedNetworks {
+    #[serde(default)]
+    networks: Option<BTreeMap<String, InspectedNetwork>>,
+}
+
+#[derive(Deserialize)]
+struct InspectedNetwork {
+    #[serde(rename = "IPAddress", default)]
+    address: String,
+}
+
+/// Variables that kind sets for nodes, which a worker that is added later needs too.
+const NODE_VARIABLES: [&str; 8] = [
+    "HTTP_PROXY=",
+    "HTTPS_PROXY=",
+    "NO_PROXY=",
+    "http_proxy=",
+    "https_proxy=",
+    "no_proxy=",
+    "KIND_DNS_SEARCH=",
+    "KIND_EXPERIMENTAL_CONTAINERD_SNAPSHOTTER=",
+];
+
+fn parse_containers(text: &str) -> Option<Vec<Container>> {
+    let inspected: Vec<Inspected> = serde_json::from_str(text).ok()?;
+    let mut containers: Vec<Container> = inspected.into_iter().map(container).collect();
+    containers.sort_by_key(|container| (container.name.len(), container.name.clone()));
+    Some(containers)
+}
+
+fn container(inspected: Inspected) -> Container {
+    let labels = inspected.config.labels.unwrap_or_default();
+    let (volumes, binds): (Vec<_>, Vec<_>) = inspected.mounts.into_iter().partition(|mount| mount.r#type == "volume");
+    let (network, address) = inspected
+        .network_settings
+        .networks
+        .unwrap_or_default()
+        .into_iter()
+        .next()
+        .map_or_else(|| ("kind".to_owned(), String::new()), |(name, network)| (name, network.address));
+    let wanted = |variable: &String| NODE_VARIABLES.iter().any(|name| variable.starts_with(name));
+    Container {
+        name: inspected.name.trim_start_matches('/').to_owned(),
+        role: labels.get(ROLE_LABEL).cloned().unwrap_or_default(),
+        running: inspected.state.running,
+        image: inspected.config.image,
+        mounted: binds.into_iter().map(|mount| PathBuf::from(mount.source)).collect(),
+        volumes: volumes.into_iter().map(|mount| mount.name).collect(),
+        network,
+        address,
+        environment: inspected.config.env.unwrap_or_default().into_iter().filter(wanted).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+use super::*;
+
+#[test]
+fn info_of_docker_and_podman_is_understood() {
+    let docker = r#"{"NCPU":2,"MemTotal":25253789696,"CgroupVersion":"1","OperatingSystem":"Debian GNU/Linux 13 (trixie)",
+        "DockerRootDir":"/data/docker","SecurityOptions":["name=seccomp,profile=builtin","name=rootless"]}"#;
+    assert_eq!(
+        docker_info(docker).unwrap(),
+        Info {
+            cpus: 2,
+            memory: 25_253_789_696,
+            cgroup_v2: false,
+            rootless: true,
+            root: "/data/docker".into(),
+            system: "Debian GNU/Linux 13 (trixie)".to_owned(),
+        }
+    );
+    let podman = r#"{"host":{"cpus":8,"memTotal":1024,"cgroupVersion":"v2","security":{"rootless":false},
+        "distribution":{"distribution":"fedora"}},"store":{"graphRoot":"/var/lib/containers/storage"}}"#;
+    let info = podman_info(podman).unwrap();
+    assert_eq!((info.cpus, info.cgroup_v2, info.system.as_str()), (8, true, "fedora"));
+    assert_eq!(docker_info(r#"{"ServerErrors":["Cannot connect"]}"#), None);
+}
+
+#[test]
+fn containers_are_read_from_what_inspect_says() {
+    let text = r#"[{"Name":"/klab-x-worker10","State":{"Status":"exited","Running":false},
+        "Config":{"Image":"kindest/node:v1.36.1","Labels":{"io.x-k8s.kind.cluster":"klab-x","io.x-k8s.kind.role":"worker"},
+                  "Env":["HTTP_PROXY=http://p","PATH=/usr/bin"]},
+        "Mounts":[{"Type":"bind","Source":"/state/labs/x/kind/owner","Destination":"/kind/klab"},
+                  {"Type":"volume","Name":"abc","Source":"/var/lib/docker/volumes/abc/_data","Destination":"/var"}],
+        "NetworkSettings":{"Networks":{"kind":{"IPAddress":"172.18.0.3"}}}},
+       {"Name":"/klab-x-worker2","State":{"Running":true},"Config":{"Labels":{"io.x-k8s.kind.role":"worker"}}}]"#;
+    let containers = parse_containers(text).unwrap();
+    assert_eq!(
+        containers.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(),
+        ["klab-x-worker2", "klab-x-worker10"]
+    );
+    assert_eq!(
+        containers[1],
+        Container {
+            name: "klab-x-worker10".to_owned(),
+            role: "worker".to_owned(),
+            running: false,
+            image: "kindest/node:v1.36.1".to_owned(),
+            mounted: vec!["/state/labs/x/kind/owner".into()],
+            volumes: vec!["abc".to_owned()],
+            network: "kind".to_owned(),
+            address: "172.18.0.3".to_owned(),
+            environment: vec!["HTTP_PROXY=http://p".to_owned()],
+        }
+    );
+    assert_eq!(parse_containers("no json"), None);
+}
+
+#[test]
+fn added_worker_is_started_as_kind_starts_its_own() {
+    let mounts = [MountView { host: "/s/a b".to_owned(), container: "/proc/meminfo".to_owned(), read_only: true }];
+    let environment = ["NO_PROXY=.svc".to_owned()];
+    let worker = NewWorker {
+        cluster: "klab-x",
+        name: "klab-x-worker4",
+        image: "kindest/node:v1.36.1",
+        network: "kind",
+        mounts: &mounts,
+        environment: &environment,
+    };
+    let arguments = worker_arguments(Flavour::Docker, &worker);
+    assert_eq!(
+        arguments.join(" "),
+        "run --name klab-x-worker4 --hostname klab-x-worker4 \
+        --label io.x-k8s.kind.role=worker --privileged --security-opt seccomp=unconfined \
+        --security-opt apparmor=unconfined --tmpfs /tmp --tmpfs /run --volume /var \
+        --volume /lib/modules:/lib/modules:ro --detach --tty --net kind --label io.x-k8s.kind.cluster=klab-x \
+        --restart=on-failure:1 --init=false --cgroupns=private -e NO_PROXY=.svc --volume=/s/a b:/proc/meminfo:ro \
+        kindest/node:v1.36.1"
+    );
+    let podman = worker_arguments(Flavour::Podman, &worker).join(" ");
+    assert!(podman.contains("container=podman") && !podman.contains("seccomp"), "{podman}");
+}
+
+#[test]
+fn only_runtimes_that_kind_knows_are_taken() {
+    for (name, flavour) in [("docker", Flavour::Docker), ("podman", Flavour::Podman), ("finch", Flavour::Nerdctl)] {
+        assert_eq!(Runtime::named(name).unwrap().flavour(), flavour);
+    }
+    assert!(Runtime::named("rkt").is_none());
+    let error = find(Some("rkt")).unwrap_err();
+    assert!(error.to_string().contains("`rkt`"), "{error}");
+}

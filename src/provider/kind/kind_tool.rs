@@ -1,0 +1,108 @@
+//! The `kind` command: typed calls, and its words turned into klab's errors.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::docker::PROVIDER_VARIABLE;
+use super::failure;
+use super::tool::Tool;
+use super::version::KindVersion;
+use crate::error::{Error, Kind, Result};
+use crate::exec;
+
+const QUESTION: Duration = Duration::from_secs(60);
+/// The longest a cluster may take: a big one on a slow machine, or one whose nodes fail after four minutes each.
+const CREATE: Duration = Duration::from_secs(1200);
+const DELETE: Duration = Duration::from_secs(300);
+const LOAD: Duration = Duration::from_secs(900);
+
+/// The command, called for one container runtime.
+#[derive(Debug, Clone)]
+pub struct KindTool {
+    tool: Tool,
+}
+
+/// The arguments that make a cluster. klab waits for the nodes itself: kind's own `--wait` looks at control planes only.
+pub fn create_arguments(cluster: &str, config: &Path, kubeconfig: &Path) -> Vec<String> {
+    let mut arguments: Vec<String> = ["create", "cluster", "--name", cluster, "--config"].map(str::to_owned).into();
+    arguments.push(config.display().to_string());
+    // Failed nodes are kept until klab has read their journals.
+    arguments.extend(["--retain", "--kubeconfig"].map(str::to_owned));
+    arguments.push(kubeconfig.display().to_string());
+    arguments
+}
+
+/// The arguments that delete a cluster.
+pub fn delete_arguments(cluster: &str, kubeconfig: &Path) -> Vec<String> {
+    let mut arguments: Vec<String> = ["delete", "cluster", "--name", cluster, "--kubeconfig"].map(str::to_owned).into();
+    arguments.push(kubeconfig.display().to_string());
+    arguments
+}
+
+impl KindTool {
+    /// kind, told to use the runtime klab uses.
+    pub fn new(runtime: &str) -> Self {
+        Self { tool: Tool::new("kind").env(PROVIDER_VARIABLE, runtime) }
+    }
+
+    /// Writes down what it says from now on.
+    pub fn transcribed(&self, file: PathBuf) -> Self {
+        Self { tool: self.tool.clone().transcribed(file) }
+    }
+
+    /// A command line, for people to read.
+    pub fn shown(&self, arguments: &[String]) -> String {
+        self.tool.shown(arguments)
+    }
+
+    /// Its version.
+    ///
+    /// # Errors
+    /// When it is not there, or too old, or says nothing klab understands.
+    pub fn version(&self) -> Result<KindVersion> {
+        let text = self.tool.run(&["version"], QUESTION).map_err(failure::of_kind)?;
+        let version = KindVersion::parse(&text).ok_or_else(|| {
+            let message = format!("could not understand the version of kind: `{}`", text.trim());
+            Error::message(Kind::Outside, message).hint("look at `kind version`; klab works with kind 0.27 and newer")
+        })?;
+        if version < KindVersion::OLDEST {
+            let message = format!("kind {version} is too old: klab works with {} and newer", KindVersion::OLDEST);
+            return Err(Error::message(Kind::Outside, message).hint(failure::INSTALL_KIND));
+        }
+        Ok(version)
+    }
+
+    /// Makes a cluster. That it says it did does not mean that all nodes are there.
+    ///
+    /// # Errors
+    /// In kind's words.
+    pub fn create(&self, cluster: &str, config: &Path, kubeconfig: &Path) -> Result<(), exec::Error> {
+        self.tool.run(&create_arguments(cluster, config, kubeconfig), CREATE).map(|_| ())
+    }
+
+    /// Deletes a cluster; one that is not there is no error.
+    ///
+    /// # Errors
+    /// In kind's words.
+    pub fn delete(&self, cluster: &str, kubeconfig: &Path) -> Result<()> {
+        self.tool.run(&delete_arguments(cluster, kubeconfig), DELETE).map(|_| ()).map_err(failure::of_kind)
+    }
+
+    /// The kubeconfig of a running cluster, for this machine. It is a secret.
+    ///
+    /// # Errors
+    /// In kind's words.
+    pub fn kubeconfig(&self, cluster: &str) -> Result<String> {
+        self.tool.run(&["get", "kubeconfig", "--name", cluster], QUESTION).map_err(failure::of_kind)
+    }
+
+    /// Loads an archive of images into nodes.
+    ///
+    /// # Errors
+    /// In kind's words.
+    pub fn load_archive(&self, cluster: &str, file: &Path, nodes: &[String]) -> Result<()> {
+        let file = file.to_string_lossy();
+        let arguments = ["load", "image-archive", &*file, "--name", cluster, "--nodes", &nodes.join(",")];
+        self.tool.run(&arguments, LOAD).map(|_| ()).map_err(failure::of_kind)
+    }
+}

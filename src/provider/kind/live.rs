@@ -1,0 +1,223 @@
+//! The cluster through its Kubernetes API: nodes listed, patched, waited for, drained.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::check;
+use crate::error::{Context, Error, Kind, Result};
+
+/// Who klab is to the API server.
+const MANAGER: &str = "klab";
+/// Pause between two looks at the cluster.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long pods may take to leave a node that is removed.
+const DRAIN: Duration = Duration::from_secs(60);
+/// One request: a server that is starting does not answer, and must not be waited for.
+const REQUEST: Duration = Duration::from_secs(10);
+
+/// A cluster's API.
+pub(super) struct Live {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+}
+
+impl Live {
+    /// The API that a kubeconfig reaches.
+    ///
+    /// # Errors
+    /// When the kubeconfig cannot be used.
+    pub(super) fn new(kubeconfig: &Path) -> Result<Self> {
+        let problem = || format!("could not use the kubeconfig `{}`", kubeconfig.display());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+        let client = runtime.block_on(async {
+            let text = kube::config::Kubeconfig::read_from(kubeconfig).kind(Kind::Outside, problem)?;
+            let options = kube::config::KubeConfigOptions::default();
+            let mut config = kube::Config::from_custom_kubeconfig(text, &options).await.kind(Kind::Outside, problem)?;
+            config.connect_timeout = Some(REQUEST);
+            Client::try_from(config).kind(Kind::Outside, problem)
+        })?;
+        Ok(Self { runtime, client })
+    }
+
+    fn api(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    fn request<T>(&self, what: &str, future: impl Future<Output = Result<T, kube::Error>>) -> Result<T> {
+        let answer = self.runtime.block_on(async { tokio::time::timeout(REQUEST, future).await });
+        match answer {
+            Ok(answer) => answer.map_err(|error| failure(what, &error)),
+            Err(_) => Err(Error::message(Kind::Outside, format!("could not {what}: the API server does not answer"))),
+        }
+    }
+
+    /// All nodes.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(super) fn nodes(&self) -> Result<Vec<Node>> {
+        let api = self.api();
+        self.request("list the nodes", async move { Ok(api.list(&ListParams::default()).await?.items) })
+    }
+
+    /// Waits until nodes are as `done` says; it gives what is still missing, in words, or none.
+    ///
+    /// # Errors
+    /// When that takes longer than `deadline`, with what is missing.
+    pub(super) fn wait(
+        &self,
+        deadline: Duration,
+        progress: impl Fn(&str),
+        done: impl Fn(&[Node]) -> Option<String>,
+    ) -> Result<Vec<Node>> {
+        let until = Instant::now() + deadline;
+        loop {
+            let missing = match self.nodes() {
+                Ok(nodes) => match done(&nodes) {
+                    None => return Ok(nodes),
+                    Some(missing) => missing,
+                },
+                Err(error) => error.to_string(),
+            };
+            if Instant::now() > until {
+                let after = crate::ui::duration(deadline);
+                return Err(Error::message(Kind::Deadline, format!("after {after} still {missing}")));
+            }
+            progress(&missing);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Changes a node's metadata and specification.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) fn patch(&self, node: &str, patch: &Value) -> Result<()> {
+        let api = self.api();
+        let what = format!("change node `{node}`");
+        self.request(&what, async move { api.patch(node, &parameters(), &Patch::Merge(patch)).await.map(|_| ()) })
+    }
+
+    /// Changes a node's status.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) fn patch_status(&self, node: &str, patch: &Value) -> Result<()> {
+        let api = self.api();
+        let what = format!("change the status of node `{node}`");
+        self.request(
+            &what,
+            async move { api.patch_status(node, &parameters(), &Patch::Merge(patch)).await.map(|_| ()) },
+        )
+    }
+
+    /// Keeps new pods off a node and moves those that are there elsewhere, within budgets while time allows. Gives the
+    /// pods that were still there when it ended.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(super) fn drain(&self, node: &str) -> Result<Vec<String>> {
+        match self.patch(node, &json!({ "spec": { "unschedulable": true } })) {
+            Err(error) if is_not_found(&error) => return Ok(Vec::new()),
+            result => result?,
+        }
+        let until = Instant::now() + DRAIN;
+        loop {
+            let pods = self.pods_to_move(node)?;
+            if pods.is_empty() || Instant::now() > until {
+                return Ok(pods
+                    .iter()
+                    .map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
+                    .collect());
+            }
+            for pod in pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
+                let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+                let name = pod.name_any();
+                let evicted = async move { api.evict(&name, &EvictParams::default()).await.map(|_| ()) };
+                // A budget that does not allow it now (429) may allow it in the next round.
+                let _ = self.request("evict a pod", evicted);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Pods of a node that a drain moves: not those of DaemonSets, of the node itself, or that have ended.
+    fn pods_to_move(&self, node: &str) -> Result<Vec<Pod>> {
+        let api: Api<Pod> = Api::all(self.client.clone());
+        let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods = self.request("list the node's pods", async move { Ok(api.list(&of_node).await?.items) })?;
+        let moves = |pod: &Pod| {
+            let owned_by_set = pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
+            let mirror = pod.annotations().contains_key("kubernetes.io/config.mirror");
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+            !owned_by_set && !mirror && !["Succeeded", "Failed"].contains(&phase)
+        };
+        Ok(pods.into_iter().filter(moves).collect())
+    }
+
+    /// Deletes a node object; one that is gone is no error.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) fn delete_node(&self, node: &str) -> Result<()> {
+        let api = self.api();
+        let what = format!("delete node `{node}`");
+        let deleted = self.request(&what, async move { api.delete(node, &DeleteParams::default()).await.map(|_| ()) });
+        match deleted {
+            Err(error) if is_not_found(&error) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+fn parameters() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn failure(what: &str, error: &kube::Error) -> Error {
+    let words = match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        other => format!("{:#}", anyhow::anyhow!("{other}")),
+    };
+    Error::new(Kind::Failed, anyhow::Error::msg(words).context(format!("could not {what}")))
+}
+
+fn is_not_found(error: &Error) -> bool {
+    error.to_string().ends_with("(404)")
+}
+
+/// Which of these nodes have not registered, in words; none when all have.
+pub(super) fn unregistered(nodes: &[Node], wanted: &[String]) -> Option<String> {
+    let there: Vec<String> = nodes.iter().map(ResourceExt::name_any).collect();
+    let missing: Vec<&str> = wanted.iter().filter(|name| !there.contains(name)).map(String::as_str).collect();
+    (!missing.is_empty()).then(|| format!("waiting for {} to register", missing.join(", ")))
+}
+
+/// What is missing until all these nodes are there and Ready, in words; none when nothing is.
+pub(super) fn missing(nodes: &[Node], wanted: &[String]) -> Option<String> {
+    let mut missing = Vec::new();
+    for name in wanted {
+        match nodes.iter().find(|node| node.name_any() == *name) {
+            None => missing.push(format!("{name} (not registered)")),
+            Some(node) if !check::is_ready(node) => missing.push(format!("{name} ({})", check::readiness(node))),
+            Some(_) => {}
+        }
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let more = missing.len().saturating_sub(3);
+    let mut text = missing.into_iter().take(3).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text += &format!(" and {more} more");
+    }
+    Some(format!("waiting for {text}"))
+}
