@@ -11,7 +11,7 @@ use super::{Context, LabOptions, absolute, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::plan::plan;
-use crate::provider::{self, Work};
+use crate::provider::{self, Options, Work};
 use crate::render::{self, Manifest};
 use crate::spec::{Lab, Provider};
 use crate::state::home::{state_error, write_private};
@@ -29,6 +29,12 @@ pub struct Arguments {
     /// How long to wait until every check holds.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
     timeout: Duration,
+    /// Make pools anew where something changed that nodes cannot change.
+    #[arg(long)]
+    replace_pools: bool,
+    /// Make the whole cluster anew where something changed that a cluster cannot change.
+    #[arg(long)]
+    recreate: bool,
     /// Do not wait for the checks.
     #[arg(long)]
     no_wait: bool,
@@ -93,10 +99,9 @@ fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manife
     journal.set_provider(lab.provider.as_str());
     let mut work = Work { journal: &mut journal, events: &events };
 
-    let actions = plan(lab, &provider.observe(name)?);
-    for action in &actions {
-        provider.perform(lab, action, &mut work)?;
-    }
+    let actions = plan(lab, &provider.observe_lab(lab)?);
+    let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
+    provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
 
     let known = record.kinds.clone();

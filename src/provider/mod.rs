@@ -158,7 +158,6 @@ pub fn provider(name: Name, home: &Home) -> Result<Box<dyn Provider>> {
     match name {
         Name::Sim => Ok(Box::new(sim::Sim::new(home)?)),
         Name::Kind => Ok(Box::new(kind::KindProvider::new(home))),
-        Name::Aks => Err(Error::message(Kind::Usage, format!("this version of klab cannot make labs on `{name}` yet"))
-            .hint("`--provider sim` makes the lab on the embedded cluster")),
+        Name::Aks => Ok(Box::new(aks::Aks::new(home))),
     }
 }

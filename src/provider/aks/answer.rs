@@ -187,6 +187,7 @@ impl Cluster {
                 .map(|pool| (pool.name.clone(), pool.observed()))
                 .collect(),
             kubernetes: self.version().map(str::to_owned),
+            changes_in_place: false,
         }
     }
 }

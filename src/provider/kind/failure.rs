@@ -193,7 +193,7 @@ pub fn of_pull(reference: &str, program: &str, error: exec::Error) -> Error {
 }
 
 fn of_tool(error: exec::Error) -> Error {
-    let exec::Error::Failed { command, status, stderr } = &error else {
+    let exec::Error::Failed { command, status, stderr, .. } = &error else {
         let kind = if matches!(error, exec::Error::Deadline { .. }) { Kind::Deadline } else { Kind::Failed };
         return Error::new(kind, error);
     };

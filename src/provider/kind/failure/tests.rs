@@ -4,6 +4,7 @@ fn failed(stderr: &str) -> exec::Error {
     exec::Error::Failed {
         command: "kind create cluster".to_owned(),
         status: "exited with code 1".to_owned(),
+        code: Some(1),
         stderr: stderr.to_owned(),
     }
 }
