@@ -49,6 +49,8 @@ enum Command {
     Render(commands::render::Arguments),
     /// Check lab files without making anything.
     Check(commands::check::Arguments),
+    /// Write a commented lab file to begin with.
+    Init(commands::init::Arguments),
     /// Print a lab's kubeconfig, or where it is.
     Kubeconfig(commands::kubeconfig::Arguments),
     /// Look at what this machine offers for labs.
@@ -78,6 +80,7 @@ impl Cli {
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::Render(arguments) => commands::render::run(context, &arguments),
             Command::Check(arguments) => commands::check::run(context, &arguments),
+            Command::Init(arguments) => commands::init::run(context, &arguments),
             Command::Kubeconfig(arguments) => commands::kubeconfig::run(context, &arguments),
             Command::Doctor(arguments) => commands::doctor::run(context, &arguments),
             Command::Schema => commands::schema::run(context),

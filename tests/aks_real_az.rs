@@ -58,10 +58,19 @@ fn az_logs_in_and_sees_the_subscription() {
         let line = line.replace("SUB", &subscription).replace("FILE", &folder.path().join("kc").display().to_string());
         let arguments: Vec<&str> = line.split(' ').collect();
         let started = std::time::Instant::now();
-        let output = std::process::Command::new(&login.az).args(&arguments).envs(login.environment.iter().cloned()).output().unwrap();
+        let output = std::process::Command::new(&login.az)
+            .args(&arguments)
+            .envs(login.environment.iter().cloned())
+            .output()
+            .unwrap();
         eprintln!("{:?} {} {} {}", started.elapsed(), output.status, line, String::from_utf8_lossy(&output.stderr));
-        if !output.status.success() || std::env::var_os("SHOW").is_some() { eprintln!("{}", String::from_utf8_lossy(&output.stdout)); }
-        let requests = std::mem::take(&mut server.model().requests); for request in requests { eprintln!("    {request}"); }
+        if !output.status.success() || std::env::var_os("SHOW").is_some() {
+            eprintln!("{}", String::from_utf8_lossy(&output.stdout));
+        }
+        let requests = std::mem::take(&mut server.model().requests);
+        for request in requests {
+            eprintln!("    {request}");
+        }
     }
     assert_eq!(server.model().everything(), Vec::<String>::new());
 }

@@ -17,6 +17,7 @@ pub mod completions;
 pub mod doctor;
 pub mod down;
 pub mod explain;
+pub mod init;
 pub mod kubeconfig;
 pub mod list;
 pub mod plan;

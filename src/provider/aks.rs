@@ -194,7 +194,12 @@ impl Provider for Aks {
     }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
-        self.perform_all(lab, std::slice::from_ref(action), &Options { replace_pools: true, ..Options::default() }, work)
+        self.perform_all(
+            lab,
+            std::slice::from_ref(action),
+            &Options { replace_pools: true, ..Options::default() },
+            work,
+        )
     }
 
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {

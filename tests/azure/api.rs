@@ -151,7 +151,11 @@ impl Model {
                 ("standardDSv5Family".to_owned(), 50),
             ]),
             requests: Vec::new(),
-            kubeconfig: Box::new(|cluster| format!("apiVersion: v1\nkind: Config\ncurrent-context: {cluster}\nclusters: [{{name: {cluster}, cluster: {{server: 'https://127.0.0.1:1'}}}}]\ncontexts: [{{name: {cluster}, context: {{cluster: {cluster}, user: u}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n")),
+            kubeconfig: Box::new(|cluster| {
+                format!(
+                    "apiVersion: v1\nkind: Config\ncurrent-context: {cluster}\nclusters: [{{name: {cluster}, cluster: {{server: 'https://127.0.0.1:1'}}}}]\ncontexts: [{{name: {cluster}, context: {{cluster: {cluster}, user: u}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+                )
+            }),
             base: "https://127.0.0.1".to_owned(),
             groups: BTreeMap::new(),
             ended: BTreeMap::new(),
@@ -178,7 +182,8 @@ impl Model {
         self.advance(Instant::now());
         let clusters = self.groups.values().flat_map(|group| group.clusters.values());
         let pools = clusters.flat_map(|cluster| cluster.pools.values());
-        let ready = pools.filter(|pool| !matches!(&pool.phase, Phase::Busy { doing: "Creating", .. } | Phase::Settled("Failed")));
+        let ready = pools
+            .filter(|pool| !matches!(&pool.phase, Phase::Busy { doing: "Creating", .. } | Phase::Settled("Failed")));
         ready.map(|pool| PoolView { name: pool.name.clone(), properties: pool.properties.clone() }).collect()
     }
 
@@ -276,7 +281,8 @@ impl Model {
                     }
                 }
                 if removed {
-                    gone_machines.push(cluster.properties["nodeResourceGroup"].as_str().unwrap_or_default().to_lowercase());
+                    gone_machines
+                        .push(cluster.properties["nodeResourceGroup"].as_str().unwrap_or_default().to_lowercase());
                 }
                 !removed
             });
@@ -287,7 +293,9 @@ impl Model {
             let removed = end(&mut group.phase, &mut nothing, group.operation);
             if removed {
                 let clusters = group.clusters.values();
-                machines_of_groups.extend(clusters.map(|cluster| cluster.properties["nodeResourceGroup"].as_str().unwrap_or_default().to_lowercase()));
+                machines_of_groups.extend(clusters.map(|cluster| {
+                    cluster.properties["nodeResourceGroup"].as_str().unwrap_or_default().to_lowercase()
+                }));
             }
             !removed
         });
@@ -300,9 +308,15 @@ impl Model {
     }
 
     fn accepted(&self, status: u16, body: Value, operation: u64) -> Answer {
-        let path = format!("{}/subscriptions/{}/providers/Microsoft.ContainerService/locations/westeurope/operations/{operation}?api-version=2026-06-01", self.base, self.subscription);
+        let path = format!(
+            "{}/subscriptions/{}/providers/Microsoft.ContainerService/locations/westeurope/operations/{operation}?api-version=2026-06-01",
+            self.base, self.subscription
+        );
         // `Location` alone is how groups answer; az takes the first of the two.
-        Answer::new(status, body).with("Azure-AsyncOperation", path.clone()).with("Location", path.replace("/operations/", "/operationresults/")).with("Retry-After", "1")
+        Answer::new(status, body)
+            .with("Azure-AsyncOperation", path.clone())
+            .with("Location", path.replace("/operations/", "/operationresults/"))
+            .with("Retry-After", "1")
     }
 
     fn route(&mut self, request: &Request, now: Instant, fails: Option<(String, String)>) -> Answer {
@@ -312,27 +326,52 @@ impl Model {
         let method = request.method.as_str();
         match parts.as_slice() {
             ["subscriptions"] => Answer::ok(json!({ "value": [self.subscription_view()] })),
-            ["tenants"] => Answer::ok(json!({ "value": [{ "id": format!("/tenants/{}", self.tenant), "tenantId": self.tenant }] })),
+            ["tenants"] => {
+                Answer::ok(json!({ "value": [{ "id": format!("/tenants/{}", self.tenant), "tenantId": self.tenant }] }))
+            }
             ["subscriptions", id, ..] if *id != self.subscription => {
                 Answer::refused(404, "SubscriptionNotFound", &format!("The subscription '{id}' could not be found."))
             }
             ["subscriptions", _] => Answer::ok(self.subscription_view()),
             ["subscriptions", _, "resourcegroups"] => self.list_groups(&request.query),
             ["subscriptions", _, "resourcegroups", group] => self.group(method, group, &original[3], request, now),
-            ["subscriptions", _, "resourcegroups", group, "providers", "microsoft.containerservice", "managedclusters", cluster, rest @ ..] => {
+            [
+                "subscriptions",
+                _,
+                "resourcegroups",
+                group,
+                "providers",
+                "microsoft.containerservice",
+                "managedclusters",
+                cluster,
+                rest @ ..,
+            ] => {
                 let names = (original[3].clone(), original[7].clone(), original.get(9).cloned().unwrap_or_default());
                 self.in_cluster(method, group, cluster, rest, names, request, now, fails)
             }
             ["subscriptions", _, "providers", "microsoft.containerservice", "managedclusters"] => self.list_clusters(),
-            ["subscriptions", _, "providers", "microsoft.containerservice", "locations", _, kind @ ("operations" | "operationresults"), id] => {
-                self.operation_view(id, kind)
+            [
+                "subscriptions",
+                _,
+                "providers",
+                "microsoft.containerservice",
+                "locations",
+                _,
+                kind @ ("operations" | "operationresults"),
+                id,
+            ] => self.operation_view(id, kind),
+            ["subscriptions", _, "providers", "microsoft.containerservice", "locations", _, "kubernetesversions"] => {
+                Answer::ok(offer::versions())
             }
-            ["subscriptions", _, "providers", "microsoft.containerservice", "locations", _, "kubernetesversions"] => Answer::ok(offer::versions()),
             ["subscriptions", _, "providers", "microsoft.containerservice"] => {
                 let state = if self.registered { "Registered" } else { "NotRegistered" };
-                Answer::ok(json!({ "namespace": "Microsoft.ContainerService", "registrationState": state, "resourceTypes": [] }))
+                Answer::ok(
+                    json!({ "namespace": "Microsoft.ContainerService", "registrationState": state, "resourceTypes": [] }),
+                )
             }
-            ["subscriptions", _, "providers", "microsoft.compute", "skus"] => Answer::ok(json!({ "value": offer::skus() })),
+            ["subscriptions", _, "providers", "microsoft.compute", "skus"] => {
+                Answer::ok(json!({ "value": offer::skus() }))
+            }
             ["subscriptions", _, "providers", "microsoft.compute", "locations", _, "usages"] => {
                 let usage = self.usage();
                 Answer::ok(json!({ "value": usage }))
@@ -356,8 +395,11 @@ impl Model {
 
     fn list_groups(&self, query: &str) -> Answer {
         let query = query.replace("%20", " ").replace('+', " ").replace("%27", "'").replace("%24", "$");
-        let quoted = |name: &str| query.split(&format!("{name} eq '")).nth(1).and_then(|rest| rest.split('\'').next()).map(str::to_owned);
-        let (name, value) = (quoted("tagname").or_else(|| quoted("tagName")), quoted("tagvalue").or_else(|| quoted("tagValue")));
+        let quoted = |name: &str| {
+            query.split(&format!("{name} eq '")).nth(1).and_then(|rest| rest.split('\'').next()).map(str::to_owned)
+        };
+        let (name, value) =
+            (quoted("tagname").or_else(|| quoted("tagName")), quoted("tagvalue").or_else(|| quoted("tagValue")));
         let has = |group: &&Group| match (&name, &value) {
             (Some(name), Some(value)) => group.tags[name] == json!(value),
             (Some(name), None) => !group.tags[name].is_null(),
@@ -368,16 +410,22 @@ impl Model {
     }
 
     fn group(&mut self, method: &str, key: &str, name: &str, request: &Request, now: Instant) -> Answer {
-        let absent = || Answer::refused(404, "ResourceGroupNotFound", &format!("Resource group '{name}' could not be found."));
+        let absent =
+            || Answer::refused(404, "ResourceGroupNotFound", &format!("Resource group '{name}' could not be found."));
         match (method, self.groups.get(key)) {
             ("PUT", Some(group)) if matches!(group.phase, Phase::Busy { .. }) => Answer::refused(
                 409,
                 "ResourceGroupBeingDeleted",
                 &format!("The resource group '{name}' is in deprovisioning state and cannot perform this operation."),
             ),
-            ("PUT", Some(group)) if request.body["location"] != json!(group.location) => {
-                Answer::refused(409, "InvalidResourceGroupLocation", &format!("Invalid resource group location. The resource group '{name}' already exists in location '{}'.", group.location))
-            }
+            ("PUT", Some(group)) if request.body["location"] != json!(group.location) => Answer::refused(
+                409,
+                "InvalidResourceGroupLocation",
+                &format!(
+                    "Invalid resource group location. The resource group '{name}' already exists in location '{}'.",
+                    group.location
+                ),
+            ),
             ("PUT", found) => {
                 let status = if found.is_some() { 200 } else { 201 };
                 let clusters = found.map(|group| group.clusters.clone()).unwrap_or_default();
@@ -426,9 +474,17 @@ impl Model {
         fails: Option<(String, String)>,
     ) -> Answer {
         match self.groups.get(group) {
-            None => return Answer::refused(404, "ResourceGroupNotFound", &format!("Resource group '{group_name}' could not be found.")),
+            None => {
+                return Answer::refused(
+                    404,
+                    "ResourceGroupNotFound",
+                    &format!("Resource group '{group_name}' could not be found."),
+                );
+            }
             Some(group) if matches!(group.phase, Phase::Busy { .. }) && method != "GET" => {
-                let message = format!("The resource group '{group_name}' is in deprovisioning state and cannot perform this operation.");
+                let message = format!(
+                    "The resource group '{group_name}' is in deprovisioning state and cannot perform this operation."
+                );
                 return Answer::refused(409, "ResourceGroupBeingDeleted", &message);
             }
             Some(_) => {}
@@ -439,7 +495,9 @@ impl Model {
                 return Answer::new(204, Value::Null);
             }
             let code = if rest.is_empty() { "ResourceNotFound" } else { "ParentResourceNotFound" };
-            let message = format!("The Resource 'Microsoft.ContainerService/managedClusters/{cluster_name}' under resource group '{group_name}' was not found.");
+            let message = format!(
+                "The Resource 'Microsoft.ContainerService/managedClusters/{cluster_name}' under resource group '{group_name}' was not found."
+            );
             return Answer::refused(404, code, &message);
         }
         let operation = self.operation();
@@ -461,10 +519,15 @@ impl Model {
             }
             ("POST", [switch @ ("stop" | "start")]) => self.switch(group, cluster, switch, now, fails, operation),
             ("GET", ["agentpools"]) => {
-                let pools: Vec<Value> = self.cluster(group, cluster).map(|found| found.pools.values().map(|pool| self.pool_view(group, found, pool)).collect()).unwrap_or_default();
+                let pools: Vec<Value> = self
+                    .cluster(group, cluster)
+                    .map(|found| found.pools.values().map(|pool| self.pool_view(group, found, pool)).collect())
+                    .unwrap_or_default();
                 Answer::ok(json!({ "value": pools }))
             }
-            (_, ["agentpools", pool]) => self.in_pool(method, group, cluster, pool, &pool_name, request, now, fails, operation),
+            (_, ["agentpools", pool]) => {
+                self.in_pool(method, group, cluster, pool, &pool_name, request, now, fails, operation)
+            }
             _ => Answer::refused(404, "NotFound", &format!("the stand-in has no {} {}", request.method, request.path)),
         }
     }
@@ -507,7 +570,10 @@ impl Model {
     }
 
     fn cluster_id(&self, group: &Group, cluster: &str) -> String {
-        format!("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.ContainerService/managedClusters/{cluster}", self.subscription, group.name)
+        format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.ContainerService/managedClusters/{cluster}",
+            self.subscription, group.name
+        )
     }
 
     fn pool_view(&self, group: &str, cluster: &Cluster, pool: &Pool) -> Value {
@@ -518,14 +584,28 @@ impl Model {
 
     fn list_clusters(&self) -> Answer {
         let groups = self.groups.values();
-        let clusters: Vec<Value> = groups.flat_map(|group| group.clusters.values().map(|cluster| self.cluster_view(group, cluster))).collect();
+        let clusters: Vec<Value> =
+            groups.flat_map(|group| group.clusters.values().map(|cluster| self.cluster_view(group, cluster))).collect();
         Answer::ok(json!({ "value": clusters }))
     }
 
     #[allow(clippy::too_many_arguments, reason = "everything a request to make a cluster is about")]
-    fn put_cluster(&mut self, group: &str, key: &str, name: &str, request: &Request, now: Instant, fails: Option<(String, String)>, operation: u64) -> Answer {
+    fn put_cluster(
+        &mut self,
+        group: &str,
+        key: &str,
+        name: &str,
+        request: &Request,
+        now: Instant,
+        fails: Option<(String, String)>,
+        operation: u64,
+    ) -> Answer {
         if !self.registered {
-            return Answer::refused(409, "MissingSubscriptionRegistration", "The subscription is not registered to use namespace 'Microsoft.ContainerService'. See https://aka.ms/rps-not-found for how to register subscriptions.");
+            return Answer::refused(
+                409,
+                "MissingSubscriptionRegistration",
+                "The subscription is not registered to use namespace 'Microsoft.ContainerService'. See https://aka.ms/rps-not-found for how to register subscriptions.",
+            );
         }
         let body = &request.body;
         if let Some(cluster) = self.cluster(group, key) {
@@ -534,10 +614,17 @@ impl Model {
             }
             let until = now + self.latency.pool;
             let version = body["properties"]["kubernetesVersion"].clone();
-            let upgrades = offer::patch_of(version.as_str()).map(|patch| json!(patch)).filter(|patch| *patch != cluster.properties["currentKubernetesVersion"]);
+            let upgrades = offer::patch_of(version.as_str())
+                .map(|patch| json!(patch))
+                .filter(|patch| *patch != cluster.properties["currentKubernetesVersion"]);
             let tags = body["tags"].clone();
             self.change_cluster(group, key, |cluster| {
-                cluster.phase = Phase::Busy { doing: if upgrades.is_some() { "Upgrading" } else { "Updating" }, until, fails, removes: false };
+                cluster.phase = Phase::Busy {
+                    doing: if upgrades.is_some() { "Upgrading" } else { "Updating" },
+                    until,
+                    fails,
+                    removes: false,
+                };
                 cluster.operation = operation;
                 cluster.tags = tags;
                 if let Some(patch) = upgrades {
@@ -552,7 +639,14 @@ impl Model {
         let version = properties["kubernetesVersion"].as_str().filter(|version| !version.is_empty()).map(str::to_owned);
         let version = version.as_deref();
         let Some(patch) = offer::patch_of(version.or(Some(offer::DEFAULT_VERSION))) else {
-            return Answer::refused(400, "K8sVersionNotSupported", &format!("Managed cluster {name} is on version {} which is not supported in this region. Please use [az aks get-versions] command to get the supported version list in this region.", version.unwrap_or("?")));
+            return Answer::refused(
+                400,
+                "K8sVersionNotSupported",
+                &format!(
+                    "Managed cluster {name} is on version {} which is not supported in this region. Please use [az aks get-versions] command to get the supported version list in this region.",
+                    version.unwrap_or("?")
+                ),
+            );
         };
         let profiles = properties["agentPoolProfiles"].as_array().cloned().unwrap_or_default();
         let mut pools = BTreeMap::new();
@@ -561,7 +655,13 @@ impl Model {
             if let Some(refusal) = self.quota_refusal(&profile, 0) {
                 return refusal;
             }
-            let pool = Pool { name: pool_name.clone(), properties: complete_pool(profile, &patch), phase: Phase::Settled("Creating"), error: None, operation: 0 };
+            let pool = Pool {
+                name: pool_name.clone(),
+                properties: complete_pool(profile, &patch),
+                phase: Phase::Settled("Creating"),
+                error: None,
+                operation: 0,
+            };
             pools.insert(pool_name.to_lowercase(), pool);
         }
         let until = now + self.latency.create;
@@ -612,7 +712,15 @@ impl Model {
         self.accepted(201, view, operation)
     }
 
-    fn switch(&mut self, group: &str, cluster: &str, switch: &str, now: Instant, fails: Option<(String, String)>, operation: u64) -> Answer {
+    fn switch(
+        &mut self,
+        group: &str,
+        cluster: &str,
+        switch: &str,
+        now: Instant,
+        fails: Option<(String, String)>,
+        operation: u64,
+    ) -> Answer {
         let stops = switch == "stop";
         let Some(found) = self.cluster(group, cluster) else { return Answer::refused(404, "ResourceNotFound", "gone") };
         if let Some(busy) = busy(found) {
@@ -624,15 +732,29 @@ impl Model {
         let until = now + self.latency.pool;
         self.change_cluster(group, cluster, |cluster| {
             cluster.stopped = stops;
-            cluster.phase = Phase::Busy { doing: if stops { "Stopping" } else { "Starting" }, until, fails, removes: false };
+            cluster.phase =
+                Phase::Busy { doing: if stops { "Stopping" } else { "Starting" }, until, fails, removes: false };
             cluster.operation = operation;
         });
         self.accepted(202, Value::Null, operation)
     }
 
     #[allow(clippy::too_many_arguments, reason = "everything a request to a pool can be about")]
-    fn in_pool(&mut self, method: &str, group: &str, cluster: &str, key: &str, name: &str, request: &Request, now: Instant, fails: Option<(String, String)>, operation: u64) -> Answer {
-        let Some(found) = self.cluster(group, cluster) else { return Answer::refused(404, "ParentResourceNotFound", "gone") };
+    fn in_pool(
+        &mut self,
+        method: &str,
+        group: &str,
+        cluster: &str,
+        key: &str,
+        name: &str,
+        request: &Request,
+        now: Instant,
+        fails: Option<(String, String)>,
+        operation: u64,
+    ) -> Answer {
+        let Some(found) = self.cluster(group, cluster) else {
+            return Answer::refused(404, "ParentResourceNotFound", "gone");
+        };
         let pool = found.pools.get(key).cloned();
         if method == "GET" {
             return match &pool {
@@ -641,17 +763,27 @@ impl Model {
             };
         }
         if let Phase::Busy { doing, .. } = &found.phase {
-            return in_progress(&format!("Managed Cluster operation is not allowed: Another operation ({doing}) is in progress, please wait for it to finish before starting a new operation."));
+            return in_progress(&format!(
+                "Managed Cluster operation is not allowed: Another operation ({doing}) is in progress, please wait for it to finish before starting a new operation."
+            ));
         }
         if found.stopped {
             return Answer::refused(409, "OperationNotAllowed", "The cluster is stopped.");
         }
         match (&pool, method) {
             (Some(Pool { phase: Phase::Busy { doing: "Deleting", .. }, .. }), "PUT") => {
-                return Answer::refused(409, "OperationNotAllowed", &format!("Unable to perform 'Updating' operation on '{name}' since deletion was issued on '{name}'. The only allowed operation is deletion once deletion has started."));
+                return Answer::refused(
+                    409,
+                    "OperationNotAllowed",
+                    &format!(
+                        "Unable to perform 'Updating' operation on '{name}' since deletion was issued on '{name}'. The only allowed operation is deletion once deletion has started."
+                    ),
+                );
             }
             (Some(Pool { phase: Phase::Busy { doing, .. }, .. }), _) if *doing != "Deleting" => {
-                return in_progress(&format!("Operation is not allowed: Another agentpool operation ({name} - {doing}) is in progress, please wait for it to finish before starting a new operation."));
+                return in_progress(&format!(
+                    "Operation is not allowed: Another agentpool operation ({name} - {doing}) is in progress, please wait for it to finish before starting a new operation."
+                ));
             }
             _ => {}
         }
@@ -686,11 +818,20 @@ impl Model {
                 };
                 let until = now + self.latency.pool;
                 let phase = Phase::Busy { doing, until, fails, removes: false };
-                let made = Pool { name: name.to_owned(), properties: complete_pool(properties, &version), phase, error: None, operation };
+                let made = Pool {
+                    name: name.to_owned(),
+                    properties: complete_pool(properties, &version),
+                    phase,
+                    error: None,
+                    operation,
+                };
                 self.change_cluster(group, cluster, |cluster| {
                     cluster.pools.insert(key.to_owned(), made.clone());
                 });
-                let view = self.cluster(group, cluster).map(|cluster| self.pool_view(group, cluster, &made)).unwrap_or_default();
+                let view = self
+                    .cluster(group, cluster)
+                    .map(|cluster| self.pool_view(group, cluster, &made))
+                    .unwrap_or_default();
                 self.accepted(if pool.is_some() { 200 } else { 201 }, view, operation)
             }
             _ => Answer::refused(405, "MethodNotAllowed", "not on pools"),
@@ -708,7 +849,9 @@ impl Model {
     fn operation_view(&self, id: &str, kind: &str) -> Answer {
         let number: u64 = id.parse().unwrap_or(0);
         match self.ended.get(&number) {
-            Some(Some((code, message))) => Answer::ok(json!({ "name": id, "status": "Failed", "error": { "code": code, "message": message } })),
+            Some(Some((code, message))) => {
+                Answer::ok(json!({ "name": id, "status": "Failed", "error": { "code": code, "message": message } }))
+            }
             Some(None) => Answer::ok(json!({ "name": id, "status": "Succeeded" })),
             None if kind == "operationresults" => Answer::new(202, Value::Null).with("Retry-After", "1"),
             None => Answer::ok(json!({ "name": id, "status": "InProgress" })).with("Retry-After", "1"),
@@ -729,7 +872,9 @@ impl Model {
             return Answer::refused(405, "MethodNotAllowed", "only PATCH on tags");
         }
         let group = parts.get(3).copied().unwrap_or_default();
-        let Some(found) = self.groups.get_mut(group) else { return Answer::refused(404, "ResourceGroupNotFound", "no such group") };
+        let Some(found) = self.groups.get_mut(group) else {
+            return Answer::refused(404, "ResourceGroupNotFound", "no such group");
+        };
         match parts.iter().position(|part| *part == "managedclusters").and_then(|at| parts.get(at + 1)) {
             Some(cluster) => match found.clusters.get_mut(*cluster) {
                 Some(cluster) => merge(&mut cluster.tags),
@@ -737,7 +882,9 @@ impl Model {
             },
             None => merge(&mut found.tags),
         }
-        Answer::ok(json!({ "id": request.path, "name": "default", "type": "Microsoft.Resources/tags", "properties": { "tags": tags } }))
+        Answer::ok(
+            json!({ "id": request.path, "name": "default", "type": "Microsoft.Resources/tags", "properties": { "tags": tags } }),
+        )
     }
 
     /// vCPUs in use, by counter.
@@ -769,7 +916,10 @@ impl Model {
             let limit = self.quota.get(&counter).copied().unwrap_or(i64::MAX);
             let left = limit - used.get(&counter).copied().unwrap_or(0);
             if more > 0 && cpus * more > left {
-                let message = format!("Insufficient regional vcpu quota left for location westeurope. left regional vcpu quota {left}, requested quota {}.", cpus * more);
+                let message = format!(
+                    "Insufficient regional vcpu quota left for location westeurope. left regional vcpu quota {left}, requested quota {}.",
+                    cpus * more
+                );
                 return Some(Answer::refused(400, "ErrCode_InsufficientVCPUQuota", &message));
             }
         }
@@ -811,7 +961,8 @@ fn complete_pool(mut properties: Value, version: &str) -> Value {
     default(&mut properties, "mode", json!("User"));
     default(&mut properties, "orchestratorVersion", json!(version));
     let wanted = properties["orchestratorVersion"].as_str().map(str::to_owned);
-    properties["currentOrchestratorVersion"] = json!(offer::patch_of(wanted.as_deref()).unwrap_or_else(|| version.to_owned()));
+    properties["currentOrchestratorVersion"] =
+        json!(offer::patch_of(wanted.as_deref()).unwrap_or_else(|| version.to_owned()));
     if properties["scaleSetPriority"] == "Spot" {
         if !properties["nodeLabels"].is_object() {
             properties["nodeLabels"] = json!({});
@@ -828,7 +979,9 @@ fn complete_pool(mut properties: Value, version: &str) -> Value {
 }
 
 fn counters(properties: &Value) -> Vec<(String, i64)> {
-    let Some((cpus, family)) = offer::size(properties["vmSize"].as_str().unwrap_or_default()) else { return Vec::new() };
+    let Some((cpus, family)) = offer::size(properties["vmSize"].as_str().unwrap_or_default()) else {
+        return Vec::new();
+    };
     if properties["scaleSetPriority"] == "Spot" {
         vec![("lowPriorityCores".to_owned(), cpus)]
     } else {
@@ -837,16 +990,26 @@ fn counters(properties: &Value) -> Vec<(String, i64)> {
 }
 
 fn in_progress(message: &str) -> Answer {
-    Answer::refused(409, "OperationNotAllowed", &format!("{message} See https://aka.ms/aks-pending-operation for more details."))
+    Answer::refused(
+        409,
+        "OperationNotAllowed",
+        &format!("{message} See https://aka.ms/aks-pending-operation for more details."),
+    )
 }
 
 /// The refusal of a cluster that is not at rest.
 fn busy(cluster: &Cluster) -> Option<Answer> {
     if let Phase::Busy { doing, .. } = &cluster.phase {
-        return Some(in_progress(&format!("Operation is not allowed: Another operation ({doing}) is in progress, please wait for it to finish before starting a new operation.")));
+        return Some(in_progress(&format!(
+            "Operation is not allowed: Another operation ({doing}) is in progress, please wait for it to finish before starting a new operation."
+        )));
     }
     let pool = cluster.pools.values().find(|pool| matches!(pool.phase, Phase::Busy { .. }))?;
-    let message = format!("Managed Cluster operation is not allowed: Another operation ({}) is in progress on agent pool ({}).", state(&pool.phase), pool.name);
+    let message = format!(
+        "Managed Cluster operation is not allowed: Another operation ({}) is in progress on agent pool ({}).",
+        state(&pool.phase),
+        pool.name
+    );
     Some(in_progress(&message))
 }
 
@@ -855,5 +1018,9 @@ fn immutable(old: &Pool, new: &Value) -> Option<Answer> {
         let (before, after) = (&old.properties[*key], &new[*key]);
         !after.is_null() && !before.is_null() && before != after
     })?;
-    Some(Answer::refused(400, "PropertyChangeNotAllowed", &format!("Changing property 'properties.{changed}' is not allowed.")))
+    Some(Answer::refused(
+        400,
+        "PropertyChangeNotAllowed",
+        &format!("Changing property 'properties.{changed}' is not allowed."),
+    ))
 }

@@ -69,7 +69,12 @@ impl Fake {
     pub fn take_calls(&self) -> Vec<String> {
         let calls = std::mem::take(&mut self.shared().calls);
         let common = ["--subscription", "--only-show-errors", "-o"];
-        calls.iter().map(|call| call.iter().take_while(|word| !common.contains(&word.as_str())).cloned().collect::<Vec<_>>().join(" ")).collect()
+        calls
+            .iter()
+            .map(|call| {
+                call.iter().take_while(|word| !common.contains(&word.as_str())).cloned().collect::<Vec<_>>().join(" ")
+            })
+            .collect()
     }
 
     /// Kills the klab that makes the n-th call from now (the first is 1).
@@ -136,7 +141,9 @@ struct Options(BTreeMap<String, Vec<String>>);
 
 impl Options {
     fn of(arguments: &[String]) -> (String, Self) {
-        let is_option = |word: &String| word.len() > 1 && word.starts_with('-') && !word[1..].starts_with(|letter: char| letter.is_ascii_digit());
+        let is_option = |word: &String| {
+            word.len() > 1 && word.starts_with('-') && !word[1..].starts_with(|letter: char| letter.is_ascii_digit())
+        };
         let words: Vec<&str> = arguments.iter().take_while(|word| !is_option(word)).map(String::as_str).collect();
         let mut options: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut current = String::new();
@@ -173,7 +180,8 @@ impl Options {
     }
 
     fn taints(&self, name: &str) -> Value {
-        let taints: Vec<&str> = self.get(name).unwrap_or_default().split(',').filter(|taint| !taint.is_empty()).collect();
+        let taints: Vec<&str> =
+            self.get(name).unwrap_or_default().split(',').filter(|taint| !taint.is_empty()).collect();
         if taints.is_empty() { Value::Null } else { json!(taints) }
     }
 }
@@ -183,31 +191,60 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
     let subscription = options.get("--subscription").map_or_else(|| model.subscription.clone(), str::to_owned);
     let base = format!("/subscriptions/{subscription}");
     let group = |name: &str| format!("{base}/resourcegroups/{}", options.text(name));
-    let cluster = |name: &str| format!("{base}/resourceGroups/{}/providers/Microsoft.ContainerService/managedClusters/{}", options.text("-g"), options.text(name));
+    let cluster = |name: &str| {
+        format!(
+            "{base}/resourceGroups/{}/providers/Microsoft.ContainerService/managedClusters/{}",
+            options.text("-g"),
+            options.text(name)
+        )
+    };
     let mut ask = |method: &str, path: &str, body: Value| model.handle(&Request::new(method, path, body));
     match words.as_str() {
         "version" => printed(&json!({ "azure-cli": "2.91.0", "azure-cli-core": "2.91.0", "extensions": {} })),
-        "account show" => printed(&json!({ "id": subscription, "name": "Stand-in", "state": "Enabled", "tenantId": model.tenant,
-            "user": { "name": super::CLIENT, "type": "servicePrincipal" }, "isDefault": true })),
+        "account show" => {
+            printed(&json!({ "id": subscription, "name": "Stand-in", "state": "Enabled", "tenantId": model.tenant,
+            "user": { "name": super::CLIENT, "type": "servicePrincipal" }, "isDefault": true }))
+        }
         "group show" => plain(ask("GET", &group("-n"), Value::Null)),
-        "group create" => plain(ask("PUT", &group("-n"), json!({ "location": options.text("-l"), "tags": options.pairs("--tags") }))),
+        "group create" => {
+            plain(ask("PUT", &group("-n"), json!({ "location": options.text("-l"), "tags": options.pairs("--tags") })))
+        }
         "group delete" => silent(ask("DELETE", &group("-n"), Value::Null)),
-        "group list" => list(ask("GET", &format!("{base}/resourcegroups?$filter=tagname eq '{}'", options.text("--tag")), Value::Null), false),
-        "tag update" => plain(ask("PATCH", &format!("{}/providers/Microsoft.Resources/tags/default", options.text("--resource-id")), json!({ "properties": { "tags": options.pairs("--tags") } }))),
+        "group list" => list(
+            ask("GET", &format!("{base}/resourcegroups?$filter=tagname eq '{}'", options.text("--tag")), Value::Null),
+            false,
+        ),
+        "tag update" => plain(ask(
+            "PATCH",
+            &format!("{}/providers/Microsoft.Resources/tags/default", options.text("--resource-id")),
+            json!({ "properties": { "tags": options.pairs("--tags") } }),
+        )),
         "provider show" => {
             let answer = ask("GET", &format!("{base}/providers/Microsoft.ContainerService"), Value::Null);
             if answer.status < 300 && !answer.lost { printed(&answer.body["registrationState"]) } else { plain(answer) }
         }
-        "aks get-versions" => plain(ask("GET", &format!("{base}/providers/Microsoft.ContainerService/locations/x/kubernetesVersions"), Value::Null)),
+        "aks get-versions" => plain(ask(
+            "GET",
+            &format!("{base}/providers/Microsoft.ContainerService/locations/x/kubernetesVersions"),
+            Value::Null,
+        )),
         "vm list-skus" => list(ask("GET", &format!("{base}/providers/Microsoft.Compute/skus"), Value::Null), false),
-        "vm list-usage" => list(ask("GET", &format!("{base}/providers/Microsoft.Compute/locations/x/usages"), Value::Null), false),
-        "aks list" => list(ask("GET", &format!("{base}/providers/Microsoft.ContainerService/managedClusters"), Value::Null), true),
+        "vm list-usage" => {
+            list(ask("GET", &format!("{base}/providers/Microsoft.Compute/locations/x/usages"), Value::Null), false)
+        }
+        "aks list" => {
+            list(ask("GET", &format!("{base}/providers/Microsoft.ContainerService/managedClusters"), Value::Null), true)
+        }
         "aks show" => flat(ask("GET", &cluster("-n"), Value::Null)),
         "aks create" => {
             let path = cluster("-n");
             let found = ask("GET", &path, Value::Null);
             if found.status == 200 && !found.lost {
-                let words = format!("The cluster '{}' under resource group '{}' already exists. Please use command 'az aks update' to update the existing cluster, or select a different cluster name to create a new cluster.", options.text("-n"), options.text("-g"));
+                let words = format!(
+                    "The cluster '{}' under resource group '{}' already exists. Please use command 'az aks update' to update the existing cluster, or select a different cluster name to create a new cluster.",
+                    options.text("-n"),
+                    options.text("-g")
+                );
                 return refusal(&words);
             }
             if found.status != 404 || found.body["error"]["code"] == "ResourceGroupNotFound" {
@@ -239,8 +276,12 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
                 Err(error) => refusal(&error.to_string()),
             }
         }
-        "aks nodepool list" => list(ask("GET", &format!("{}/agentPools", cluster("--cluster-name")), Value::Null), true),
-        "aks nodepool add" | "aks nodepool update" | "aks nodepool scale" | "aks nodepool delete" => pool(&words, &options, &cluster("--cluster-name"), &mut ask),
+        "aks nodepool list" => {
+            list(ask("GET", &format!("{}/agentPools", cluster("--cluster-name")), Value::Null), true)
+        }
+        "aks nodepool add" | "aks nodepool update" | "aks nodepool scale" | "aks nodepool delete" => {
+            pool(&words, &options, &cluster("--cluster-name"), &mut ask)
+        }
         _ => (2, String::new(), format!("ERROR: '{words}' is misspelled or not recognized by the fake az.")),
     }
 }
@@ -254,9 +295,17 @@ fn pool(words: &str, options: &Options, cluster: &str, ask: &mut impl FnMut(&str
     let path = format!("{cluster}/agentPools/{name}");
     let found = pools.body["value"].as_array().into_iter().flatten().find(|pool| pool["name"] == json!(name)).cloned();
     match (words, found) {
-        ("aks nodepool add", Some(_)) => refusal(&format!("Node pool {name} already exists, please try a different name, use 'aks nodepool list' to get current list of node pool")),
-        ("aks nodepool add", None) => silent(ask("PUT", &path, json!({ "properties": pool_body(options, "--labels", "--node-taints", "-s", "-c") }))),
-        (_, None) => refusal(&format!("Node pool {name} doesnt exist, use 'aks nodepool list' to get current node pool list")),
+        ("aks nodepool add", Some(_)) => refusal(&format!(
+            "Node pool {name} already exists, please try a different name, use 'aks nodepool list' to get current list of node pool"
+        )),
+        ("aks nodepool add", None) => silent(ask(
+            "PUT",
+            &path,
+            json!({ "properties": pool_body(options, "--labels", "--node-taints", "-s", "-c") }),
+        )),
+        (_, None) => {
+            refusal(&format!("Node pool {name} doesnt exist, use 'aks nodepool list' to get current node pool list"))
+        }
         ("aks nodepool delete", Some(_)) => silent(ask("DELETE", &path, Value::Null)),
         ("aks nodepool scale", Some(pool)) => {
             let mut properties = pool["properties"].clone();
@@ -324,14 +373,20 @@ fn refusal(words: &str) -> Said {
 /// The error of an answer that is none, as az prints it.
 fn error(answer: &Answer) -> Option<Said> {
     if answer.lost {
-        return Some(refusal("('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))"));
+        return Some(refusal(
+            "('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))",
+        ));
     }
     if answer.status < 400 {
         return None;
     }
     let text = |key: &str| answer.body["error"][key].as_str().unwrap_or_default().to_owned();
     let (code, message) = (text("code"), text("message"));
-    Some((if answer.status == 404 { 3 } else { 1 }, String::new(), format!("ERROR: ({code}) {message}\nCode: {code}\nMessage: {message}")))
+    Some((
+        if answer.status == 404 { 3 } else { 1 },
+        String::new(),
+        format!("ERROR: ({code}) {message}\nCode: {code}\nMessage: {message}"),
+    ))
 }
 
 fn plain(answer: Answer) -> Said {
@@ -350,7 +405,9 @@ fn flat(answer: Answer) -> Said {
 fn list(answer: Answer, flatten: bool) -> Said {
     error(&answer).unwrap_or_else(|| {
         let values = answer.body["value"].as_array().cloned().unwrap_or_default();
-        printed(&json!(values.into_iter().map(|value| if flatten { flattened(value) } else { value }).collect::<Vec<_>>()))
+        printed(&json!(
+            values.into_iter().map(|value| if flatten { flattened(value) } else { value }).collect::<Vec<_>>()
+        ))
     })
 }
 

@@ -31,8 +31,10 @@ impl Fault {
     }
 
     pub fn throttle(method: &'static str, path: &str, times: u32) -> Self {
-        let message = "The PutAgentPoolHandler.PUT request limit has been exceeded, please retry again in 1 seconds.".to_owned();
-        let trouble = Trouble::Refuse { status: 429, code: "TooManyRequests".to_owned(), message, retry_after: Some(1) };
+        let message =
+            "The PutAgentPoolHandler.PUT request limit has been exceeded, please retry again in 1 seconds.".to_owned();
+        let trouble =
+            Trouble::Refuse { status: 429, code: "TooManyRequests".to_owned(), message, retry_after: Some(1) };
         Self { method, path: path.to_lowercase(), times, trouble }
     }
 

@@ -33,7 +33,8 @@ pub fn size(name: &str) -> Option<(i64, &'static str)> {
 /// The newest patch of a version.
 pub fn patch_of(version: Option<&str>) -> Option<String> {
     let version = version?;
-    let (_, patches, _) = VERSIONS.iter().find(|(minor, ..)| version == *minor || version.starts_with(&format!("{minor}.")))?;
+    let (_, patches, _) =
+        VERSIONS.iter().find(|(minor, ..)| version == *minor || version.starts_with(&format!("{minor}.")))?;
     let exact = patches.iter().find(|patch| **patch == version);
     exact.or_else(|| patches.last().filter(|_| version.split('.').count() == 2)).map(|patch| (*patch).to_owned())
 }
@@ -42,7 +43,8 @@ pub fn versions() -> Value {
     let version = |(minor, patches, lts): &(&str, &[&str], bool)| {
         let patches: serde_json::Map<String, Value> =
             patches.iter().map(|patch| ((*patch).to_owned(), json!({ "upgrades": [] }))).collect();
-        let plans = if *lts { json!(["AKSLongTermSupport"]) } else { json!(["KubernetesOfficial", "AKSLongTermSupport"]) };
+        let plans =
+            if *lts { json!(["AKSLongTermSupport"]) } else { json!(["KubernetesOfficial", "AKSLongTermSupport"]) };
         json!({ "version": minor, "isDefault": *minor == DEFAULT_VERSION, "isPreview": null, "patchVersions": patches, "capabilities": { "supportPlan": plans } })
     };
     json!({ "values": VERSIONS.iter().map(version).collect::<Vec<_>>() })

@@ -11,12 +11,25 @@ use super::{CLIENT, SECRET};
 pub fn find() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("KLAB_REAL_AZ") {
         let path = PathBuf::from(path);
-        return if path.is_file() { Ok(path) } else { Err(format!("KLAB_REAL_AZ names {}, which is not there", path.display())) };
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!("KLAB_REAL_AZ names {}, which is not there", path.display()))
+        };
     }
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let cached = cache.map(|cache| cache.join("klab-ci/azure-cli/bin/az"));
-    let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>()).map(|folder| folder.join("az"));
-    cached.into_iter().chain(on_path).find(|path| path.is_file()).ok_or_else(|| "there is no az: `.ci/azure-cli` installs it".to_owned())
+    let on_path = std::env::var_os("PATH")
+        .into_iter()
+        .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>())
+        .map(|folder| folder.join("az"));
+    cached
+        .into_iter()
+        .chain(on_path)
+        .find(|path| path.is_file())
+        .ok_or_else(|| "there is no az: `.ci/azure-cli` installs it".to_owned())
 }
 
 /// A logged-in az: what its environment must hold.
@@ -49,19 +62,42 @@ impl Login {
         let login = Self { az: az.to_owned(), environment };
         let url = server.url();
         login.run(&[
-            "cloud", "register", "-n", "StandIn", "--skip-endpoint-discovery",
-            "--endpoint-resource-manager", &url, "--endpoint-active-directory", &url,
-            "--endpoint-active-directory-resource-id", &url, "--endpoint-management", &url,
-            "--endpoint-active-directory-graph-resource-id", &url, "--endpoint-gallery", &url,
+            "cloud",
+            "register",
+            "-n",
+            "StandIn",
+            "--skip-endpoint-discovery",
+            "--endpoint-resource-manager",
+            &url,
+            "--endpoint-active-directory",
+            &url,
+            "--endpoint-active-directory-resource-id",
+            &url,
+            "--endpoint-management",
+            &url,
+            "--endpoint-active-directory-graph-resource-id",
+            &url,
+            "--endpoint-gallery",
+            &url,
         ]);
         login.run(&["cloud", "set", "-n", "StandIn"]);
-        login.run(&["config", "set", "core.instance_discovery=false", "core.collect_telemetry=false", "core.survey_message=false"]);
+        login.run(&[
+            "config",
+            "set",
+            "core.instance_discovery=false",
+            "core.collect_telemetry=false",
+            "core.survey_message=false",
+        ]);
         login
     }
 
     /// Runs az; panics with its words when it fails.
     pub fn run(&self, arguments: &[&str]) -> String {
-        let output = Command::new(&self.az).args(arguments).envs(self.environment.iter().cloned()).output().expect("az can be started");
+        let output = Command::new(&self.az)
+            .args(arguments)
+            .envs(self.environment.iter().cloned())
+            .output()
+            .expect("az can be started");
         assert!(output.status.success(), "az {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }

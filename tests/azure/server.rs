@@ -28,12 +28,13 @@ impl Server {
     /// Serves a model on a free port of the loopback; the thread ends with the process.
     pub fn start(model: Model) -> Self {
         let (certificate, key, authority) = certificates();
-        let config = ServerConfig::builder_with_provider(Arc::new(tokio_rustls::rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("the provider has TLS 1.2 and 1.3")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
-            .expect("the certificate was made for this key");
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(tokio_rustls::rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("the provider has TLS 1.2 and 1.3")
+                .with_no_client_auth()
+                .with_single_cert(vec![certificate], key)
+                .expect("the certificate was made for this key");
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("the loopback has a free port");
         listener.set_nonblocking(true).expect("a listener can be non-blocking");
         let address = listener.local_addr().expect("a bound listener has an address");
@@ -74,7 +75,8 @@ fn certificates() -> (CertificateDer<'static>, PrivateKeyDer<'static>, String) {
     let authority_key = KeyPair::generate().expect("keys can be made");
     let authority_certificate = authority.self_signed(&authority_key).expect("it signs itself");
     let issuer = Issuer::new(authority, authority_key);
-    let mut leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).expect("names are valid");
+    let mut leaf =
+        CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).expect("names are valid");
     leaf.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate().expect("keys can be made");
     let certificate = leaf.signed_by(&key, &issuer).expect("the authority signs");
@@ -107,7 +109,10 @@ impl std::fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
-async fn answer(model: Arc<Mutex<Model>>, request: hyper::Request<Incoming>) -> Result<hyper::Response<Full<Bytes>>, Cut> {
+async fn answer(
+    model: Arc<Mutex<Model>>,
+    request: hyper::Request<Incoming>,
+) -> Result<hyper::Response<Full<Bytes>>, Cut> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let path = parts.uri.path().to_owned();
@@ -115,14 +120,25 @@ async fn answer(model: Arc<Mutex<Model>>, request: hyper::Request<Incoming>) -> 
     let answer = if path.contains("/oauth2/") || path.contains("/.well-known/") || path.contains("/discovery/") {
         authority_answer(&mut model, &path, &body)
     } else {
-        let authorised = parts.headers.get("authorization").is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("Bearer ")));
+        let authorised = parts
+            .headers
+            .get("authorization")
+            .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("Bearer ")));
         let request = Request {
             method: parts.method.to_string(),
             path,
             query: parts.uri.query().unwrap_or_default().to_owned(),
             body: serde_json::from_slice(&body).unwrap_or(Value::Null),
         };
-        if authorised { model.handle(&request) } else { Answer::refused(401, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.") }
+        if authorised {
+            model.handle(&request)
+        } else {
+            Answer::refused(
+                401,
+                "AuthenticationFailed",
+                "Authentication failed. The 'Authorization' header is missing.",
+            )
+        }
     };
     if answer.lost {
         return Err(Cut);
@@ -154,9 +170,13 @@ fn authority_answer(model: &mut Model, path: &str, body: &[u8]) -> Answer {
         return Answer { status: 401, body, headers: Vec::new(), lost: false };
     }
     // Not signed: az only reads who it is for.
-    let part = |value: Value| base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, value.to_string());
-    let token = format!("{}.{}.c2ln", part(json!({ "alg": "none", "typ": "JWT" })), part(json!({ "tid": tenant, "appid": super::CLIENT, "oid": super::CLIENT, "aud": base })));
+    let part =
+        |value: Value| base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, value.to_string());
+    let token = format!(
+        "{}.{}.c2ln",
+        part(json!({ "alg": "none", "typ": "JWT" })),
+        part(json!({ "tid": tenant, "appid": super::CLIENT, "oid": super::CLIENT, "aud": base }))
+    );
     let body = json!({ "token_type": "Bearer", "expires_in": 3599, "ext_expires_in": 3599, "access_token": token });
     Answer { status: 200, body, headers: Vec::new(), lost: false }
 }
-

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod cli;
 mod control;
 mod environment;
 mod faults;

@@ -1,0 +1,202 @@
+//! The command line as people meet it: what is said, where, and with which status.
+
+use insta::assert_snapshot;
+
+use crate::environment::Environment;
+
+const LAB: &str = r#"lab = "small"
+
+[pool.nodepool1]
+mode = "system"
+nodes = 1
+size = "Standard_B2ms"
+
+[config.colours]
+data = { first = "off", second = "010" }
+
+[workload.web]
+image = "nginx:1.27"
+requests = { cpu = "50m", memory = "64Mi" }
+
+[[check]]
+workload = "web"
+running = 1
+"#;
+
+/// The last line of a command's JSON.
+fn last_json(output: &std::process::Output) -> serde_json::Value {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn missing_file_is_named() {
+    let environment = Environment::new();
+    assert_snapshot!(environment.klab(&["up", "missing.toml"]), @r"
+    --- stderr
+    error[unreadable]: cannot read missing.toml: there is no such file
+     |
+     = help: give the path of a lab file, or begin one with `klab init`
+    error: missing.toml has 1 error; nothing was created
+    --- status 2
+    ");
+    assert_eq!(environment.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn all_mistakes_are_shown_at_once_and_nothing_is_created() {
+    let environment = Environment::new();
+    environment.write(
+        "typo.toml",
+        LAB.replace("mode", "mdoe").replace("image =", "imagee =").replace("nodes = 1", "nodes = '1'"),
+    );
+    let shown = environment.klab(&["up", "typo.toml"]);
+    for part in ["has no key `mdoe`", "has no key `imagee`", "must be a whole number", "typo.toml:4:1", "did you mean"]
+    {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert!(shown.ends_with("nothing was created\n--- status 2\n"), "{shown}");
+    assert_eq!(environment.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn without_a_lab_commands_say_so() {
+    let environment = Environment::new();
+    assert_snapshot!(environment.klab(&["verify"]), @r"
+    --- stderr
+    error: no lab is up
+    hint: `klab up labs/scheduling.toml` makes one
+    --- status 2
+    ");
+    assert_snapshot!(environment.klab(&["status", "nosuch"]), @r"
+    --- stderr
+    error: lab `nosuch` is not up
+    hint: `klab list` shows the labs that are
+    --- status 2
+    ");
+    assert_snapshot!(environment.klab(&["down"]), @r"
+    --- stderr
+            Down no lab is up
+    --- status 0
+    ");
+}
+
+#[test]
+fn init_writes_a_lab_that_is_valid_and_overwrites_nothing() {
+    let environment = Environment::new();
+    assert_snapshot!(environment.klab(&["init"]), @r"
+    --- stderr
+           Wrote lab.toml; `klab up lab.toml` makes the lab
+    --- status 0
+    ");
+    assert_snapshot!(environment.klab(&["check", "lab.toml"]), @r"
+    --- stderr
+         Checked lab.toml: 2 pools, 1 object, 1 check
+    --- status 0
+    ");
+    assert_snapshot!(environment.klab(&["init"]), @r"
+    --- stderr
+    error: `lab.toml` exists and was left as it is
+    hint: give another name: `klab init my-lab.toml`
+    --- status 2
+    ");
+}
+
+#[test]
+fn second_up_changes_nothing_and_a_changed_file_updates_and_prunes() {
+    let environment = Environment::new();
+    environment.write("small.toml", LAB);
+    let up = |text: &str| {
+        environment.write("small.toml", text);
+        let output = environment.run(&["--format", "json", "up", "small.toml"]);
+        assert!(output.status.success(), "{}", environment.shown(&output));
+        last_json(&output)
+    };
+    let names = |event: &serde_json::Value, what: &str| -> Vec<String> {
+        event[what].as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = up(LAB);
+    assert_eq!(names(&first, "created").len(), 2);
+    let again = up(LAB);
+    assert_eq!((&again["changed"], &again["unchanged"]), (&false.into(), &2.into()), "{again}");
+    let changed = up(&LAB.replace("nginx:1.27", "nginx:1.28").replace("[config.colours]", "[config.shapes]"));
+    assert_eq!(names(&changed, "created"), ["shapes"]);
+    assert_eq!(names(&changed, "updated"), ["web"]);
+    assert_eq!(names(&changed, "pruned"), ["colours"]);
+    assert!(environment.run(&["down"]).status.success());
+    assert_eq!(environment.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn objects_the_server_refuses_are_reported_in_its_own_words() {
+    let environment = Environment::new();
+    environment.write("bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: Not_A_Name\n");
+    environment.write("worse.yaml", "apiVersion: v1\nkind: Nonsense\nmetadata:\n  name: x\n");
+    environment.write(
+        "small.toml",
+        format!("{LAB}\n[[manifest]]\npath = \"bad.yaml\"\n\n[[manifest]]\npath = \"worse.yaml\"\n"),
+    );
+    let shown = environment.klab(&["up", "small.toml"]);
+    for part in [
+        "error: could not apply the lab's objects",
+        "the cluster refused 2 objects:",
+        "(from bad.yaml:1): ConfigMap \"Not_A_Name\" is invalid: metadata.name: Invalid value",
+        "the cluster serves no kind `Nonsense` of `v1`",
+        "hint: `klab up small.toml` goes on from here, `klab down small` removes what there is",
+        "--- status 4",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    environment.write("small.toml", LAB);
+    assert!(environment.run(&["up", "small.toml"]).status.success());
+    assert!(environment.run(&["down"]).status.success());
+}
+
+#[test]
+fn state_folder_that_cannot_be_written_is_said_before_anything_is_done() {
+    let environment = Environment::new();
+    environment.write("small.toml", LAB);
+    let output = environment.command(&["up", "small.toml"]).env("KLAB_HOME", "/proc/klab").output().unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{talk}");
+    assert!(talk.contains("could not create the state folder `/proc/klab/labs/small`"), "{talk}");
+    assert!(talk.contains("KLAB_HOME"), "{talk}");
+}
+
+#[test]
+fn failed_check_is_explained_and_gives_status_1() {
+    let environment = Environment::new();
+    environment.write("small.toml", LAB.replace("running = 1", "running = 2"));
+    let shown = environment.klab(&["up", "small.toml"]);
+    assert!(shown.contains("✗ failed"), "{shown}");
+    assert!(shown.contains("error: the lab does not hold: 1 of 1 check failed"), "{shown}");
+    assert!(shown.ends_with("--- status 1\n"), "{shown}");
+    let report = last_json(&environment.run(&["--format", "json", "verify"]));
+    assert_eq!((&report["schema"], &report["ok"]), (&"klab.report/1".into(), &false.into()));
+    let junit = environment.klab(&["--format", "junit", "verify"]);
+    assert!(junit.contains("<failure"), "{junit}");
+    assert!(environment.run(&["down"]).status.success());
+}
+
+#[test]
+fn output_in_a_pipe_has_no_escape_codes() {
+    let environment = Environment::new();
+    environment.write("small.toml", LAB.replace("running = 1", "running = 2"));
+    for arguments in
+        [&["up", "small.toml"][..], &["verify"], &["explain", "web"], &["status"], &["list"], &["check", "small.toml"]]
+    {
+        let output = environment.run(arguments);
+        let bytes = [output.stdout, output.stderr].concat();
+        assert!(!bytes.contains(&0x1b), "{arguments:?}: {}", String::from_utf8_lossy(&bytes));
+    }
+    assert!(environment.run(&["down"]).status.success());
+}
+
+#[test]
+fn secrets_do_not_reach_render() {
+    let environment = Environment::new();
+    environment.write("small.toml", format!("{LAB}\n[secret.door]\nenv = [\"DOOR_KEY\"]\n"));
+    let output = environment.command(&["render", "small.toml"]).env("DOOR_KEY", "open sesame").output().unwrap();
+    let shown = environment.shown(&output);
+    assert!(shown.contains("(hidden)") && !shown.contains("sesame") && !shown.contains("b3BlbiBzZXNhbWU"), "{shown}");
+}
