@@ -18,7 +18,6 @@ mod query;
 mod read;
 mod review;
 mod selector;
-mod stand_in;
 mod streams;
 mod subresource;
 mod versions;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use super::super::patch::Patch;
+use super::super::protobuf;
 use super::super::resource::{
     ENDPOINTS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, RESOURCE_QUOTAS,
     ResourceId, SERVICE_ACCOUNTS, SERVICES,
@@ -15,7 +16,7 @@ use super::body::Body;
 use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
 use super::read::{ENDPOINTS_WARNING, invalid_options};
-use super::stand_in::protobuf;
+
 use super::{Call, Target, answer, versions};
 
 /// Kinds whose deletion answers with the object, not with a Status.
