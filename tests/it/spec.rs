@@ -379,3 +379,20 @@ fn the_documentation_knows_every_key() {
         .collect();
     assert!(missing.is_empty(), "not in docs/lab-file.md: {missing:?}");
 }
+
+#[test]
+fn deep_nesting_is_refused_and_not_followed() {
+    let deep = |open: &str, close: &str| open.repeat(100_000) + &close.repeat(100_000);
+    for text in [
+        format!("lab = \"a\"\n[pool.system]\nlabels = {}", deep("[", "]")),
+        format!("lab = \"a\"\nx = {}1{}", "{ a = ".repeat(50_000), " }".repeat(50_000)),
+        format!("lab = \"a\"\n[{}]", vec!["a"; 100_000].join(".")),
+        format!("lab = \"a\"\ntitle = \"{{{{ {} }}}}\"\n[pool.system]", deep("(", ")")),
+        format!("lab = \"a\"\ntitle = \"{}\"\n[pool.system]", "{% if true %}".repeat(50_000)),
+        format!("lab = \"a\"\ntitle = \"{{{{ {} 1 }}}}\"\n[pool.system]", "not ".repeat(100_000)),
+    ] {
+        assert!(read(&text).is_err());
+    }
+    let yaml = format!("lab = \"a\"\n[pool.system]\n[[manifest]]\nyaml = \"{}\"", deep("[", "]"));
+    assert!(render(&read(&yaml).unwrap()).is_err());
+}
