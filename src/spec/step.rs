@@ -10,6 +10,7 @@ use super::check::{Check, NodeSet, ObjectRef};
 use super::pool::Autoscale;
 use super::source::{Located, Location};
 use super::version::KubernetesVersion;
+use super::workload::Workload;
 use crate::scheduling::selector::Selector;
 
 /// `[[step]]` of the lab file.
@@ -192,4 +193,42 @@ pub struct WorkloadChange {
     pub limits: Option<BTreeMap<String, Quantity>>,
     /// Priority class; an empty name clears it.
     pub priority_class: Option<String>,
+}
+
+impl WorkloadChange {
+    /// The workload with these changes; `at` is where the changes were written.
+    pub fn applied_to(&self, workload: &Workload, at: &Location) -> Workload {
+        fn map<T: Clone>(values: &BTreeMap<String, T>, at: &Location) -> BTreeMap<String, Located<T>> {
+            values.iter().map(|(key, value)| (key.clone(), Located::new(value.clone(), at.clone()))).collect()
+        }
+        fn list<T: Clone>(values: &[T], at: &Location) -> Vec<Located<T>> {
+            values.iter().map(|value| Located::new(value.clone(), at.clone())).collect()
+        }
+        let mut changed = workload.clone();
+        if let Some(image) = &self.image {
+            changed.image = Located::new(image.clone(), at.clone());
+        }
+        if let Some(labels) = &self.node_selector {
+            changed.node_selector = map(labels, at);
+        }
+        if let Some(tolerations) = &self.tolerations {
+            changed.tolerations = list(tolerations, at);
+        }
+        if let Some(affinity) = &self.affinity {
+            changed.affinity = (*affinity != Affinity::default()).then(|| Located::new(affinity.clone(), at.clone()));
+        }
+        if let Some(constraints) = &self.topology_spread {
+            changed.topology_spread = list(constraints, at);
+        }
+        if let Some(requests) = &self.requests {
+            changed.requests = map(requests, at);
+        }
+        if let Some(limits) = &self.limits {
+            changed.limits = map(limits, at);
+        }
+        if let Some(name) = &self.priority_class {
+            changed.priority_class = (!name.is_empty()).then(|| Located::new(name.clone(), at.clone()));
+        }
+        changed
+    }
 }

@@ -199,6 +199,29 @@ fn steps_render_workloads_and_files_on_their_own() {
     assert_eq!(render_files(&lab, path.unwrap()).unwrap().len(), 2);
 }
 
+#[test]
+fn a_step_changes_what_it_names_and_clears_what_is_empty() {
+    let lab = load("tests/labs/valid/everything.toml".as_ref(), &LoadOptions::default()).unwrap();
+    let (change, at) = lab
+        .steps
+        .iter()
+        .flat_map(|step| &step.actions)
+        .find_map(|action| match &action.value {
+            Action::Set { fields, .. } => Some((fields, &action.at)),
+            _ => None,
+        })
+        .unwrap();
+    let changed = change.applied_to(lab.workload("web").unwrap(), at);
+    let manifests = render_workload(&lab, &changed).unwrap();
+    let pod = &find(&manifests, "Deployment", "web")["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["image"], "nginx:1.28");
+    assert_eq!(pod["containers"][0]["resources"], json!({ "requests": { "cpu": "100m" } }));
+    for cleared in ["nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName"] {
+        assert_eq!(pod.get(cleared), None, "{cleared}");
+    }
+    assert_eq!(pod["schedulerName"], "default-scheduler");
+}
+
 /// A lab in a directory with further files.
 fn in_directory(lab: &str, files: &[(&str, &str)]) -> Result<Vec<Manifest>, Diagnostics> {
     let directory = tempfile::tempdir().unwrap();
