@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Ui {
 struct Shared {
     format: Format,
     quiet: bool,
+    /// Whether stdout takes one event a line in JSON; else it takes the one document of the command.
+    streams: AtomicBool,
     live: Option<MultiProgress>,
     bars: Mutex<HashMap<u64, ProgressBar>>,
     under_way: Mutex<Vec<String>>,
@@ -47,7 +50,16 @@ impl Ui {
     /// A user interface on stdout and stderr. Live lines only where stderr is a terminal and nothing else writes there.
     pub fn new(format: Format, quiet: bool, verbose: bool) -> Self {
         let live = (!quiet && !verbose && std::io::stderr().is_terminal()).then(MultiProgress::new);
-        Self { shared: Arc::new(Shared { format, quiet, live, bars: Mutex::default(), under_way: Mutex::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                format,
+                quiet,
+                streams: AtomicBool::new(false),
+                live,
+                bars: Mutex::default(),
+                under_way: Mutex::default(),
+            }),
+        }
     }
 
     /// What goes on outside klab now, even if klab is interrupted.
@@ -68,6 +80,11 @@ impl Ui {
     /// The sink for everything that happens.
     pub fn events(&self) -> Events {
         Events::new(Arc::clone(&self.shared) as Arc<dyn Sink>)
+    }
+
+    /// In JSON, writes everything that happens to stdout from now on, one event a line.
+    pub fn stream_events(&self) {
+        self.shared.streams.store(self.shared.format == Format::Json, Ordering::Relaxed);
     }
 
     /// Writes a result to stdout. A closed pipe ends klab quietly, as it does other tools in a pipeline.
@@ -100,7 +117,7 @@ impl Ui {
 
     /// Shows an error: diagnostics, what failed and why, what is left behind, how to go on.
     pub fn error(&self, error: &Error) {
-        if self.shared.format == Format::Json {
+        if self.shared.streams.load(Ordering::Relaxed) {
             let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
             self.result(
                 &serde_json::json!({
@@ -178,8 +195,11 @@ impl Sink for Shared {
         if let Event::UnderWay { outside } = event {
             self.under_way.lock().unwrap_or_else(PoisonError::into_inner).clone_from(outside);
         }
-        if self.format == Format::Json {
+        if self.streams.load(Ordering::Relaxed) {
             Self::json(event);
+            return;
+        }
+        if self.format == Format::Json && !matches!(event, Event::Warned { .. }) {
             return;
         }
         match event {

@@ -20,6 +20,7 @@ pub struct Arguments {
 /// # Errors
 /// When something could not be removed or is left (exit code 4).
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    context.ui.stream_events();
     let lab = match (context.home.labs(), arguments.lab.as_deref()) {
         (Ok(labs), None) if labs.is_empty() => {
             context.ui.events().note("Down", "no lab is up");

@@ -46,6 +46,7 @@ pub struct Arguments {
 /// Whatever keeps it from being made; what is left behind is named, and a second `up` goes on from there.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
+    context.ui.stream_events();
     let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     context.ui.events().note(

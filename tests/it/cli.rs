@@ -23,6 +23,13 @@ workload = "web"
 running = 1
 "#;
 
+/// The lab with a check that does not hold: one of two pods finds no room.
+fn full() -> String {
+    LAB.replace("cpu = \"50m\"", "cpu = \"1\"")
+        .replace("[workload.web]", "[workload.web]\nreplicas = 2")
+        .replace("running = 1", "running = 2")
+}
+
 /// The last line of a command's JSON.
 fn last_json(output: &std::process::Output) -> serde_json::Value {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -166,7 +173,7 @@ fn state_folder_that_cannot_be_written_is_said_before_anything_is_done() {
 #[test]
 fn failed_check_is_explained_and_gives_status_1() {
     let environment = Environment::new();
-    environment.write("small.toml", LAB.replace("running = 1", "running = 2"));
+    environment.write("small.toml", full());
     let shown = environment.klab(&["up", "small.toml"]);
     assert!(shown.contains("✗ failed"), "{shown}");
     assert!(shown.contains("error: the lab does not hold: 1 of 1 check failed"), "{shown}");
@@ -181,7 +188,7 @@ fn failed_check_is_explained_and_gives_status_1() {
 #[test]
 fn output_in_a_pipe_has_no_escape_codes() {
     let environment = Environment::new();
-    environment.write("small.toml", LAB.replace("running = 1", "running = 2"));
+    environment.write("small.toml", full());
     for arguments in
         [&["up", "small.toml"][..], &["verify"], &["explain", "web"], &["status"], &["list"], &["check", "small.toml"]]
     {

@@ -15,10 +15,6 @@ impl Environment {
     }
 
     /// The folder commands run in.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// klab's home.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
