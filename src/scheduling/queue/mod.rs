@@ -108,6 +108,8 @@ pub struct Queue {
     pods: BTreeMap<PodKey, Waiting>,
     active: BTreeMap<Rank, PodKey>,
     backing_off: BTreeSet<(Timestamp, Rank, PodKey)>,
+    /// Unschedulable pods by the time they failed.
+    unschedulable: BTreeSet<(Timestamp, PodKey)>,
     /// Pods handed out by [`Self::pop`] whose result is not known yet.
     in_flight: BTreeMap<PodKey, Waiting>,
     entered: u64,
@@ -191,13 +193,10 @@ impl Queue {
 
     /// Brings back the pods that an event can help. Returns how many.
     pub fn event(&mut self, event: &Event, now: Timestamp) -> usize {
-        let helped: Vec<_> = self
-            .pods
-            .iter()
-            .filter(|(_, waiting)| matches!(waiting.place, Place::Unschedulable { .. }))
-            .filter(|(_, waiting)| hints::can_help(event, &waiting.facts, &waiting.refused_by))
-            .map(|(key, _)| key.clone())
-            .collect();
+        let can_help =
+            |key: &PodKey| self.pods.get(key).is_some_and(|pod| hints::can_help(event, &pod.facts, &pod.refused_by));
+        let waiting = self.unschedulable.iter().map(|(_, key)| key);
+        let helped: Vec<_> = waiting.filter(|key| can_help(key)).cloned().collect();
         for key in &helped {
             self.bring_back(key, now);
         }
@@ -207,14 +206,10 @@ impl Queue {
     /// When the queue next has something to do without any event: the end of a backoff or a sweep. `None` if pods are
     /// ready now or nothing waits for time to pass.
     pub fn next_wake(&self) -> Option<Timestamp> {
-        if !self.active.is_empty() || !self.backing_off.is_empty() {
+        if self.is_ready() {
             return None;
         }
-        let sweeps = self.pods.values().filter_map(|waiting| match waiting.place {
-            Place::Unschedulable { since } => Some(since + SWEEP_AFTER),
-            _ => None,
-        });
-        sweeps.min()
+        self.unschedulable.first().map(|(since, _)| *since + SWEEP_AFTER)
     }
 
     /// Whether [`Self::pop`] would hand out a pod without time passing.
@@ -245,16 +240,9 @@ impl Queue {
                 self.put(key, waiting);
             }
         }
-        let swept: Vec<_> = self
-            .pods
-            .iter()
-            .filter(
-                |(_, waiting)| matches!(waiting.place, Place::Unschedulable { since } if since + SWEEP_AFTER <= now),
-            )
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in &swept {
-            self.bring_back(key, now);
+        while let Some((_, key)) = self.unschedulable.first().filter(|(since, _)| *since + SWEEP_AFTER <= now).cloned()
+        {
+            self.bring_back(&key, now);
         }
     }
 
@@ -269,7 +257,8 @@ impl Queue {
         match waiting.place {
             Place::Active => drop(self.active.insert(waiting.rank(), key.clone())),
             Place::BackingOff { until } => drop(self.backing_off.insert((until, waiting.rank(), key.clone()))),
-            Place::Unschedulable { .. } | Place::Gated => {}
+            Place::Unschedulable { since } => drop(self.unschedulable.insert((since, key.clone()))),
+            Place::Gated => {}
         }
         self.pods.insert(key, waiting);
     }
@@ -279,7 +268,8 @@ impl Queue {
         match waiting.place {
             Place::Active => drop(self.active.remove(&waiting.rank())),
             Place::BackingOff { until } => drop(self.backing_off.remove(&(until, waiting.rank(), key.clone()))),
-            Place::Unschedulable { .. } | Place::Gated => {}
+            Place::Unschedulable { since } => drop(self.unschedulable.remove(&(since, key.clone()))),
+            Place::Gated => {}
         }
         Some(waiting)
     }
