@@ -164,3 +164,88 @@ pub fn apply_priority_class(pod: &mut Pod, class: &PriorityClass) {
         spec.preemption_policy = Some(policy.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn admitted(spec: Value, labels: Value) -> Value {
+        let object = json!({"metadata": {"name": "p", "labels": labels}, "spec": spec});
+        let mut pod: Pod = serde_json::from_value(object).unwrap();
+        admit(&mut pod).unwrap();
+        let once = pod.clone();
+        admit(&mut pod).unwrap();
+        assert_eq!(pod, once, "admitting twice changes nothing");
+        serde_json::to_value(pod).unwrap()["spec"].take()
+    }
+
+    #[test]
+    fn limits_become_requests_container_by_container() {
+        let limits = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}});
+        let spec = admitted(json!({"containers": [{"name": "c", "resources": limits}]}), json!({}));
+        assert_eq!(spec["containers"][0]["resources"]["requests"], json!({"cpu": "500m", "memory": "1Gi"}));
+    }
+
+    #[test]
+    fn pod_level_requests_come_from_the_containers_else_from_the_limits() {
+        let spec = json!({
+            "resources": {"limits": {"cpu": "2", "memory": "2Gi"}},
+            "containers": [{"name": "a", "resources": {"requests": {"cpu": "300m"}}},
+                {"name": "b", "resources": {"requests": {"cpu": "0.4"}}}],
+        });
+        let spec = admitted(spec, json!({}));
+        assert_eq!(spec["resources"]["requests"], json!({"cpu": "700m", "memory": "2Gi"}));
+    }
+
+    #[test]
+    fn host_network_takes_the_container_ports() {
+        let container =
+            json!({"name": "c", "ports": [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP"}]});
+        let spec = admitted(json!({"hostNetwork": true, "containers": [container]}), json!({}));
+        let ports = json!([{"containerPort": 80, "hostPort": 80, "protocol": "TCP"},
+            {"containerPort": 53, "hostPort": 53, "protocol": "UDP"}]);
+        assert_eq!(spec["containers"][0]["ports"], ports);
+    }
+
+    #[test]
+    fn label_keys_join_the_selector_unless_the_pod_lacks_them() {
+        let constraint = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["hash", "missing"]});
+        let term = json!({"topologyKey": "zone", "labelSelector": {}, "mismatchLabelKeys": ["hash"]});
+        let spec = json!({"containers": [], "topologySpreadConstraints": [constraint],
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+        let spec = admitted(spec, json!({"app": "web", "hash": "1"}));
+        let expression = |operator: &str| json!([{"key": "hash", "operator": operator, "values": ["1"]}]);
+        let spread = &spec["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"];
+        assert_eq!(*spread, expression("In"));
+        let term = &spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+        assert_eq!(term["labelSelector"]["matchExpressions"], expression("NotIn"));
+    }
+
+    #[test]
+    fn nodes_that_are_not_ready_are_tolerated_for_a_while_unless_the_pod_says_otherwise() {
+        let spec = admitted(json!({"containers": []}), json!({}));
+        let keys: Vec<_> = spec["tolerations"].as_array().unwrap().iter().map(|t| t["key"].as_str().unwrap()).collect();
+        assert_eq!(keys, ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]);
+        assert_eq!(spec["tolerations"][0]["tolerationSeconds"], 300);
+        let all = json!([{"operator": "Exists"}]);
+        assert_eq!(admitted(json!({"containers": [], "tolerations": all}), json!({}))["tolerations"], all);
+    }
+
+    #[test]
+    fn classes_give_priority_overhead_and_where_to_run() {
+        let mut pod: Pod = serde_json::from_value(json!({"metadata": {}, "spec": {"containers": []}})).unwrap();
+        let runtime = json!({"metadata": {"name": "r"}, "handler": "h", "overhead": {"podFixed": {"cpu": "50m"}},
+            "scheduling": {"nodeSelector": {"sandbox": "yes"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]}});
+        apply_runtime_class(&mut pod, &serde_json::from_value(runtime).unwrap());
+        let priority = json!({"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"});
+        apply_priority_class(&mut pod, &serde_json::from_value(priority).unwrap());
+        let spec = serde_json::to_value(&pod).unwrap()["spec"].take();
+        assert_eq!(spec["overhead"], json!({"cpu": "50m"}));
+        assert_eq!(spec["nodeSelector"], json!({"sandbox": "yes"}));
+        assert_eq!(spec["tolerations"], json!([{"key": "sandbox", "operator": "Exists"}]));
+        assert_eq!((&spec["priority"], &spec["preemptionPolicy"]), (&json!(1000), &json!("Never")));
+    }
+}

@@ -43,3 +43,23 @@ pub fn event_text(message: &str) -> String {
     }
     format!("{}{CUT}", &message[..end])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_sorted_as_texts() {
+        let reasons = [("b".to_owned(), 2), ("a".to_owned(), 10), ("c".to_owned(), 2)];
+        assert_eq!(nodes_available(14, &BTreeMap::from(reasons)), "0/14 nodes are available: 10 a, 2 b, 2 c.");
+    }
+
+    #[test]
+    fn events_are_cut_between_characters() {
+        let short = "x".repeat(1024);
+        assert_eq!(event_text(&short), short);
+        assert_eq!(event_text(&"x".repeat(1025)), format!("{} ...", "x".repeat(1020)));
+        let cut = event_text(&"é".repeat(600));
+        assert_eq!((cut.len(), cut.ends_with("é ...")), (1024, true));
+    }
+}

@@ -51,3 +51,16 @@ pub(crate) fn pick(cycle: &Cycle<'_>, nodes: &[NodeId], tie_break: TieBreak) -> 
     };
     chosen.unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Placements in published labs depend on these: they must never change.
+    #[test]
+    fn hashes_are_fixed() {
+        assert_eq!(hash(&["default", "web-0"]), 0xf967_e870_dd89_9722);
+        assert_eq!(mix(1), 0x5692_161d_100b_05e5);
+        assert_ne!(hash(&["a", "bc"]), hash(&["ab", "c"]));
+    }
+}

@@ -104,3 +104,103 @@ impl Volumes {
         claim.class.as_ref().and_then(|class| self.late_binding.get(class)).copied().unwrap_or(false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::scheduling::{Cluster, TieBreak};
+
+    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn claim(name: &str, volume: Option<&str>, class: &str, mode: &str) -> Value {
+        json!({
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"volumeName": volume, "storageClassName": class, "accessModes": [mode]},
+            "status": {"phase": if volume.is_some() { "Bound" } else { "Pending" }},
+        })
+    }
+
+    fn pod(name: &str, claim: &str) -> k8s_openapi::api::core::v1::Pod {
+        read(json!({
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "containers": [{"name": "c", "image": "x"}],
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}],
+            },
+        }))
+    }
+
+    fn cluster() -> Cluster {
+        let mut cluster = Cluster::new(TieBreak::FirstName);
+        for (name, zone) in [("n1", "a"), ("n2", "b")] {
+            let node = json!({
+                "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}},
+                "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}},
+            });
+            cluster.set_node(&read(node)).unwrap();
+        }
+        for (name, mode) in [("now", "Immediate"), ("late", "WaitForFirstConsumer")] {
+            let class = json!({"metadata": {"name": name}, "provisioner": "p", "volumeBindingMode": mode});
+            cluster.set_storage_class(&read(class));
+        }
+        cluster
+    }
+
+    /// The node, or the message.
+    fn outcome(cluster: &mut Cluster, pod: &k8s_openapi::api::core::v1::Pod) -> String {
+        let decision = cluster.schedule(pod).unwrap();
+        assert_eq!(decision, cluster.attempt(pod).unwrap().decision);
+        decision.outcome.node().map_or(decision.message.clone(), ToString::to_string)
+    }
+
+    #[test]
+    fn claims_must_exist_and_be_bound_unless_they_bind_late() {
+        let mut cluster = cluster();
+        let pod = pod("p", "data");
+        let refused = |why: &str| format!("0/2 nodes are available: {why}. not found");
+        let missing = refused("persistentvolumeclaim \"data\" not found");
+        assert_eq!(outcome(&mut cluster, &pod), missing);
+        cluster.set_claim(&read(claim("data", None, "now", "ReadWriteOnce")));
+        assert_eq!(outcome(&mut cluster, &pod), refused("pod has unbound immediate PersistentVolumeClaims"));
+        cluster.set_claim(&read(claim("data", None, "late", "ReadWriteOnce")));
+        assert_eq!(outcome(&mut cluster, &pod), "n1");
+        cluster.remove_claim("default", "data");
+        assert_eq!(outcome(&mut cluster, &pod), missing);
+    }
+
+    #[test]
+    fn bound_volumes_keep_to_their_nodes_and_zones() {
+        let mut cluster = cluster();
+        let pod = pod("p", "data");
+        cluster.set_claim(&read(claim("data", Some("disk"), "now", "ReadWriteOnce")));
+        let gone = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
+        assert!(outcome(&mut cluster, &pod).starts_with(&format!("0/2 nodes are available: 2 {gone}.")));
+        let affinity = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}]}});
+        cluster.set_volume(&read(json!({"metadata": {"name": "disk"}, "spec": {"nodeAffinity": affinity}}))).unwrap();
+        assert_eq!(outcome(&mut cluster, &pod), "n2");
+        let zone = json!({"topology.kubernetes.io/zone": "a__c"});
+        cluster.set_volume(&read(json!({"metadata": {"name": "disk", "labels": zone}, "spec": {}}))).unwrap();
+        assert_eq!(outcome(&mut cluster, &pod), "n1");
+        let reasons = cluster.evaluate(&pod, "n2").unwrap().unwrap();
+        assert_eq!(
+            reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["node(s) had no available volume zone"]
+        );
+    }
+
+    #[test]
+    fn a_claim_for_one_pod_is_used_once() {
+        let mut cluster = cluster();
+        cluster.set_claim(&read(claim("data", None, "late", "ReadWriteOncePod")));
+        cluster.bind(&pod("first", "data"), "n1").unwrap();
+        let text = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
+        let message = outcome(&mut cluster, &pod("second", "data"));
+        assert!(message.starts_with(&format!("0/2 nodes are available: 2 {text}.")), "{message}");
+        cluster.remove_pod("default", "first");
+        assert_eq!(outcome(&mut cluster, &pod("second", "data")), "n1");
+    }
+}
