@@ -12,6 +12,7 @@ pub mod clock;
 pub mod cluster;
 pub mod control;
 pub mod defaults;
+mod log;
 pub mod nodes;
 pub mod object;
 pub mod openapi;

@@ -81,6 +81,22 @@ impl Object {
         }
     }
 
+    /// Makes an object of its own JSON text, as [`Object::json`] has it. `None` if that is not one.
+    pub fn restore(json: Bytes) -> Option<Self> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Header<'a> {
+            kind: &'a str,
+            api_version: &'a str,
+            metadata: Value,
+        }
+        let header: Header<'_> = serde_json::from_slice(&json).ok()?;
+        let resource = ResourceId::by_kind(header.api_version, header.kind)?;
+        let version = header.metadata["resourceVersion"].as_str()?.parse().ok()?;
+        let small = Self::new(resource, version, &serde_json::json!({ "metadata": header.metadata }));
+        Some(Self { json, ..small })
+    }
+
     /// The object without its leading `kind` and `apiVersion`, as items of lists are: `{"metadata":…`.
     /// Given as two pieces of which the first is `{`, so that nothing is copied.
     pub fn without_type(&self) -> (&'static [u8], Bytes) {

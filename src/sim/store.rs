@@ -8,6 +8,10 @@ use super::resource::ResourceId;
 
 /// How many changes a watch may lie behind before it is told that its place is gone (410).
 const HISTORY: usize = 50_000;
+/// How many bytes of objects the history may hold beyond [`SHORT_HISTORY`] changes.
+const HISTORY_BYTES: usize = 64 << 20;
+/// So many changes are kept whatever their size.
+const SHORT_HISTORY: usize = 5_000;
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,7 @@ pub struct Store {
     version: u64,
     objects: BTreeMap<ResourceId, BTreeMap<Key, Arc<Object>>>,
     history: VecDeque<Event>,
+    history_bytes: usize,
     forgotten: u64,
 }
 
@@ -103,6 +108,40 @@ impl Store {
         last
     }
 
+    /// Every object, by kind, namespace and name.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.objects.values().flat_map(BTreeMap::values)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts back an object of an earlier run, without history.
+    pub fn restore(&mut self, object: Arc<Object>) {
+        let key = (object.namespace.clone(), object.name.clone());
+        self.objects.entry(object.resource).or_default().insert(key, object);
+    }
+
+    /// Takes out an object that an earlier run removed, without history.
+    pub fn forget(&mut self, resource: ResourceId, namespace: &str, name: &str) {
+        if let Some(kind) = self.objects.get_mut(&resource) {
+            kind.remove(&(namespace.into(), name.into()));
+        }
+    }
+
+    /// Goes on from the version an earlier run reached. Its history is gone.
+    pub fn resume(&mut self, version: u64) {
+        self.version = version;
+        self.forgotten = version;
+    }
+
     /// All changes after `version`, oldest first.
     ///
     /// # Errors
@@ -116,11 +155,13 @@ impl Store {
     }
 
     fn remember(&mut self, event: Event) {
-        if self.history.len() == HISTORY
-            && let Some(oldest) = self.history.pop_front()
+        self.history_bytes += event.object.json.len();
+        self.history.push_back(event);
+        while self.history.len() > HISTORY || (self.history.len() > SHORT_HISTORY && self.history_bytes > HISTORY_BYTES)
         {
+            let Some(oldest) = self.history.pop_front() else { return };
+            self.history_bytes -= oldest.object.json.len();
             self.forgotten = oldest.version;
         }
-        self.history.push_back(event);
     }
 }

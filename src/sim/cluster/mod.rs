@@ -5,6 +5,7 @@
 
 mod bootstrap;
 mod delete;
+mod durable;
 mod metadata;
 mod random;
 #[cfg(test)]
@@ -23,10 +24,12 @@ use tokio::sync::watch;
 
 use super::clock::Clock;
 use super::defaults::Addresses;
+use super::log::Log;
 use super::object::Object;
 use super::resource::ResourceId;
 use super::status::Status;
 use super::store::{Event, Gone, Store};
+pub use durable::Recovery;
 pub(in crate::sim) use metadata::time_text;
 use random::Random;
 pub(in crate::sim) use write::{Fault, Transaction};
@@ -168,6 +171,8 @@ pub(in crate::sim) struct State {
     random: Random,
     /// What Services hold, once someone asked.
     addresses: Option<Addresses>,
+    /// Where writes go before they are acknowledged; `None` for a cluster in memory.
+    log: Option<Log>,
     /// The certificate authority published to pods in `kube-root-ca.crt`.
     root_certificate: String,
 }
@@ -184,9 +189,11 @@ impl Cluster {
     /// classes. `seed` feeds names, uids and hashes, so that equal runs give equal names.
     pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         let cluster = Self::empty(clock, seed);
-        cluster.transact(&WriteOptions::by("kube-apiserver"), |transaction| {
+        let made = cluster.transact(&WriteOptions::by("kube-apiserver"), |transaction| {
             bootstrap::standard_objects(transaction);
+            Ok(())
         });
+        debug_assert!(made.is_ok(), "{made:?}");
         cluster
     }
 
@@ -196,6 +203,7 @@ impl Cluster {
                 store: Store::default(),
                 random: Random::new(seed),
                 addresses: None,
+                log: None,
                 root_certificate: String::new(),
             }),
             clock,
@@ -221,10 +229,13 @@ impl Cluster {
     /// Sets the certificate authority (PEM) that namespaces made from now on publish in `kube-root-ca.crt`, and
     /// writes it to those that exist.
     pub fn set_root_certificate(&self, pem: &str) {
-        self.transact(&WriteOptions::by("kube-controller-manager"), |transaction| {
+        let written = self.transact(&WriteOptions::by("kube-controller-manager"), |transaction| {
             pem.clone_into(&mut transaction.state.root_certificate);
             bootstrap::publish_root_certificate(transaction);
+            Ok(())
         });
+        // A log that cannot be written shows at the next write that someone waits for.
+        drop(written);
     }
 
     /// The object of that name.
@@ -379,19 +390,25 @@ impl Cluster {
     }
 
     /// Runs `work` as one transaction. All writes of a cluster go through here.
+    ///
+    /// # Errors
+    /// What `work` answers, or 500 when changes cannot be saved: nothing is acknowledged that is not in the log.
     pub(in crate::sim) fn transact<T>(
         &self,
         options: &WriteOptions<'_>,
-        work: impl FnOnce(&mut Transaction<'_>) -> T,
-    ) -> T {
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
         let mut state = self.lock();
+        // What an earlier write left unsaved comes first; while it cannot be saved, nothing new is begun.
+        state.save()?;
         let before = state.store.version();
         let result = work(&mut Transaction::new(&mut state, self.clock.now(), options));
+        let saved = state.save();
         let after = state.store.version();
         if after != before {
             self.changed.send_replace(after);
         }
-        result
+        saved.and(result)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -9,6 +9,11 @@ impl Random {
         Self(seed)
     }
 
+    /// What [`Random::new`] takes to go on from here.
+    pub(super) fn state(self) -> u64 {
+        self.0
+    }
+
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

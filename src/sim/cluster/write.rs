@@ -317,7 +317,11 @@ impl<'a> Transaction<'a> {
     pub(in crate::sim) fn commit_plain(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
-        self.state.store.put(Object::new(resource, version, &value))
+        let object = self.state.store.put(Object::new(resource, version, &value));
+        if let Some(log) = &mut self.state.log {
+            log.put(&object, self.state.random.state());
+        }
+        object
     }
 
     /// Removes an object whose last state is `value`.
@@ -332,6 +336,9 @@ impl<'a> Transaction<'a> {
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let last = self.state.store.remove(Object::new(resource, version, &value));
+        if let Some(log) = &mut self.state.log {
+            log.remove(&last, self.state.random.state());
+        }
         self.book(plan);
         last
     }
