@@ -155,6 +155,16 @@ pub fn announce(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
+/// Writes a line to the log of a background process, which is its stderr.
+pub fn log(line: &str) {
+    // A log that cannot be written must not end the work.
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "{} {line}",
+        jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_default()
+    );
+}
+
 /// Continuation lines of a cause or hint, moved in so that they read as one.
 fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n    ")

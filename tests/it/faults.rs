@@ -177,6 +177,9 @@ fn full_disk_stops_before_anything_is_done() {
     let (environment, _) = environment();
     let folder = environment.home().join("labs/faults");
     std::fs::create_dir_all(&folder).unwrap();
+    let record = r#"{"schema":"klab.record/1","lab":"faults","provider":"sim","source":"/faults.toml",
+        "created":"2026-01-01T00:00:00Z","applied":null,"kinds":[]}"#;
+    std::fs::write(folder.join("record.json"), record).unwrap();
     std::os::unix::fs::symlink("/dev/full", folder.join("journal.jsonl")).unwrap();
     let output = environment.run(&["up", "faults.toml"]);
     let talk = String::from_utf8(output.stderr).unwrap();

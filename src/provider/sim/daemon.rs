@@ -1,6 +1,7 @@
 //! The server process of the embedded cluster: found, started, stopped. One for all labs of a klab home.
 
 use std::fs::{File, TryLockError};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -42,21 +43,21 @@ impl ServerLock {
 /// When the state folder cannot be read.
 pub fn running(home: &Home) -> Result<Option<Access>> {
     let folder = home.server();
-    if !folder.join("lock").is_file() || ServerLock::take(&folder)?.is_some() {
-        return Ok(None);
-    }
-    // It is alive; it announces itself a few milliseconds after it took the lock.
     let until = Instant::now() + STOP;
-    loop {
-        if let Some(access) = client::access(&folder).filter(|access| exec::process_exists(access.pid)) {
+    // A server that holds the lock answers, or is about to: it begins to listen a few milliseconds after it took the
+    // lock, and lets go of it a moment after it was killed.
+    while folder.join("lock").is_file() && ServerLock::take(&folder)?.is_none() {
+        let access = client::access(&folder).filter(|access| exec::process_exists(access.pid));
+        if let Some(access) = access.filter(|access| TcpStream::connect_timeout(&access.address, STOP).is_ok()) {
             return Ok(Some(access));
         }
         if Instant::now() > until {
-            let message = format!("a server holds `{}` but does not say who it is", folder.join("lock").display());
+            let message = format!("a server holds `{}` but does not answer", folder.join("lock").display());
             return Err(Error::message(Kind::Failed, message).hint("end it with `pkill -f 'klab serve'`"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+    Ok(None)
 }
 
 /// The server that is running, or a new one that restores what the last one saved.

@@ -17,6 +17,7 @@ use super::super::status::Status;
 use super::super::system::{self, Flavour};
 use super::control_thread::Running;
 use super::credentials::{Digest, Token};
+use super::durability::Durability;
 use super::{Shared, kubeconfig, tls};
 use crate::state::home::{create_private_folder, write_private};
 
@@ -93,7 +94,7 @@ pub(super) struct Hosted {
     token: Token,
     certificate: Digest,
     kubeconfig: String,
-    control: Mutex<Option<Running>>,
+    control: Mutex<Option<(Running, Durability)>>,
 }
 
 /// File that says that a cluster's folder is complete, and holds its seed.
@@ -135,7 +136,7 @@ impl Hosted {
         let token = Token::open(&folder.join("token")).map_err(failed)?;
         let certificate = client_certificate(name, folder, server).map_err(failed)?;
         let digest = Digest::of(&tls::der(&certificate.certificate).map_err(failed)?);
-        let cluster = Arc::new(open_cluster(folder, seed.seed));
+        let cluster = Arc::new(open_cluster(name, folder, seed.seed).map_err(failed)?);
         cluster.set_root_certificate(&server.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
             system::bootstrap(&cluster, seed.flavour);
@@ -145,6 +146,7 @@ impl Hosted {
         let api = Api::at(Arc::clone(&cluster), server.address.to_string());
         api.set_metrics(seed.metrics.metrics());
         let settings = settings(&seed);
+        let durability = Durability::of(Arc::clone(&cluster));
         let running = server.control.run(cluster, settings).map_err(failed)?;
         let context = format!("klab-{name}");
         let url = format!("https://{}/clusters/{name}", server.address);
@@ -158,7 +160,7 @@ impl Hosted {
             token,
             certificate: digest,
             kubeconfig,
-            control: Mutex::new(Some(running)),
+            control: Mutex::new(Some((running, durability))),
         }))
     }
 
@@ -210,8 +212,13 @@ impl Hosted {
     }
 }
 
-fn open_cluster(_folder: &Path, seed: u64) -> Cluster {
-    Cluster::new(Arc::new(SystemClock), seed)
+/// Opens the file that holds the cluster's objects; what had to be mended in it is said in the server's log.
+fn open_cluster(name: &str, folder: &Path, seed: u64) -> io::Result<Cluster> {
+    let (cluster, recovery) = Cluster::open(&folder.join("objects.log"), Arc::new(SystemClock), seed)?;
+    for note in &recovery.notes {
+        crate::ui::log(&format!("cluster {name}: {note}"));
+    }
+    Ok(cluster)
 }
 
 fn settings(seed: &Seed) -> Settings {
