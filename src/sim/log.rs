@@ -305,20 +305,17 @@ fn read(bytes: &Bytes) -> (Contents, u64) {
             continue;
         }
         // Damage or the torn end: is there anything good after it?
-        match (at + 1..bytes.len().saturating_sub(HEADER)).find(|at| whole_record(bytes, *at).is_some()) {
-            Some(next) => {
-                contents.damaged = true;
-                contents.notes.push(format!("{} bytes from byte {at} are damaged and were skipped", next - at));
-                at = next;
-            }
-            None => {
-                contents.notes.push(format!(
-                    "the last {} bytes are a record that was not written to its end; it was dropped",
-                    bytes.len() - at
-                ));
-                break;
-            }
-        }
+        let next = (at + 1..bytes.len().saturating_sub(HEADER)).find(|at| whole_record(bytes, *at).is_some());
+        let Some(next) = next else {
+            contents.notes.push(format!(
+                "the last {} bytes are a record that was not written to its end; it was dropped",
+                bytes.len() - at
+            ));
+            break;
+        };
+        contents.damaged = true;
+        contents.notes.push(format!("{} bytes from byte {at} are damaged and were skipped", next - at));
+        at = next;
     }
     (contents, at as u64)
 }
@@ -410,5 +407,5 @@ fn free_name(path: &Path) -> PathBuf {
     if !first.exists() {
         return first;
     }
-    (2..).map(|number| name(format!(".damaged-{number}"))).find(|path| !path.exists()).unwrap_or(first)
+    (2..1000).map(|number| name(format!(".damaged-{number}"))).find(|path| !path.exists()).unwrap_or(first)
 }
