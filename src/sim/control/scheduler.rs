@@ -12,6 +12,7 @@ use super::queue::{Key, ObjectName};
 use super::value::{map_mut, set_condition, time_text};
 use super::view::PodInfo;
 use crate::scheduling::queue::{Event, Queue};
+use crate::scheduling::taint::{NO_EXECUTE, Taint};
 use crate::scheduling::{
     Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, TieBreak, message,
 };
@@ -163,7 +164,7 @@ impl ControlPlane {
 
     fn pass_on(&mut self, event: Option<Event>) {
         if let Some(event) = event {
-            if matches!(event, Event::NodeAdded(_) | Event::NodeChanged { .. } | Event::NodeRemoved(_)) {
+            if concerns_daemons(&event) {
                 for name in self.names_in_all(DAEMON_SETS) {
                     self.queue.add(Key::DaemonSet(name));
                 }
@@ -303,5 +304,19 @@ impl ControlPlane {
     ) {
         let note = Note { component: DEFAULT_SCHEDULER, host: &self.settings.host, warning, reason, message };
         self.recorder.record_action(&self.cluster, &reference(about), related, action, note);
+    }
+}
+
+/// Whether DaemonSets have something to do: not for a taint that only bars new pods, nor for a change of size.
+fn concerns_daemons(event: &Event) -> bool {
+    match event {
+        Event::NodeAdded(_) | Event::NodeRemoved(_) => true,
+        Event::NodeChanged { old, new } => {
+            let added = |taint: &&Taint| !old.taints.contains(taint);
+            old.labels != new.labels
+                || old.taints.iter().any(|taint| !new.taints.contains(taint))
+                || new.taints.iter().filter(added).any(|taint| taint.effect == NO_EXECUTE)
+        }
+        _ => false,
     }
 }
