@@ -115,16 +115,16 @@ impl Transaction<'_> {
         let mut new = old;
         new["spec"]["nodeName"] = json!(node);
         self.copy_topology(node, &mut new);
+        // The pod has its node, so none is kept for it any longer.
+        new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
         let now = time_text(self.now);
-        let observed = new["metadata"]["generation"].clone();
         set_condition(&mut new["status"], "PodScheduled", |condition| {
             if condition["status"] != "True" {
                 condition["lastTransitionTime"] = json!(now);
             }
             condition["status"] = json!("True");
             condition["lastProbeTime"] = Value::Null;
-            condition["observedGeneration"] = observed;
-            for field in ["reason", "message"] {
+            for field in ["observedGeneration", "reason", "message"] {
                 condition.as_object_mut().map(|condition| condition.remove(field));
             }
         });
