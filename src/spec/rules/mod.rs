@@ -173,7 +173,7 @@ pub const READING_CODES: &[(&str, &str)] = &[
     ("subject", "A check without a subject, or with several."),
     ("condition", "A condition that does not go with the subject."),
     ("no-condition", "A check that says nothing about its subject."),
-    ("cel", "CEL expressions are not evaluated by this version."),
+    ("cel", "A text that is not a CEL expression."),
     ("action", "An action without a verb, with several, or with keys that do not belong to it."),
     ("missing-file", "A file that the lab refers to cannot be read."),
     ("missing-variable", "An environment variable that the lab refers to is not set."),
