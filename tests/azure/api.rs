@@ -130,6 +130,8 @@ pub struct Model {
     pub kubeconfig: Box<dyn Fn(&str) -> String + Send>,
     /// Where operations are looked up.
     pub base: String,
+    /// Most pools of one cluster that were created at the same time.
+    pub most_busy_pools: usize,
     groups: BTreeMap<String, Group>,
     /// Outcome of operations that are over.
     ended: BTreeMap<u64, Option<(String, String)>>,
@@ -157,6 +159,7 @@ impl Model {
                 )
             }),
             base: "https://127.0.0.1".to_owned(),
+            most_busy_pools: 0,
             groups: BTreeMap::new(),
             ended: BTreeMap::new(),
             next_operation: 1,
@@ -828,6 +831,10 @@ impl Model {
                 self.change_cluster(group, cluster, |cluster| {
                     cluster.pools.insert(key.to_owned(), made.clone());
                 });
+                let busy = self.cluster(group, cluster).map_or(0, |cluster| {
+                    cluster.pools.values().filter(|pool| matches!(pool.phase, Phase::Busy { .. })).count()
+                });
+                self.most_busy_pools = self.most_busy_pools.max(busy);
                 let view = self
                     .cluster(group, cluster)
                     .map(|cluster| self.pool_view(group, cluster, &made))

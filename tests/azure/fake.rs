@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -52,9 +52,14 @@ impl Fake {
         fake
     }
 
-    /// The script that stands in for az.
-    pub fn program() -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fake/az")
+    /// The program that stands in for az, in a folder of the test's own.
+    pub fn program(&self, folder: &Path) -> PathBuf {
+        let program = folder.join(format!("az-{}", self.port));
+        if !program.exists() {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake/az");
+            std::os::unix::fs::symlink(script, &program).expect("the folder can be written");
+        }
+        program
     }
 
     pub fn model(&self) -> MutexGuard<'_, Model> {

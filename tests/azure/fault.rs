@@ -9,6 +9,8 @@ pub struct Fault {
     /// The path contains this, whatever its case.
     pub path: String,
     pub times: u32,
+    /// Whether the text may stand anywhere, not only at the end.
+    pub within: bool,
     pub trouble: Trouble,
 }
 
@@ -27,7 +29,7 @@ pub enum Trouble {
 impl Fault {
     pub fn refuse(method: &'static str, path: &str, times: u32, status: u16, code: &str, message: &str) -> Self {
         let trouble = Trouble::Refuse { status, code: code.to_owned(), message: message.to_owned(), retry_after: None };
-        Self { method, path: path.to_lowercase(), times, trouble }
+        Self { method, path: path.to_lowercase(), times, within: false, trouble }
     }
 
     pub fn throttle(method: &'static str, path: &str, times: u32) -> Self {
@@ -35,11 +37,11 @@ impl Fault {
             "The PutAgentPoolHandler.PUT request limit has been exceeded, please retry again in 1 seconds.".to_owned();
         let trouble =
             Trouble::Refuse { status: 429, code: "TooManyRequests".to_owned(), message, retry_after: Some(1) };
-        Self { method, path: path.to_lowercase(), times, trouble }
+        Self { method, path: path.to_lowercase(), times, within: false, trouble }
     }
 
     pub fn new(method: &'static str, path: &str, times: u32, trouble: Trouble) -> Self {
-        Self { method, path: path.to_lowercase(), times, trouble }
+        Self { method, path: path.to_lowercase(), times, within: false, trouble }
     }
 
     pub fn fail_later(path: &str, times: u32, code: &str, message: &str) -> Self {
@@ -47,6 +49,8 @@ impl Fault {
     }
 
     pub fn hits(&self, request: &Request) -> bool {
-        self.method == request.method && request.path.to_lowercase().ends_with(&self.path)
+        let path = request.path.to_lowercase();
+        self.method == request.method
+            && if self.within { path.contains(&self.path) } else { path.ends_with(&self.path) }
     }
 }

@@ -1,6 +1,9 @@
 //! The integration tests: one binary, one module per subject.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
 
+mod aks;
+#[path = "../azure/mod.rs"]
+mod azure;
 mod cli;
 mod control;
 mod environment;

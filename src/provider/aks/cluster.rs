@@ -420,12 +420,14 @@ pub(super) fn wait_removed(az: &Az, place: &Place, activity: &Activity) -> Resul
     if place.own_group {
         let what = format!("resource group {}", place.group);
         wait_gone(az, place, &what, activity, || {
-            az.find::<Group>(&arguments::group_show(&place.group)).map(|found| found.is_some())
+            az.find::<Group>(&arguments::group_show(&place.group))
+                .map(|found| found.is_some_and(|group| place.owns(&group.tags)))
         })
     } else {
         let what = format!("cluster {}", place.cluster);
         wait_gone(az, place, &what, activity, || {
-            az.find::<Cluster>(&arguments::cluster_show(place)).map(|found| found.is_some())
+            az.find::<Cluster>(&arguments::cluster_show(place))
+                .map(|found| found.is_some_and(|cluster| place.owns(&cluster.tags)))
         })
     }
 }

@@ -1,0 +1,564 @@
+//! Labs on AKS through a fake az that shares its model of Azure with the stand-in for the real one.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use klab::error::Kind;
+use klab::event::{Event, Events, Sink};
+use klab::plan::{Action, plan};
+use klab::provider::aks::Aks;
+use klab::provider::aks::az::Pace;
+use klab::provider::{Options, Provider, Work};
+use klab::spec::{self, Lab, LoadOptions};
+use klab::state::{Home, Journal};
+use serde_json::json;
+
+use crate::azure::CLIENT;
+use crate::azure::api::{Latency, Model};
+use crate::azure::fake::Fake;
+use crate::azure::fault::{Fault, Trouble};
+
+const LAB: &str = r#"
+lab = "pools"
+provider = "aks"
+kubernetes = "1.34"
+
+[pool.system]
+mode = "system"
+size = "Standard_B2ms"
+
+[pool.extra]
+nodes = 2
+size = "Standard_B2ms"
+labels = { workload = "extra" }
+taints = ["dedicated=special:NoSchedule"]
+
+[pool.burst]
+nodes = 1
+size = "Standard_D2s_v5"
+zones = [1, 2]
+spot = true
+autoscale = { min = 1, max = 3 }
+"#;
+
+/// Events in words.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Sink for Told {
+    fn event(&self, event: &Event) {
+        if let Event::Warned { message } = event {
+            self.0.lock().unwrap().push(message.clone());
+        }
+    }
+}
+
+/// A home, a model of Azure, and a fake az between them.
+struct Setup {
+    folder: tempfile::TempDir,
+    home: Home,
+    fake: Fake,
+    told: Arc<Told>,
+}
+
+impl Setup {
+    fn new() -> Self {
+        Self::with(Latency::NONE)
+    }
+
+    fn with(latency: Latency) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("home"));
+        Self { home, fake: Fake::start(Model::new(latency)), folder, told: Arc::default() }
+    }
+
+    fn lab(&self, text: &str) -> Lab {
+        let path: PathBuf = self.folder.path().join("lab.toml");
+        std::fs::write(&path, text).unwrap();
+        spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+    }
+
+    fn aks(&self) -> Aks {
+        let pace = Pace {
+            least: Duration::from_millis(1),
+            patience: Duration::from_millis(400),
+            deadline: Duration::from_secs(20),
+        };
+        Aks::with(&self.home, self.fake.program(self.folder.path()), pace)
+    }
+
+    /// What `klab up` does to the cluster: preflight, plan, perform.
+    fn up(&self, text: &str, options: Options) -> Result<Vec<Action>, klab::error::Error> {
+        let (lab, aks) = (self.lab(text), self.aks());
+        if let Some(problem) = aks.preflight(&lab).into_iter().next() {
+            return Err(problem);
+        }
+        let actions = plan(&lab, &aks.observe_lab(&lab)?);
+        self.work("up", |work| aks.perform_all(&lab, &actions, &options, work))?;
+        aks.kubeconfig("pools")?;
+        Ok(actions)
+    }
+
+    fn down(&self) -> Result<Vec<String>, klab::error::Error> {
+        let aks = self.aks();
+        self.work("down", |work| aks.remove("pools", work))?;
+        aks.remains("pools")
+    }
+
+    fn work<T>(&self, command: &str, act: impl FnOnce(&mut Work<'_>) -> T) -> T {
+        let folder = self.home.lab("pools");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut journal = Journal::open(&folder, command).unwrap();
+        let events = Events::new(self.told.clone());
+        act(&mut Work { journal: &mut journal, events: &events })
+    }
+
+    fn everything(&self) -> Vec<String> {
+        self.fake.model().everything()
+    }
+
+    fn fault(&self, fault: Fault) {
+        self.fake.model().faults.push(fault);
+    }
+
+    fn calls_with(&self, words: &str) -> usize {
+        self.fake.take_calls().iter().filter(|call| call.starts_with(words)).count()
+    }
+}
+
+/// Names without the mark of the owner.
+fn plain(names: &[String]) -> Vec<String> {
+    let strip = |name: &String| {
+        name.split('/')
+            .map(|part| {
+                if part.starts_with("klab-pools-") {
+                    "klab-pools"
+                } else if part.starts_with("MC_klab-pools-") {
+                    "MC_klab-pools"
+                } else {
+                    part
+                }
+            })
+            .collect::<Vec<_>>()
+            .join("/")
+    };
+    let mut names: Vec<String> = names.iter().map(strip).collect();
+    names.sort();
+    names
+}
+
+const COMPLETE: [&str; 6] = [
+    "cluster/klab-pools",
+    "group/MC_klab-pools",
+    "group/klab-pools",
+    "pool/klab-pools/burst",
+    "pool/klab-pools/extra",
+    "pool/klab-pools/system",
+];
+
+#[test]
+fn lab_comes_up_as_declared_and_leaves_nothing() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+    let pools = setup.fake.model().pools();
+    let pool = |name: &str| pools.iter().find(|pool| pool.name == name).unwrap().properties.clone();
+    assert_eq!(pool("system")["mode"], "System");
+    assert_eq!((&pool("extra")["count"], &pool("extra")["nodeLabels"]), (&json!(2), &json!({ "workload": "extra" })));
+    assert_eq!(pool("extra")["nodeTaints"], json!(["dedicated=special:NoSchedule"]));
+    let burst = pool("burst");
+    assert_eq!((&burst["scaleSetPriority"], &burst["availabilityZones"]), (&json!("Spot"), &json!(["1", "2"])));
+    assert_eq!((&burst["minCount"], &burst["maxCount"], &burst["count"]), (&json!(1), &json!(3), &json!(1)));
+    assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+    assert_eq!(setup.everything(), Vec::<String>::new());
+}
+
+#[test]
+fn unchanged_lab_takes_at_most_four_calls_and_changes_nothing() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    setup.fake.take_calls();
+    let actions = setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(actions, []);
+    let calls = setup.fake.take_calls();
+    assert!(calls.len() <= 4, "{calls:?}");
+    assert!(calls.iter().all(|call| call.contains("show")), "{calls:?}");
+}
+
+#[test]
+fn pools_are_changed_in_place() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    let changed = LAB
+        .replace("nodes = 2", "nodes = 3")
+        .replace("workload = \"extra\"", "workload = \"other\"")
+        .replace("dedicated=special:NoSchedule", "dedicated=other:NoExecute")
+        .replace("max = 3", "max = 4");
+    setup.fake.take_calls();
+    setup.up(&changed, Options::default()).unwrap();
+    let pools = setup.fake.model().pools();
+    let pool = |name: &str| pools.iter().find(|pool| pool.name == name).unwrap().properties.clone();
+    assert_eq!((&pool("extra")["count"], &pool("extra")["nodeLabels"]), (&json!(3), &json!({ "workload": "other" })));
+    assert_eq!(pool("extra")["nodeTaints"], json!(["dedicated=other:NoExecute"]));
+    let burst = pool("burst");
+    assert_eq!(burst["maxCount"], json!(4));
+    // What AKS put on spot nodes itself is still there.
+    assert_eq!(burst["nodeTaints"], json!(["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"]));
+    assert_eq!(setup.calls_with("aks nodepool add"), 0);
+    assert_eq!(setup.up(&changed, Options::default()).unwrap(), []);
+}
+
+#[test]
+fn pools_are_added_and_removed() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    let changed = LAB.replace("[pool.extra]", "[pool.other]");
+    setup.up(&changed, Options::default()).unwrap();
+    let names = plain(&setup.everything());
+    assert!(
+        names.contains(&"pool/klab-pools/other".to_owned()) && !names.contains(&"pool/klab-pools/extra".to_owned()),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn drift_in_azure_is_mended() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    setup.fake.model().tamper("extra", "count", json!(1));
+    setup.fake.model().tamper("extra", "nodeTaints", json!(null));
+    setup.up(LAB, Options::default()).unwrap();
+    let pools = setup.fake.model().pools();
+    let extra = pools.iter().find(|pool| pool.name == "extra").unwrap();
+    assert_eq!(
+        (&extra.properties["count"], &extra.properties["nodeTaints"]),
+        (&json!(2), &json!(["dedicated=special:NoSchedule"]))
+    );
+}
+
+#[test]
+fn new_nodes_are_made_only_when_allowed() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    let changed = LAB.replacen("nodes = 2\nsize = \"Standard_B2ms\"", "nodes = 2\nsize = \"Standard_B4ms\"", 1);
+    let before = setup.fake.model().pools();
+    let error = setup.up(&changed, Options::default()).unwrap_err();
+    assert_eq!(error.kind, Kind::Usage);
+    assert!(error.to_string().contains("pool extra: size Standard_B2ms becomes Standard_B4ms"), "{error}");
+    assert_eq!(setup.fake.model().pools(), before);
+}
+
+#[test]
+fn control_plane_is_upgraded_minor_by_minor() {
+    let setup = Setup::new();
+    setup.up(&LAB.replace("\"1.34\"", "\"1.33\""), Options::default()).unwrap();
+    setup.fake.take_calls();
+    let only_cluster = LAB.replace("\"1.34\"", "\"1.35\"").replace("size = ", "kubernetes = \"1.33\"\nsize = ");
+    setup.up(&only_cluster, Options::default()).unwrap();
+    let calls: Vec<String> =
+        setup.fake.take_calls().into_iter().filter(|call| call.starts_with("aks upgrade")).collect();
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(calls[0].contains("-k 1.34 ") && calls[1].contains("-k 1.35 "), "{calls:?}");
+}
+
+#[test]
+fn at_most_four_pools_are_in_flight() {
+    let setup =
+        Setup::with(Latency { create: Duration::ZERO, pool: Duration::from_millis(150), delete: Duration::ZERO });
+    let pools: String = (0..7).map(|number| format!("[pool.p{number}]\nsize = \"Standard_B2ms\"\n")).collect();
+    let text = format!("lab = \"pools\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}");
+    setup.up(&text, Options::default()).unwrap();
+    let requests = setup.fake.model().requests.clone();
+    assert_eq!(
+        requests.iter().filter(|request| request.starts_with("PUT") && request.contains("/agentPools/p")).count(),
+        7
+    );
+    assert!(setup.fake.model().most_busy_pools <= 4, "{}", setup.fake.model().most_busy_pools);
+    assert!(setup.fake.model().most_busy_pools > 1, "nothing ran side by side");
+}
+
+#[test]
+fn own_subnet_makes_pools_one_after_the_other() {
+    let setup =
+        Setup::with(Latency { create: Duration::ZERO, pool: Duration::from_millis(20), delete: Duration::ZERO });
+    let subnet = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n";
+    setup.up(&format!("{LAB}\n[aks]\nsubnet = \"{subnet}\"\n"), Options::default()).unwrap();
+    assert_eq!(setup.fake.model().most_busy_pools, 1);
+}
+
+#[test]
+fn conflict_that_passes_is_waited_out_and_one_that_does_not_is_reported() {
+    let busy = |times| {
+        Fault::refuse(
+            "PUT",
+            "/agentpools/extra",
+            times,
+            409,
+            "OperationNotAllowed",
+            "Operation is not allowed: Another operation (Updating) is in progress, please wait for it to finish.",
+        )
+    };
+    let setup = Setup::new();
+    setup.fault(busy(3));
+    setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+
+    let setup = Setup::new();
+    setup.fault(busy(u32::MAX));
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("could not create pool `extra`: ERROR: (OperationNotAllowed) Operation is not allowed"),
+        "{error}"
+    );
+    // The other pool did not suffer.
+    assert!(plain(&setup.everything()).contains(&"pool/klab-pools/burst".to_owned()));
+}
+
+#[test]
+fn lost_answers_are_adopted_without_duplicates() {
+    for (method, path) in [
+        ("PUT", "/resourcegroups/"),
+        ("PUT", "/managedclusters/"),
+        ("PUT", "/agentpools/extra"),
+        ("PUT", "/agentpools/burst"),
+    ] {
+        let setup = Setup::with(Latency {
+            create: Duration::from_millis(30),
+            pool: Duration::from_millis(30),
+            delete: Duration::ZERO,
+        });
+        let fault = Fault { within: true, ..Fault::new(method, path, 1, Trouble::LoseAnswer) };
+        setup.fault(fault);
+        setup.up(LAB, Options::default()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert_eq!(plain(&setup.everything()), COMPLETE, "{path}");
+        assert_eq!(setup.fake.model().faults[0].times, 0, "{path}: the fault did not fire");
+    }
+}
+
+#[test]
+fn requests_cut_on_the_way_are_made_again() {
+    for (method, path) in [("PUT", "/managedclusters/"), ("PUT", "/agentpools/extra"), ("GET", "/agentpools")] {
+        let setup = Setup::with(Latency {
+            create: Duration::from_millis(10),
+            pool: Duration::from_millis(30),
+            delete: Duration::ZERO,
+        });
+        setup.fault(Fault { within: true, ..Fault::new(method, path, 1, Trouble::Cut) });
+        setup.up(LAB, Options::default()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert_eq!(plain(&setup.everything()), COMPLETE, "{path}");
+    }
+}
+
+#[test]
+fn pool_that_failed_is_made_once_more_then_reported() {
+    let failing = |times| {
+        Fault::fail_later(
+            "/agentpools/extra",
+            times,
+            "AllocationFailed",
+            "Allocation failed. We do not have sufficient capacity for the requested VM size in this region.",
+        )
+    };
+    let setup = Setup::new();
+    setup.fault(failing(1));
+    setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+    let told = setup.told.0.lock().unwrap().clone();
+    assert!(told.len() == 1 && told[0].contains("pool `extra` failed in Azure: (AllocationFailed)"), "{told:?}");
+
+    let setup = Setup::new();
+    setup.fault(failing(2));
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    assert_eq!(error.kind, Kind::Outside);
+    assert!(error.to_string().contains("We do not have sufficient capacity"), "{error}");
+    assert!(error.left_behind[0].contains("in state Failed"), "{:?}", error.left_behind);
+    // The next `up` starts by removing it.
+    setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+}
+
+#[test]
+fn cluster_that_failed_is_made_once_more() {
+    let setup = Setup::new();
+    let fault = Fault::fail_later("/managedclusters/", 1, "InternalServerError", "Internal server error");
+    setup.fault(Fault { within: true, ..fault });
+    setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+}
+
+#[test]
+fn preflight_names_every_problem_with_what_mends_it_and_creates_nothing() {
+    let setup = Setup::new();
+    {
+        let mut model = setup.fake.model();
+        model.registered = false;
+        model.quota.insert("standardBSFamily".to_owned(), 4);
+        model.quota.insert("lowPriorityCores".to_owned(), 1);
+    }
+    let text = LAB
+        .replace("\"1.34\"", "\"1.31\"")
+        .replace("zones = [1, 2]", "zones = [1, 3]")
+        .replace("mode = \"system\"\nsize = \"Standard_B2ms\"", "mode = \"system\"\nsize = \"Standard_NC4as_T4_v3\"");
+    let problems = setup.aks().preflight(&setup.lab(&text));
+    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    for expected in [
+        "not registered for AKS",
+        "Kubernetes 1.31 is not offered",
+        "not to be had in westeurope with this subscription (NotAvailableForSubscription)",
+        "not to be had in zone 3",
+        "are left for `lowPriorityCores`",
+    ] {
+        assert!(words.iter().any(|words| words.contains(expected)), "{expected}: {words:#?}");
+    }
+    assert!(problems.iter().all(|problem| problem.kind == Kind::Outside && !problem.hints.is_empty()), "{problems:#?}");
+    let changes = setup.fake.model().requests.iter().filter(|request| !request.starts_with("GET")).count();
+    assert_eq!((setup.everything(), changes), (Vec::new(), 0));
+}
+
+#[test]
+fn quota_is_that_of_the_whole_lab() {
+    let setup = Setup::new();
+    setup.fake.model().quota.insert("standardBSFamily".to_owned(), 5);
+    let problems = setup.aks().preflight(&setup.lab(LAB));
+    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "the lab needs 6 vCPUs (system 1 × Standard_B2ms, extra 2 × Standard_B2ms), and 5 of 5 are left for `standardBSFamily` in westeurope"
+        ]
+    );
+    setup.fake.model().quota.insert("standardBSFamily".to_owned(), 6);
+    assert!(setup.aks().preflight(&setup.lab(LAB)).is_empty());
+}
+
+#[test]
+fn expired_login_is_said_once() {
+    let setup = Setup::new();
+    let fault = Fault::refuse(
+        "GET",
+        "",
+        u32::MAX,
+        401,
+        "ExpiredAuthenticationToken",
+        "The access token expiry UTC time has passed.",
+    );
+    setup.fault(Fault { within: true, ..fault });
+    let problems = setup.aks().preflight(&setup.lab(LAB));
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    assert!(problems[0].hints[0].contains("az login"), "{problems:#?}");
+}
+
+#[test]
+fn group_of_somebody_else_is_not_touched() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    setup.fake.model().tag_all("klab-owner", "somebody-else");
+    let error = setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap_err();
+    assert!(error.to_string().contains("does not carry the tags of this lab"), "{error}");
+    let before = plain(&setup.everything());
+    setup.down().unwrap();
+    assert_eq!(plain(&setup.everything()), before);
+}
+
+#[test]
+fn users_own_group_is_used_and_left() {
+    let setup = Setup::new();
+    let text = format!("{LAB}\n[aks]\nresource_group = \"team\"\n");
+    let error = setup.up(&text, Options::default()).unwrap_err();
+    assert!(error.to_string().contains("there is no resource group `team`"), "{error}");
+    setup.fake.model().add_group("team", json!({ "cost": "42" }));
+    setup.up(&text, Options::default()).unwrap();
+    assert!(setup.everything().iter().any(|name| name.starts_with("cluster/klab-pools-")));
+    assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+    assert_eq!(setup.everything(), ["group/team"]);
+}
+
+#[test]
+fn removal_that_nobody_waited_for_is_finished_later() {
+    let setup =
+        Setup::with(Latency { create: Duration::ZERO, pool: Duration::ZERO, delete: Duration::from_millis(120) });
+    setup.up(LAB, Options::default()).unwrap();
+    let aks = setup.aks();
+    setup.work("down", |work| aks.begin_removal("pools", work)).unwrap();
+    assert!(aks.is_being_removed("pools"));
+    let left = aks.remains("pools").unwrap();
+    assert!(left.iter().any(|left| left.contains("being removed by Azure")), "{left:?}");
+    // `up` waits for the old lab to be gone.
+    setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+    assert!(!setup.aks().is_being_removed("pools"));
+    setup.work("down", |work| setup.aks().begin_removal("pools", work)).unwrap();
+    assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn paused_lab_is_resumed() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    for _ in 0..2 {
+        setup.work("pause", |work| setup.aks().pause("pools", work)).unwrap();
+    }
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    assert_eq!(error.hints, ["klab resume pools"]);
+    for _ in 0..2 {
+        setup.work("resume", |work| setup.aks().resume("pools", work)).unwrap();
+    }
+    assert_eq!(setup.up(LAB, Options::default()).unwrap(), []);
+}
+
+#[test]
+fn expired_labs_are_found_by_their_tags_without_any_state() {
+    let setup = Setup::new();
+    setup.up(&format!("ttl = \"8h\"\n{LAB}"), Options::default()).unwrap();
+    std::fs::remove_dir_all(setup.home.root()).unwrap();
+    let labs = setup.aks().labs().unwrap();
+    assert_eq!((labs.len(), labs[0].lab.as_str(), labs[0].owner.as_str()), (1, "pools", CLIENT));
+    let hours = labs[0].expires.unwrap().duration_since(jiff::Timestamp::now()).as_hours();
+    assert!((7..=8).contains(&hours), "{hours}");
+    let left = setup.work("gc", |work| setup.aks().remove_expired(&labs[0], work)).unwrap();
+    assert_eq!((left, setup.everything()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn transcript_holds_every_call_and_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let setup = Setup::new();
+    std::fs::create_dir_all(setup.home.lab("pools")).unwrap();
+    setup.up(LAB, Options::default()).unwrap();
+    let file = setup.home.lab("pools").join("az.log");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().filter(|line| line.contains(" aks nodepool add ")).count(), 2, "{text}");
+    for file in [file, setup.home.lab("pools").join("kubeconfig"), setup.home.lab("pools").join("aks.json")] {
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn commands_are_those_that_are_run() {
+    let setup = Setup::new();
+    let (lab, aks) = (setup.lab(LAB), setup.aks());
+    let actions = plan(&lab, &aks.observe_lab(&lab).unwrap());
+    let said = aks.commands(&lab, &actions).unwrap();
+    setup.fake.take_calls();
+    setup.up(LAB, Options::default()).unwrap();
+    let calls = setup.fake.take_calls();
+    let changes: Vec<&String> =
+        calls.iter().filter(|call| call.contains(" create ") || call.contains(" add ")).collect();
+    assert_eq!((said.len(), changes.len()), (4, 4), "{said:#?} {changes:#?}");
+    let program = setup.fake.program(setup.folder.path());
+    for (said, run) in said.iter().zip(changes) {
+        assert!(said.starts_with(&format!("{} {run} --subscription ", program.display())), "{said}\n{run}");
+    }
+}
+
+#[test]
+fn missing_az_is_explained() {
+    let setup = Setup::new();
+    let aks = Aks::with(&setup.home, Path::new("/nowhere/az"), Pace::default());
+    let problems = aks.preflight(&setup.lab(LAB));
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    assert!(problems[0].hints[0].contains("install"), "{problems:#?}");
+}
