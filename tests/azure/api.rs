@@ -190,6 +190,19 @@ impl Model {
         ready.map(|pool| PoolView { name: pool.name.clone(), properties: pool.properties.clone() }).collect()
     }
 
+    /// The pools that have nodes, by cluster.
+    pub fn pools_by_cluster(&mut self) -> Vec<(String, Vec<PoolView>)> {
+        self.advance(Instant::now());
+        let clusters = self.groups.values().flat_map(|group| group.clusters.values());
+        let ready =
+            |pool: &&Pool| !matches!(&pool.phase, Phase::Busy { doing: "Creating", .. } | Phase::Settled("Failed"));
+        let view = |pool: &Pool| PoolView { name: pool.name.clone(), properties: pool.properties.clone() };
+        clusters
+            .filter(|cluster| !matches!(cluster.phase, Phase::Busy { doing: "Creating", .. }) && !cluster.stopped)
+            .map(|cluster| (cluster.name.clone(), cluster.pools.values().filter(ready).map(view).collect()))
+            .collect()
+    }
+
     /// Makes a group as a user would.
     pub fn add_group(&mut self, name: &str, tags: Value) {
         let group = Group {

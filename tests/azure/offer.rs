@@ -30,6 +30,11 @@ pub fn size(name: &str) -> Option<(i64, &'static str)> {
     Some((found.1, found.3))
 }
 
+/// vCPUs and GiB of a size.
+pub fn machine(name: &str) -> (i64, u64) {
+    SIZES.iter().find(|(size, ..)| size.eq_ignore_ascii_case(name)).map_or((2, 8), |size| (size.1, u64::from(size.2)))
+}
+
 /// The newest patch of a version.
 pub fn patch_of(version: Option<&str>) -> Option<String> {
     let version = version?;

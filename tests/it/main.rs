@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
 
 mod aks;
+mod aks_binary;
 #[path = "../azure/mod.rs"]
 mod azure;
 mod cli;

@@ -1,0 +1,149 @@
+//! The Kubernetes behind the stand-in's clusters: an embedded cluster each, whose nodes follow Azure's pools.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use klab::sim::server::{Flavour, Seed, Server, ServerOptions};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::api::{Model, PoolView};
+use super::offer;
+
+/// How often the nodes are brought to what the pools say.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Gives every cluster of the model a Kubernetes; it ends with the process.
+pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) {
+    let (sender, receiver) = mpsc::channel();
+    let (shared, state) = (Arc::clone(model), folder.join("kubernetes"));
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        runtime.block_on(async {
+            let server =
+                Server::start(ServerOptions { state_directory: state, port: None }).await.expect("the server starts");
+            let server = Arc::new(server);
+            sender.send(Arc::clone(&server)).expect("the test waits");
+            loop {
+                tokio::time::sleep(STEP).await;
+                let clusters = shared.lock().unwrap_or_else(PoisonError::into_inner).pools_by_cluster();
+                for (cluster, pools) in clusters {
+                    let seed = Seed { flavour: Flavour::Aks, ..Seed::default() };
+                    server.add(&cluster, seed).expect("the name is one of klab's");
+                    let text = server.kubeconfig(&cluster).expect("it was just added");
+                    // What a test takes away at this very moment is looked at again in the next step.
+                    let _ = follow(&text, &pools).await;
+                }
+            }
+        });
+    });
+    let server = receiver.recv().expect("the server starts");
+    model.lock().unwrap_or_else(PoisonError::into_inner).kubeconfig = Box::new(move |cluster| {
+        server.add(cluster, Seed { flavour: Flavour::Aks, ..Seed::default() }).expect("the name is one of klab's");
+        server.kubeconfig(cluster).expect("it was just added")
+    });
+}
+
+async fn client(kubeconfig: &str) -> Result<Client, kube::Error> {
+    let broken = |error: kube::config::KubeconfigError| kube::Error::Service(Box::new(error));
+    let file = kube::config::Kubeconfig::from_yaml(kubeconfig).map_err(broken)?;
+    let config = kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
+        .await
+        .map_err(broken)?;
+    Client::try_from(config)
+}
+
+async fn follow(kubeconfig: &str, pools: &[PoolView]) -> Result<(), kube::Error> {
+    let api: Api<Node> = Api::all(client(kubeconfig).await?);
+    let live = api.list(&ListParams::default()).await?;
+    let live: BTreeMap<String, Node> = live.items.into_iter().map(|node| (node.name_any(), node)).collect();
+    let wanted: BTreeMap<String, Value> = pools.iter().flat_map(nodes).collect();
+    for name in live.keys().filter(|name| !wanted.contains_key(*name)) {
+        api.delete(name, &DeleteParams::default()).await?;
+    }
+    for (name, node) in &wanted {
+        match live.get(name) {
+            None => {
+                let node = serde_json::from_value(node.clone()).expect("the stand-in writes valid nodes");
+                api.create(&PostParams::default(), &node).await?;
+            }
+            Some(live) if live.annotations().get("stand-in/declared") != Some(&declared(node)) => {
+                let patch = json!({ "metadata": { "labels": relabelled(live, node), "annotations": { "stand-in/declared": declared(node) } },
+                    "spec": { "taints": node["spec"]["taints"] } });
+                api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Labels as they are to be, with null for those that go.
+fn relabelled(live: &Node, wanted: &Value) -> Value {
+    let mut labels = wanted["metadata"]["labels"].clone();
+    let before = live.annotations().get("stand-in/declared").and_then(|text| serde_json::from_str::<Value>(text).ok());
+    for key in before.iter().flat_map(|before| before["labels"].as_object().into_iter().flatten()).map(|(key, _)| key) {
+        if labels[key].is_null() {
+            labels[key] = Value::Null;
+        }
+    }
+    labels
+}
+
+fn declared(node: &Value) -> String {
+    node["metadata"]["annotations"]["stand-in/declared"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The nodes of a pool as AKS makes them.
+fn nodes(pool: &PoolView) -> Vec<(String, Value)> {
+    let properties = &pool.properties;
+    let text = |key: &str| properties[key].as_str().unwrap_or_default().to_owned();
+    let zones: Vec<&str> =
+        properties["availabilityZones"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let count = properties["count"].as_u64().unwrap_or(0) as usize;
+    let (cpus, gib) = offer::machine(&text("vmSize"));
+    let make = |number: usize| {
+        let name = format!("aks-{}-12345678-vmss{number:06}", pool.name);
+        let zone =
+            if zones.is_empty() { "0".to_owned() } else { format!("westeurope-{}", zones[number % zones.len()]) };
+        let mut labels = json!({
+            "agentpool": pool.name, "kubernetes.azure.com/agentpool": pool.name, "kubernetes.azure.com/role": "agent",
+            "kubernetes.azure.com/mode": text("mode").to_lowercase(), "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+            "kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": text("vmSize"),
+            "topology.kubernetes.io/region": "westeurope", "topology.kubernetes.io/zone": zone,
+        });
+        for (key, value) in properties["nodeLabels"].as_object().into_iter().flatten() {
+            labels[key] = value.clone();
+        }
+        let taints: Vec<Value> = properties["nodeTaints"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .filter_map(taint)
+            .collect();
+        let declared = json!({ "labels": properties["nodeLabels"], "taints": taints }).to_string();
+        let resources = |cpu: String, memory: u64| json!({ "cpu": cpu, "memory": format!("{memory}Ki"), "pods": properties["maxPods"].to_string(), "ephemeral-storage": "129886128Ki" });
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": { "name": name, "labels": labels, "annotations": { "stand-in/declared": declared } },
+            "spec": { "taints": taints },
+            "status": {
+                "capacity": resources(cpus.to_string(), gib << 20), "allocatable": resources(format!("{}m", cpus * 1000 - 100), (gib << 20) * 3 / 4),
+                "nodeInfo": { "architecture": "amd64", "bootID": "b", "containerRuntimeVersion": "containerd://2", "kernelVersion": "6", "kubeProxyVersion": "",
+                    "kubeletVersion": format!("v{}", text("currentOrchestratorVersion")), "machineID": "m", "operatingSystem": "linux", "osImage": "Ubuntu", "systemUUID": "s" },
+            },
+        });
+        (name, node)
+    };
+    (0..count).map(make).collect()
+}
+
+fn taint(text: &str) -> Option<Value> {
+    let (pair, effect) = text.rsplit_once(':')?;
+    let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+    Some(json!({ "key": key, "value": value, "effect": effect }))
+}
