@@ -15,6 +15,11 @@ impl Environment {
     }
 
     /// The folder commands run in.
+    /// The folder commands run in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// klab's home.
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
