@@ -61,6 +61,7 @@ impl<'a> Replay<'a> {
             delays: Delays { start: 500, job: 1000, stop: 600 },
             metrics: Figures::Absent,
             heartbeat_annotation: Some("lab.example/heartbeat".to_owned()),
+            host: Some("vm".to_owned()),
             ..Seed::default()
         };
         let _guard = runtime.enter();
@@ -152,7 +153,11 @@ impl<'a> Replay<'a> {
         let began = Instant::now();
         if !step.during.is_empty() {
             std::thread::sleep(Duration::from_millis(400));
-            for other in &step.during {
+            for (at, other) in step.during.iter().enumerate() {
+                if at > 0 && step.interrupted.is_some() {
+                    // The recorder let what the one set going come to its end before the next.
+                    std::thread::sleep(Duration::from_millis(900));
+                }
                 if let Some(argv) = &other.argv {
                     self.command(other, argv);
                 }
@@ -281,7 +286,11 @@ impl<'a> Replay<'a> {
         let query =
             query.replace("resourceVersion=<RV>", &format!("resourceVersion={wanted}")).replace("<CONTINUE>", &more);
         let target = if query.is_empty() { path } else { format!("{path}?{}", encoded(&query)) };
-        let stale = |text: String| text.replace("<RV>", "1").replace("<UID>", "00000000-0000-4000-8000-000000000000");
+        let stale = |text: String| {
+            text.replace("<RV>", "1")
+                .replace("<UID>", "00000000-0000-4000-8000-000000000000")
+                .replace("web-<HASH>-<RAND>", &pod)
+        };
         let body = match &recorded.body {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),

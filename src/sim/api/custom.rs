@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::super::cluster::Cluster;
+use super::super::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
 use super::super::resource::{ALL_VERBS, CUSTOM_RESOURCE_DEFINITIONS, ONLY_STATUS, RESOURCES, Resource, ResourceId};
+use super::super::status::Status;
+use super::custom_schema;
 
 /// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
 pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {
@@ -56,6 +58,59 @@ pub(super) fn defined_by(definition: &Value) -> Vec<ResourceId> {
         })
     };
     versions.filter_map(defined).collect()
+}
+
+/// Says that a definition's names are accepted and its kinds served, which is so as soon as it is stored.
+pub(super) fn establish(cluster: &Cluster, name: &str) -> Result<(), Status> {
+    let now = cluster.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let options = WriteOptions::by("kube-apiserver");
+    let established = cluster.modify(CUSTOM_RESOURCE_DEFINITIONS, Part::Status, "", name, &options, |definition| {
+        let spec = definition["spec"].clone();
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let stored: Vec<&Value> =
+            versions.filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
+        let mut names = spec["names"].clone();
+        let kind = names["kind"].as_str().unwrap_or_default().to_owned();
+        if names["listKind"].is_null() {
+            names["listKind"] = json!(format!("{kind}List"));
+        }
+        if names["singular"].is_null() {
+            names["singular"] = json!(kind.to_ascii_lowercase());
+        }
+        let since = |kind: &str| {
+            let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+            let before = conditions.into_iter().find(|condition| condition["type"] == kind);
+            before.map_or_else(|| json!(now), |before| before["lastTransitionTime"].clone())
+        };
+        let conditions = json!([
+            {"type": "NamesAccepted", "status": "True", "lastTransitionTime": since("NamesAccepted"),
+                "reason": "NoConflicts", "message": "no conflicts found"},
+            {"type": "Established", "status": "True", "lastTransitionTime": since("Established"),
+                "reason": "InitialNamesAccepted", "message": "the initial names have been accepted"},
+        ]);
+        definition["status"] = json!({"conditions": conditions, "acceptedNames": names, "storedVersions": stored});
+    });
+    established.map(drop)
+}
+
+/// Deletes all objects of the kinds that a definition brought in.
+pub(super) fn delete_objects(cluster: &Cluster, name: &str) -> Result<(), Status> {
+    let Some(definition) = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", name) else { return Ok(()) };
+    for resource in defined_by(&definition.value()) {
+        cluster.delete_collection(resource, None, &DeleteOptions::default(), |_| true)?;
+    }
+    Ok(())
+}
+
+/// What is wrong with a custom resource by its definition's schema.
+pub(super) fn check(cluster: &Cluster, resource: ResourceId, value: &Value) -> Result<(), Status> {
+    let row = resource.row();
+    let Some(definition) = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified()) else { return Ok(()) };
+    let definition = definition.value();
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let version = versions.into_iter().find(|version| version["name"] == row.version);
+    let Some(version) = version else { return Ok(()) };
+    custom_schema::check(row, &version["schema"]["openAPIV3Schema"], value)
 }
 
 /// Most texts and lists kept for the life of the process; beyond that no new kinds are served.

@@ -7,7 +7,9 @@
 mod access;
 mod answer;
 mod body;
+mod builtin;
 mod custom;
+mod custom_schema;
 mod discovery;
 mod health;
 mod metrics;

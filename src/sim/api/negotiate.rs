@@ -113,7 +113,7 @@ pub(super) fn read_text(body: &Bytes, encoding: Encoding, row: &Resource) -> Res
 }
 
 /// The words of Go's JSON parser for the commonest mistakes.
-fn json_error(body: &[u8], error: &serde_json::Error) -> String {
+pub(super) fn json_error(body: &[u8], error: &serde_json::Error) -> String {
     let offset = body
         .split_inclusive(|byte| *byte == b'\n')
         .take(error.line().saturating_sub(1))

@@ -11,13 +11,17 @@ use super::body::Body;
 use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
-use super::{Call, Target, answer};
+use super::{Call, Target, answer, builtin};
 
 impl Call<'_> {
     pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {
         self.form()?;
         let row = target.resource.row();
         let found = self.cluster().get(target.stored(), target.namespace(), target.name());
+        let found = found.or_else(|| {
+            let builtin = builtin::objects(self.cluster(), target.resource);
+            builtin.into_iter().find(|object| object.name.as_ref() == target.name())
+        });
         let object = found.ok_or_else(|| Status::not_found(row, target.name()))?;
         let mut response = self.object(200, target, &object)?;
         warn_of_age(&mut response, target);
@@ -53,6 +57,13 @@ impl Call<'_> {
             Wanted::Any | Wanted::NotOlderThan(_) => {}
             Wanted::Exact(wanted) if wanted == version => {}
             Wanted::Exact(wanted) => objects = self.at_version(target, objects, wanted, version)?,
+        }
+        let builtin = builtin::objects(self.cluster(), target.resource);
+        if !builtin.is_empty() {
+            objects.extend(builtin);
+            // Sorting is stable: of two with the same name the stored one comes first, and stays.
+            objects.sort_by(|one, other| one.name.cmp(&other.name));
+            objects.dedup_by(|one, other| one.name == other.name);
         }
         let all = selector.is_empty();
         if !all {

@@ -8,8 +8,8 @@ use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propa
 use super::super::patch::Patch;
 use super::super::protobuf;
 use super::super::resource::{
-    ENDPOINTS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, RESOURCE_QUOTAS,
-    ResourceId, SERVICE_ACCOUNTS, SERVICES,
+    CUSTOM_RESOURCE_DEFINITIONS, ENDPOINTS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES,
+    PODS, RESOURCE_QUOTAS, ResourceId, SERVICE_ACCOUNTS, SERVICES,
 };
 use super::super::status::Status;
 use super::body::Body;
@@ -17,7 +17,7 @@ use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
 use super::read::{ENDPOINTS_WARNING, invalid_options};
 
-use super::{Call, Target, answer, versions};
+use super::{Call, Target, answer, custom, versions};
 
 /// Kinds whose deletion answers with the object, not with a Status.
 const ANSWER_WITH_OBJECT: &[ResourceId] =
@@ -116,7 +116,9 @@ impl Call<'_> {
         }
         let options = self.write_options("CreateOptions")?;
         let value = versions::stored(target.resource, self.body_object(target)?);
+        self.check_custom(target, &value)?;
         let written = self.cluster().create_reporting(target.stored(), target.namespace(), value, &options)?;
+        self.established(target, &written)?;
         self.written(201, target, &written)
     }
 
@@ -136,6 +138,7 @@ impl Call<'_> {
             )));
         }
         let value = versions::stored(target.resource, value);
+        self.check_custom(target, &value)?;
         let written = self.cluster().update_reporting(
             target.stored(),
             part,
@@ -144,7 +147,19 @@ impl Call<'_> {
             value,
             &options,
         )?;
+        self.established(target, &written)?;
         self.written(200, target, &written)
+    }
+
+    /// Refuses a custom resource that does not fit its definition.
+    fn check_custom(&self, target: &Target, value: &Value) -> Result<(), Status> {
+        if target.resource.row().custom { custom::check(self.cluster(), target.resource, value) } else { Ok(()) }
+    }
+
+    /// After a write of a CustomResourceDefinition: its kinds are served from now on.
+    fn established(&self, target: &Target, written: &Written) -> Result<(), Status> {
+        let defines = target.resource == CUSTOM_RESOURCE_DEFINITIONS && written.object.resource_version > 0;
+        if defines { custom::establish(self.cluster(), &written.object.name) } else { Ok(()) }
     }
 
     pub(super) fn patch(&self, target: &Target) -> Result<Response<Body>, Status> {
@@ -155,6 +170,13 @@ impl Call<'_> {
         self.form()?;
         let options = self.write_options("PatchOptions")?;
         let patch = self.patch_body(target)?;
+        if target.resource.row().custom {
+            let trial = WriteOptions { dry_run: true, ..options.clone() };
+            let (namespace, name) = (target.namespace(), target.name());
+            let written =
+                self.cluster().patch_reporting(target.stored(), part, namespace, name, patch.clone(), &trial)?;
+            self.check_custom(target, &written.object.value())?;
+        }
         let written = self.cluster().patch_reporting(
             target.stored(),
             part,
@@ -163,12 +185,13 @@ impl Call<'_> {
             patch,
             &options,
         )?;
+        self.established(target, &written)?;
         self.written(if written.created { 201 } else { 200 }, target, &written)
     }
 
     /// The patch a request carries, by its media type.
     pub(super) fn patch_body(&self, target: &Target) -> Result<Patch, Status> {
-        let broken = |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
+        let broken = |error: serde_json::Error| Status::bad_request(negotiate::json_error(&self.body, &error));
         let json = || serde_json::from_slice::<Value>(&self.body).map_err(broken);
         match negotiate::media_type(&self.parts.headers) {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
@@ -206,6 +229,9 @@ impl Call<'_> {
         self.form()?;
         let options = self.delete_options()?;
         let row = target.resource.row();
+        if target.resource == CUSTOM_RESOURCE_DEFINITIONS && !options.dry_run {
+            custom::delete_objects(self.cluster(), target.name())?;
+        }
         let deleted = self.cluster().delete(target.stored(), target.namespace(), target.name(), &options)?;
         match deleted {
             Deleted::Gone(object) if !ANSWER_WITH_OBJECT.contains(&target.resource) => {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::SignedDuration;
@@ -37,6 +38,8 @@ pub struct Seed {
     pub metrics: Figures,
     /// Annotation that, set to `stopped`, keeps a node from posting its status; `None` for klab's own.
     pub heartbeat_annotation: Option<String>,
+    /// Name of the machine the scheduler runs on, as events tell it; `None` for klab's own.
+    pub host: Option<String>,
 }
 
 /// How long hollow nodes take, in milliseconds.
@@ -94,7 +97,9 @@ pub(super) struct Hosted {
     token: Token,
     certificate: Digest,
     kubeconfig: String,
-    control: Mutex<Option<(Running, Durability)>>,
+    control: Mutex<Option<Running>>,
+    /// The version up to which the log is on the disk.
+    synced: AtomicU64,
 }
 
 /// File that says that a cluster's folder is complete, and holds its seed.
@@ -136,7 +141,12 @@ impl Hosted {
         let token = Token::open(&folder.join("token")).map_err(failed)?;
         let certificate = client_certificate(name, folder, server).map_err(failed)?;
         let digest = Digest::of(&tls::der(&certificate.certificate).map_err(failed)?);
-        let cluster = Arc::new(open_cluster(name, folder, seed.seed).map_err(failed)?);
+        let (cluster, recovery) =
+            Cluster::open(&folder.join("objects.log"), Arc::new(SystemClock), seed.seed).map_err(failed)?;
+        for note in recovery.notes {
+            tracing::warn!(cluster = name, "{note}");
+        }
+        let cluster = Arc::new(cluster);
         cluster.set_root_certificate(&server.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
             system::bootstrap(&cluster, seed.flavour);
@@ -160,7 +170,8 @@ impl Hosted {
             token,
             certificate: digest,
             kubeconfig,
-            control: Mutex::new(Some((running, durability))),
+            control: Mutex::new(Some(running)),
+            synced: AtomicU64::new(0),
         }))
     }
 
@@ -205,20 +216,21 @@ impl Hosted {
         self.control.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Makes what was written since the last time survive the machine, too.
+    pub(super) fn sync(&self) {
+        let version = self.api.cluster().version();
+        if self.synced.swap(version, Ordering::Relaxed) != version
+            && let Err(error) = self.api.cluster().sync()
+        {
+            tracing::error!(cluster = self.name, %error, "the cluster's log could not be synced");
+        }
+    }
+
     /// Removes everything the cluster kept; what marks it as complete goes first.
     pub(super) fn delete_folder(&self) -> io::Result<()> {
         std::fs::remove_file(self.folder.join(SEED_FILE))?;
         std::fs::remove_dir_all(&self.folder)
     }
-}
-
-/// Opens the file that holds the cluster's objects; what had to be mended in it is said in the server's log.
-fn open_cluster(name: &str, folder: &Path, seed: u64) -> io::Result<Cluster> {
-    let (cluster, recovery) = Cluster::open(&folder.join("objects.log"), Arc::new(SystemClock), seed)?;
-    for note in &recovery.notes {
-        crate::ui::log(&format!("cluster {name}: {note}"));
-    }
-    Ok(cluster)
 }
 
 fn settings(seed: &Seed) -> Settings {
@@ -237,7 +249,7 @@ fn settings(seed: &Seed) -> Settings {
             stop: millis(seed.delays.stop),
         },
         metrics_share: share,
-        host: defaults.host,
+        host: seed.host.clone().unwrap_or(defaults.host),
     }
 }
 

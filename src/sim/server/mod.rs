@@ -69,6 +69,9 @@ pub const ACCESS_FILE: &str = "access.json";
 /// How long connections may take to end when the server stops.
 const FAREWELL: Duration = Duration::from_millis(100);
 
+/// How often what was acknowledged is made to survive the machine (it survives the process at once).
+const SYNC: Duration = Duration::from_secs(1);
+
 /// A running server. It serves as long as this value lives and its runtime runs.
 pub struct Server {
     shared: Arc<Shared>,
@@ -116,6 +119,7 @@ impl Server {
         let text = serde_json::to_vec(&access).map_err(|error| Error::new(Kind::Failed, error))?;
         write_private(&state.join(ACCESS_FILE), &text).map_err(unusable)?;
         let serving = tokio::spawn(connection::serve(listener, Arc::clone(&shared)));
+        tokio::spawn(sync_now_and_then(Arc::clone(&shared)));
         Ok(Self { shared, serving })
     }
 
@@ -245,9 +249,27 @@ impl Shared {
     fn close(&self) {
         for hosted in self.all() {
             hosted.close();
+            hosted.sync();
         }
         // Only a hint to other processes; they look whether the process lives.
         let _ = std::fs::remove_file(self.state.join(ACCESS_FILE));
+    }
+}
+
+/// Writes what changed to the disk, about once a second, until the server stops.
+async fn sync_now_and_then(shared: Arc<Shared>) {
+    let mut stop = shared.stop.subscribe();
+    loop {
+        tokio::select! {
+            // An error means that the server is gone.
+            _ = stop.changed() => return,
+            () = tokio::time::sleep(SYNC) => {}
+        }
+        let all = shared.all();
+        let synced = tokio::task::spawn_blocking(move || all.iter().for_each(|hosted| hosted.sync()));
+        if synced.await.is_err() {
+            return;
+        }
     }
 }
 

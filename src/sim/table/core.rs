@@ -29,6 +29,11 @@ pub(super) fn node(row: &Row<'_>) -> Vec<Value> {
         let found = row.list("status.addresses").iter().find(|address| address["type"] == kind);
         json!(found.and_then(|address| address["address"].as_str()).unwrap_or("<none>"))
     };
+    let kernel = match (row.text("status.nodeInfo.kernelVersion"), row.text("status.nodeInfo.architecture")) {
+        ("", _) => "<unknown>".to_owned(),
+        (kernel, "") => kernel.to_owned(),
+        (kernel, architecture) => format!("{kernel} ({architecture})"),
+    };
     vec![
         row.name(),
         json!(status),
@@ -38,7 +43,7 @@ pub(super) fn node(row: &Row<'_>) -> Vec<Value> {
         address("InternalIP"),
         address("ExternalIP"),
         row.text_or("status.nodeInfo.osImage", "<unknown>"),
-        row.text_or("status.nodeInfo.kernelVersion", "<unknown>"),
+        json!(kernel),
         row.text_or("status.nodeInfo.containerRuntimeVersion", "<unknown>"),
     ]
 }

@@ -1,0 +1,103 @@
+//! Objects every API server shows and no lab changes: APIServices, FlowSchemas, PriorityLevelConfigurations. They are
+//! made up when they are asked for, so that they cost no cluster anything.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::cluster::Cluster;
+use super::super::object::Object;
+use super::super::resource::{API_SERVICES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_LEVEL_CONFIGURATIONS, ResourceId};
+use super::custom;
+
+/// Name, priority level, matching precedence, how flows are told apart.
+const FLOWS: &[(&str, &str, i64, &str)] = &[
+    ("exempt", "exempt", 1, ""),
+    ("probes", "exempt", 2, ""),
+    ("system-leader-election", "leader-election", 100, "ByUser"),
+    ("system-node-high", "node-high", 400, "ByUser"),
+    ("system-nodes", "system", 500, "ByUser"),
+    ("kube-controller-manager", "workload-high", 800, "ByNamespace"),
+    ("kube-scheduler", "workload-high", 800, "ByNamespace"),
+    ("kube-system-service-accounts", "workload-high", 900, "ByNamespace"),
+    ("service-accounts", "workload-low", 9000, "ByUser"),
+    ("global-default", "global-default", 9900, "ByUser"),
+    ("catch-all", "catch-all", 10_000, "ByUser"),
+];
+
+/// Name, concurrency shares, queues, hand size; no queues where requests are refused or exempt.
+const LEVELS: &[(&str, i64, i64, i64)] = &[
+    ("catch-all", 5, 0, 0),
+    ("exempt", 0, 0, 0),
+    ("global-default", 20, 128, 6),
+    ("leader-election", 10, 16, 4),
+    ("node-high", 40, 64, 6),
+    ("system", 30, 64, 6),
+    ("workload-high", 40, 128, 6),
+    ("workload-low", 100, 128, 6),
+];
+
+/// The built-in objects of a kind; none for nearly all kinds.
+pub(super) fn objects(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
+    let values: Vec<Value> = match resource {
+        API_SERVICES => {
+            let mut all: Vec<_> = custom::group_versions(cluster).collect();
+            all.sort_unstable();
+            all.dedup();
+            all.into_iter().map(|(group, version)| api_service(group, version)).collect()
+        }
+        FLOW_SCHEMAS => FLOWS.iter().map(flow_schema).collect(),
+        PRIORITY_LEVEL_CONFIGURATIONS => LEVELS.iter().map(priority_level).collect(),
+        _ => return Vec::new(),
+    };
+    // They are as old as the cluster.
+    let since = cluster.get(NAMESPACES, "", "kube-system").map(|namespace| namespace.value());
+    let since = since.map_or(Value::Null, |namespace| namespace["metadata"]["creationTimestamp"].clone());
+    values
+        .into_iter()
+        .map(|mut value| {
+            value["metadata"]["creationTimestamp"] = since.clone();
+            value["metadata"]["resourceVersion"] = json!("1");
+            Arc::new(Object::new(resource, 1, &value))
+        })
+        .collect()
+}
+
+fn api_service(group: &str, version: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": format!("{version}.{group}"),
+            "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"},
+        },
+        "spec": {"group": group, "version": version, "groupPriorityMinimum": 17_800, "versionPriority": 15},
+        "status": {"conditions": [{
+            "type": "Available", "status": "True", "reason": "Local", "message": "Local APIServices are always available",
+        }]},
+    })
+}
+
+fn flow_schema((name, level, precedence, distinguisher): &(&str, &str, i64, &str)) -> Value {
+    let mut value = json!({
+        "metadata": {"name": name, "generation": 1, "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"}},
+        "spec": {"priorityLevelConfiguration": {"name": level}, "matchingPrecedence": precedence},
+        "status": {"conditions": [{"type": "Dangling", "status": "False", "reason": "Found"}]},
+    });
+    if !distinguisher.is_empty() {
+        value["spec"]["distinguisherMethod"] = json!({"type": distinguisher});
+    }
+    value
+}
+
+fn priority_level((name, shares, queues, hand): &(&str, i64, i64, i64)) -> Value {
+    let spec = match (*name, *queues) {
+        ("exempt", _) => json!({"type": "Exempt", "exempt": {"nominalConcurrencyShares": shares}}),
+        (_, 0) => json!({"type": "Limited",
+            "limited": {"nominalConcurrencyShares": shares, "limitResponse": {"type": "Reject"}}}),
+        _ => json!({"type": "Limited", "limited": {"nominalConcurrencyShares": shares, "limitResponse": {
+            "type": "Queue", "queuing": {"queues": queues, "handSize": hand, "queueLengthLimit": 50}}}}),
+    };
+    json!({
+        "metadata": {"name": name, "generation": 1, "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"}},
+        "spec": spec, "status": {},
+    })
+}
