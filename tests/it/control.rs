@@ -392,7 +392,9 @@ mod garbage {
             "metadata": { "name": "held", "namespace": "team", "finalizers": ["lab.example/hold"] },
         }));
         lab.delete(NAMESPACES, "team", Propagation::Background);
-        lab.seconds(3);
+        lab.seconds(4);
+        assert_eq!(lab.cluster.list(PODS, Some("team")).0.len(), 1);
+        lab.seconds(4);
         let namespace = lab.get(NAMESPACES, "team");
         assert_eq!(namespace["status"]["phase"], "Terminating");
         assert_eq!(condition(&namespace, "NamespaceFinalizersRemaining")["status"], "True");

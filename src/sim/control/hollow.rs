@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 use super::events::{Note, reference};
-use super::hash::fnv64;
+use super::hash::{fnv32, fnv64};
 use super::queue::{Key, ObjectName};
 use super::value::{at, integer, items, list_mut, text, time_of, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
@@ -45,7 +45,8 @@ impl Steps {
         {
             return (*due, false);
         }
-        let due = now + delay;
+        let spread = if step == Step::Start { spread(pod, delay) } else { SignedDuration::ZERO };
+        let due = now + delay + spread;
         self.0.insert(name, (pod.object.uid.clone(), step, due));
         (due, true)
     }
@@ -159,10 +160,8 @@ impl ControlPlane {
             return;
         }
         let host = node.object.name.to_string();
-        for (field, container) in
-            init.iter().map(|it| ("initContainers", it)).chain(containers.iter().map(|it| ("containers", it)))
-        {
-            let about = container_reference(pod, field, text(container, &["name"]));
+        for container in containers {
+            let about = container_reference(pod, "containers", text(container, &["name"]));
             let pulled = format!(
                 "Container image \"{}\" already present on machine and can be accessed by the pod",
                 text(container, &["image"])
@@ -396,6 +395,12 @@ impl ControlPlane {
         let host = if after < 255 { after } else { (2..255).find(|host| !used.contains(host)).unwrap_or(254) };
         format!("{prefix}.{host}")
     }
+}
+
+/// Pods of one age do not act at one instant: up to a fifth of the delay more, the same for a pod in every run.
+fn spread(pod: &PodInfo, delay: SignedDuration) -> SignedDuration {
+    let share = fnv32(&[pod.object.name.as_bytes()]) % 200;
+    SignedDuration::from_millis((delay.as_millis() * i128::from(share) / 1000) as i64)
 }
 
 fn container_names(pod: &Value) -> Vec<&str> {

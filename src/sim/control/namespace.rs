@@ -1,15 +1,18 @@
 //! Namespaces: what each contains from the start, and their end: content first, then the namespace.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::ControlPlane;
 use super::pods::writes;
 use super::queue::Key;
-use super::value::{items, list_mut, set_condition, time_text};
+use super::value::{items, list_mut, set_condition, time_of, time_text};
 use crate::sim::cluster::{DeleteOptions, Part, Propagation};
 use crate::sim::resource::{EVENTS, NAMESPACES, RESOURCES, ResourceId, SERVICE_ACCOUNTS};
 
 const FINALIZER: &str = "kubernetes";
+/// How long the real controller waits before it empties a namespace.
+const GRACE: SignedDuration = SignedDuration::from_secs(5);
 
 impl ControlPlane {
     pub(super) fn sync_namespace(&mut self, name: &str) {
@@ -24,8 +27,15 @@ impl ControlPlane {
 
     /// Deletes what a terminating namespace holds; when nothing is left, lets the namespace go.
     pub(super) fn empty_namespace(&mut self, name: &str) {
-        if !self.cluster.get(NAMESPACES, "", name).is_some_and(|object| object.deleting) {
-            return;
+        let Some(object) = self.cluster.get(NAMESPACES, "", name).filter(|object| object.deleting) else { return };
+        // The real controller waits, for the word to get round among API servers; here that is of use only where
+        // everything is to take its time.
+        if !self.settings.hollow.stop.is_zero() {
+            let deleted = time_of(&object.value()["metadata"]["deletionTimestamp"]).unwrap_or_default();
+            if deleted + GRACE > self.now() {
+                self.queue.add_at(Key::NamespaceEnd(name.into()), deleted + GRACE);
+                return;
+            }
         }
         let custom = (RESOURCES.len()..).filter_map(|at| u16::try_from(at).ok()).map(ResourceId);
         let kinds: Vec<ResourceId> = ResourceId::fixed()

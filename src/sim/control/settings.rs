@@ -26,7 +26,7 @@ impl Default for Settings {
             hollow: HollowDelays::default(),
             metrics_share: Some(0.5),
             heartbeat_annotation: "klab.dev/heartbeat".to_owned(),
-            host: "klab".to_owned(),
+            host: "vm".to_owned(),
         }
     }
 }
