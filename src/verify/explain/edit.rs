@@ -11,6 +11,9 @@ use crate::scheduling::pod_requests;
 use crate::scheduling::quantity::Quantity;
 use crate::scheduling::taint::Taint;
 
+/// Names of nodes, shared by the combinations they are part of.
+pub(crate) type Names = Arc<[String]>;
+
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edit {
@@ -37,15 +40,15 @@ pub(crate) enum Edit {
     /// The pods have no scheduling gates.
     DropGates(Vec<String>),
     /// Nodes of a pool get a label.
-    Label { pool: Option<String>, nodes: Vec<String>, key: String, value: String },
+    Label { pool: Option<String>, nodes: Names, key: String, value: String },
     /// Nodes lose taints.
-    Untaint { pool: Option<String>, nodes: Vec<String>, taints: Vec<Taint> },
+    Untaint { pool: Option<String>, nodes: Names, taints: Vec<Taint> },
     /// Nodes take pods again.
-    Uncordon(Vec<String>),
+    Uncordon(Names),
     /// A pool gets more nodes; how many, the proof tells.
     AddNodes { pool: String, template: Arc<Node>, zones: Vec<String> },
     /// A workload gets smaller; by how much, the proof tells.
-    ScaleDown { kind: String, namespace: String, name: String, from: usize, victims: Vec<Arc<Pod>> },
+    ScaleDown { kind: String, namespace: String, name: String, from: usize, victims: Arc<[Arc<Pod>]> },
 }
 
 impl Edit {
@@ -142,12 +145,24 @@ impl Edit {
     /// What it does to the cluster at once. What is done bit by bit ([`Self::step`]) is left aside.
     pub(crate) fn apply_to_cluster(&self, sandbox: &mut Sandbox<'_>) {
         let (Self::Label { nodes, .. } | Self::Untaint { nodes, .. } | Self::Uncordon(nodes)) = self else { return };
-        for name in nodes {
-            if let Some(node) = sandbox.node(name) {
-                let mut node = (**node).clone();
-                self.apply_to_node(&mut node);
-                sandbox.set_node(&node);
-            }
+        for name in nodes.iter() {
+            self.change(name, sandbox);
+        }
+    }
+
+    /// The same for one node alone.
+    pub(crate) fn apply_to_node_named(&self, name: &str, sandbox: &mut Sandbox<'_>) {
+        let (Self::Label { nodes, .. } | Self::Untaint { nodes, .. } | Self::Uncordon(nodes)) = self else { return };
+        if nodes.iter().any(|node| node == name) {
+            self.change(name, sandbox);
+        }
+    }
+
+    fn change(&self, name: &str, sandbox: &mut Sandbox<'_>) {
+        if let Some(node) = sandbox.node(name) {
+            let mut node = (**node).clone();
+            self.apply_to_node(&mut node);
+            sandbox.set_node(&node);
         }
     }
 

@@ -1,7 +1,9 @@
 //! Why a pod is where it is, and why not elsewhere; what would let a Pending pod in.
 
 mod edit;
+mod proposals;
 mod reasons;
+mod room;
 mod sandbox;
 mod suggest;
 mod wording;

@@ -1,10 +1,12 @@
 //! The scheduler's reasons in words, and nodes grouped by them.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
 use crate::scheduling::Reason;
+use crate::scheduling::selector::Requirement;
+use crate::scheduling::taint::Taint;
 use crate::verify::cause::{NodeGroup, NodeReason};
 
 /// Nodes of one pool that the same rules keep a pod from.
@@ -41,38 +43,64 @@ pub(crate) fn group<'r>(
     nodes: impl IntoIterator<Item = (&'r str, &'r [Reason])>,
     pool_of: impl Fn(&str) -> Option<&'r str>,
 ) -> Vec<Refusal<'r>> {
-    type Key<'k> = (usize, Option<&'k str>, Vec<String>);
-    let mut groups: BTreeMap<Key<'_>, Vec<(&str, &[Reason])>> = BTreeMap::new();
+    type Key<'k> = (Option<&'k str>, Vec<Likeness<'k>>);
+    let mut groups: HashMap<Key<'_>, Vec<(&str, &[Reason])>> = HashMap::new();
     for (name, reasons) in nodes {
-        let key = (reasons.len(), pool_of(name), reasons.iter().map(likeness).collect());
+        let key = (pool_of(name), reasons.iter().map(Likeness::of).collect());
         groups.entry(key).or_default().push((name, reasons));
     }
-    groups
+    let mut refusals: Vec<Refusal<'r>> = groups
         .into_iter()
-        .map(|((_, pool, _), mut nodes)| {
+        .map(|((pool, _), mut nodes)| {
             nodes.sort_unstable_by_key(|(name, _)| *name);
             Refusal { pool, nodes }
         })
-        .collect()
+        .collect();
+    refusals.sort_by_key(|refusal| (refusal.first().len(), refusal.pool, refusal.nodes.first().map(|(name, _)| *name)));
+    refusals
 }
 
 /// What two reasons must share to be told as one.
-fn likeness(reason: &Reason) -> String {
-    let extra = match reason {
-        Reason::UntoleratedTaints { taints } => taints.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-        Reason::NodeSelector { key, found, .. } => format!("{key}={found:?}"),
-        Reason::NodeAffinity { unmet } => format!("{unmet:?}"),
-        Reason::HostPort { wanted, .. } => wanted.port.to_string(),
-        Reason::Insufficient { resource, requested, allocatable, .. } => {
-            format!("{resource} {}", requested > allocatable)
+#[derive(PartialEq, Eq, Hash)]
+struct Likeness<'r> {
+    kind: std::mem::Discriminant<Reason>,
+    text: &'r str,
+    found: Option<&'r str>,
+    number: i64,
+    taints: &'r [Taint],
+    unmet: &'r [Option<Requirement>],
+}
+
+impl<'r> Likeness<'r> {
+    fn of(reason: &'r Reason) -> Self {
+        let mut like =
+            Self { kind: std::mem::discriminant(reason), text: "", found: None, number: 0, taints: &[], unmet: &[] };
+        match reason {
+            Reason::UntoleratedTaints { taints } => like.taints = taints,
+            Reason::NodeSelector { key, found, .. } => (like.text, like.found) = (key, found.as_deref()),
+            Reason::NodeAffinity { unmet } => like.unmet = unmet,
+            Reason::HostPort { wanted, .. } => like.number = i64::from(wanted.port),
+            Reason::Insufficient { resource, requested, allocatable, .. } => {
+                (like.text, like.number) = (resource, i64::from(requested > allocatable));
+            }
+            Reason::SpreadMissingLabel { constraint: at, .. }
+            | Reason::Spread { constraint: at, .. }
+            | Reason::PodAntiAffinity { term: at, .. } => like.number = *at as i64,
+            Reason::PodAffinity { term, domain, .. } => {
+                (like.text, like.number) = (if domain.is_some() { "domain" } else { "" }, *term as i64);
+            }
+            Reason::ExistingAntiAffinity { topology_key, .. } => like.text = topology_key,
+            Reason::ClaimNotFound { claim }
+            | Reason::ClaimTerminating { claim }
+            | Reason::UnboundImmediateClaim { claim }
+            | Reason::VolumeNotFound { claim, .. }
+            | Reason::VolumeNodeAffinity { claim, .. }
+            | Reason::VolumeZone { volume: claim, .. }
+            | Reason::ClaimInUse { claim } => like.text = claim,
+            _ => {}
         }
-        Reason::SpreadMissingLabel { constraint, .. } | Reason::Spread { constraint, .. } => constraint.to_string(),
-        Reason::PodAffinity { term, domain, .. } => format!("{term} {}", domain.is_some()),
-        Reason::PodAntiAffinity { term, .. } => term.to_string(),
-        Reason::ExistingAntiAffinity { topology_key, .. } => topology_key.clone(),
-        _ => String::new(),
-    };
-    format!("{} {extra}", code(reason))
+        like
+    }
 }
 
 /// Stable code of a reason.

@@ -58,6 +58,11 @@ impl<'a> Sandbox<'a> {
         Some(node.as_ref().to_owned())
     }
 
+    /// Whether nothing keeps a pod from a node.
+    pub(crate) fn takes(&mut self, node: &str, pod: &Pod) -> bool {
+        self.cluster.evaluate(pod, node).is_ok_and(|reasons| reasons.is_some_and(|reasons| reasons.is_empty()))
+    }
+
     /// Every reason of every node against a pod.
     pub(crate) fn reasons(&mut self, pod: &Pod) -> Option<BTreeMap<Arc<str>, Vec<Reason>>> {
         self.cluster.evaluate_all(pod).ok()

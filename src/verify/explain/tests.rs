@@ -151,8 +151,8 @@ fn rules_between_pods() {
     assert_snapshot!(said(&cluster, "db-2"), @"
     db-2  Pending for 31.0 s
       fits on none of 2 nodes:
-        main-1  cordoned
         main-0  z0 has 1 of the pods the spread over topology.kubernetes.io/zone counts, the emptiest 0; maxSkew is 1
+        main-1  cordoned
       fix: uncordon main-1: `kubectl uncordon main-1`
        or: raise `maxSkew` of `pod/db-2` from 1 to 2
     ");
