@@ -214,14 +214,13 @@ impl KindProvider {
             .map(|container| container.name.clone())
             .collect();
         let live = session.live()?;
-        live.wait(workers::READY, |words| activity.progress(words), |live| live::missing(live, &nodes)).map_err(
-            |mut error| {
+        live.wait(workers::ready_deadline(), |words| activity.progress(words), |live| live::missing(live, &nodes))
+            .map_err(|mut error| {
                 let causes: Vec<String> = nodes.iter().filter_map(|node| session.cause(node)).take(2).collect();
                 error.source = anyhow::Error::msg(format!("{:#}\n{}", error.source, causes.join("\n")))
                     .context("the nodes did not come back after they were started");
                 error.hint("`klab down` and `klab up` make the lab anew")
-            },
-        )?;
+            })?;
         activity.finish("Started", plural(names.len(), "stopped node"));
         Ok(())
     }

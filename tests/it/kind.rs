@@ -1,8 +1,10 @@
 //! kind: golden configurations, decoded by the real kind; the whole life of a lab on a stand-in for kind and docker.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
+use k8s_openapi::api::core::v1::Node;
 use klab::provider::kind::config::{Surroundings, render};
 use klab::provider::kind::machine::{Emulation, Host};
 use klab::provider::kind::names::Names;
@@ -11,6 +13,13 @@ use klab::provider::kind::rules;
 use klab::provider::kind::version::KindVersion;
 use klab::spec::{Lab, LoadOptions, Provider, load};
 use klab::state::Home;
+use kube::ResourceExt;
+
+use self::pair::Pair;
+use crate::environment::Environment;
+
+#[path = "../kind/pair.rs"]
+mod pair;
 
 const KIND: KindVersion = KindVersion::new(33, 0);
 
@@ -122,5 +131,449 @@ fn real_kind_decodes_every_golden_configuration() {
         std::fs::write(&file, text.replace("- role: worker\n", "- role: worker\n  taints: []\n")).unwrap();
         let said = said_by_kind(&kind, &file);
         assert!(said.contains("field taints not found"), "{name}: {said}");
+    }
+}
+
+/// A lab of two pools, the shape of the shipped ones.
+const LAB: &str = r#"
+lab        = "pools"
+kubernetes = "1.36"
+
+[pool.nodepool1]
+mode  = "system"
+nodes = 2
+size  = "Standard_B2ms"
+
+[pool.extra]
+nodes  = 1
+size   = "Standard_B2ms"
+labels = { workload = "extra" }
+taints = ["dedicated=special:NoSchedule"]
+
+[workload.web]
+replicas      = 2
+image         = "nginx:1.27"
+requests      = { cpu = "50m", memory = "64Mi" }
+node_selector = { workload = "extra" }
+tolerations   = ["dedicated=special:NoSchedule"]
+
+[[check]]
+workload = "web"
+on       = "pool:extra"
+running  = 2
+"#;
+
+/// klab, its home, and the pair it finds on its PATH.
+struct Stage {
+    environment: Environment,
+    pair: Pair,
+}
+
+impl Stage {
+    fn new(lab: &str) -> Self {
+        let environment = Environment::new();
+        let pair = Pair::new(environment.folder());
+        environment.write("pools.toml", lab);
+        Self { environment, pair }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.environment.command(arguments);
+        command.env("PATH", self.pair.path()).env("KLAB_PROVIDER", "kind").env("KLAB_KIND_READY", "20");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn succeeds(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "klab {arguments:?}\n{}", self.environment.shown(&output));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// The talk of a command that must fail with this exit code.
+    fn fails(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let talk = self.environment.shown(&output);
+        assert_eq!(output.status.code(), Some(code), "{talk}");
+        talk
+    }
+
+    fn up(&self) -> String {
+        self.succeeds(&["up", "pools.toml"])
+    }
+
+    fn write(&self, lab: &str) {
+        self.environment.write("pools.toml", lab);
+    }
+
+    fn down(&self) {
+        self.succeeds(&["down", "pools"]);
+        self.nothing_is_left();
+    }
+
+    fn nothing_is_left(&self) {
+        assert_eq!(self.pair.containers(), Vec::<String>::new());
+        assert_eq!(self.environment.leftovers(), Vec::<String>::new());
+        assert!(!self.environment.folder().join(".kube").exists(), "the user's kubeconfig is not klab's");
+    }
+
+    /// The live nodes, by name.
+    fn nodes(&self) -> BTreeMap<String, Node> {
+        let kubeconfig = std::fs::read_to_string(self.environment.home().join("labs/pools/kubeconfig")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let kubeconfig = kube::config::Kubeconfig::from_yaml(&kubeconfig).unwrap();
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+            let api: kube::Api<Node> = kube::Api::all(kube::Client::try_from(config).unwrap());
+            let nodes = api.list(&Default::default()).await.unwrap();
+            nodes.items.into_iter().map(|node| (node.name_any(), node)).collect()
+        })
+    }
+
+    /// Pool of each worker.
+    fn pools(&self) -> Vec<String> {
+        let nodes = self.nodes();
+        let workers =
+            nodes.iter().filter_map(|(name, node)| Some(format!("{name}={}", node.labels().get("agentpool")?)));
+        workers.collect()
+    }
+}
+
+fn resource(node: &Node, list: &str, resource: &str) -> String {
+    serde_json::to_value(node).unwrap()["status"][list][resource].as_str().unwrap_or_default().to_owned()
+}
+
+fn taints(node: &Node) -> Vec<String> {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints.map(|taint| format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or(""), taint.effect)).collect()
+}
+
+#[test]
+fn nodes_have_the_labels_taints_and_size_of_aks() {
+    let stage = Stage::new(LAB);
+    let talk = stage.up();
+    assert!(talk.contains("Created cluster klab-pools"), "{talk}");
+    let nodes = stage.nodes();
+    assert_eq!(nodes.len(), 4);
+    assert_eq!(
+        stage.pools(),
+        ["klab-pools-worker=nodepool1", "klab-pools-worker2=nodepool1", "klab-pools-worker3=extra"]
+    );
+    let extra = &nodes["klab-pools-worker3"];
+    for (key, value) in [
+        ("workload", "extra"),
+        ("kubernetes.azure.com/mode", "user"),
+        ("node.kubernetes.io/instance-type", "Standard_B2ms"),
+        ("topology.kubernetes.io/region", "westeurope"),
+        ("topology.kubernetes.io/zone", "0"),
+        ("kubernetes.io/hostname", "klab-pools-worker3"),
+    ] {
+        assert_eq!(extra.labels().get(key).map(String::as_str), Some(value), "{key}");
+    }
+    assert_eq!(taints(extra), ["dedicated=special:NoSchedule"]);
+    // 8 GiB less a quarter less 100 MiB, as AKS reserves with 250 pods.
+    assert_eq!(resource(extra, "allocatable", "cpu"), "1900m");
+    assert_eq!(resource(extra, "allocatable", "memory"), "6044Mi");
+    assert_eq!(resource(extra, "allocatable", "pods"), "250");
+    if Path::new("/sys/devices/system/node").is_dir() {
+        assert_eq!(resource(extra, "capacity", "cpu"), "2");
+        assert_eq!(resource(extra, "capacity", "memory"), "8Gi");
+    }
+    stage.succeeds(&["verify"]);
+    stage.down();
+}
+
+#[test]
+fn unchanged_up_changes_nothing_and_asks_little() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    stage.pair.forget_calls();
+    let talk = stage.up();
+    assert!(talk.contains("was as its file says"), "{talk}");
+    let calls: Vec<String> = stage.pair.calls().into_iter().map(|(call, _)| call).collect();
+    let changing = |call: &&String| {
+        ["create", "delete", "run", "rm", "exec", "cp", "load"].iter().any(|verb| call.split(' ').nth(1) == Some(verb))
+    };
+    assert_eq!(calls.iter().filter(changing).collect::<Vec<_>>(), Vec::<&String>::new());
+    stage.down();
+}
+
+#[test]
+fn pools_change_on_the_live_cluster() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    stage.pair.forget_calls();
+
+    // Labels, taints, size and pods of one pool; nodes stay the same.
+    let changed = LAB
+        .replace(
+            "labels = { workload = \"extra\" }",
+            "labels = { workload = \"extra\", tier = \"gold\", \"node-role.kubernetes.io/extra\" = \"\" }",
+        )
+        .replace(
+            "[\"dedicated=special:NoSchedule\"]\n\n[workload",
+            "[\"dedicated=special:NoSchedule\", \"a=b:PreferNoSchedule\"]\n\n[workload",
+        )
+        .replace("size   = \"Standard_B2ms\"", "size   = \"Standard_D16s_v5\"\nmax_pods = 30");
+    stage.write(&changed);
+    let talk = stage.up();
+    assert!(talk.contains("Changed pool extra"), "{talk}");
+    let node = &stage.nodes()["klab-pools-worker3"];
+    assert_eq!(node.labels()["tier"], "gold");
+    assert_eq!(node.labels()["node-role.kubernetes.io/extra"], "");
+    assert_eq!(node.labels()["node.kubernetes.io/instance-type"], "Standard_D16s_v5");
+    assert_eq!(taints(node), ["dedicated=special:NoSchedule", "a=b:PreferNoSchedule"]);
+    assert_eq!(resource(node, "allocatable", "pods"), "30");
+    if Path::new("/sys/devices/system/node").is_dir() {
+        assert_eq!(resource(node, "capacity", "cpu"), "16", "more than the machine has");
+        assert_eq!(resource(node, "allocatable", "cpu"), "15740m");
+    }
+    let made = |calls: &[(String, f64)]| {
+        calls.iter().filter(|(call, _)| call.starts_with("docker run") || call.starts_with("kind create")).count()
+    };
+    assert_eq!(made(&stage.pair.calls()), 0);
+
+    // A pool in the middle and one node less: no node that stays changes its pool.
+    let inserted = LAB
+        .replace("nodes = 2", "nodes = 1")
+        .replace("[pool.extra]", "[pool.middle]\nnodes = 2\ncpu = 1\nmemory = \"2Gi\"\n\n[pool.extra]");
+    stage.write(&inserted);
+    stage.up();
+    assert_eq!(
+        stage.pools(),
+        [
+            "klab-pools-worker=nodepool1",
+            "klab-pools-worker2=middle",
+            "klab-pools-worker3=extra",
+            "klab-pools-worker4=middle"
+        ]
+    );
+    assert_eq!(stage.pair.containers().len(), 5);
+    let nodes = stage.nodes();
+    assert_eq!(resource(&nodes["klab-pools-worker2"], "allocatable", "cpu"), "940m");
+    assert_eq!(nodes["klab-pools-worker3"].labels().get("tier"), None, "a label that is declared no more goes");
+    assert_eq!(taints(&nodes["klab-pools-worker3"]), ["dedicated=special:NoSchedule"]);
+    assert_eq!(resource(&nodes["klab-pools-worker3"], "allocatable", "pods"), "250");
+    stage.succeeds(&["verify"]);
+
+    // The pool goes again, with its containers.
+    stage.write(&LAB.replace("nodes = 2", "nodes = 1"));
+    stage.up();
+    assert_eq!(stage.pools(), ["klab-pools-worker=nodepool1", "klab-pools-worker3=extra"]);
+    stage.down();
+}
+
+#[test]
+fn what_only_a_new_cluster_can_change_is_asked_for() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    stage.write(&format!("{LAB}\n[kind]\nfeature_gates = {{ A = true }}\n"));
+    let talk = stage.fails(2, &["up", "pools.toml"]);
+    assert!(talk.contains("feature gates none becomes A=true") && talk.contains("--recreate"), "{talk}");
+    stage.pair.forget_calls();
+    let talk = stage.succeeds(&["up", "--recreate", "pools.toml"]);
+    assert!(talk.contains("Recreating cluster klab-pools"), "{talk}");
+    assert_eq!(stage.nodes().len(), 4);
+    stage.down();
+}
+
+#[test]
+fn worker_that_kind_forgot_is_made() {
+    let stage = Stage::new(LAB);
+    stage.pair.fault("missing-worker", "klab-pools-worker2");
+    let talk = stage.up();
+    assert!(talk.contains("klab-pools-worker2 is not there"), "{talk}");
+    assert_eq!(
+        stage.pools(),
+        ["klab-pools-worker=nodepool1", "klab-pools-worker2=nodepool1", "klab-pools-worker3=extra"]
+    );
+    stage.down();
+}
+
+#[test]
+fn node_that_registers_late_is_waited_for() {
+    let stage = Stage::new(LAB);
+    stage.pair.fault("slow-worker", "");
+    stage.up();
+    assert_eq!(stage.nodes().len(), 4);
+    stage.down();
+}
+
+#[test]
+fn node_that_never_registers_fails_with_its_kubelets_words_and_is_made_anew() {
+    let stage = Stage::new(LAB);
+    stage.pair.fault("reservation", "");
+    let mut command = stage.command(&["up", "pools.toml"]);
+    let output = command.env("KLAB_KIND_READY", "1").output().unwrap();
+    let talk = stage.environment.shown(&output);
+    assert_eq!(output.status.code(), Some(5), "{talk}");
+    assert!(talk.contains("invalid Node Allocatable configuration"), "{talk}");
+    stage.up();
+    assert_eq!(stage.nodes().len(), 4);
+    stage.down();
+}
+
+#[test]
+fn drift_on_live_nodes_is_mended() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    // Docker lost a worker; another's kubelet was given other flags.
+    std::fs::remove_file(stage.environment.folder().join("pair/containers/klab-pools-worker2.json")).unwrap();
+    stage.up();
+    assert_eq!(
+        stage.pools(),
+        ["klab-pools-worker=nodepool1", "klab-pools-worker2=nodepool1", "klab-pools-worker3=extra"]
+    );
+    stage.down();
+}
+
+#[test]
+fn stopped_nodes_are_started_and_not_made_anew() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    for name in stage.pair.containers() {
+        let docker = stage.environment.folder().join("pair/bin/docker");
+        assert!(Command::new(docker).args(["stop", &name]).status().unwrap().success());
+    }
+    stage.pair.forget_calls();
+    let talk = stage.up();
+    assert!(talk.contains("Started 4 stopped nodes"), "{talk}");
+    assert!(!stage.pair.calls().iter().any(|(call, _)| call.starts_with("kind create")), "{:?}", stage.pair.calls());
+    stage.succeeds(&["verify"]);
+    stage.down();
+}
+
+#[test]
+fn images_are_loaded_into_every_node_once() {
+    let lab = format!("{LAB}\n[kind]\nload = [\"web:1\"]\n");
+    let stage = Stage::new(&lab);
+    stage.up();
+    stage.up();
+    let loaded = |name: &str| stage.pair.container(name).loaded.get("web:1").copied();
+    for name in stage.pair.containers() {
+        assert_eq!(loaded(&name), Some(1), "{name}");
+    }
+    // An added node gets it too; a new version goes to all.
+    stage.write(&lab.replace("nodes  = 1", "nodes  = 2"));
+    stage.up();
+    assert_eq!(loaded("klab-pools-worker4"), Some(1));
+    assert_eq!(loaded("klab-pools-worker3"), Some(1));
+    stage.pair.add_image("web:1", "2");
+    stage.up();
+    assert_eq!(loaded("klab-pools-worker3"), Some(2));
+    stage.write(&lab.replace("web:1", "absent:1"));
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("`absent:1` is not on this machine"), "{talk}");
+    stage.down();
+}
+
+#[test]
+fn faults_end_with_words_and_leave_nothing() {
+    for (fault, what, code, words) in [
+        ("join-failure", "klab-pools-worker", 4, "unknown flag: --max-podz"),
+        ("port-in-use", "30000", 3, "a port of this machine that the lab wants is in use"),
+        ("late-container", "klab-pools-worker9", 4, "docker run --name lb"),
+    ] {
+        let stage = Stage::new(LAB);
+        stage.pair.fault(fault, what);
+        let talk = stage.fails(code, &["up", "pools.toml"]);
+        assert!(talk.contains(words), "{fault}: {talk}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(stage.pair.containers(), Vec::<String>::new(), "{fault}");
+        stage.up();
+        stage.down();
+    }
+}
+
+#[test]
+fn what_is_missing_outside_is_said_before_anything_is_made() {
+    let stage = Stage::new(LAB);
+    stage.pair.fault("docker-down", "");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("Docker is installed but does not run") && talk.contains("systemctl start docker"), "{talk}");
+    stage.pair.end_fault("docker-down");
+    stage.pair.fault("kind-version", "0.20.0");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("kind 0.20.0 is too old"), "{talk}");
+    stage.write(&LAB.replace("kubernetes = \"1.36\"", "kubernetes = \"1.35\""));
+    stage.pair.fault("no-registry", "");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("could not pull the image `kindest/node:v1.35.8"), "{talk}");
+    assert_eq!(stage.pair.containers(), Vec::<String>::new());
+    stage.down();
+}
+
+#[test]
+fn cluster_of_somebody_else_is_left_alone() {
+    let stage = Stage::new(LAB);
+    stage.pair.add_foreign("klab-pools");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("that this klab did not make") && talk.contains("KLAB_SEAT"), "{talk}");
+    stage.succeeds(&["down", "pools"]);
+    assert_eq!(stage.pair.containers(), ["klab-pools-control-plane"]);
+    let seat = stage.command(&["up", "pools.toml"]).env("KLAB_SEAT", "s07").output().unwrap();
+    assert!(seat.status.success(), "{}", stage.environment.shown(&seat));
+    assert!(stage.pair.containers().contains(&"klab-pools-s07-worker3".to_owned()));
+    // The record knows the seat: `down` needs no variable.
+    stage.succeeds(&["down", "pools"]);
+    assert_eq!(stage.pair.containers(), ["klab-pools-control-plane"]);
+}
+
+#[test]
+fn down_works_without_kind_and_with_half_a_cluster() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    std::fs::remove_file(stage.environment.folder().join("pair/containers/klab-pools-control-plane.json")).unwrap();
+    stage.pair.remove_program("kind");
+    std::fs::remove_file(stage.environment.folder().join("pools.toml")).unwrap();
+    stage.down();
+}
+
+#[test]
+fn killed_kubeconfig_lock_does_not_block() {
+    let stage = Stage::new(LAB);
+    stage.environment.write("home/labs/pools/kubeconfig.lock", "");
+    let talk = stage.up();
+    assert!(talk.contains("which a killed kind had left"), "{talk}");
+    stage.down();
+}
+
+/// klab killed at every entry of its journal, before and after what it says: `up` converges, `down` leaves nothing.
+#[test]
+fn klab_killed_anywhere_converges_or_goes() {
+    use std::os::unix::process::ExitStatusExt;
+    for moment in ["before", "after"] {
+        for entry in 1.. {
+            let stage = Stage::new(LAB);
+            let up =
+                stage.command(&["up", "pools.toml"]).env("KLAB_FAULT", format!("{moment}:{entry}")).output().unwrap();
+            if up.status.success() {
+                assert!(entry > 2, "{entry}");
+                stage.down();
+                break;
+            }
+            assert_eq!(up.status.signal(), Some(9), "{}", stage.environment.shown(&up));
+            if entry % 2 == 0 {
+                stage.up();
+            }
+            stage.down();
+        }
+    }
+}
+
+#[test]
+fn half_created_cluster_is_made_whole_or_removed() {
+    for again in [true, false] {
+        let stage = Stage::new(LAB);
+        stage.pair.fault("kind-killed", "");
+        let talk = stage.fails(4, &["up", "pools.toml"]);
+        assert!(talk.contains("could not create the cluster"), "{talk}");
+        if again {
+            stage.up();
+        }
+        stage.down();
     }
 }

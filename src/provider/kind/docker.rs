@@ -15,11 +15,11 @@ use crate::error::{Error, Kind, Result};
 use crate::exec;
 
 /// A question to the runtime.
-const QUESTION: Duration = Duration::from_secs(60);
+const QUESTION: Duration = Duration::from_mins(1);
 /// Something the runtime does with containers.
-const WORK: Duration = Duration::from_secs(180);
+const WORK: Duration = Duration::from_mins(3);
 /// A transfer of an image.
-const TRANSFER: Duration = Duration::from_secs(1800);
+const TRANSFER: Duration = Duration::from_mins(30);
 
 /// Label with the cluster's name on every container of kind.
 pub const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
@@ -105,14 +105,14 @@ impl Container {
 pub fn find(wanted: Option<&str>) -> Result<(Runtime, Info)> {
     let candidates: Vec<Runtime> = match wanted {
         None | Some("") => ["docker", "nerdctl", "podman"].map(Runtime::named).into_iter().flatten().collect(),
-        Some(name) => match Runtime::named(name) {
-            Some(runtime) => vec![runtime],
-            None => {
+        Some(name) => {
+            let Some(runtime) = Runtime::named(name) else {
                 let message = format!("klab knows no container runtime `{name}`, which {PROVIDER_VARIABLE} names");
                 return Err(Error::message(Kind::Outside, message)
                     .hint(format!("unset {PROVIDER_VARIABLE}, or set it to docker, podman or nerdctl")));
-            }
-        },
+            };
+            vec![runtime]
+        }
     };
     let mut first = None;
     for runtime in candidates {

@@ -10,11 +10,11 @@ use super::version::KindVersion;
 use crate::error::{Error, Kind, Result};
 use crate::exec;
 
-const QUESTION: Duration = Duration::from_secs(60);
+const QUESTION: Duration = Duration::from_mins(1);
 /// The longest a cluster may take: a big one on a slow machine, or one whose nodes fail after four minutes each.
-const CREATE: Duration = Duration::from_secs(1200);
-const DELETE: Duration = Duration::from_secs(300);
-const LOAD: Duration = Duration::from_secs(900);
+const CREATE: Duration = Duration::from_mins(20);
+const DELETE: Duration = Duration::from_mins(5);
+const LOAD: Duration = Duration::from_mins(15);
 
 /// The command, called for one container runtime.
 #[derive(Debug, Clone)]

@@ -16,7 +16,7 @@ const MANAGER: &str = "klab";
 /// Pause between two looks at the cluster.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long pods may take to leave a node that is removed.
-const DRAIN: Duration = Duration::from_secs(60);
+const DRAIN: Duration = Duration::from_mins(1);
 /// One request: a server that is starting does not answer, and must not be waited for.
 const REQUEST: Duration = Duration::from_secs(10);
 
@@ -215,9 +215,6 @@ pub(super) fn missing(nodes: &[Node], wanted: &[String]) -> Option<String> {
         return None;
     }
     let more = missing.len().saturating_sub(3);
-    let mut text = missing.into_iter().take(3).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        text += &format!(" and {more} more");
-    }
-    Some(format!("waiting for {text}"))
+    let text = missing.into_iter().take(3).collect::<Vec<_>>().join(", ");
+    Some(if more > 0 { format!("waiting for {text} and {more} more") } else { format!("waiting for {text}") })
 }

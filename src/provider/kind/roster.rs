@@ -42,18 +42,21 @@ impl Roster {
     /// are in use although the roster does not know them.
     pub fn add(&mut self, names: &Names, pool: &str, taken: impl Fn(&str) -> bool) -> String {
         let free = |name: &String| !self.workers.contains_key(name) && !taken(name);
-        let name = (1..).map(|number| names.worker(number)).find(free).unwrap_or_default();
-        let used: Vec<u32> = self.pool(pool).map(|(_, place)| place.index).collect();
-        let index = (0..).find(|index| !used.contains(index)).unwrap_or_default();
+        let name = (1..u32::MAX).map(|number| names.worker(number)).find(free).unwrap_or_default();
+        let index = self.free_index(pool);
         self.workers.insert(name.clone(), Place { pool: pool.to_owned(), index });
         name
     }
 
     /// Takes up a worker that was found in the world.
     pub fn adopt(&mut self, name: &str, pool: &str) {
-        let used: Vec<u32> = self.pool(pool).map(|(_, place)| place.index).collect();
-        let index = (0..).find(|index| !used.contains(index)).unwrap_or_default();
+        let index = self.free_index(pool);
         self.workers.entry(name.to_owned()).or_insert_with(|| Place { pool: pool.to_owned(), index });
+    }
+
+    fn free_index(&self, pool: &str) -> u32 {
+        let used: Vec<u32> = self.pool(pool).map(|(_, place)| place.index).collect();
+        (0..u32::MAX).find(|index| !used.contains(index)).unwrap_or_default()
     }
 
     /// Strikes a worker off.

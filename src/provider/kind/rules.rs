@@ -120,16 +120,15 @@ fn port_problems(lab: &Lab, problems: &mut Vec<Problem>) {
         clash
     };
     for port in &lab.kind.ports {
-        let address = match &port.address {
-            Some(text) => match text.parse() {
-                Ok(address) => address,
-                Err(_) => {
-                    let message = format!("`{text}` is not an address that port {} can listen on", port.host);
-                    problems.push(Problem::new(message, "write an IP address of this machine, such as 127.0.0.1"));
-                    continue;
-                }
-            },
-            None => any,
+        let address = match port.address.as_deref() {
+            None => Ok(any),
+            Some(text) => text.parse(),
+        };
+        let Ok(address) = address else {
+            let text = port.address.as_deref().unwrap_or_default();
+            let message = format!("`{text}` is not an address that port {} can listen on", port.host);
+            problems.push(Problem::new(message, "write an IP address of this machine, such as 127.0.0.1"));
+            continue;
         };
         if !["TCP", "UDP", "SCTP"].contains(&port.protocol.to_uppercase().as_str()) {
             let message = format!("there is no protocol `{}` for port {}", port.protocol, port.host);

@@ -23,14 +23,15 @@ use crate::spec::{Lab, Pool};
 use crate::state::home::{state_error, write_private};
 use crate::ui::plural;
 
-/// How long nodes may take to become Ready after kind is done with them.
-pub(super) const READY: Duration = Duration::from_secs(180);
+/// How long nodes may take to become Ready after kind is done with them; `KLAB_KIND_READY`, in seconds, gives slow machines
+/// more.
+const READY: Duration = Duration::from_mins(3);
 /// How long a node may take to register after kind is done with it.
 const REGISTERED: Duration = Duration::from_secs(45);
 /// How long a change of a kubelet's flags may take to be seen.
 const SEEN: Duration = Duration::from_secs(45);
 /// How long a container may take to boot.
-const BOOT: Duration = Duration::from_secs(60);
+const BOOT: Duration = Duration::from_mins(1);
 
 /// A cluster at work.
 pub(super) struct Cluster<'a> {
@@ -38,6 +39,12 @@ pub(super) struct Cluster<'a> {
     pub(super) lab: &'a Lab,
     pub(super) kind: KindVersion,
     pub(super) record: ClusterRecord,
+}
+
+/// The time nodes are given to become Ready.
+pub(super) fn ready_deadline() -> Duration {
+    let seconds = std::env::var("KLAB_KIND_READY").ok().and_then(|text| text.parse().ok());
+    seconds.map_or(READY, Duration::from_secs)
 }
 
 impl Cluster<'_> {
@@ -165,7 +172,7 @@ impl Cluster<'_> {
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }
-        live.wait(READY, |words| activity.progress(words), |nodes| missing(nodes, &names))
+        live.wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, &names))
             .map_err(|error| self.with_causes(error, &names))?;
         activity.finish("Added", what);
         Ok(())
@@ -211,7 +218,7 @@ impl Cluster<'_> {
         }
         if mended > 0 {
             let activity = work.events.start("Checking", plural(wanted.len(), "node"));
-            live.wait(SEEN, |words| activity.progress(words), |nodes| differing(nodes, &wanted))
+            live.wait(SEEN.min(ready_deadline()), |words| activity.progress(words), |nodes| differing(nodes, &wanted))
                 .map_err(|error| self.with_causes(error, &names))?;
             activity.finish(
                 "Checked",
@@ -230,10 +237,14 @@ impl Cluster<'_> {
         }
         let activity = work.events.start("Waiting", format!("for {} to be Ready", plural(names.len(), "node")));
         // A kubelet that cannot start never registers: there is no use in waiting as long as for a network.
-        live.wait(REGISTERED, |words| activity.progress(words), |nodes| unregistered(nodes, names))
-            .map_err(|error| self.with_causes(error, names))?;
+        live.wait(
+            REGISTERED.min(ready_deadline()),
+            |words| activity.progress(words),
+            |nodes| unregistered(nodes, names),
+        )
+        .map_err(|error| self.with_causes(error, names))?;
         let nodes = live
-            .wait(READY, |words| activity.progress(words), |nodes| missing(nodes, names))
+            .wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, names))
             .map_err(|error| self.with_causes(error, names))?;
         activity.finish("Ready", format!("{}, every one of them", plural(names.len(), "node")));
         Ok(nodes)
