@@ -93,6 +93,9 @@ fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manife
     if let Some(problem) = provider.preflight(lab).into_iter().next() {
         return Err(problem);
     }
+    for caveat in provider.caveats(lab) {
+        events.warn(caveat);
+    }
     record.write(&folder)?;
     save_lab_file(&folder, lab)?;
     let mut journal =

@@ -3,6 +3,7 @@
 //! Nothing that kind says is trusted: that it ends well does not mean that all nodes are there. What can change on a live
 //! cluster is changed there, workers are added and removed; only the rest needs a new cluster, and that is asked for.
 
+mod addons;
 mod check;
 pub mod config;
 mod create;
@@ -348,6 +349,7 @@ impl Provider for KindProvider {
         let live = session.live()?;
         cluster.settle(&touched, &live, work)?;
         load::load(&session, lab, &mut cluster.record, work)?;
+        addons::settle(&session, lab, &mut cluster.record, &live, work)?;
         cluster.complete()
     }
 

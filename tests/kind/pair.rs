@@ -379,6 +379,11 @@ async fn client(kubeconfig: &str) -> kube::Client {
 #[test]
 #[ignore = "not a test: it plays kind and docker for the tests that need them"]
 fn play() {
+    perform();
+}
+
+/// Plays the program that was called, and ends the process; returns where none was.
+pub(crate) fn perform() {
     let Some(folder) = std::env::var_os("PAIR_FOLDER") else { return };
     let state = State { folder: PathBuf::from(folder) };
     let program = std::env::var("PAIR_PROGRAM").unwrap();

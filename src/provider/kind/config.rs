@@ -147,7 +147,7 @@ fn render_view(view: &ClusterView) -> TeraResult<String> {
 }
 
 /// JSON is YAML: whatever is in a text, it stays one value.
-fn json(value: &Value, _: Kwargs, _: &State) -> TeraResult<String> {
+pub(super) fn json(value: &Value, _: Kwargs, _: &State) -> TeraResult<String> {
     serde_json::to_string(value).map_err(tera::Error::message)
 }
 

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PatchParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, EvictParams, GroupVersionKind, ListParams, Patch, PatchParams,
+    TypeMeta,
+};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -163,6 +166,44 @@ impl Live {
         Ok(pods.into_iter().filter(moves).collect())
     }
 
+    /// Applies an object on the server's side, as klab's own.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) fn apply(&self, object: &Value) -> Result<()> {
+        let (api, name) = self.api_of(object)?;
+        let parameters = PatchParams::apply(MANAGER).force();
+        let what = format!("apply {}", words(object));
+        self.request(&what, async move { api.patch(&name, &parameters, &Patch::Apply(object)).await.map(|_| ()) })
+    }
+
+    /// Deletes an object; one that is gone is no error.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub(super) fn delete(&self, object: &Value) -> Result<()> {
+        let (api, name) = self.api_of(object)?;
+        let what = format!("delete {}", words(object));
+        let deleted = self.request(&what, async move { api.delete(&name, &DeleteParams::default()).await.map(|_| ()) });
+        match deleted {
+            Err(error) if is_not_found(&error) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn api_of(&self, object: &Value) -> Result<(Api<DynamicObject>, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let types = TypeMeta { api_version: text(&object["apiVersion"]), kind: text(&object["kind"]) };
+        let kind = GroupVersionKind::try_from(&types)
+            .map_err(|error| Error::message(Kind::Failed, format!("{}: {error}", words(object))))?;
+        let resource = ApiResource::from_gvk(&kind);
+        let api = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
+        Ok((api, text(&object["metadata"]["name"])))
+    }
+
     /// Deletes a node object; one that is gone is no error.
     ///
     /// # Errors
@@ -176,6 +217,11 @@ impl Live {
             result => result,
         }
     }
+}
+
+fn words(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} `{}`", text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
 fn parameters() -> PatchParams {

@@ -1,6 +1,6 @@
 //! What klab writes down of a cluster on kind: what was asked for, who is of which pool, what is loaded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -34,6 +34,9 @@ pub(super) struct ClusterRecord {
     /// Images loaded into nodes: node, then image name and id.
     #[serde(default)]
     pub(super) loaded: BTreeMap<String, BTreeMap<String, String>>,
+    /// Add-ons that klab put into the cluster.
+    #[serde(default)]
+    pub(super) addons: BTreeSet<String>,
     /// Addresses of the nodes, to start them in an order that gives each its own again.
     #[serde(default)]
     pub(super) addresses: BTreeMap<String, String>,
@@ -134,6 +137,7 @@ impl ClusterRecord {
             declared: pools.map(|pool| (pool.name.value.clone(), Declared::of(pool))).collect(),
             complete: false,
             loaded: BTreeMap::new(),
+            addons: BTreeSet::new(),
             addresses: BTreeMap::new(),
         }
     }
