@@ -1,14 +1,22 @@
 //! Labs on AKS through the real az, against a stand-in for Azure's API on the loopback.
 //!
-//! A test without libtest's harness would be silent; where az is missing each test says that it was skipped and why.
+//! Where az is missing, each test says on stderr that it was skipped and why. `.ci/azure-cli` installs az.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod azure;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use azure::api::{Latency, Model};
+use azure::fault::{Fault, Trouble};
 use azure::real::{self, Login};
 use azure::server::Server;
+
+/// One test at a time: a call of az takes half a second of one processor, and several tests at once only wait.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// The real az, or a line that says which test is skipped and why.
 fn az_or_skip(test: &str) -> Option<PathBuf> {
@@ -23,54 +31,226 @@ fn az_or_skip(test: &str) -> Option<PathBuf> {
     }
 }
 
-#[test]
-fn az_logs_in_and_sees_the_subscription() {
-    let Some(az) = az_or_skip("az_logs_in_and_sees_the_subscription") else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(Model::new(Latency::NONE));
-    let login = Login::new(&az, &server, folder.path());
-    let account = login.run(&["account", "show", "-o", "json"]);
-    let subscription = server.model().subscription.clone();
-    assert!(account.contains(&subscription), "{account}");
-    for line in [
-        "group create -n g -l westeurope --tags a=b -o json",
-        "group show -n g -o json",
-        "group list --tag a -o json",
-        "provider show -n Microsoft.ContainerService --query registrationState -o json",
-        "aks get-versions -l westeurope -o json",
-        "vm list-skus -l westeurope -r virtualMachines --all true -o json",
-        "vm list-usage -l westeurope -o json",
-        "aks create -g g -n c -l westeurope --tier free -k 1.34 --node-resource-group MC_x --network-plugin azure --network-plugin-mode overlay --no-ssh-key --node-os-upgrade-channel None --auto-upgrade-channel none --tags a=b --nodepool-name sys --node-vm-size Standard_B2ms --nodepool-labels x=y --nodepool-taints CriticalAddonsOnly=true:NoSchedule --nodepool-tags a=b --node-count 1 --max-pods 250 --node-osdisk-type Managed --node-osdisk-size 128 --no-wait -o json",
-        "aks show -g g -n c -o json",
-        "aks nodepool add -g g --cluster-name c -n extra --mode User -s Standard_B2ms --labels a=b --node-taints k=v:NoSchedule --tags a=b -c 1 --max-pods 250 --node-osdisk-type Managed --node-osdisk-size 128 --no-wait -o json",
-        "aks nodepool list -g g --cluster-name c -o json",
-        "aks nodepool update -g g --cluster-name c -n extra --labels a=c --node-taints  --no-wait -o json",
-        "aks nodepool scale -g g --cluster-name c -n extra -c 2 --no-wait -o json",
-        "aks get-credentials -g g -n c --file FILE --overwrite-existing -o json",
-        "aks nodepool delete -g g --cluster-name c -n extra --no-wait -o json",
-        "tag update --resource-id /subscriptions/SUB/resourceGroups/g --operation Merge --tags e=f -o json",
-        "aks upgrade -g g -n c -k 1.35 --control-plane-only --yes --no-wait -o json",
-        "aks stop -g g -n c --no-wait -o json",
-        "aks start -g g -n c --no-wait -o json",
-        "aks list -o json",
-        "group delete -n g --yes --no-wait -o json",
-    ] {
-        let line = line.replace("SUB", &subscription).replace("FILE", &folder.path().join("kc").display().to_string());
-        let arguments: Vec<&str> = line.split(' ').collect();
-        let started = std::time::Instant::now();
-        let output = std::process::Command::new(&login.az)
-            .args(&arguments)
-            .envs(login.environment.iter().cloned())
-            .output()
-            .unwrap();
-        eprintln!("{:?} {} {} {}", started.elapsed(), output.status, line, String::from_utf8_lossy(&output.stderr));
-        if !output.status.success() || std::env::var_os("SHOW").is_some() {
-            eprintln!("{}", String::from_utf8_lossy(&output.stdout));
-        }
-        let requests = std::mem::take(&mut server.model().requests);
-        for request in requests {
-            eprintln!("    {request}");
-        }
+/// A klab whose az is the real one and whose Azure is the stand-in.
+struct Setup {
+    folder: tempfile::TempDir,
+    server: Server,
+    login: Login,
+    _turn: std::sync::MutexGuard<'static, ()>,
+}
+
+impl Setup {
+    fn new(az: &Path, latency: Latency) -> Self {
+        Self::with(latency, |server, folder| Login::new(az, server, folder))
     }
-    assert_eq!(server.model().everything(), Vec::<String>::new());
+
+    fn with(latency: Latency, login: impl FnOnce(&Server, &Path) -> Login) -> Self {
+        let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(Model::new(latency));
+        azure::kubernetes::attach(&server.model, folder.path());
+        let login = login(&server, folder.path());
+        Self { folder, server, login, _turn: turn }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_klab"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("KLAB_HOME", self.folder.path().join("home"))
+            .env("KLAB_AZ", &self.login.az)
+            .envs(self.login.environment.iter().cloned())
+            .output()
+            .unwrap()
+    }
+
+    fn succeeds(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "klab {arguments:?}\n{text}\n{}", self.transcript());
+        text
+    }
+
+    fn fails(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        text
+    }
+
+    fn transcript(&self) -> String {
+        let labs = std::fs::read_dir(self.folder.path().join("home/labs")).into_iter().flatten().flatten();
+        labs.filter_map(|lab| std::fs::read_to_string(lab.path().join("az.log")).ok()).collect()
+    }
+
+    fn everything(&self) -> Vec<String> {
+        self.server.model().everything()
+    }
+
+    fn fault(&self, fault: Fault) {
+        self.server.model().faults.push(fault);
+    }
+
+    fn nothing_is_left(&self) {
+        assert_eq!(self.everything(), Vec::<String>::new());
+        assert!(!self.folder.path().join("home/labs").exists());
+    }
+}
+
+const LATENCY: Latency =
+    Latency { create: Duration::from_millis(500), pool: Duration::from_millis(300), delete: Duration::from_millis(200) };
+
+const LAB: &str = r#"
+lab = "real"
+provider = "aks"
+kubernetes = "1.34"
+ttl = "8h"
+
+[pool.system]
+mode = "system"
+size = "Standard_B2ms"
+
+[pool.spotty]
+size = "Standard_D2s_v5"
+zones = [1, 2]
+spot = true
+autoscale = { min = 1, max = 3 }
+labels = { team = "a" }
+
+[pool.windy]
+size = "Standard_B2ms"
+nodes = 1
+labels = { team = "b", empty = "" }
+taints = ["dedicated=special:NoSchedule", "more=x:NoExecute"]
+max_pods = 30
+os_disk = { size = 64 }
+"#;
+
+#[test]
+fn scheduling_lab_goes_up_changes_and_leaves_nothing() {
+    let Some(az) = az_or_skip("scheduling_lab_goes_up_changes_and_leaves_nothing") else { return };
+    let setup = Setup::new(&az, LATENCY);
+    let text = std::fs::read_to_string("labs/scheduling.toml").unwrap();
+    setup.write("scheduling.toml", &text);
+    setup.succeeds(&["up", "scheduling.toml", "--provider", "aks"]);
+    setup.succeeds(&["verify", "scheduling"]);
+    let pool = "nodes  = 1\nsize   = \"Standard_B2ms\"\nlabels = { workload = \"extra\" }";
+    let other = "nodes  = 2\nsize   = \"Standard_B2ms\"\nlabels = { workload = \"extra\", team = \"a\" }";
+    let changed = text.replace(pool, other);
+    assert_ne!(changed, text);
+    let changed = changed.replace("exist   = 1", "exist   = 2").replace("running      = 3", "running      = 4");
+    setup.write("scheduling.toml", &changed);
+    setup.succeeds(&["up", "scheduling.toml", "--provider", "aks"]);
+    setup.succeeds(&["verify", "scheduling"]);
+    setup.succeeds(&["down", "scheduling"]);
+    setup.nothing_is_left();
+}
+
+#[test]
+fn every_option_of_a_pool_reaches_azure_and_every_change_in_place_too() {
+    let Some(az) = az_or_skip("every_option_of_a_pool_reaches_azure_and_every_change_in_place_too") else { return };
+    let setup = Setup::new(&az, Latency::NONE);
+    setup.write("real.toml", LAB);
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    let pool = |name: &str| {
+        let pools = setup.server.model().pools();
+        pools.into_iter().find(|pool| pool.name == name).unwrap().properties
+    };
+    let spotty = pool("spotty");
+    assert_eq!(spotty["scaleSetPriority"], "Spot");
+    assert_eq!((&spotty["minCount"], &spotty["maxCount"]), (&1.into(), &3.into()));
+    assert_eq!(spotty["availabilityZones"], serde_json::json!(["1", "2"]));
+    let windy = pool("windy");
+    assert_eq!((&windy["maxPods"], &windy["osDiskSizeGB"], &windy["count"]), (&30.into(), &64.into(), &1.into()));
+    assert_eq!(windy["nodeLabels"], serde_json::json!({ "team": "b", "empty": "" }));
+    assert_eq!(windy["nodeTaints"], serde_json::json!(["dedicated=special:NoSchedule", "more=x:NoExecute"]));
+    // Nothing differs, so nothing is done.
+    setup.server.model().requests.clear();
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    let requests = std::mem::take(&mut setup.server.model().requests);
+    assert!(requests.iter().all(|request| !request.starts_with("PUT")), "{requests:#?}");
+    // Labels and taints go altogether, the autoscaler goes, counts change, the control plane is upgraded.
+    let stay = "kubernetes = \"1.34\"\nsize =";
+    let changed = LAB
+        .replace("size =", stay)
+        .replacen("kubernetes = \"1.34\"", "kubernetes = \"1.35\"", 1)
+        .replace("labels = { team = \"b\", empty = \"\" }\n", "")
+        .replace("taints = [\"dedicated=special:NoSchedule\", \"more=x:NoExecute\"]\n", "")
+        .replace("nodes = 1", "nodes = 2")
+        .replace("autoscale = { min = 1, max = 3 }", "nodes = 2")
+        .replace("os_disk = { kubernetes = \"1.34\"\nsize =", "os_disk = { size =");
+    setup.write("real.toml", &changed);
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    let (spotty, windy) = (pool("spotty"), pool("windy"));
+    assert_eq!((&spotty["count"], &spotty["enableAutoScaling"]), (&2.into(), &false.into()));
+    assert_eq!(spotty["nodeTaints"], serde_json::json!(["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"]));
+    assert_eq!(windy["count"], 2);
+    assert!(windy["nodeLabels"].as_object().is_none_or(serde_json::Map::is_empty), "{}", windy["nodeLabels"]);
+    assert!(windy["nodeTaints"].as_array().is_none_or(Vec::is_empty), "{}", windy["nodeTaints"]);
+    let transcript = setup.transcript();
+    assert!(transcript.contains("aks upgrade"), "{transcript}");
+    assert!(!transcript.contains(azure::SECRET) && !transcript.contains("eyJ"), "{transcript}");
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}
+
+#[test]
+fn troubles_that_pass_are_overcome_all_at_once() {
+    let Some(az) = az_or_skip("troubles_that_pass_are_overcome_all_at_once") else { return };
+    let setup = Setup::new(&az, LATENCY);
+    let names = ["throttled", "busy", "lost", "failing"];
+    let pools: String = names.iter().map(|name| format!("[pool.{name}]\nsize = \"Standard_B2ms\"\n")).collect();
+    setup.write(
+        "real.toml",
+        &format!("lab = \"real\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}"),
+    );
+    let words = "Operation is not allowed: Another operation (Updating) is in progress, please wait for it to finish.";
+    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
+    setup.fault(Fault::throttle("PUT", "/agentpools/throttled", 1));
+    setup.fault(Fault::refuse("PUT", "/agentpools/busy", 2, 409, "OperationNotAllowed", words));
+    setup.fault(Fault::new("PUT", "/agentpools/lost", 1, Trouble::LoseAnswer));
+    setup.fault(Fault::fail_later("/agentpools/failing", 1, "AllocationFailed", scarce));
+    let said = setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    assert!(said.contains(&format!("pool `failing` failed in Azure: (AllocationFailed) {scarce}")), "{said}");
+    let unspent: Vec<Fault> = setup.server.model().faults.iter().filter(|fault| fault.times > 0).cloned().collect();
+    assert!(unspent.is_empty(), "{unspent:?}");
+    assert_eq!(setup.everything().len(), 8, "two groups, the cluster, five pools: {:?}", setup.everything());
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}
+
+#[test]
+fn troubles_that_do_not_pass_are_explained_in_azures_own_words() {
+    let Some(az) = az_or_skip("troubles_that_do_not_pass_are_explained_in_azures_own_words") else { return };
+    let setup = Setup::new(&az, Latency::NONE);
+    setup.write("real.toml", LAB);
+    let message = "Insufficient regional vcpu quota left for location westeurope. left regional vcpu quota 1, requested quota 2.";
+    setup.fault(Fault::refuse("PUT", "/agentpools/windy", 1, 400, "ErrCode_InsufficientVCPUQuota", message));
+    let said = setup.fails(&["up", "real.toml", "--no-wait"], 3);
+    assert!(said.contains(message) && said.contains("could not create pool `windy`") && said.contains("hint"), "{said}");
+    let expired = "The access token expiry UTC time has passed.";
+    let fault = Fault::refuse("GET", "", u32::MAX, 401, "ExpiredAuthenticationToken", expired);
+    setup.fault(Fault { within: true, ..fault });
+    let said = setup.fails(&["up", "real.toml", "--no-wait"], 3);
+    assert!(said.contains("ExpiredAuthenticationToken") && said.contains("az login"), "{said}");
+    setup.server.model().faults.clear();
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}
+
+#[test]
+fn nobody_logged_in_is_said_with_the_command_that_mends_it() {
+    let Some(az) = az_or_skip("nobody_logged_in_is_said_with_the_command_that_mends_it") else { return };
+    let setup = Setup::with(Latency::NONE, |server, folder| Login::logged_out(&az, server, folder));
+    setup.write("real.toml", LAB);
+    let said = setup.fails(&["up", "real.toml"], 3);
+    assert!(said.contains("Please run 'az login' to setup account."), "{said}");
+    assert!(said.contains("hint") && said.contains("then `az login`"), "{said}");
 }
