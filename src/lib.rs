@@ -44,6 +44,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     let ui = Ui::new(cli.format, cli.quiet, cli.verbose > 0);
+    match cli.verbose {
+        0 => {}
+        1 => ui::trace("klab=debug,kube_client=debug"),
+        _ => ui::trace("klab=trace,kube_client=trace,hyper=debug"),
+    }
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
         commands::on_interrupt(&ui, &interruption)?;

@@ -155,14 +155,11 @@ pub fn announce(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Writes a line to the log of a background process, which is its stderr.
-pub fn log(line: &str) {
-    // A log that cannot be written must not end the work.
-    let _ = writeln!(
-        std::io::stderr().lock(),
-        "{} {line}",
-        jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_default()
-    );
+/// Writes what happens inside to stderr, as much as `directives` ask for (`klab=debug,kube=debug`).
+pub fn trace(directives: &str) {
+    let filter = tracing_subscriber::EnvFilter::new(directives);
+    // A second call finds a subscriber in place, which is as well.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
 }
 
 /// Continuation lines of a cause or hint, moved in so that they read as one.

@@ -104,8 +104,11 @@ impl Setup {
     }
 }
 
-const LATENCY: Latency =
-    Latency { create: Duration::from_millis(500), pool: Duration::from_millis(300), delete: Duration::from_millis(200) };
+const LATENCY: Latency = Latency {
+    create: Duration::from_millis(500),
+    pool: Duration::from_millis(300),
+    delete: Duration::from_millis(200),
+};
 
 const LAB: &str = r#"
 lab = "real"
@@ -207,10 +210,7 @@ fn troubles_that_pass_are_overcome_all_at_once() {
     let setup = Setup::new(&az, LATENCY);
     let names = ["throttled", "busy", "lost", "failing"];
     let pools: String = names.iter().map(|name| format!("[pool.{name}]\nsize = \"Standard_B2ms\"\n")).collect();
-    setup.write(
-        "real.toml",
-        &format!("lab = \"real\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}"),
-    );
+    setup.write("real.toml", &format!("lab = \"real\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}"));
     let words = "Operation is not allowed: Another operation (Updating) is in progress, please wait for it to finish.";
     let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
     setup.fault(Fault::throttle("PUT", "/agentpools/throttled", 1));
@@ -231,10 +231,14 @@ fn troubles_that_do_not_pass_are_explained_in_azures_own_words() {
     let Some(az) = az_or_skip("troubles_that_do_not_pass_are_explained_in_azures_own_words") else { return };
     let setup = Setup::new(&az, Latency::NONE);
     setup.write("real.toml", LAB);
-    let message = "Insufficient regional vcpu quota left for location westeurope. left regional vcpu quota 1, requested quota 2.";
+    let message =
+        "Insufficient regional vcpu quota left for location westeurope. left regional vcpu quota 1, requested quota 2.";
     setup.fault(Fault::refuse("PUT", "/agentpools/windy", 1, 400, "ErrCode_InsufficientVCPUQuota", message));
     let said = setup.fails(&["up", "real.toml", "--no-wait"], 3);
-    assert!(said.contains(message) && said.contains("could not create pool `windy`") && said.contains("hint"), "{said}");
+    assert!(
+        said.contains(message) && said.contains("could not create pool `windy`") && said.contains("hint"),
+        "{said}"
+    );
     let expired = "The access token expiry UTC time has passed.";
     let fault = Fault::refuse("GET", "", u32::MAX, 401, "ExpiredAuthenticationToken", expired);
     setup.fault(Fault { within: true, ..fault });

@@ -1,10 +1,169 @@
-//! `klab plan`.
+//! `klab plan`: what `up` would do to cluster and objects, and where the pods would go. Nothing is made.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use serde_json::{Value, json};
+
+use super::kubeconfig::client;
+use super::{Context, LabOptions, invalid};
+use crate::apply::{Applier, ObjectKey, Outcome};
+use crate::error::Result;
+use crate::observe;
+use crate::plan::{Action, plan};
+use crate::provider::sim::flavour;
+use crate::provider::{self, Provider};
+use crate::render::{self, Manifest};
+use crate::scheduling::TieBreak;
+use crate::sim::{nodes, system};
+use crate::spec::Lab;
+use crate::ui::{Format, table};
+use crate::verify::{self, PredictedWorkload, Prediction, Snapshot};
 
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// The lab file.
+    #[arg(value_name = "LAB")]
+    lab: PathBuf,
+    #[command(flatten)]
+    options: LabOptions,
+}
 
-/// Plans.
-pub fn run(_: &super::Context, _: &Arguments) -> crate::error::Result<()> {
+/// What would be done.
+struct Plan {
+    actions: Vec<Action>,
+    commands: Vec<String>,
+    caveats: Vec<String>,
+    recreation: Vec<String>,
+    outcome: Outcome,
+    prediction: Prediction,
+}
+
+/// Prints the plan.
+///
+/// # Errors
+/// When the lab is invalid, or the provider does not answer.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
+    let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
+    let provider = provider::provider(lab.provider, &context.home)?;
+    let made = make(context, &lab, &manifests, provider.as_ref())?;
+    match context.ui.format() {
+        Format::Json => context.ui.result(&document(&lab, &made).to_string()),
+        _ => context.ui.result(&text(&lab, &made)),
+    }
     Ok(())
+}
+
+fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn Provider) -> Result<Plan> {
+    let observed = provider.observe_lab(lab)?;
+    let actions = plan(lab, &observed);
+    let keys = || manifests.iter().map(|manifest| ObjectKey::of(&manifest.object)).collect();
+    let known = context.record(&lab.name.value)?.map(|record| record.kinds).unwrap_or_default();
+    let (outcome, snapshot) = if observed.exists {
+        let kubeconfig = provider.kubeconfig(&lab.name.value)?;
+        context.block_on(async {
+            let client = client(&kubeconfig).await?;
+            let mut snapshot = observe::look(&client).await?;
+            observe::complete(&client, &mut snapshot).await?;
+            Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, snapshot))
+        })?
+    } else {
+        (Outcome { created: keys(), ..Outcome::default() }, planned(lab))
+    };
+    Ok(Plan {
+        commands: provider.commands(lab, &actions)?,
+        caveats: provider.caveats(lab),
+        recreation: provider.recreation(lab)?,
+        prediction: predict(lab, manifests, &snapshot, observed.exists),
+        actions,
+        outcome,
+    })
+}
+
+fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
+    json!({
+        "schema": "klab.plan/1", "lab": lab.name.value, "provider": lab.provider.as_str(), "actions": plan.actions,
+        "commands": plan.commands, "caveats": plan.caveats, "recreation": plan.recreation,
+        "objects": plan.outcome, "placement": plan.prediction.workloads.iter().map(placement).collect::<Vec<_>>(),
+    })
+}
+
+fn text(lab: &Lab, plan: &Plan) -> String {
+    let mut text = format!("lab {} on {}\n", lab.name.value, lab.provider);
+    section(&mut text, "cluster", plan.actions.iter().map(ToString::to_string), "as the lab file says");
+    section(&mut text, "only with --recreate", plan.recreation.iter().cloned(), "");
+    section(&mut text, "commands", plan.commands.iter().cloned(), "");
+    let marked = |mark: &'static str, keys: &'static str, objects: &[ObjectKey]| {
+        objects.iter().map(|key| format!("{mark} {keys} {key}")).collect::<Vec<_>>()
+    };
+    let outcome = &plan.outcome;
+    let changes = [
+        marked("+", "create", &outcome.created),
+        marked("~", "update", &outcome.updated),
+        marked("-", "delete", &outcome.pruned),
+    ];
+    section(&mut text, "objects", changes.concat().into_iter(), "as the lab file says");
+    let rows: Vec<Vec<String>> = plan.prediction.workloads.iter().map(placement_row).collect();
+    let placed = table(&rows);
+    section(&mut text, "placement, as kube-scheduler would decide", placed.lines().map(str::to_owned), "");
+    section(&mut text, "mind", plan.caveats.iter().cloned(), "");
+    text
+}
+
+/// The cluster as it will be: its nodes, nothing on them.
+fn planned(lab: &Lab) -> Snapshot {
+    let pools = lab.pools.iter().filter(|pool| !pool.deferred);
+    let planned = pools.flat_map(|pool| (0..pool.nodes.value).map(|number| nodes::node(lab, pool, number)));
+    let nodes = planned.filter_map(|node| serde_json::from_value::<Node>(node).ok().map(Arc::new)).collect();
+    Snapshot { nodes, ..Snapshot::default() }
+}
+
+/// Where the lab's pods will go. In a new cluster the system's own pods come first and take their room.
+fn predict(lab: &Lab, manifests: &[Manifest], snapshot: &Snapshot, exists: bool) -> Prediction {
+    let mut objects: Vec<Value> = if exists { Vec::new() } else { system::objects(flavour(lab)) };
+    let system = objects.len();
+    objects.extend(manifests.iter().map(|manifest| manifest.object.clone()));
+    let mut prediction = verify::predict(snapshot, &objects, TieBreak::default());
+    let of_lab = |workload: &PredictedWorkload| {
+        objects[system..].iter().any(|object| {
+            object["kind"] == workload.kind.as_str() && object["metadata"]["name"] == workload.name.as_str()
+        })
+    };
+    prediction.workloads.retain(of_lab);
+    prediction
+}
+
+fn placement(workload: &PredictedWorkload) -> Value {
+    json!({
+        "kind": workload.kind, "namespace": workload.namespace, "name": workload.name, "pools": workload.pools,
+        "nodes": workload.nodes, "pending": workload.pending, "message": workload.message,
+    })
+}
+
+fn placement_row(workload: &PredictedWorkload) -> Vec<String> {
+    let mut places: Vec<String> = workload.pools.iter().map(|(pool, pods)| format!("{pool} {pods}")).collect();
+    if workload.pending > 0 {
+        let because = workload.message.as_ref().map_or(String::new(), |message| format!(": {message}"));
+        places.push(format!("{} Pending{because}", workload.pending));
+    }
+    vec![workload.name.clone(), places.join(", ")]
+}
+
+/// A heading and its lines; `none` where there are no lines, or nothing at all where that is empty too.
+fn section(text: &mut String, heading: &str, lines: impl Iterator<Item = String>, none: &str) {
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() && none.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{heading}");
+    if lines.is_empty() {
+        let _ = writeln!(text, "  {none}");
+    }
+    for line in lines {
+        let _ = writeln!(text, "  {line}");
+    }
 }

@@ -24,6 +24,7 @@ pub struct Arguments {
 /// # Errors
 /// When another server is at work on the folder, or no port can be had.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    crate::ui::trace("klab=info");
     let folder = &arguments.state_directory;
     let Some(_lock) = ServerLock::take(folder)? else {
         let message = format!("another server is at work on `{}`", folder.display());

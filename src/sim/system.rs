@@ -29,8 +29,8 @@ pub enum Flavour {
     Bare,
 }
 
-/// Fills a fresh cluster; what is there already stays as it is.
-pub fn bootstrap(cluster: &Cluster, flavour: Flavour) {
+/// Everything a fresh cluster of this look holds, in the order in which it is made.
+pub fn objects(flavour: Flavour) -> Vec<Value> {
     let mut objects = Vec::new();
     objects.extend(priority_classes());
     objects.extend(api_service(flavour));
@@ -40,7 +40,12 @@ pub fn bootstrap(cluster: &Cluster, flavour: Flavour) {
         Flavour::Kind => objects.extend(kind::objects()),
         Flavour::Bare => {}
     }
-    for object in objects {
+    objects
+}
+
+/// Fills a fresh cluster; what is there already stays as it is.
+pub fn bootstrap(cluster: &Cluster, flavour: Flavour) {
+    for object in objects(flavour) {
         let resource = object["apiVersion"]
             .as_str()
             .zip(object["kind"].as_str())

@@ -285,7 +285,7 @@ impl AgentPool {
         };
         let nodes = (0..self.count).map(node).collect();
         let kubernetes = self.current_orchestrator_version.clone().or_else(|| self.orchestrator_version.clone());
-        ObservedPool { nodes, declared, kubernetes }
+        ObservedPool { declared, nodes, kubernetes }
     }
 }
 

@@ -12,9 +12,9 @@ use super::failure::{Class, Failure};
 use crate::exec::Command;
 
 /// A call that only asks.
-pub(super) const ASK: Duration = Duration::from_secs(120);
+pub(super) const ASK: Duration = Duration::from_mins(2);
 /// A call that changes something; with some options az waits for Azure although it is told not to.
-pub(super) const CHANGE: Duration = Duration::from_secs(45 * 60);
+pub(super) const CHANGE: Duration = Duration::from_mins(45);
 
 /// The az command for one subscription.
 #[derive(Debug, Clone)]
@@ -113,8 +113,8 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             least: Duration::from_millis(250),
-            patience: Duration::from_secs(15 * 60),
-            deadline: Duration::from_secs(45 * 60),
+            patience: Duration::from_mins(15),
+            deadline: Duration::from_mins(45),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::event::Events;
 use crate::ui::plural;
 
 /// How long the pods of a pool may take to leave.
-const DEADLINE: Duration = Duration::from_secs(10 * 60);
+const DEADLINE: Duration = Duration::from_mins(10);
 
 /// Cordons all nodes of a pool and evicts their pods, budgets respected; waits until they are gone.
 ///
@@ -30,7 +30,7 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
         let client = connect(kubeconfig).await.map_err(|error| failure(pool, &error))?;
         let nodes = cordon(&client, pool).await.map_err(|error| failure(pool, &error))?;
         empty(&client, pool, &nodes, DEADLINE, |left| {
-            activity.progress(format!("pool {pool}: {} left", plural(left, "pod")))
+            activity.progress(format!("pool {pool}: {} left", plural(left, "pod")));
         })
         .await
     })?;
@@ -84,7 +84,7 @@ async fn empty(
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 // A disruption budget; the next round may be luckier.
                 Err(kube::Error::Api(status)) if status.code == 429 => {
-                    kept.push(format!("{namespace}/{}: {}", pod.name_any(), status.message))
+                    kept.push(format!("{namespace}/{}: {}", pod.name_any(), status.message));
                 }
                 Err(error) => return Err(failure(pool, &error)),
             }

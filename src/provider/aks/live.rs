@@ -37,7 +37,7 @@ fn pool_drift(lab: &Lab, pool: &Pool, nodes: &[&Node]) -> Vec<String> {
             drift.push(format!("pool {name}: {} ready, between {min} and {max} declared", plural(ready, "node")));
         }
         None if ready != wanted => {
-            drift.push(format!("pool {name}: {} ready, {wanted} declared", plural(ready, "node")))
+            drift.push(format!("pool {name}: {} ready, {wanted} declared", plural(ready, "node")));
         }
         _ => {}
     }

@@ -269,7 +269,7 @@ pub(super) fn journal_action(arguments: &Arguments) -> String {
 /// Time until something is to be done without an answer of az.
 fn until_next(az: &Az, tasks: &[Task<'_>], looked: Instant) -> Duration {
     let now = Instant::now();
-    let mut until = Duration::from_secs(60);
+    let mut until = Duration::from_mins(1);
     let submitting = tasks.iter().any(|task| matches!(task.state, State::Submitting));
     for task in tasks {
         let due = match &task.state {

@@ -73,11 +73,7 @@ impl Sim {
         let activity = work.events.start("Creating", format!("cluster {name} (embedded)"));
         let access = self.server()?;
         work.intend("add-cluster", name)?;
-        let flavour = match lab.sim.like {
-            SimLike::Aks => Flavour::Aks,
-            SimLike::Kind => Flavour::Kind,
-        };
-        let seed = Seed { flavour, seed: lab.sim.seed.unwrap_or_default(), ..Seed::default() };
+        let seed = Seed { flavour: flavour(lab), seed: lab.sim.seed.unwrap_or_default(), ..Seed::default() };
         let cluster = self.block_on(async { server::Client::new(&access).await?.add(name, &seed).await })?;
         self.link_kubeconfig(name, &cluster.kubeconfig_path)?;
         activity.finish("Created", format!("cluster {name} (embedded)"));
@@ -171,6 +167,14 @@ impl Provider for Sim {
             left.push(format!("the server, process {} at {}", access.pid, access.address));
         }
         Ok(left)
+    }
+}
+
+/// What a lab's embedded cluster holds beside the lab's own objects.
+pub fn flavour(lab: &Lab) -> Flavour {
+    match lab.sim.like {
+        SimLike::Aks => Flavour::Aks,
+        SimLike::Kind => Flavour::Kind,
     }
 }
 

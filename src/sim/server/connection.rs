@@ -24,9 +24,9 @@ use super::{Shared, admin};
 /// Time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time for the head of a request; also how long an idle connection is kept.
-const HEAD: Duration = Duration::from_secs(120);
+const HEAD: Duration = Duration::from_mins(2);
 /// Time for the body of a request to arrive and be worked on. Bodies of answers, which watches keep open, are not meant.
-const REQUEST: Duration = Duration::from_secs(60);
+const REQUEST: Duration = Duration::from_mins(1);
 /// Connections served at the same time.
 const MOST_CONNECTIONS: usize = 8192;
 

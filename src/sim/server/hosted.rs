@@ -18,7 +18,6 @@ use super::super::status::Status;
 use super::super::system::{self, Flavour};
 use super::control_thread::Running;
 use super::credentials::{Digest, Token};
-use super::durability::Durability;
 use super::{Shared, kubeconfig, tls};
 use crate::state::home::{create_private_folder, write_private};
 
@@ -156,7 +155,6 @@ impl Hosted {
         let api = Api::at(Arc::clone(&cluster), server.address.to_string());
         api.set_metrics(seed.metrics.metrics());
         let settings = settings(&seed);
-        let durability = Durability::of(Arc::clone(&cluster));
         let running = server.control.run(cluster, settings).map_err(failed)?;
         let context = format!("klab-{name}");
         let url = format!("https://{}/clusters/{name}", server.address);

@@ -13,7 +13,6 @@ pub mod client;
 mod connection;
 mod control_thread;
 mod credentials;
-mod durability;
 mod hosted;
 mod kubeconfig;
 mod tls;
