@@ -1,6 +1,7 @@
 //! The texts of FailedScheduling events and PodScheduled conditions.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// What a gated pod's condition says.
 pub const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
@@ -10,7 +11,7 @@ pub const NO_NODES: &str = "no nodes available to schedule pods";
 const EVENT_LIMIT: usize = 1024;
 
 /// `0/N nodes are available: 2 reason, 3 other reason.`; entries are sorted as texts, counts included.
-pub(crate) fn nodes_available(nodes: usize, reasons: &BTreeMap<String, usize>) -> String {
+pub(crate) fn nodes_available<T: fmt::Display>(nodes: usize, reasons: &BTreeMap<T, usize>) -> String {
     let mut entries: Vec<_> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     entries.sort_unstable();
     if entries.is_empty() {

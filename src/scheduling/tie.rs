@@ -44,9 +44,16 @@ pub(crate) fn pick(cycle: &Cycle<'_>, nodes: &[NodeId], tie_break: TieBreak) -> 
         TieBreak::FirstName => nodes.iter().copied().min_by_key(|&id| name(id)),
         TieBreak::Seeded(seed) => {
             let pod = mix(seed ^ hash(&[&cycle.info.namespace, cycle.name]));
-            let rank = |id: NodeId| mix(pod ^ cycle.state.name_hashes[id as usize]);
-            let lower = |&a: &NodeId, &b: &NodeId| rank(a).cmp(&rank(b)).then_with(|| name(a).cmp(&name(b)));
-            nodes.iter().copied().min_by(lower)
+            let mut first: Option<(u64, NodeId)> = None;
+            for &id in nodes {
+                let rank = mix(pod ^ cycle.state.name_hashes[id as usize]);
+                let earlier =
+                    first.is_none_or(|(least, other)| rank < least || (rank == least && name(id) < name(other)));
+                if earlier {
+                    first = Some((rank, id));
+                }
+            }
+            first.map(|(_, id)| id)
         }
     };
     chosen.unwrap_or_default()

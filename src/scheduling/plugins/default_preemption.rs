@@ -1,5 +1,6 @@
 //! DefaultPreemption: which pods of lower priority would have to go, on which node.
 
+use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
@@ -43,19 +44,19 @@ pub(crate) fn preempt(
         return Preempt::NotEligible("not eligible due to a terminating pod on the nominated node.");
     }
     let mut found = Vec::new();
-    let mut refusals = BTreeMap::new();
+    let mut refusals: BTreeMap<Cow<'static, str>, usize> = BTreeMap::new();
     for &(id, _) in codes.iter().filter(|(_, code)| *code == Code::Unschedulable) {
         let Some(node) = cycle.node(id) else { continue };
         match victims_on(cycle, id, node) {
             Ok(victims) => found.push(victims),
-            Err(texts) => texts.into_iter().for_each(|text| *refusals.entry(text).or_insert(0) += 1),
+            Err(texts) => texts.into_iter().for_each(|text| *refusals.entry(text).or_default() += 1),
         }
     }
     if found.is_empty() {
         let potential = codes.iter().filter(|(_, code)| *code == Code::Unschedulable).count();
         let absent = codes.len() - potential;
         if absent > 0 {
-            *refusals.entry("Preemption is not helpful for scheduling".to_owned()).or_insert(0) += absent;
+            *refusals.entry(Cow::Borrowed("Preemption is not helpful for scheduling")).or_default() += absent;
         }
         return Preempt::Useless(message::nodes_available(codes.len(), &refusals));
     }
@@ -162,21 +163,19 @@ pub(crate) fn with_pods(state: &State, node: &NodeInfo, pods: &[PodId]) -> NodeI
 }
 
 /// The fewest and least important pods whose eviction makes room, or the texts why that is impossible.
-fn victims_on(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Result<Victims, Vec<String>> {
+fn victims_on(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Result<Victims, Vec<Cow<'static, str>>> {
     let state = cycle.state;
-    let mut potential: Vec<&PodEntry> = Vec::new();
-    let mut run = DryRun { cycle, id, node: node.clone(), removed: Vec::new() };
-    for &pod in &node.pods {
-        if let Some(entry) = state.pod(pod).filter(|entry| priority(state, entry) < cycle.info.priority) {
-            potential.push(entry);
-            run.remove(pod);
-        }
-    }
+    let less_important = |pod: &PodId| state.pod(*pod).filter(|entry| priority(state, entry) < cycle.info.priority);
+    let mut potential: Vec<&PodEntry> = node.pods.iter().filter_map(less_important).collect();
     if potential.is_empty() {
-        return Err(vec!["No preemption victims found for incoming pod".to_owned()]);
+        return Err(vec![Cow::Borrowed("No preemption victims found for incoming pod")]);
+    }
+    let mut run = DryRun { cycle, id, node: node.clone(), removed: Vec::new() };
+    for pod in node.pods.iter().filter(|pod| less_important(pod).is_some()) {
+        run.remove(*pod);
     }
     if let Some(refused) = run.verdict() {
-        return Err(refused.texts.into_iter().map(Into::into).collect());
+        return Err(refused.texts);
     }
     potential.sort_by(|a, b| importance(state, a, b));
     let violating = violates_budgets(state, &potential);
