@@ -87,6 +87,9 @@ impl<'a> Replay<'a> {
         let mut outcomes = Vec::new();
         for (at, step) in self.flow.steps.iter().enumerate() {
             let number = at + 1;
+            if std::env::var_os("KLAB_GOLDEN_TRACE").is_some() {
+                println!("{} {number}", self.flow.name);
+            }
             if let Some(millis) = step.sleep_ms {
                 std::thread::sleep(Duration::from_millis(millis));
             } else if let Some(argv) = &step.settle {
@@ -390,7 +393,9 @@ async fn send(
     if !authenticated {
         kubeconfig.auth_infos[0].auth_info = Some(AuthInfo::default());
     }
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    // What the server answers is wanted, errors too.
+    config.default_retry = false;
     let client = kube::Client::try_from(config).unwrap();
     let mut request = http::Request::builder().method(method.as_str()).uri(path);
     for (name, value) in headers {

@@ -44,6 +44,8 @@ pub(super) fn objects(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object
             let mut all: Vec<_> = custom::group_versions(cluster).collect();
             all.sort_unstable();
             all.dedup();
+            // The group of APIServices themselves is not aggregated.
+            all.retain(|(group, _)| *group != API_SERVICES.row().group);
             all.into_iter().map(|(group, version)| api_service(group, version)).collect()
         }
         FLOW_SCHEMAS => FLOWS.iter().map(flow_schema).collect(),

@@ -1,6 +1,9 @@
 //! OpenAPI documents: as small as kubectl's needs allow, because it parses them again for every object it applies.
 //!
-//! `kubectl explain` needs descriptions; it names itself in a header, and gets other documents by another hash.
+//! `kubectl explain` needs fields and descriptions; it names itself in a header, and gets other documents under another
+//! hash.
+
+mod explain;
 
 use std::fmt::Write;
 
@@ -10,6 +13,9 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use super::api::{Body, group_versions, resources_of};
 use super::cluster::Cluster;
 use super::resource::Resource;
+
+/// In the hash of documents with descriptions.
+const RICH: &str = "EXPLAIN";
 
 /// `/openapi/v2`: an empty document is enough for clients that ask for it, in protobuf.
 pub(super) fn version2(headers: &HeaderMap) -> Response<Body> {
@@ -24,18 +30,23 @@ pub(super) fn version2(headers: &HeaderMap) -> Response<Body> {
     respond("application/json", text.to_owned(), None)
 }
 
+fn explains(headers: &HeaderMap) -> bool {
+    let command = headers.get("kubectl-command").and_then(|command| command.to_str().ok());
+    command.is_some_and(|command| command.starts_with("kubectl explain"))
+}
+
 /// `/openapi/v3`
 pub(super) fn index(cluster: &Cluster, headers: &HeaderMap) -> Response<Body> {
+    let rich = if explains(headers) { RICH } else { "" };
     let mut text = String::from("{\"paths\":{");
     for (at, (group, version)) in group_versions(cluster).into_iter().enumerate() {
         let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
-        let hash = hash(&document_text(&resources_of(cluster, group, version)));
+        let hash = hash(&operations(&resources_of(cluster, group, version)));
         let comma = if at == 0 { "" } else { "," };
-        let _ = write!(text, "{comma}\"{path}\":{{\"serverRelativeURL\":\"/openapi/v3/{path}?hash={hash}\"}}");
+        let _ = write!(text, "{comma}\"{path}\":{{\"serverRelativeURL\":\"/openapi/v3/{path}?hash={rich}{hash}\"}}");
     }
     text.push_str("}}");
-    let _ = headers;
-    respond("application/json", text, None)
+    respond("text/plain; charset=utf-8", text, None)
 }
 
 /// `/openapi/v3/<path>`
@@ -54,13 +65,17 @@ pub(super) fn document(
     if resources.is_empty() {
         return None;
     }
-    let text = document_text(&resources);
-    let tag = format!("\"{}\"", hash(&text));
-    let _ = wanted;
+    let mut text = operations(&resources);
+    let rich = explains(headers) || wanted.is_some_and(|hash| hash.starts_with(RICH));
+    let tag = format!("\"{}{}\"", if rich { RICH } else { "" }, hash(&text));
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         let mut response = respond("application/json", String::new(), Some(&tag));
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return Some(response);
+    }
+    if rich {
+        text.pop();
+        let _ = write!(text, ",\"components\":{{\"schemas\":{}}}}}", explain::schemas(cluster, &resources));
     }
     Some(respond("application/json", text, Some(&tag)))
 }
@@ -83,10 +98,12 @@ fn hash(text: &str) -> String {
     })
 }
 
-/// Only patch operations: where kubectl looks whether the server validates fields and knows dry runs.
-fn document_text(resources: &[&Resource]) -> String {
-    let mut text =
-        String::from("{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":{");
+/// A document with only the operations kubectl looks at: for patches, whether the server validates fields and knows dry
+/// runs; for gets, which kind a path has.
+fn operations(resources: &[&Resource]) -> String {
+    let mut text = String::from(
+        "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":{",
+    );
     for (at, row) in resources.iter().filter(|row| row.is_stored()).enumerate() {
         let prefix = if row.group.is_empty() {
             format!("/api/{}", row.version)
@@ -95,15 +112,25 @@ fn document_text(resources: &[&Resource]) -> String {
         };
         let namespace = if row.namespaced { "/namespaces/{namespace}" } else { "" };
         let comma = if at == 0 { "" } else { "," };
+        let kind = format!(
+            "\"x-kubernetes-group-version-kind\":{{\"group\":\"{}\",\"version\":\"{}\",\"kind\":\"{}\"}}",
+            row.group, row.version, row.kind
+        );
         let _ = write!(
             text,
             concat!(
-                "{}\"{}{}/{}/{{name}}\":{{\"patch\":{{\"x-kubernetes-action\":\"patch\",",
-                "\"x-kubernetes-group-version-kind\":{{\"group\":\"{}\",\"version\":\"{}\",\"kind\":\"{}\"}},",
+                "{comma}\"{prefix}{namespace}/{plural}/{{name}}\":{{",
+                "\"get\":{{\"x-kubernetes-action\":\"get\",{kind},\"responses\":{{}}}},",
+                "\"patch\":{{\"x-kubernetes-action\":\"patch\",{kind},",
                 "\"parameters\":[{{\"name\":\"dryRun\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}},",
-                "{{\"name\":\"fieldValidation\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}}],\"responses\":{{}}}}}}"
+                "{{\"name\":\"fieldValidation\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}}],",
+                "\"responses\":{{}}}}}}"
             ),
-            comma, prefix, namespace, row.plural, row.group, row.version, row.kind
+            comma = comma,
+            prefix = prefix,
+            namespace = namespace,
+            plural = row.plural,
+            kind = kind,
         );
     }
     text.push_str("}}");
