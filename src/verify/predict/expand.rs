@@ -31,10 +31,9 @@ pub(super) struct Root {
 }
 
 /// What pods take over from the cluster when they are made.
-pub(super) struct Defaults<'d> {
+pub(super) struct Defaults {
     /// By name.
     pub(super) priority_classes: BTreeMap<String, PriorityClass>,
-    pub(super) nodes: &'d BTreeMap<&'d str, &'d Node>,
 }
 
 /// The object as one that has pods; none for other kinds.
@@ -74,7 +73,7 @@ pub(super) fn pod(
     root: &Root,
     number: usize,
     node: Option<&str>,
-    defaults: &Defaults<'_>,
+    defaults: &Defaults,
 ) -> Option<Pod> {
     let mut value = if root.kind == "Pod" { object.clone() } else { from_template(object, root, number, node) };
     value["metadata"]["namespace"] = json!(root.namespace);
@@ -152,7 +151,7 @@ pub(super) fn daemon_nodes<'n>(object: &Value, nodes: &BTreeMap<&'n str, &'n Nod
 }
 
 /// What admission adds: the priority, defaults, tolerations for nodes that are not ready.
-fn complete(pod: &mut Pod, defaults: &Defaults<'_>) {
+fn complete(pod: &mut Pod, defaults: &Defaults) {
     let named = pod.spec.as_ref().and_then(|spec| spec.priority_class_name.clone()).filter(|name| !name.is_empty());
     let class = match named {
         Some(name) => defaults.priority_classes.get(&name).cloned().or_else(|| built_in(&name)),

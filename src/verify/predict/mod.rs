@@ -67,7 +67,6 @@ pub fn predict(snapshot: &Snapshot, objects: &[Value], tie_break: TieBreak) -> P
             .iter()
             .filter_map(|class| Some((class.metadata.name.clone()?, (**class).clone())))
             .collect(),
-        nodes: &view.nodes,
     };
     for object in objects {
         introduce(object, &mut cluster, &mut defaults);
@@ -83,7 +82,7 @@ pub fn predict(snapshot: &Snapshot, objects: &[Value], tie_break: TieBreak) -> P
 }
 
 /// Objects without pods that the scheduler or admission looks at.
-fn introduce(object: &Value, cluster: &mut Cluster, defaults: &mut Defaults<'_>) {
+fn introduce(object: &Value, cluster: &mut Cluster, defaults: &mut Defaults) {
     fn read<T: serde::de::DeserializeOwned>(object: &Value) -> Option<T> {
         serde_json::from_value(object.clone()).ok()
     }
@@ -102,7 +101,9 @@ fn introduce(object: &Value, cluster: &mut Cluster, defaults: &mut Defaults<'_>)
                     "metadata": {"name": expand::replica_set_name(&root), "namespace": root.namespace},
                     "spec": {"selector": object["spec"]["selector"]},
                 });
-                read(&set).iter().for_each(|it| drop(cluster.set_replica_set(it)));
+                if let Some(set) = read(&set) {
+                    let _ = cluster.set_replica_set(&set);
+                }
             }
         }
         "PriorityClass" => {
@@ -124,7 +125,7 @@ struct Forecast<'f, 'a> {
 
 impl Forecast<'_, '_> {
     /// Counts the pods an object keeps and queues those it will get.
-    fn take_in(&mut self, object: &Value, root: &Root, defaults: &Defaults<'_>) {
+    fn take_in(&mut self, object: &Value, root: &Root, defaults: &Defaults) {
         let at = self.workloads.len();
         self.workloads.push(PredictedWorkload {
             kind: root.kind.clone(),
