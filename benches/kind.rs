@@ -3,6 +3,8 @@
 //! kind and docker are played by this program ([`pair`]); what a call of them takes is written down by it and taken off,
 //! as is the start of its process, measured apart. Nodes are Ready at once. What remains of a whole `klab` is its own.
 
+#![expect(clippy::print_stdout, reason = "figures are the result")]
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

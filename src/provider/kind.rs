@@ -108,7 +108,7 @@ impl KindProvider {
     }
 
     /// Pools as the world shows them: containers that are nodes of the API.
-    fn look(&self, session: &Session, lab: Option<&Lab>) -> Result<Observed> {
+    fn look(session: &Session, lab: Option<&Lab>) -> Result<Observed> {
         let containers = session.containers()?;
         let record = session.record()?;
         let whole = record.as_ref().is_none_or(|record| record.complete);
@@ -194,7 +194,7 @@ impl KindProvider {
     }
 
     /// Starts node containers that do not run, in an order in which each gets its old address again.
-    fn wake(&self, session: &Session, work: &mut Work<'_>) -> Result<()> {
+    fn wake(session: &Session, work: &mut Work<'_>) -> Result<()> {
         let containers = session.containers()?;
         let mut stopped: Vec<&Container> = containers.iter().filter(|container| !container.running).collect();
         if stopped.is_empty() {
@@ -283,11 +283,11 @@ impl Provider for KindProvider {
     }
 
     fn observe(&self, lab: &str) -> Result<Observed> {
-        self.look(&self.session(lab)?, None)
+        Self::look(&self.session(lab)?, None)
     }
 
     fn observe_lab(&self, lab: &Lab) -> Result<Observed> {
-        self.look(&self.session(&lab.name.value)?, Some(lab))
+        Self::look(&self.session(&lab.name.value)?, Some(lab))
     }
 
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
@@ -324,7 +324,7 @@ impl Provider for KindProvider {
         let record = if create {
             create::create(&session, lab, kind, work)?
         } else {
-            self.wake(&session, work)?;
+            Self::wake(&session, work)?;
             Self::record(&session, lab)?
         };
         let mut cluster = Cluster { session: &session, lab, kind, record };
@@ -401,7 +401,7 @@ impl Provider for KindProvider {
             let message = format!("the kind cluster of lab `{lab}` is gone");
             return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
         }
-        self.wake(&session, work)
+        Self::wake(&session, work)
     }
 
     fn remains(&self, lab: &str) -> Result<Vec<String>> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use klab::provider::kind::config::{Surroundings, render};
 use klab::provider::kind::machine::{Emulation, Host};
@@ -541,27 +542,73 @@ fn killed_kubeconfig_lock_does_not_block() {
     stage.down();
 }
 
-/// klab killed at every entry of its journal, before and after what it says: `up` converges, `down` leaves nothing.
-#[test]
-fn klab_killed_anywhere_converges_or_goes() {
+/// klab killed at every entry of its journal: `up` converges, `down` leaves nothing.
+fn killed_at_every_entry(moment: &str) {
     use std::os::unix::process::ExitStatusExt;
-    for moment in ["before", "after"] {
-        for entry in 1.. {
-            let stage = Stage::new(LAB);
-            let up =
-                stage.command(&["up", "pools.toml"]).env("KLAB_FAULT", format!("{moment}:{entry}")).output().unwrap();
-            if up.status.success() {
-                assert!(entry > 2, "{entry}");
-                stage.down();
-                break;
-            }
-            assert_eq!(up.status.signal(), Some(9), "{}", stage.environment.shown(&up));
-            if entry % 2 == 0 {
-                stage.up();
-            }
+    for entry in 1.. {
+        let stage = Stage::new(LAB);
+        let fault = format!("{moment}:{entry}");
+        let up = stage.command(&["up", "pools.toml"]).env("KLAB_FAULT", fault).output().unwrap();
+        if up.status.success() {
+            assert!(entry > 2, "{entry}");
             stage.down();
+            return;
         }
+        assert_eq!(up.status.signal(), Some(9), "{}", stage.environment.shown(&up));
+        if entry % 2 == 0 {
+            stage.up();
+        }
+        stage.down();
     }
+}
+
+#[test]
+fn klab_killed_before_any_entry_converges_or_goes() {
+    killed_at_every_entry("before");
+}
+
+#[test]
+fn klab_killed_after_any_entry_converges_or_goes() {
+    killed_at_every_entry("after");
+}
+
+#[test]
+fn addons_come_and_go_with_the_lab_file() {
+    let lab = LAB.replace("kubernetes =", "addons = [\"metrics-server\"]\nkubernetes =");
+    let stage = Stage::new(&lab);
+    stage.up();
+    let kubeconfig = stage.environment.home().join("labs/pools/kubeconfig");
+    let deployments = || {
+        let text = std::fs::read_to_string(&kubeconfig).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let kubeconfig = kube::config::Kubeconfig::from_yaml(&text).unwrap();
+            let options = kube::config::KubeConfigOptions::default();
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+            let client = kube::Client::try_from(config).unwrap();
+            let api: kube::Api<Deployment> = kube::Api::namespaced(client, "kube-system");
+            let all = api.list(&kube::api::ListParams::default()).await.unwrap();
+            all.items.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
+        })
+    };
+    assert!(deployments().contains(&"metrics-server".to_owned()), "{:?}", deployments());
+    stage.write(LAB);
+    let talk = stage.up();
+    assert!(talk.contains("Removed metrics-server"), "{talk}");
+    assert!(!deployments().contains(&"metrics-server".to_owned()));
+    stage.down();
+}
+
+#[test]
+fn several_control_planes_need_an_image_that_is_asked_for_first() {
+    let stage = Stage::new(&format!("{LAB}\n[kind]\ncontrol_planes = 3\n"));
+    stage.pair.fault("no-registry", "");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("could not pull the image `docker.io/envoyproxy/envoy:"), "{talk}");
+    stage.pair.end_fault("no-registry");
+    stage.up();
+    assert_eq!(stage.nodes().len(), 6);
+    stage.down();
 }
 
 #[test]

@@ -241,7 +241,7 @@ impl State {
     fn start_api(&self, cluster: &str) -> String {
         let folder = self.server_folder(cluster);
         let alive = |access: &klab::sim::server::Access| klab::exec::process_exists(access.pid);
-        if server::access(&folder).filter(alive).is_none() {
+        if !server::access(&folder).as_ref().is_some_and(alive) {
             fs::create_dir_all(&folder).unwrap();
             klab::exec::Command::new(env!("CARGO_BIN_EXE_klab"))
                 .args(["serve", "--state-directory"])
@@ -322,25 +322,22 @@ impl State {
         });
         block_on(async {
             let api: Api<Node> = Api::all(client(&kubeconfig).await);
-            match api.get_opt(&name).await.unwrap() {
-                Some(_) => {
-                    let patch =
-                        json!({ "status": { "capacity": status["capacity"], "allocatable": status["allocatable"] } });
-                    api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).unwrap();
+            if api.get_opt(&name).await.unwrap().is_some() {
+                let patch =
+                    json!({ "status": { "capacity": status["capacity"], "allocatable": status["allocatable"] } });
+                api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).unwrap();
+            } else {
+                let mut all = labels;
+                for (key, value) in [
+                    ("kubernetes.io/hostname", name.as_str()),
+                    ("kubernetes.io/os", "linux"),
+                    ("kubernetes.io/arch", "amd64"),
+                ] {
+                    all.insert(key.to_owned(), value.to_owned());
                 }
-                None => {
-                    let mut all = labels;
-                    for (key, value) in [
-                        ("kubernetes.io/hostname", name.as_str()),
-                        ("kubernetes.io/os", "linux"),
-                        ("kubernetes.io/arch", "amd64"),
-                    ] {
-                        all.insert(key.to_owned(), value.to_owned());
-                    }
-                    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": all },
-                        "spec": { "taints": taints }, "status": status });
-                    api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.map(drop).unwrap();
-                }
+                let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": all },
+                    "spec": { "taints": taints }, "status": status });
+                api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.map(drop).unwrap();
             }
         });
     }
@@ -598,19 +595,20 @@ fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
     Ok(String::new())
 }
 
+/// Runs a script that outlives this process, as calls of docker outlive a kind that gave up.
+#[expect(clippy::zombie_processes, reason = "this process ends before the script does")]
+fn later(script: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+}
+
 /// A failed create whose last `docker run` is still under way when kind has cleaned up.
 fn late(state: &State, name: &str, cluster: &str) -> Ended {
     let container = state.new_container(cluster, name, "worker", "kindest/node:v1");
     state.write_json(&format!("late/{name}.json"), &container);
     let (from, to) = (state.folder.join("late"), state.folder.join("containers"));
     let script = format!("sleep 1; mv '{0}/{name}.json' '{1}/{name}.json'", from.display(), to.display());
-    Command::new("sh")
-        .args(["-c", &script])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    later(&script);
     error("failed to create cluster: command \"docker run --name lb\" failed with error: exit status 125")
 }
 
@@ -644,8 +642,7 @@ fn join(state: &State, container: &mut Container, flags: &[String]) -> Result<()
         let docker = state.folder.join("bin/docker");
         let script =
             format!("sleep 0.5; '{}' exec --privileged {} systemctl restart kubelet", docker.display(), container.name);
-        let mut late = Command::new("sh");
-        late.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        later(&script);
         return Ok(());
     }
     state.start_kubelet(container);
@@ -668,13 +665,18 @@ fn docker(state: &State, arguments: &[&str]) -> Ended {
             let cluster = filter.strip_prefix(&format!("{CLUSTER_LABEL}="));
             let all = arguments.contains(&"--all");
             let shown = |container: &Container| (all || container.running) && cluster.is_none_or(|name| name == container.cluster);
-            Ok(state.containers().iter().filter(|one| shown(one)).map(|container| format!("{}\n", container.name)).collect())
+            let names: Vec<String> = state.containers().into_iter().filter(shown).map(|container| container.name).collect();
+            Ok(names.join("\n"))
         }
         ["inspect", "--type", "container", names @ ..] => inspect(state, names),
         ["network", "ls", ..] => {
             Ok(if state.folder.join("network-kind").exists() { "bridge\nkind\n" } else { "bridge\n" }.to_owned())
         }
-        ["volume", "ls", ..] => Ok(state.containers().iter().map(|container| format!("volume-of-{}\n", container.name)).collect()),
+        ["volume", "ls", ..] => {
+            let names: Vec<String> =
+                state.containers().iter().map(|container| format!("volume-of-{}", container.name)).collect();
+            Ok(names.join("\n"))
+        },
         ["rm", rest @ ..] => {
             for name in rest.iter().filter(|name| !name.starts_with('-')) {
                 let Some(container) = state.container(name) else { return failed(format!("Error: No such container: {name}\n")) };
@@ -815,7 +817,7 @@ fn exec(state: &State, node: &str, program: &[&str]) -> Ended {
                 }
                 flags.push(format!("--{name}={text}"));
             }
-            container.taints = registration["taints"].as_array().unwrap().clone();
+            container.taints.clone_from(registration["taints"].as_array().unwrap());
             let joined = join(state, &mut container, &flags);
             state.save(&container);
             joined.map(|()| String::new())

@@ -255,7 +255,7 @@ mod tests {
             (|node| node["spec"]["taints"] = json!([]), "no taint dedicated=special:NoSchedule", true),
             (
                 |node| {
-                    node["spec"]["taints"].as_array_mut().unwrap().push(json!({ "key": "x", "effect": "NoExecute" }))
+                    node["spec"]["taints"].as_array_mut().unwrap().push(json!({ "key": "x", "effect": "NoExecute" }));
                 },
                 "taint x:NoExecute, which is not declared",
                 true,

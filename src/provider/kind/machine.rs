@@ -206,10 +206,9 @@ mod tests {
                 let files = node_directory(cpus, 8 << 30, host);
                 assert_eq!(counted(&files), cpus as usize, "{cpus} on {host}");
                 for (path, _) in &files {
-                    if let Some(id) = path.split("/cpu").nth(1).and_then(|rest| rest.split('/').next()) {
-                        if let Ok(id) = id.parse::<u32>() {
-                            assert!(id < host, "{path} on {host}");
-                        }
+                    let id = path.split("/cpu").nth(1).and_then(|rest| rest.split('/').next());
+                    if let Some(id) = id.and_then(|id| id.parse::<u32>().ok()) {
+                        assert!(id < host, "{path} on {host}");
                     }
                 }
             }
