@@ -37,6 +37,12 @@ enum Command {
     Verify(commands::verify::Arguments),
     /// Remove everything the lab made, and look whether anything is left.
     Down(commands::down::Arguments),
+    /// Stop a lab's machines so that they cost nothing (aks); everything in the cluster is kept.
+    Pause(commands::pause::Arguments),
+    /// Start the machines that `pause` stopped.
+    Resume(commands::resume::Arguments),
+    /// List labs in Azure whose `ttl` is over, and remove them.
+    Gc(commands::gc::Arguments),
     /// Show what `up` would do: cluster, objects, predicted placement.
     Plan(commands::plan::Arguments),
     /// Show a lab's nodes and where its pods are.
@@ -74,6 +80,9 @@ impl Cli {
             Command::Up(arguments) => commands::up::run(context, &arguments),
             Command::Verify(arguments) => commands::verify::run(context, &arguments),
             Command::Down(arguments) => commands::down::run(context, &arguments),
+            Command::Pause(arguments) => commands::pause::run(context, &arguments),
+            Command::Resume(arguments) => commands::resume::run(context, &arguments),
+            Command::Gc(arguments) => commands::gc::run(context, &arguments),
             Command::Plan(arguments) => commands::plan::run(context, &arguments),
             Command::Status(arguments) => commands::status::run(context, &arguments),
             Command::List(arguments) => commands::list::run(context, &arguments),

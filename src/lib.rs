@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod cli;
 pub mod commands;
+pub mod cost;
 pub mod error;
 pub mod event;
 pub mod exec;

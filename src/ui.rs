@@ -112,6 +112,9 @@ impl Ui {
             let _ = live.clear();
         }
         let leaves = leaves.map_or(String::new(), |words| format!("; {words}"));
+        for what in self.under_way() {
+            self.shared.line(&format!("{CARE}goes on{CARE:#}: {what}"));
+        }
         self.shared.line(&format!("{BAD}interrupted{BAD:#}{leaves}"));
     }
 

@@ -13,6 +13,9 @@ pub struct Arguments {
     /// The lab, by its name or its file; the one that is up by default.
     #[arg(value_name = "LAB")]
     lab: Option<String>,
+    /// Do not wait until everything is gone (aks); `klab list` or another `klab down` finishes it.
+    #[arg(long)]
+    no_wait: bool,
 }
 
 /// Removes the lab's cluster and state; the lab file may be edited or gone.
@@ -28,7 +31,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         (_, argument) => context.lab_name(argument)?,
     };
-    remove(context, &lab)
+    remove_and_wait(context, &lab, !arguments.no_wait)
 }
 
 /// Removes one lab.
@@ -36,6 +39,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// # Errors
 /// When something could not be removed or is left.
 pub fn remove(context: &Context, lab: &str) -> Result<()> {
+    remove_and_wait(context, lab, true)
+}
+
+fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
     let folder = context.home.lab(lab);
     let events = context.ui.events();
     let Some(lock) = Lock::take_existing(&folder, lab, "down")? else {
@@ -53,6 +60,14 @@ pub fn remove(context: &Context, lab: &str) -> Result<()> {
             Journal::open(&folder, "down").map_err(|error| state_error(error, "open the journal in", &folder))?;
         journal.set_provider(&record.provider);
         let mut work = Work { journal: &mut journal, events: &events };
+        if !wait {
+            provider.begin_removal(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
+            if provider.is_being_removed(lab) {
+                context.interruption_leaves(None);
+                events.note("Removing", format!("lab `{lab}`; `{again}` waits until nothing of it is left"));
+                return Ok(());
+            }
+        }
         provider.remove(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
         let left = provider.remains(lab)?;
         if !left.is_empty() {

@@ -26,12 +26,20 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             documents.push(json!({ "lab": lab, "state": "empty" }));
             continue;
         };
-        let observed = record
+        let provider = record
             .provider
             .parse()
             .map_err(anyhow::Error::msg)
-            .and_then(|name| Ok(provider::provider(name, &context.home)?.observe(&lab)?));
+            .and_then(|name| Ok(provider::provider(name, &context.home)?));
+        let going = provider.as_ref().is_ok_and(|provider| provider.is_being_removed(&lab));
+        if going && provider.as_ref().is_ok_and(|provider| provider.remains(&lab).is_ok_and(|left| left.is_empty())) {
+            // `down --no-wait` left this to be seen.
+            super::down::remove(context, &lab)?;
+            continue;
+        }
+        let observed = provider.and_then(|provider| Ok(provider.observe(&lab)?));
         let (state, nodes) = match (&observed, record.applied) {
+            _ if going => ("being removed", None),
             (Err(_), _) => ("unreachable", None),
             (Ok(observed), _) if !observed.exists => ("no cluster", None),
             (Ok(observed), applied) => {

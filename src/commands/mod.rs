@@ -17,11 +17,14 @@ pub mod completions;
 pub mod doctor;
 pub mod down;
 pub mod explain;
+pub mod gc;
 pub mod init;
 pub mod kubeconfig;
 pub mod list;
+pub mod pause;
 pub mod plan;
 pub mod render;
+pub mod resume;
 pub mod schema;
 pub mod serve;
 pub mod status;
@@ -163,6 +166,8 @@ impl Context {
 pub fn on_interrupt(ui: &Ui, interruption: &Interruption) -> Result<()> {
     let (ui, interruption) = (ui.clone(), interruption.clone());
     let handler = move || {
+        // What az and kind are doing for klab goes on no further than it has come.
+        crate::exec::interrupt_children();
         ui.interrupted(interruption.words().as_deref());
         std::process::exit(i32::from(Kind::Interrupted.exit_code()));
     };

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::kubeconfig::client;
 use super::{Context, LabOptions, absolute, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
+use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
 use crate::plan::plan;
 use crate::provider::{self, Options, Work};
@@ -38,6 +39,9 @@ pub struct Arguments {
     /// Do not wait for the checks.
     #[arg(long)]
     no_wait: bool,
+    /// Refuse a lab on AKS whose machines may cost more than this many US dollars an hour.
+    #[arg(long, value_name = "DOLLARS")]
+    max_hourly: Option<f64>,
 }
 
 /// Makes the lab.
@@ -90,8 +94,17 @@ fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manife
     let provider = provider::provider(lab.provider, &context.home)?;
     let mut record = record(context, lab, &arguments.lab)?;
     record.vars.clone_from(&arguments.options.vars);
-    if let Some(problem) = provider.preflight(lab).into_iter().next() {
-        return Err(problem);
+    if lab.provider == Provider::Aks
+        && let Some(refusal) = arguments.max_hourly.and_then(|most| LabCost::of(lab).refusal(most))
+    {
+        return Err(refusal);
+    }
+    let mut problems = provider.preflight(lab);
+    if let Some(last) = problems.pop() {
+        for problem in &problems {
+            context.ui.error(problem);
+        }
+        return Err(last);
     }
     for caveat in provider.caveats(lab) {
         events.warn(caveat);
@@ -107,6 +120,7 @@ fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manife
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
+    provider.check_nodes(lab, !actions.is_empty(), &events)?;
 
     let known = record.kinds.clone();
     record.kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));

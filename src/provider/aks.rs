@@ -28,6 +28,7 @@ use self::place::Place;
 use self::preflight::Offer;
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
+use crate::event::Events;
 use crate::plan::{Action, Observed, plan};
 use crate::spec::Lab;
 use crate::state::Home;
@@ -217,6 +218,10 @@ impl Provider for Aks {
         }
         credentials::fetch(&self.az_for(&place), &place, &file)?;
         Ok(file)
+    }
+
+    fn check_nodes(&self, lab: &Lab, changed: bool, events: &Events) -> Result<()> {
+        live::check(&credentials::path(&self.home.lab(&lab.name.value)), lab, changed, events)
     }
 
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {

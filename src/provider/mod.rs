@@ -103,6 +103,15 @@ pub trait Provider {
     /// When there is no such cluster, or it cannot be reached.
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf>;
 
+    /// Looks whether the live nodes are what the lab file declares, where that is not certain by construction: counts,
+    /// labels, taints, zones, versions.
+    ///
+    /// # Errors
+    /// When they are not, although they were just `changed`; else what differs is told as a warning.
+    fn check_nodes(&self, _: &Lab, _changed: bool, _: &Events) -> Result<()> {
+        Ok(())
+    }
+
     /// Removes the lab's cluster and everything the provider made for it. Safe to repeat.
     ///
     /// # Errors

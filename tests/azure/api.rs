@@ -80,6 +80,8 @@ struct Pool {
     phase: Phase,
     error: Option<(String, String)>,
     operation: u64,
+    /// Tells a pool from one of the same name before it: its machines are others.
+    generation: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -113,6 +115,7 @@ struct Group {
 pub struct PoolView {
     pub name: String,
     pub properties: Value,
+    pub generation: u64,
 }
 
 /// The whole of Azure.
@@ -187,7 +190,13 @@ impl Model {
         let pools = clusters.flat_map(|cluster| cluster.pools.values());
         let ready = pools
             .filter(|pool| !matches!(&pool.phase, Phase::Busy { doing: "Creating", .. } | Phase::Settled("Failed")));
-        ready.map(|pool| PoolView { name: pool.name.clone(), properties: pool.properties.clone() }).collect()
+        ready
+            .map(|pool| PoolView {
+                name: pool.name.clone(),
+                properties: pool.properties.clone(),
+                generation: pool.generation,
+            })
+            .collect()
     }
 
     /// The pools that have nodes, by cluster.
@@ -196,7 +205,11 @@ impl Model {
         let clusters = self.groups.values().flat_map(|group| group.clusters.values());
         let ready =
             |pool: &&Pool| !matches!(&pool.phase, Phase::Busy { doing: "Creating", .. } | Phase::Settled("Failed"));
-        let view = |pool: &Pool| PoolView { name: pool.name.clone(), properties: pool.properties.clone() };
+        let view = |pool: &Pool| PoolView {
+            name: pool.name.clone(),
+            properties: pool.properties.clone(),
+            generation: pool.generation,
+        };
         clusters
             .filter(|cluster| !matches!(cluster.phase, Phase::Busy { doing: "Creating", .. }) && !cluster.stopped)
             .map(|cluster| (cluster.name.clone(), cluster.pools.values().filter(ready).map(view).collect()))
@@ -677,6 +690,7 @@ impl Model {
                 phase: Phase::Settled("Creating"),
                 error: None,
                 operation: 0,
+                generation: operation,
             };
             pools.insert(pool_name.to_lowercase(), pool);
         }
@@ -840,6 +854,7 @@ impl Model {
                     phase,
                     error: None,
                     operation,
+                    generation: pool.as_ref().map_or(operation, |old| old.generation),
                 };
                 self.change_cluster(group, cluster, |cluster| {
                     cluster.pools.insert(key.to_owned(), made.clone());

@@ -26,7 +26,7 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) {
             let server =
                 Server::start(ServerOptions { state_directory: state, port: None }).await.expect("the server starts");
             let server = Arc::new(server);
-            sender.send(Arc::clone(&server)).expect("the test waits");
+            sender.send((Arc::clone(&server), tokio::runtime::Handle::current())).expect("the test waits");
             loop {
                 tokio::time::sleep(STEP).await;
                 let clusters = shared.lock().unwrap_or_else(PoisonError::into_inner).pools_by_cluster();
@@ -40,8 +40,9 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) {
             }
         });
     });
-    let server = receiver.recv().expect("the server starts");
+    let (server, runtime) = receiver.recv().expect("the server starts");
     model.lock().unwrap_or_else(PoisonError::into_inner).kubeconfig = Box::new(move |cluster| {
+        let _runtime = runtime.enter();
         server.add(cluster, Seed { flavour: Flavour::Aks, ..Seed::default() }).expect("the name is one of klab's");
         server.kubeconfig(cluster).expect("it was just added")
     });
@@ -106,7 +107,7 @@ fn nodes(pool: &PoolView) -> Vec<(String, Value)> {
     let count = properties["count"].as_u64().unwrap_or(0) as usize;
     let (cpus, gib) = offer::machine(&text("vmSize"));
     let make = |number: usize| {
-        let name = format!("aks-{}-12345678-vmss{number:06}", pool.name);
+        let name = format!("aks-{}-{:08}-vmss{number:06}", pool.name, pool.generation);
         let zone =
             if zones.is_empty() { "0".to_owned() } else { format!("westeurope-{}", zones[number % zones.len()]) };
         let mut labels = json!({

@@ -145,3 +145,124 @@ fn down_killed_at_any_call_of_az_is_finished_by_another() {
     let calls = killed_at_every_call(Moment::After, up, &["down", "small"], goes);
     assert!(calls >= 4, "{calls}");
 }
+
+#[test]
+fn interrupted_up_says_what_goes_on_and_how_to_go_on() {
+    let long = std::time::Duration::from_secs(60);
+    let setup =
+        Setup::new(Latency { create: std::time::Duration::ZERO, pool: long, delete: std::time::Duration::ZERO });
+    let child = setup.command(&["up", "small.toml"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let started = std::time::Instant::now();
+    while !setup
+        .fake
+        .model()
+        .requests
+        .iter()
+        .any(|request| request.starts_with("PUT") && request.contains("agentPools"))
+    {
+        assert!(started.elapsed() < long, "no pool was asked for");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    for expected in [
+        "pool `extra` of cluster `klab-small-",
+        "is being created",
+        "`klab up small.toml` goes on",
+        "`klab down small` removes it",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    setup.succeeds(&["down", "small"]);
+    assert_eq!((setup.everything(), setup.environment.leftovers()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn removal_is_finished_by_list() {
+    let setup = Setup::new(Latency { delete: std::time::Duration::from_millis(400), ..Latency::NONE });
+    setup.succeeds(&["up", "small.toml", "--no-wait"]);
+    setup.succeeds(&["down", "small", "--no-wait"]);
+    let listed = setup.succeeds(&["list"]);
+    assert!(listed.contains("being removed"), "{listed}");
+    let started = std::time::Instant::now();
+    while !setup.everything().is_empty() {
+        assert!(started.elapsed() < std::time::Duration::from_secs(10));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    setup.succeeds(&["list"]);
+    assert_eq!(setup.environment.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn paused_lab_costs_no_machines_and_comes_back() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml"]);
+    setup.succeeds(&["pause", "small"]);
+    let refused = setup.environment.shown(&setup.run(&["up", "small.toml"]));
+    assert!(refused.contains("klab resume small") && refused.contains("status 3"), "{refused}");
+    setup.succeeds(&["resume"]);
+    setup.succeeds(&["up", "small.toml"]);
+    setup.succeeds(&["down", "small"]);
+}
+
+#[test]
+fn expired_labs_are_collected_on_demand_only() {
+    let setup = Setup::new(Latency::NONE);
+    setup.environment.write("small.toml", format!("ttl = \"8h\"\n{SMALL}"));
+    setup.succeeds(&["up", "small.toml", "--no-wait"]);
+    let young = setup.succeeds(&["gc", "--yes"]);
+    assert!(young.contains("0 expired labs") && !setup.everything().is_empty(), "{young}");
+    setup.fake.model().tag_all("klab-expires", "2026-01-01T00:00:00Z");
+    let listed = setup.succeeds(&["gc"]);
+    assert!(
+        listed.contains("small") && listed.contains("2026-01-01 00:00 UTC") && !setup.everything().is_empty(),
+        "{listed}"
+    );
+    setup.succeeds(&["gc", "--yes"]);
+    assert_eq!((setup.everything(), setup.environment.leftovers()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn pool_is_made_anew_while_its_pods_have_a_place() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml"]);
+    setup.environment.write(
+        "small.toml",
+        SMALL.replace("[pool.extra]\nsize = \"Standard_B2ms\"", "[pool.extra]\nsize = \"Standard_B4ms\""),
+    );
+    let refused = setup.environment.shown(&setup.run(&["up", "small.toml"]));
+    assert!(
+        refused.contains("size Standard_B2ms becomes Standard_B4ms") && refused.contains("--replace-pools"),
+        "{refused}"
+    );
+    setup.fake.take_calls();
+    setup.succeeds(&["up", "small.toml", "--replace-pools"]);
+    let calls = setup.fake.take_calls();
+    let changes: Vec<String> = calls
+        .iter()
+        .filter(|call| call.starts_with("aks nodepool add") || call.starts_with("aks nodepool delete"))
+        .map(|call| {
+            let words: Vec<&str> = call.split(' ').collect();
+            let name = words.iter().position(|word| *word == "-n").map_or("?", |at| words[at + 1]);
+            format!("{} {name}", words[2])
+        })
+        .collect();
+    assert_eq!(changes, ["add extrax", "delete extra", "add extra", "delete extrax"]);
+    setup.succeeds(&["verify", "small"]);
+    setup.succeeds(&["down", "small"]);
+}
+
+#[test]
+fn lab_that_costs_too_much_is_refused_before_anything_is_asked_of_azure() {
+    let setup = Setup::new(Latency::NONE);
+    let refused = setup.environment.shown(&setup.run(&["up", "small.toml", "--max-hourly", "0.1"]));
+    assert!(
+        refused.contains("the lab may cost $0.1920 an hour, more than $0.1000") && refused.contains("status 2"),
+        "{refused}"
+    );
+    assert_eq!(setup.fake.take_calls(), Vec::<String>::new());
+    setup.succeeds(&["up", "small.toml", "--no-wait", "--max-hourly", "0.2"]);
+    setup.succeeds(&["down", "small"]);
+}

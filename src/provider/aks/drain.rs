@@ -38,7 +38,7 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
     Ok(())
 }
 
-async fn connect(kubeconfig: &Path) -> Result<Client, kube::Error> {
+pub(super) async fn connect(kubeconfig: &Path) -> Result<Client, kube::Error> {
     let broken = |error: kube::config::KubeconfigError| kube::Error::Service(Box::new(error));
     let file = Kubeconfig::read_from(kubeconfig).map_err(broken)?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(broken)?;

@@ -1,10 +1,15 @@
-//! Whether the nodes of the cluster are what the lab file declares: pure, on the nodes as Kubernetes shows them.
+//! Whether the nodes of the cluster are what the lab file declares.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
+use kube::api::{Api, ListParams};
 
+use crate::error::{Context, Error, Kind, Result};
+use crate::event::Events;
 use crate::plan::{is_system_taint, is_version, taint_text, wanted_version};
 use crate::spec::{Lab, Pool};
 use crate::ui::plural;
@@ -114,4 +119,50 @@ fn same_taint(one: &Taint, other: &Taint) -> bool {
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// How long nodes may take to be as declared after their pools changed.
+const SETTLING: Duration = Duration::from_secs(180);
+/// How long when nothing changed.
+const AT_REST: Duration = Duration::from_secs(3);
+
+/// Looks at the nodes until they are as declared; what differs is an error after a change, else a warning.
+///
+/// # Errors
+/// When the cluster does not answer, or its nodes are not as declared after a change.
+pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, events: &Events) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+    let activity = events.start("Checking", "the nodes");
+    let started = Instant::now();
+    let found = runtime.block_on(async {
+        let api: Api<Node> = Api::all(super::drain::connect(kubeconfig).await?);
+        loop {
+            let nodes = api.list(&ListParams::default()).await?.items;
+            let drift = drift(lab, &nodes);
+            let limit = if changed { SETTLING } else { AT_REST };
+            if drift.is_empty() || started.elapsed() > limit {
+                return Ok::<_, kube::Error>((nodes.len(), drift));
+            }
+            activity.progress(format!("the nodes: {}", drift[0]));
+            tokio::time::sleep((started.elapsed() / 10).clamp(Duration::from_millis(20), Duration::from_secs(3))).await;
+        }
+    });
+    let (count, drift) = found.kind(Kind::Outside, || "could not look at the cluster's nodes".to_owned())?;
+    if !drift.is_empty() && changed {
+        let message = format!("the nodes are not as declared:\n{}", drift.join("\n"));
+        return Err(Error::message(Kind::Failed, message));
+    }
+    for difference in &drift {
+        events.warn(format!("drift: {difference}"));
+    }
+    if drift.is_empty() {
+        activity.finish(
+            "Checked",
+            format!("{}: counts, labels, taints, zones and versions as declared", plural(count, "node")),
+        );
+    }
+    Ok(())
 }

@@ -1,0 +1,93 @@
+//! How long a lab takes on AKS beyond what Azure takes: the real az (where there is one) against the stand-in.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints its figures and stops where it fails")]
+
+#[path = "../tests/azure/mod.rs"]
+mod azure;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use azure::api::{Latency, Model};
+use azure::fake::Fake;
+use azure::real::{self, Login};
+use azure::server::Server;
+use klab::event::Events;
+use klab::plan::plan;
+use klab::provider::aks::Aks;
+use klab::provider::aks::az::Pace;
+use klab::provider::{Options, Provider, Work};
+use klab::spec::{self, LoadOptions};
+use klab::state::{Home, Journal};
+
+const CREATE: Duration = Duration::from_secs(6);
+const POOL: Duration = Duration::from_secs(4);
+
+fn main() {
+    let latency = Latency { create: CREATE, pool: POOL, delete: Duration::from_secs(1) };
+    let limit = CREATE + 2 * POOL + Duration::from_secs(3);
+    println!(
+        "lab with 5 extra pools, create {CREATE:?}, pool {POOL:?}; limit of the total {limit:?}, of klab's own share 300ms"
+    );
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let fake = Fake::start(Model::new(latency));
+        measure("fake az", &fake.program(folder.path()), folder.path());
+    }
+    match real::find() {
+        Err(reason) => println!("real az: not measured, {reason}"),
+        Ok(az) => {
+            let folder = tempfile::tempdir().unwrap();
+            let server = Server::start(Model::new(latency));
+            let login = Login::new(&az, &server, folder.path());
+            let program = wrapped(&login, folder.path());
+            measure("real az", &program, folder.path());
+        }
+    }
+}
+
+/// The real az with its environment, as one program.
+fn wrapped(login: &Login, folder: &Path) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let variables: Vec<String> = login
+        .environment
+        .iter()
+        .map(|(name, value)| format!("export {}='{}'\n", name.to_string_lossy(), value.to_string_lossy()))
+        .collect();
+    let program = folder.join("az");
+    let script = format!("#!/bin/sh\n{}exec '{}' \"$@\"\n", variables.concat(), login.az.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+fn measure(name: &str, az: &Path, folder: &Path) {
+    let pools: String = (1..=5).map(|number| format!("[pool.p{number}]\nsize = \"Standard_B2ms\"\n")).collect();
+    let path = folder.join("bench.toml");
+    std::fs::write(&path, format!("lab = \"bench\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}"))
+        .unwrap();
+    let lab = spec::load(&path, &LoadOptions::default()).unwrap();
+    let home = Home::new(folder.join("home"));
+    for run in ["first up", "unchanged up"] {
+        let aks = Aks::with(&home, az, Pace::default());
+        let (events, state) = (Events::nowhere(), home.lab("bench"));
+        std::fs::create_dir_all(&state).unwrap();
+        let started = Instant::now();
+        let mut journal = Journal::open(&state, "up").unwrap();
+        if let Some(problem) = aks.preflight(&lab).into_iter().next() {
+            panic!("{problem}");
+        }
+        let actions = plan(&lab, &aks.observe_lab(&lab).unwrap());
+        let mut work = Work { journal: &mut journal, events: &events };
+        aks.perform_all(&lab, &actions, &Options::default(), &mut work).unwrap();
+        aks.kubeconfig("bench").unwrap();
+        let total = started.elapsed();
+        let ledger = aks.ledger();
+        let own = total.saturating_sub(ledger.outside());
+        println!(
+            "{name}, {run}: total {:.2} s, klab's own share {:.0} ms, {} calls of az",
+            total.as_secs_f64(),
+            own.as_secs_f64() * 1e3,
+            ledger.calls()
+        );
+    }
+}

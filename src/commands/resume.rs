@@ -1,0 +1,13 @@
+//! `klab resume`: start the machines that `klab pause` stopped.
+
+use super::Context;
+pub use super::pause::Arguments;
+use crate::error::Result;
+
+/// Starts the lab's machines.
+///
+/// # Errors
+/// When its provider has none, or they could not be started.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    super::pause::switch(context, arguments, "resume", |provider, lab, work| provider.resume(lab, work))
+}
