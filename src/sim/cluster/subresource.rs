@@ -52,10 +52,10 @@ impl Cluster {
     /// # Errors
     /// 404 without the object, or for a kind that has no scale.
     pub fn scale_get(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Value, Status> {
-        let object = self
-            .get(resource, namespace, name)
-            .filter(|_| is_scalable(resource))
-            .ok_or_else(|| Status::not_found(resource.row(), name))?;
+        let object = self.get(resource, namespace, name).ok_or_else(|| Status::not_found(resource.row(), name))?;
+        if !is_scalable(resource) {
+            return Err(no_scale());
+        }
         Ok(scale_of(resource, &object.value()))
     }
 
@@ -237,7 +237,7 @@ impl Transaction<'_> {
     ) -> Result<Value, Status> {
         let row = resource.row();
         if !is_scalable(resource) {
-            return Err(Status::not_found(row, name));
+            return Err(no_scale());
         }
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
@@ -379,6 +379,13 @@ fn set_condition(status: &mut Value, kind: &str, change: impl FnOnce(&mut Value)
     let mut condition = json!({ "type": kind });
     change(&mut condition);
     conditions.push(condition);
+}
+
+/// 404 for kinds that have no scale.
+fn no_scale() -> Status {
+    let mut status = Status::new(404, "NotFound", "the server could not find the requested resource");
+    status.details = json!({});
+    status
 }
 
 fn too_many(cause: String) -> Status {

@@ -48,6 +48,12 @@ fn pod_spec(spec: &mut Value) {
     set(spec, "securityContext", json!({}));
     set(spec, "terminationGracePeriodSeconds", 30);
     set(spec, "schedulerName", "default-scheduler");
+    // The account has an old name and a new one; the new one wins, and both are shown.
+    let account = [&spec["serviceAccountName"], &spec["serviceAccount"]].into_iter().find(|name| name.is_string());
+    if let Some(account) = account.cloned() {
+        spec["serviceAccount"] = account.clone();
+        spec["serviceAccountName"] = account;
+    }
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         each(spec, list).for_each(container);
     }

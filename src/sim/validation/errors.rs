@@ -99,6 +99,11 @@ impl Errors {
         self.0.push(FieldError { problem, field: field.to_string(), message });
     }
 
+    /// Adds what is wrong elsewhere.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
