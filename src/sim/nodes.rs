@@ -1,8 +1,8 @@
-//! Nodes of pools as AKS makes them: names, labels, capacity, allocatable, addresses.
+//! Nodes of pools as AKS makes them, or as kind does: names, labels, capacity, allocatable, addresses, images.
 
 use serde_json::{Map, Value, json};
 
-use crate::spec::{Lab, Os, Pool, VmSize};
+use crate::spec::{Lab, Os, Pool, SimLike, VmSize};
 
 /// The Kubernetes version embedded nodes report where neither lab nor pool asks for one.
 const VERSION: &str = "1.36.2";
@@ -34,18 +34,18 @@ pub fn node(lab: &Lab, pool: &Pool, number: u32) -> Value {
         resources
     };
     let address = address(lab, pool, number);
-    let mut taints: Vec<Value> = pool.taints.iter().map(|taint| json!(taint.value)).collect();
-    if pool.spot.is_some() {
-        taints.push(json!({ "key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule" }));
-    }
-    let mut spec = json!({
-        "providerID": format!(
+    let taints = pool.node_taints();
+    let provider = if like_kind(lab) {
+        format!("kind://docker/{}/{name}", lab.name.value)
+    } else {
+        format!(
             "azure:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/mc_{lab}_{lab}_{location}\
              /providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number}",
             lab = lab.name.value,
             set = scale_set(lab, pool),
-        ),
-    });
+        )
+    };
+    let mut spec = json!({ "providerID": provider });
     if !taints.is_empty() {
         spec["taints"] = json!(taints);
     }
@@ -65,12 +65,82 @@ pub fn node(lab: &Lab, pool: &Pool, number: u32) -> Value {
             ],
             "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
             "nodeInfo": node_info(lab, pool, pool_name),
+            "images": if like_kind(lab) { Value::Array(Vec::new()) } else { images() },
         },
     })
 }
 
-/// `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36.
+/// The node kind runs the control plane on; it is there besides the pools, and tainted.
+pub fn control_plane_node(lab: &str) -> Value {
+    let name = format!("{lab}-control-plane");
+    let resources = json!({
+        "cpu": "4", "memory": "16384000Ki", "ephemeral-storage": "129886128Ki", "pods": "110",
+        "hugepages-1Gi": "0", "hugepages-2Mi": "0",
+    });
+    let machine = hash(&[lab, "control-plane"]);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": name, "labels": {
+            "beta.kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+            "node-role.kubernetes.io/control-plane": "",
+            "node.kubernetes.io/exclude-from-external-load-balancers": "",
+        }},
+        "spec": {
+            "providerID": format!("kind://docker/{lab}/{name}"),
+            "taints": [{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }],
+        },
+        "status": {
+            "capacity": resources, "allocatable": resources,
+            "addresses": [
+                { "type": "InternalIP", "address": "172.18.0.2" },
+                { "type": "Hostname", "address": name },
+            ],
+            "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
+            "nodeInfo": {
+                "architecture": "amd64", "bootID": format!("{machine:016x}"),
+                "containerRuntimeVersion": "containerd://2.1.1", "kernelVersion": "6.8.0-1052-azure",
+                "kubeProxyVersion": "", "kubeletVersion": format!("v{VERSION}"),
+                "machineID": format!("{machine:016x}"), "operatingSystem": "linux",
+                "osImage": "Debian GNU/Linux 12 (bookworm)", "systemUUID": format!("{machine:016x}"),
+            },
+        },
+    })
+}
+
+fn like_kind(lab: &Lab) -> bool {
+    lab.sim.like == SimLike::Kind
+}
+
+/// Images an AKS node has from the start (its own add-ons'), with sizes in bytes. The kubelet reports at most fifty;
+/// these are the ones pods of a fresh cluster use.
+fn images() -> Value {
+    let image = |name: &str, size: u64| json!({ "names": [name], "sizeBytes": size });
+    json!([
+        image("mcr.microsoft.com/oss/kubernetes-csi/azurefile-csi:v1.33.0", 93_215_000),
+        image("mcr.microsoft.com/oss/kubernetes-csi/azuredisk-csi:v1.33.0", 83_921_000),
+        image("mcr.microsoft.com/containernetworking/azure-cns:v1.6.21", 58_410_000),
+        image("mcr.microsoft.com/oss/kubernetes/kube-proxy:v1.36.2", 31_872_000),
+        image("mcr.microsoft.com/oss/kubernetes/coredns:v1.12.1", 20_939_000),
+        image("mcr.microsoft.com/oss/kubernetes/azure-cloud-node-manager:v1.33.0", 19_803_000),
+        image("mcr.microsoft.com/oss/kubernetes/metrics-server:v0.7.2", 19_494_000),
+        image("mcr.microsoft.com/oss/kubernetes/apiserver-network-proxy/agent:v0.31.2", 15_101_000),
+        image("mcr.microsoft.com/oss/kubernetes/pause:3.10", 320_000),
+    ])
+}
+
+/// `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36. Like kind: `lab-worker`,
+/// `lab-worker2`, …, each pool with numbers of its own.
 fn node_name(lab: &Lab, pool: &Pool, number: u32) -> String {
+    if like_kind(lab) {
+        let worker = first_place(lab, pool) + number + 1;
+        let suffix = if worker == 1 { String::new() } else { worker.to_string() };
+        return format!("{}-worker{suffix}", lab.name.value);
+    }
     format!("{}{}", scale_set(lab, pool), base36(number))
 }
 
@@ -102,51 +172,45 @@ fn cpu(millis: u64) -> String {
 
 /// An address of AKS's default node network, one a node: pools follow each other in file order.
 fn address(lab: &Lab, pool: &Pool, number: u32) -> String {
-    let pools = lab.pools.iter().take_while(|other| other.name.value != pool.name.value);
-    let host = 4 + pools.map(|pool| pool.nodes.value.max(16)).sum::<u32>() + number;
-    format!("10.224.{}.{}", host / 256 % 256, host % 256)
+    let host = 4 + first_place(lab, pool) + number;
+    let network = if like_kind(lab) { "172.18" } else { "10.224" };
+    format!("{network}.{}.{}", host / 256 % 256, host % 256)
 }
 
+/// The first of the places that are kept for a pool's nodes: pools follow each other in file order, with room to grow.
+fn first_place(lab: &Lab, pool: &Pool) -> u32 {
+    let before = lab.pools.iter().take_while(|other| other.name.value != pool.name.value);
+    before.map(|pool| pool.nodes.value.max(16)).sum()
+}
+
+/// The labels every provider gives the pool's nodes, and those AKS alone sets.
 fn labels(lab: &Lab, pool: &Pool, name: &str, number: u32) -> Value {
     let location = lab.aks.location.as_str();
-    let size = pool.size.as_ref().map_or("Custom", |size| size.value.as_str());
-    let size = VmSize::find(size).map_or(size, |known| known.name.as_str());
-    let zone = match pool.zones.as_slice() {
-        [] => "0".to_owned(),
-        zones => format!("{location}-{}", zones[number as usize % zones.len()]),
-    };
-    let (arch, os) = (pool.machine.arch(), pool.os.as_str());
-    let mut labels = json!({
-        "agentpool": pool.name.value,
-        "beta.kubernetes.io/arch": arch,
-        "beta.kubernetes.io/instance-type": size,
-        "beta.kubernetes.io/os": os,
-        "failure-domain.beta.kubernetes.io/region": location,
-        "failure-domain.beta.kubernetes.io/zone": zone,
-        "kubernetes.azure.com/agentpool": pool.name.value,
-        "kubernetes.azure.com/cluster": format!("MC_{0}_{0}_{location}", lab.name.value),
-        "kubernetes.azure.com/mode": pool.mode.as_str(),
-        "kubernetes.azure.com/os-sku": pool.os_sku.as_deref().unwrap_or(if pool.os == Os::Windows { "Windows2022" } else { "Ubuntu" }),
-        "kubernetes.azure.com/role": "agent",
-        "kubernetes.azure.com/storageprofile": "managed",
-        "kubernetes.azure.com/storagetier": "Premium_LRS",
-        "kubernetes.io/arch": arch,
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": os,
-        "node.kubernetes.io/instance-type": size,
-        "topology.disk.csi.azure.com/zone": if pool.zones.is_empty() { "" } else { zone.as_str() },
-        "topology.kubernetes.io/region": location,
-        "topology.kubernetes.io/zone": zone,
-    });
-    if pool.spot.is_some() {
-        labels["kubernetes.azure.com/scalesetpriority"] = json!("spot");
+    let zone = pool.zone_of(number as usize);
+    let mut labels = json!({});
+    if !like_kind(lab) {
+        let disk_zone = zone.map(|zone| format!("{location}-{zone}")).unwrap_or_default();
+        let sku = pool.os_sku.as_deref().unwrap_or(if pool.os == Os::Windows { "Windows2022" } else { "Ubuntu" });
+        labels = json!({
+            "kubernetes.azure.com/cluster": format!("MC_{0}_{0}_{location}", lab.name.value),
+            "kubernetes.azure.com/os-sku": sku,
+            "kubernetes.azure.com/storageprofile": "managed",
+            "kubernetes.azure.com/storagetier": "Premium_LRS",
+            "topology.disk.csi.azure.com/zone": disk_zone,
+        });
+        if pool.machine.size.is_some_and(|size| size.gpus > 0) {
+            labels["kubernetes.azure.com/accelerator"] = json!("nvidia");
+        }
+        let size = pool.size.as_ref().map_or("Custom", |size| size.value.as_str());
+        let size = VmSize::find(size).map_or(size, |known| known.name.as_str());
+        for key in ["beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"] {
+            labels[key] = json!(size);
+        }
     }
-    if pool.machine.size.is_some_and(|size| size.gpus > 0) {
-        labels["kubernetes.azure.com/accelerator"] = json!("nvidia");
+    for (key, value) in pool.node_labels(location, zone) {
+        labels[key] = json!(value);
     }
-    for (key, value) in &pool.labels {
-        labels[key] = json!(value.value);
-    }
+    labels["kubernetes.io/hostname"] = json!(name);
     labels
 }
 
@@ -170,4 +234,81 @@ fn node_info(lab: &Lab, pool: &Pool, pool_name: &str) -> Value {
         "osImage": if pool.os == Os::Windows { "Windows Server 2022 Datacenter" } else { "Ubuntu 24.04.3 LTS" },
         "systemUUID": format!("{machine:016x}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{LoadOptions, parse};
+
+    const POOLS: &str = r#"
+lab = "demo"
+[pool.nodepool1]
+mode  = "system"
+nodes = 2
+size  = "Standard_B2ms"
+[pool.extra]
+nodes  = 1
+size   = "Standard_B2ms"
+labels = { workload = "extra" }
+taints = ["dedicated=special:NoSchedule"]
+zones  = [1, 2]
+"#;
+
+    fn lab(more: &str) -> Lab {
+        parse("lab.toml", &format!("{POOLS}{more}"), &LoadOptions::default()).expect("a valid lab")
+    }
+
+    fn name(node: &Value) -> &str {
+        node["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    #[test]
+    fn nodes_look_as_aks_makes_them() {
+        let lab = lab("");
+        let extra = node(&lab, &lab.pools[1], 1);
+        let (set, number) = name(&extra).split_once("-vmss").expect("a scale set");
+        assert_eq!(number, "000001");
+        let digits = set.strip_prefix("aks-extra-").expect("the pool's name");
+        assert!(digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{digits}");
+        let labels = &extra["metadata"]["labels"];
+        for (key, value) in [
+            ("agentpool", "extra"),
+            ("kubernetes.azure.com/mode", "user"),
+            ("node.kubernetes.io/instance-type", "Standard_B2ms"),
+            ("kubernetes.io/hostname", name(&extra)),
+            ("topology.kubernetes.io/zone", "westeurope-2"),
+            ("workload", "extra"),
+        ] {
+            assert_eq!(labels[key], value, "{key}");
+        }
+        assert_eq!(extra["spec"]["taints"][0]["key"], "dedicated");
+        assert_eq!(extra["status"]["allocatable"]["cpu"], "1900m");
+        assert_eq!(extra, node(&lab, &lab.pools[1], 1), "equal labs give equal nodes");
+    }
+
+    #[test]
+    fn names_and_addresses_differ_from_node_to_node() {
+        for more in ["", "[sim]\nlike = \"kind\"\n"] {
+            let lab = lab(more);
+            let nodes: Vec<Value> =
+                lab.pools.iter().flat_map(|pool| (0..10).map(|number| node(&lab, pool, number))).collect();
+            let names: std::collections::BTreeSet<_> = nodes.iter().map(name).collect();
+            let addresses: std::collections::BTreeSet<_> =
+                nodes.iter().map(|node| node["status"]["addresses"][0]["address"].to_string()).collect();
+            assert_eq!((names.len(), addresses.len()), (20, 20));
+        }
+    }
+
+    #[test]
+    fn like_kind_nodes_are_workers_beside_a_tainted_control_plane() {
+        let lab = lab("[sim]\nlike = \"kind\"\n");
+        let worker = node(&lab, &lab.pools[0], 0);
+        assert_eq!(name(&worker), "demo-worker");
+        assert_eq!(worker["metadata"]["labels"]["agentpool"], "nodepool1");
+        assert!(worker["metadata"]["labels"]["kubernetes.azure.com/cluster"].is_null());
+        let control_plane = control_plane_node("demo");
+        assert_eq!(name(&control_plane), "demo-control-plane");
+        assert_eq!(control_plane["spec"]["taints"][0]["key"], "node-role.kubernetes.io/control-plane");
+    }
 }

@@ -111,11 +111,7 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self {
-            least: Duration::from_millis(250),
-            patience: Duration::from_mins(15),
-            deadline: Duration::from_mins(45),
-        }
+        Self { least: Duration::from_millis(250), patience: Duration::from_mins(15), deadline: Duration::from_mins(45) }
     }
 }
 

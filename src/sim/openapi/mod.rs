@@ -101,9 +101,8 @@ fn hash(text: &str) -> String {
 /// A document with only the operations kubectl looks at: for patches, whether the server validates fields and knows dry
 /// runs; for gets, which kind a path has.
 fn operations(resources: &[&Resource]) -> String {
-    let mut text = String::from(
-        "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":{",
-    );
+    let mut text =
+        String::from("{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":{");
     for (at, row) in resources.iter().filter(|row| row.is_stored()).enumerate() {
         let prefix = if row.group.is_empty() {
             format!("/api/{}", row.version)

@@ -13,6 +13,7 @@ use super::super::api::{Api, Metrics, User};
 use super::super::clock::SystemClock;
 use super::super::cluster::{Cluster, WriteOptions};
 use super::super::control::{HollowDelays, Settings};
+use super::super::nodes;
 use super::super::resource::ResourceId;
 use super::super::status::Status;
 use super::super::system::{self, Flavour};
@@ -149,6 +150,9 @@ impl Hosted {
         cluster.set_root_certificate(&server.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
             system::bootstrap(&cluster, seed.flavour);
+            if seed.flavour == Flavour::Kind {
+                plant(&cluster, &[nodes::control_plane_node(name)])?;
+            }
             plant(&cluster, &seed.objects)?;
             write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
         }

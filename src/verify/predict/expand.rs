@@ -68,13 +68,7 @@ pub(super) fn wanted(object: &Value) -> Option<usize> {
 }
 
 /// A pod of an object, the `number`th (from 0); of a DaemonSet, that of a node.
-pub(super) fn pod(
-    object: &Value,
-    root: &Root,
-    number: usize,
-    node: Option<&str>,
-    defaults: &Defaults,
-) -> Option<Pod> {
+pub(super) fn pod(object: &Value, root: &Root, number: usize, node: Option<&str>, defaults: &Defaults) -> Option<Pod> {
     let mut value = if root.kind == "Pod" { object.clone() } else { from_template(object, root, number, node) };
     value["metadata"]["namespace"] = json!(root.namespace);
     value["status"] = Value::Null;
