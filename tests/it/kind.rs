@@ -624,3 +624,34 @@ fn half_created_cluster_is_made_whole_or_removed() {
         stage.down();
     }
 }
+
+/// What kind, kubeadm or the kubelet would refuse minutes later is refused at once, all of it.
+#[test]
+fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
+    let stage = Stage::new(
+        &LAB.replace("[pool.extra]", "[pool.extra]\nresources = { \"example.com/fpga\" = \"500m\" }")
+            .replace("kubernetes = \"1.36\"", "kubernetes = \"1.36\"\n"),
+    );
+    let file = stage.environment.folder().join("pools.toml");
+    let text = std::fs::read_to_string(&file).unwrap()
+        + "\n[kind]\ncontrol_planes = 2\npod_subnet = \"10.96.0.0/12\"\nfeature_gates = { \"lower-case\" = true }\n\
+           mounts = [{ host = \"absent\", container = \"/data\" }, { host = \".\", container = \"/proc/x\" }]\n\
+           ports = [{ host = 30080, container = 80 }, { host = 30080, container = 81 }]\n\n\
+           [kind.registry_mirrors]\n\"docker.io\" = \"mirror.example.com\"\n";
+    stage.write(&text);
+    let talk = stage.fails(2, &["up", "pools.toml"]);
+    for words in [
+        "`example.com/fpga = \"500m\"` is not a whole number",
+        "`control_planes = 2` gives no cluster that can lose a node",
+        "the networks of pods (10.96.0.0/12) and services (10.96.0.0/16) overlap",
+        "`lower-case` cannot be a feature gate",
+        "is to be mounted into the nodes, and is not there",
+        "`/proc/x` holds what the node itself needs",
+        "port 30080 of this machine is mapped twice",
+        "the mirror of `docker.io`, `mirror.example.com`, is not a URL",
+        "nothing was created",
+    ] {
+        assert!(talk.contains(words), "{words}\n{talk}");
+    }
+    assert_eq!(stage.pair.containers(), Vec::<String>::new());
+}

@@ -47,7 +47,7 @@ struct Need {
 /// Everything that keeps the lab from being made here.
 pub(super) fn problems(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<Error> {
     let host = host(session);
-    let mut problems: Vec<Error> = rules::problems(lab, kind, &host).into_iter().map(Error::from).collect();
+    let mut problems: Vec<Error> = rules::error(lab, rules::problems(lab, kind, &host)).into_iter().collect();
     if session.info.rootless && !session.info.cgroup_v2 {
         let message =
             "the container runtime works without root's rights, and for that needs cgroup v2, which is not in use";

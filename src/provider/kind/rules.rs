@@ -8,7 +8,7 @@ use super::desired::desired;
 use super::machine::Host;
 use super::version::KindVersion;
 use crate::error::{Error, Kind};
-use crate::spec::{Lab, Location, Os, Pool};
+use crate::spec::{Diagnostic, Diagnostics, Lab, Location, Os, Pool};
 
 /// One thing that cannot be on kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,14 +32,21 @@ impl Problem {
     }
 }
 
-impl From<Problem> for Error {
-    fn from(problem: Problem) -> Self {
-        let message = match &problem.at {
-            Some(location) => format!("{location}: {}", problem.message),
-            None => problem.message,
-        };
-        Error::message(Kind::Usage, message).hint(problem.help)
+/// All problems as one error, each with its place in the lab file; none where there is no problem.
+pub fn error(lab: &Lab, problems: Vec<Problem>) -> Option<Error> {
+    let mut diagnostics = Diagnostics::default();
+    let count = problems.len();
+    for problem in problems {
+        let mut diagnostic = Diagnostic::error("kind", problem.message).help(problem.help);
+        if let Some(location) = &problem.at {
+            diagnostic = diagnostic.at(location, "");
+        }
+        diagnostics.push(diagnostic);
     }
+    let words = if count == 1 { "one thing is".to_owned() } else { format!("{count} things are") };
+    let message =
+        format!("{} cannot be made on kind: {words} not possible there; nothing was created", lab.source.name());
+    (count > 0).then(|| Error { diagnostics: diagnostics.render(true), ..Error::message(Kind::Usage, message) })
 }
 
 /// Everything in the lab that a cluster on kind cannot be made of.
