@@ -61,16 +61,17 @@ pub(super) fn problems(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<E
             return problems;
         }
     };
-    let local = session.runtime.is_local(&session.info);
-    if !local {
-        problems.extend(sharing_problem(session));
+    // What is there already was there for the asking when it was made.
+    if (containers.len() as u64) < new_nodes(lab) {
+        if session.runtime.is_local(&session.info) {
+            let need = need(session, lab, kind, containers.len());
+            problems.extend(resource_problems(&Machine::this(&session.info.root), &need, &session.info.root));
+        } else {
+            problems.extend(sharing_problem(session));
+        }
     }
     if containers.is_empty() {
         problems.extend(rules::listening_ports(lab).into_iter().filter_map(port_problem));
-    }
-    if local {
-        let need = need(session, lab, kind, containers.len());
-        problems.extend(resource_problems(&Machine::this(&session.info.root), &need, &session.info.root));
     }
     problems
 }
@@ -98,7 +99,8 @@ pub(super) fn caveats(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<St
         caveats
             .push("a pool's size has another processor architecture; its nodes have that of this machine".to_owned());
     }
-    if let Ok(other) = session.runtime.all_nodes() {
+    let made = session.record().ok().flatten().is_some_and(|record| record.complete);
+    if !made && let Ok(other) = session.runtime.all_nodes() {
         let nodes = other as u64 + new_nodes(lab);
         if let Some(limit) =
             number("/proc/sys/fs/inotify/max_user_instances").filter(|limit| *limit < INOTIFY_SAFE * nodes)

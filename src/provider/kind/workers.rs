@@ -285,8 +285,12 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Notes the nodes' addresses and that the cluster is whole.
+    /// Notes the nodes' addresses and that the cluster is whole; nothing to do where no node came or went.
     pub(super) fn complete(&mut self) -> Result<()> {
+        let known = |name: &String| self.record.addresses.contains_key(name);
+        if self.record.complete && self.record.roster.iter().all(|(name, _)| known(name)) {
+            return Ok(());
+        }
         let containers = self.session.containers()?;
         let addresses = containers.into_iter().filter(|container| !container.address.is_empty());
         let addresses = addresses.map(|container| (container.name, container.address)).collect();
