@@ -4,7 +4,7 @@ mod redact;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ impl Command {
                 entry.push_str("  … (cut here)\n");
             }
         }
-        entry.push_str(&format!("= {status} after {}\n", crate::ui::duration(started.elapsed())));
+        let _ = writeln!(entry, "= {status} after {}", crate::ui::duration(started.elapsed()));
         let _ = crate::state::home::open_private_append(file).and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 

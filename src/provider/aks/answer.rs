@@ -140,7 +140,7 @@ impl Status {
         let error = self.provisioning_error.as_ref()?;
         let mut words = error.words();
         for detail in &error.details {
-            words.push_str(&format!("\nCode: {}", detail.words()));
+            words.extend(["\nCode: ", detail.words().as_str()]);
         }
         Some(Failure::from_words(error.code.clone(), words))
     }
@@ -360,8 +360,8 @@ pub(super) struct Restriction {
     /// `NotAvailableForSubscription`, `QuotaId`.
     #[serde(default, deserialize_with = "null_is_default")]
     pub(super) reason_code: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    pub(super) restriction_info: RestrictionInfo,
+    #[serde(rename = "restrictionInfo", default, deserialize_with = "null_is_default")]
+    pub(super) concerns: RestrictionInfo,
 }
 
 /// Which zones a restriction is about.
@@ -398,7 +398,7 @@ impl Sku {
             .restrictions
             .iter()
             .filter(|restriction| restriction.scope == "Zone")
-            .flat_map(|restriction| zones(&restriction.restriction_info.zones))
+            .flat_map(|restriction| zones(&restriction.concerns.zones))
             .collect();
         let offered = self.location_info.iter().flat_map(|info| zones(&info.zones));
         let mut offered: Vec<u8> = offered.filter(|zone| !refused.contains(zone)).collect();
@@ -445,10 +445,11 @@ pub(super) struct Versions {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Version {
     /// `1.34`.
-    pub(super) version: String,
+    #[serde(rename = "version")]
+    pub(super) minor: String,
     /// Patches, by name.
-    #[serde(default, deserialize_with = "null_is_default")]
-    pub(super) patch_versions: BTreeMap<String, serde_json::Value>,
+    #[serde(rename = "patchVersions", default, deserialize_with = "null_is_default")]
+    pub(super) patches: BTreeMap<String, serde_json::Value>,
     /// Support plans.
     #[serde(default, deserialize_with = "null_is_default")]
     pub(super) capabilities: VersionCapabilities,

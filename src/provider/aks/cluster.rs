@@ -367,10 +367,7 @@ fn persist(az: &Az, arguments: &Arguments, subject: &str, work: &mut Work<'_>) -
     let mut attempt = 0;
     loop {
         work.intend(&journal_action(arguments), subject)?;
-        let failure = match az.run(arguments, CHANGE) {
-            Ok(_) => return Ok(Ok(())),
-            Err(failure) => failure,
-        };
+        let Err(failure) = az.run(arguments, CHANGE) else { return Ok(Ok(())) };
         attempt += 1;
         let conflict = matches!(failure.class, Class::Busy | Class::Preempted);
         let again =

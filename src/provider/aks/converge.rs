@@ -1,6 +1,7 @@
 //! Brings what is in Azure to what the lab file says: the cluster first, then pools side by side, replacements, removals.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -180,7 +181,7 @@ fn agenda<'a>(
                 let step = Step::new(Operation::Scale, arguments::pool_scale(place, pool, *to));
                 if let Some(earlier) = agenda.changes.iter_mut().find(|job| job.pool == *pool) {
                     earlier.steps.push_back(step);
-                    earlier.what.push_str(&format!(", {from} to {to} nodes"));
+                    let _ = write!(earlier.what, ", {from} to {to} nodes");
                 } else {
                     let what = format!("pool {pool} from {from} to {to} nodes");
                     agenda.changes.push(job(pool, VecDeque::from([step]), "Scaling", what, "Scaled"));

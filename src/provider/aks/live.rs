@@ -122,7 +122,7 @@ fn is_ready(node: &Node) -> bool {
 }
 
 /// How long nodes may take to be as declared after their pools changed.
-const SETTLING: Duration = Duration::from_secs(180);
+const SETTLING: Duration = Duration::from_mins(3);
 /// How long when nothing changed.
 const AT_REST: Duration = Duration::from_secs(3);
 

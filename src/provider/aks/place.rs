@@ -114,7 +114,8 @@ impl Place {
 /// Six hexadecimal digits that differ from owner to owner.
 fn owner_mark(owner: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, owner.to_lowercase().as_bytes());
-    digest.as_ref().iter().take(3).map(|byte| format!("{byte:02x}")).collect()
+    let number = digest.as_ref().iter().take(3).fold(0u32, |number, byte| number << 8 | u32::from(*byte));
+    format!("{number:06x}")
 }
 
 fn shortened(mut name: String, length: usize) -> String {

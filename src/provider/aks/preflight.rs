@@ -165,15 +165,15 @@ fn version_problems(lab: &Lab, actions: &[Action], versions: &Versions, place: &
         .filter_map(|pool| Some(pool.kubernetes.as_ref()?.value.to_string()));
     let mut wanted: Vec<String> = cluster.into_iter().chain(pools).collect();
     wanted.dedup();
-    let offered = || versions.values.iter().map(|version| version.version.as_str()).collect::<Vec<_>>().join(", ");
+    let offered = || versions.values.iter().map(|version| version.minor.as_str()).collect::<Vec<_>>().join(", ");
     let mut problems = Vec::new();
     for wanted in wanted {
         let minor: String = wanted.split('.').take(2).collect::<Vec<_>>().join(".");
-        let found = versions.values.iter().find(|version| version.version == minor);
+        let found = versions.values.iter().find(|version| version.minor == minor);
         let problem = match found {
             None => Some(format!("Kubernetes {wanted} is not offered in {}; there are {}", place.location, offered())),
-            Some(version) if minor != wanted && !version.patch_versions.contains_key(&wanted) => {
-                let patches: Vec<&str> = version.patch_versions.keys().map(String::as_str).collect();
+            Some(version) if minor != wanted && !version.patches.contains_key(&wanted) => {
+                let patches: Vec<&str> = version.patches.keys().map(String::as_str).collect();
                 Some(format!(
                     "Kubernetes {wanted} is not offered in {}; of {minor} there are {}",
                     place.location,
@@ -191,7 +191,7 @@ fn version_problems(lab: &Lab, actions: &[Action], versions: &Versions, place: &
                 .values
                 .iter()
                 .filter(|version| !version.needs_long_term_support())
-                .map(|version| &version.version)
+                .map(|version| &version.minor)
                 .max_by_key(|version| minor_of(version));
             let mut error = Error::message(Kind::Outside, message);
             if let Some(newest) = newest {

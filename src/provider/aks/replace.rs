@@ -34,6 +34,7 @@ pub(super) fn stand_in(lab: &Lab, pool: &Pool) -> String {
 ///
 /// # Errors
 /// When Azure refuses or fails, or a pod does not move; the pools that are left are named.
+#[expect(clippy::too_many_arguments, reason = "one call, from one place, with everything a pool has")]
 pub(super) fn replace(
     az: &Az,
     place: &Place,
