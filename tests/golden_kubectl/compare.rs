@@ -88,7 +88,7 @@ fn lines(difference: &mut String, what: &str, recorded: &str, actual: &str) {
 pub(crate) fn shape(difference: &mut String, path: &str, recorded: &Value, actual: &Value) {
     match (recorded, actual) {
         (Value::Object(one), Value::Object(other)) => {
-            if let Some(Value::Object(cut)) = one.get("$truncated").map(|cut| cut.clone()).as_ref() {
+            if let Some(Value::Object(cut)) = one.get("$truncated") {
                 return truncated(difference, path, cut, actual);
             }
             for (key, value) in one {
