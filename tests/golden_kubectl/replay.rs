@@ -272,6 +272,7 @@ impl<'a> Replay<'a> {
                 self.drive("POST", all, &made("w3", "1"));
                 self.drive("PATCH", &format!("{all}/w3"), &json!({"metadata": {"labels": {"n": "0"}}}));
             }
+            36 => self.drive("POST", all, &made("w4", "1")),
             _ => {}
         }
     }
@@ -307,7 +308,7 @@ impl<'a> Replay<'a> {
             .collect();
         let authenticated = recorded.status != 401;
         let sending = self.sending(authenticated, &recorded.method, &target, &headers, body);
-        if self.flow.name == "kuberaw" && matches!(number, 28 | 31 | 33) {
+        if self.flow.name == "kuberaw" && matches!(number, 28 | 31 | 33 | 36) {
             std::thread::sleep(Duration::from_millis(300));
             self.meanwhile(number);
         }
@@ -352,12 +353,12 @@ impl<'a> Replay<'a> {
                     .cloned()
                     .collect()
             };
-            compare::shape(
-                &mut difference,
-                "",
-                &Value::Array(no_trailing(events)),
-                &Value::Array(no_trailing(&stream)),
-            );
+            let mut stream = no_trailing(&stream);
+            if expected.get("$total_events").is_some() {
+                // Only the first ones were kept.
+                stream.truncate(no_trailing(events).len());
+            }
+            compare::shape(&mut difference, "", &Value::Array(no_trailing(events)), &Value::Array(stream));
         } else if expected.get("$omitted").is_none() {
             let actual = serde_json::from_str(&text).unwrap_or(Value::String(text));
             compare::shape(&mut difference, "", &expected, &actual);

@@ -3,6 +3,7 @@
 
 mod aks;
 mod aks_binary;
+mod api;
 #[path = "../azure/mod.rs"]
 mod azure;
 mod cli;
@@ -10,5 +11,7 @@ mod control;
 mod environment;
 mod faults;
 mod kind;
+mod kubectl;
 mod render;
+mod server;
 mod spec;

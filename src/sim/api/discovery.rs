@@ -152,7 +152,7 @@ impl Call<'_> {
                 verbs: row.verbs,
                 short_names: row.short_names,
                 categories: row.categories,
-                storage_version_hash: row.is_stored().then(|| hash(&[row.group, row.kind])),
+                storage_version_hash: row.is_stored().then(|| hash(&[row.group, row.version, row.kind])),
             });
             for part in row.subresources {
                 resources.push(Listed {
@@ -272,7 +272,8 @@ fn aggregated_part(row: &Resource, part: &Subresource) -> Value {
     })
 }
 
-/// A short text that differs when the input does, the same in every run.
+/// A short text that differs when the input does, the same in every run: of group, version and kind it is what API
+/// servers call the hash of the storage version.
 pub(super) fn hash(parts: &[&str]) -> String {
     use base64::Engine;
     let digest = ring::digest::digest(&ring::digest::SHA256, parts.join("/").as_bytes());

@@ -1,7 +1,8 @@
 //! get and list.
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::Response;
 use serde_json::{Value, json};
 
@@ -195,6 +196,15 @@ pub(super) fn invalid_options(kind: &str, field: &str, reason: &str, message: &s
     }
 }
 
+/// As lenient as Go's decoder about what follows the last whole byte.
+const TOKENS: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
 /// Where the next page of a list begins.
 struct Continue {
     version: u64,
@@ -206,13 +216,13 @@ impl Continue {
     fn to_token(&self) -> String {
         let start = format!("{}/{}\u{0}", self.namespace, self.name);
         let value = json!({"v": "meta.k8s.io/v1", "rv": self.version, "start": start});
-        URL_SAFE_NO_PAD.encode(value.to_string())
+        TOKENS.encode(value.to_string())
     }
 
     fn parse(token: &str) -> Result<Self, Status> {
         let bad =
             |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-        let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| bad(error.to_string()))?;
+        let bytes = TOKENS.decode(token).map_err(|error| bad(error.to_string()))?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|_| match bytes.first() {
             Some(byte) if byte.is_ascii_graphic() => {
                 bad(format!("invalid character '{}' looking for beginning of value", char::from(*byte)))
