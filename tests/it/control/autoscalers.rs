@@ -1,0 +1,60 @@
+//! HorizontalPodAutoscalers.
+
+use super::*;
+
+fn autoscaler(target: i64) -> Value {
+    json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": { "name": "web" },
+        "spec": {
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+            "minReplicas": 2, "maxReplicas": 6,
+            "metrics": [{ "type": "Resource", "resource": {
+                "name": "cpu", "target": { "type": "Utilization", "averageUtilization": target },
+            }}],
+        },
+    })
+}
+
+fn lab(share: Option<f64>) -> Lab {
+    let mut lab = Lab::with(2, Settings { metrics_share: share, ..Settings::default() });
+    let mut web = deployment("web", 3);
+    web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "100m" } });
+    lab.apply(web);
+    lab
+}
+
+#[test]
+fn scale_up_at_once_to_the_limit() {
+    let mut lab = lab(Some(0.9));
+    lab.apply(autoscaler(30));
+    lab.seconds(20);
+    let web = lab.get(HORIZONTAL_POD_AUTOSCALERS, "web");
+    assert_eq!(web["status"]["desiredReplicas"], 6);
+    assert_eq!(web["status"]["currentMetrics"][0]["resource"]["current"]["averageUtilization"], 90);
+    assert_eq!(condition(&web, "ScalingLimited")["reason"], "TooManyReplicas");
+    assert_eq!(lab.running(), 6);
+    assert_eq!(
+        lab.messages("SuccessfulRescale"),
+        ["New size: 6; reason: cpu resource utilization (percentage of request) above target"]
+    );
+}
+
+#[test]
+fn scale_down_after_five_minutes() {
+    let mut lab = lab(Some(0.1));
+    lab.apply(autoscaler(50));
+    lab.seconds(200);
+    assert_eq!(lab.running(), 3);
+    lab.seconds(200);
+    assert_eq!(lab.running(), 2);
+}
+
+#[test]
+fn without_metrics_say_so() {
+    let mut lab = lab(None);
+    lab.apply(autoscaler(50));
+    lab.seconds(20);
+    let web = lab.get(HORIZONTAL_POD_AUTOSCALERS, "web");
+    assert_eq!(condition(&web, "ScalingActive")["reason"], "FailedGetResourceMetric");
+    assert_eq!(lab.running(), 3);
+}

@@ -1,0 +1,164 @@
+//! Deployments: rollouts, undo, pause, deadlines.
+
+use super::*;
+
+#[test]
+fn settle_with_the_recorded_status() {
+    let mut lab = Lab::new(3);
+    lab.apply(deployment("web", 3));
+    let web = lab.get(DEPLOYMENTS, "web");
+    assert_eq!(web["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
+    let set = &lab.list(REPLICA_SETS)[0];
+    let set_name = set["metadata"]["name"].as_str().expect("a name");
+    let now = "2026-06-01T08:00:00Z";
+    assert_eq!(
+        web["status"],
+        json!({
+            "observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3,
+            "availableReplicas": 3, "terminatingReplicas": 0,
+            "conditions": [
+                { "type": "Available", "status": "True", "lastUpdateTime": now, "lastTransitionTime": now,
+                  "reason": "MinimumReplicasAvailable", "message": "Deployment has minimum availability." },
+                { "type": "Progressing", "status": "True", "lastUpdateTime": now, "lastTransitionTime": now,
+                  "reason": "NewReplicaSetAvailable",
+                  "message": format!("ReplicaSet \"{set_name}\" has successfully progressed.") },
+            ],
+        })
+    );
+    let hash = set_name.strip_prefix("web-").expect("prefix");
+    assert_eq!(set["metadata"]["labels"], json!({ "app": "web", "pod-template-hash": hash }));
+    assert_eq!(
+        set["status"],
+        json!({
+            "replicas": 3, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 3,
+            "terminatingReplicas": 0, "observedGeneration": 1,
+        })
+    );
+    for pod in lab.pods() {
+        assert!(is_ready(&pod));
+        assert_eq!(pod["metadata"]["ownerReferences"][0]["name"], set_name);
+        assert_eq!(pod["metadata"]["labels"]["topology.kubernetes.io/region"], "westeurope");
+        assert_eq!(pod["status"]["containerStatuses"][0]["started"], true);
+    }
+    assert_eq!(lab.messages("ScalingReplicaSet"), [format!("Scaled up replica set {set_name} from 0 to 3")]);
+    assert_eq!(lab.messages("SuccessfulCreate").len(), 3);
+}
+
+#[test]
+fn an_idle_cluster_writes_nothing() {
+    let mut lab = Lab::new(3);
+    lab.apply(deployment("web", 3));
+    let (_, before) = lab.cluster.list(PODS, None);
+    lab.seconds(1800);
+    let (_, after) = lab.cluster.list(PODS, None);
+    assert_eq!(before, after);
+}
+
+#[test]
+fn roll_within_surge_and_unavailability() {
+    let mut lab = Lab::with(3, recorded());
+    lab.apply(deployment("web", 4));
+    lab.seconds(5);
+    assert_eq!(lab.running(), 4);
+    lab.change(DEPLOYMENTS, "web", |web| {
+        web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:1.28");
+    });
+    let (mut most, mut fewest_ready) = (0, usize::MAX);
+    for _ in 0..100 {
+        lab.pass(SignedDuration::from_millis(100));
+        let pods = lab.pods();
+        most = most.max(pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).count());
+        fewest_ready = fewest_ready.min(pods.iter().filter(|pod| is_ready(pod)).count());
+    }
+    assert_eq!(most, 5, "25 % of 4 may be there in excess");
+    assert!(fewest_ready >= 3, "25 % of 4 may be missing, not {}", 4 - fewest_ready);
+    let images: Vec<_> =
+        lab.pods().iter().map(|pod| pod["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(images, ["nginx:1.28"; 4]);
+    assert_eq!(lab.get(DEPLOYMENTS, "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "2");
+}
+
+#[test]
+fn undo_reuses_the_old_replica_set() {
+    let mut lab = Lab::new(2);
+    lab.apply(deployment("web", 2));
+    let set_image = |image: &'static str| {
+        move |web: &mut Value| web["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image)
+    };
+    lab.change(DEPLOYMENTS, "web", set_image("nginx:1.28"));
+    lab.change(DEPLOYMENTS, "web", set_image("nginx:1.27"));
+    let sets = lab.list(REPLICA_SETS);
+    assert_eq!(sets.len(), 2);
+    let current = sets.iter().find(|set| set["spec"]["replicas"] == 2).expect("an active set");
+    assert_eq!(current["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:1.27");
+    let annotations = &current["metadata"]["annotations"];
+    assert_eq!(annotations["deployment.kubernetes.io/revision"], "3");
+    assert_eq!(annotations["deployment.kubernetes.io/revision-history"], "1");
+    assert_eq!(lab.running(), 2);
+}
+
+#[test]
+fn recreate_waits_for_the_old_pods() {
+    let mut lab = Lab::with(2, recorded());
+    let mut web = deployment("web", 2);
+    web["spec"]["strategy"] = json!({ "type": "Recreate" });
+    lab.apply(web);
+    lab.seconds(3);
+    lab.change(DEPLOYMENTS, "web", |web| web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("b:1"));
+    let mut together = false;
+    for _ in 0..40 {
+        lab.pass(SignedDuration::from_millis(100));
+        let pods = lab.pods();
+        let of = |image: &str| pods.iter().any(|pod| pod["spec"]["containers"][0]["image"] == image);
+        together |= of("nginx:1.27") && of("b:1");
+    }
+    assert!(!together);
+    assert_eq!(lab.running(), 2);
+}
+
+#[test]
+fn a_stuck_rollout_passes_its_deadline() {
+    let mut lab = Lab::new(2);
+    let mut web = deployment("web", 1);
+    web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:does-not-exist");
+    web["spec"]["progressDeadlineSeconds"] = json!(60);
+    lab.apply(web);
+    let pod = &lab.pods()[0];
+    assert_eq!(pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "ImagePullBackOff");
+    lab.seconds(120);
+    let web = lab.get(DEPLOYMENTS, "web");
+    let progressing = condition(&web, "Progressing");
+    assert_eq!(
+        (progressing["status"].as_str(), progressing["reason"].as_str()),
+        (Some("False"), Some("ProgressDeadlineExceeded"))
+    );
+}
+
+#[test]
+fn a_paused_deployment_scales_but_does_not_roll() {
+    let mut lab = Lab::new(2);
+    lab.apply(deployment("web", 2));
+    lab.change(DEPLOYMENTS, "web", |web| web["spec"]["paused"] = json!(true));
+    lab.change(DEPLOYMENTS, "web", |web| web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("b:1"));
+    lab.change(DEPLOYMENTS, "web", |web| web["spec"]["replicas"] = json!(3));
+    assert_eq!(lab.list(REPLICA_SETS).len(), 1);
+    assert_eq!(lab.running(), 3);
+    assert_eq!(condition(&lab.get(DEPLOYMENTS, "web"), "Progressing")["reason"], "DeploymentPaused");
+    lab.change(DEPLOYMENTS, "web", |web| web["spec"]["paused"] = json!(false));
+    assert_eq!(lab.list(REPLICA_SETS).len(), 2);
+    assert!(lab.pods().iter().all(|pod| pod["spec"]["containers"][0]["image"] == "b:1"));
+}
+
+#[test]
+fn old_sets_beyond_the_limit_are_deleted() {
+    let mut lab = Lab::new(1);
+    let mut web = deployment("web", 1);
+    web["spec"]["revisionHistoryLimit"] = json!(1);
+    lab.apply(web);
+    for version in 0..4 {
+        lab.change(DEPLOYMENTS, "web", |web| {
+            web["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("nginx:{version}"));
+        });
+    }
+    assert_eq!(lab.list(REPLICA_SETS).len(), 2);
+}
