@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube::ResourceExt;
+
 use super::pod::PodState;
-use super::rollout::{Group, labelled};
+use super::rollout::Group;
 use super::spread;
 use super::verdict::{Finding, Standing};
 use super::view::{PodView, View};
@@ -417,28 +419,21 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Pods that others can share a node with, by node, among those of these labels in the namespaces of the subject.
-fn companions<'v, 'a>(
-    view: &'v View<'a>,
-    group: &Group<'_, '_>,
-    selector: &Selector,
-) -> BTreeMap<&'a str, Vec<&'v PodView<'a>>> {
-    let namespaces: BTreeSet<&str> = group.counted.iter().map(|pod| pod.namespace).collect();
+/// Pods that others can share a node with, by node, among those of these labels in all namespaces.
+fn companions<'v, 'a>(view: &'v View<'a>, selector: &Selector) -> BTreeMap<&'a str, Vec<&'v PodView<'a>>> {
     let mut by_node: BTreeMap<&str, Vec<&PodView<'_>>> = BTreeMap::new();
-    for namespace in namespaces {
-        for pod in labelled(view, selector, namespace) {
-            if let Some(node) = pod.node.filter(|_| pod.state.is_present()) {
-                by_node.entry(node).or_default().push(pod);
-            }
+    for pod in view.pods.iter().filter(|pod| pod.state.is_present() && selector.matches(pod.pod.labels())) {
+        if let Some(node) = pod.node {
+            by_node.entry(node).or_default().push(pod);
         }
     }
     by_node
 }
 
 fn with(view: &View<'_>, group: &Group<'_, '_>, selector: &Selector) -> Fact {
-    let by_node = companions(view, group, selector);
+    let by_node = companions(view, selector);
     if by_node.is_empty() {
-        let text = format!("no pod {selector} runs in the same namespace");
+        let text = format!("no pod {selector} runs");
         return Fact::new(Standing::Blocked(text.clone()), text);
     }
     let total = group.counted.len();
@@ -468,12 +463,12 @@ fn with(view: &View<'_>, group: &Group<'_, '_>, selector: &Selector) -> Fact {
 }
 
 fn apart_from(view: &View<'_>, group: &Group<'_, '_>, selector: &Selector) -> Fact {
-    let by_node = companions(view, group, selector);
+    let by_node = companions(view, selector);
     let total = group.counted.len();
     let others: BTreeSet<usize> = by_node.values().flatten().map(|pod| pod.index).collect();
     let alone = group.counted.len() == 1 && others.iter().all(|index| *index == group.counted[0].index);
     if others.is_empty() || alone {
-        let text = format!("no other pod {selector} runs in the same namespace, so this could not fail");
+        let text = format!("no other pod {selector} runs, so this could not fail");
         return Fact::new(Standing::Blocked(text.clone()), text);
     }
     let together: Vec<_> = group

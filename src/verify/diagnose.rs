@@ -1,22 +1,25 @@
 //! Why checks do not hold: the pods behind them grouped by their plight, and what would mend it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::ResourceExt;
 
 use super::cause::{Cause, Suggestion};
 use super::condition::{counted, listed};
 use super::context::Context;
-use super::explain::{Destination, Explainer, Pending, age, alike, in_namespace};
+use super::evaluate::evaluate;
+use super::explain::{Destination, Edit, Explainer, Pending, Settles, age, alike, in_namespace};
 use super::node::taint_text;
 use super::pod::PodState;
 use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
-use super::view::{PodView, View, pool_of};
-use crate::scheduling::selector::Operator;
-use crate::spec::{Check, Condition, NodeSet, Subject};
+use super::view::{Owner, PodView, View, pool_of};
+use crate::scheduling::selector::{Operator, Requirement};
+use crate::spec::{Check, Condition, NodeSet, Selector, Subject};
 use crate::ui::{duration, plural};
 
 /// Most changes kept for a check.
@@ -38,7 +41,9 @@ pub fn diagnose(report: &mut Report, checks: &[Check], snapshot: &Snapshot, cont
         let (causes, suggestions) = match &check.subject.value {
             Subject::Nodes(set) => (Vec::new(), node_commands(check, result, set)),
             Subject::Object(_) => (Vec::new(), Vec::new()),
-            Subject::Workload(_) | Subject::Pods { .. } => of_pods(check, result, &mut explainer, &positions),
+            Subject::Workload(_) | Subject::Pods { .. } => {
+                of_pods(check, result, (snapshot, context), &mut explainer, &positions)
+            }
         };
         result.causes = causes;
         result.suggestions = suggestions;
@@ -50,6 +55,7 @@ pub fn diagnose(report: &mut Report, checks: &[Check], snapshot: &Snapshot, cont
 fn of_pods(
     check: &Check,
     result: &CheckResult,
+    (snapshot, context): (&Snapshot, &Context<'_>),
     explainer: &mut Explainer<'_>,
     positions: &HashMap<String, usize>,
 ) -> (Vec<Cause>, Vec<Suggestion>) {
@@ -70,7 +76,9 @@ fn of_pods(
         let (node, state) = (first.node.map(str::to_owned), first.state.clone());
         if node.is_none() && !matches!(state, PodState::Failed { .. } | PodState::Succeeded) {
             let homes = Homes::of(check, explainer.view());
-            let pending = explainer.pending(&group, &|place| homes.accept(place));
+            let pending = explainer.pending(&group, &|place| homes.accept(place), &|pods, nodes| {
+                settles(check, context, snapshot, pods, nodes)
+            });
             causes.push(unplaced(explainer.view(), &group, &state, &pending));
             if !stays_pending {
                 suggestions.extend(pending.suggestions);
@@ -84,7 +92,8 @@ fn of_pods(
         }
     }
     if !misplaced.is_empty() && !stays_pending {
-        suggestions.extend(bring_home(check, explainer, &misplaced));
+        let settles = |pods: &[&PodView<'_>], nodes: &[String]| settles(check, context, snapshot, pods, nodes);
+        suggestions.extend(bring_home(check, result, explainer, &misplaced, &settles));
     }
     suggestions.extend(more_pods(check, explainer));
     let mut seen = BTreeSet::new();
@@ -218,20 +227,107 @@ impl HomesOwned {
     }
 }
 
-/// Changes that bring pods from where they are to where the check wants them: a node selector for a label that tells
-/// those nodes from the others, and what else it takes to be let in there.
-fn bring_home(check: &Check, explainer: &mut Explainer<'_>, misplaced: &[usize]) -> Vec<Suggestion> {
-    let homes = Homes::of(check, explainer.view());
-    let everywhere = homes.nodes.len() == explainer.view().nodes.len();
-    if homes.nodes.is_empty() || everywhere {
-        return Vec::new();
+/// Whether pods would no longer keep a check from holding if they ran on these nodes: the check is asked.
+fn settles(check: &Check, context: &Context<'_>, snapshot: &Snapshot, pods: &[&PodView<'_>], nodes: &[String]) -> bool {
+    let mut changed = snapshot.clone();
+    for (pod, node) in pods.iter().zip(nodes) {
+        let mut moved = pod.pod.clone();
+        moved.spec.get_or_insert_default().node_name = Some(node.clone());
+        let ready = PodCondition { type_: "Ready".to_owned(), status: "True".to_owned(), ..PodCondition::default() };
+        let status = moved.status.get_or_insert_default();
+        status.phase = Some("Running".to_owned());
+        status.conditions = Some(vec![ready]);
+        if let Some(slot) = changed.pods.get_mut(pod.index) {
+            *slot = Arc::new(moved);
+        }
     }
-    let Some((key, value)) = distinguishing_label(check, explainer.view(), &homes) else { return Vec::new() };
-    explainer.steer(misplaced, &key, &value, &|place| homes.accept(place))
+    let report = evaluate(std::slice::from_ref(check), &changed, context);
+    let failing = report.checks.iter().flat_map(|result| &result.findings).filter(|finding| !finding.holds);
+    let offenders: BTreeSet<&String> = failing.flat_map(|finding| &finding.offenders).collect();
+    pods.iter().all(|pod| !offenders.contains(&pod.id()))
+}
+
+/// Changes that bring pods from where they are to where the check wants them, and what else it takes to be let in there.
+fn bring_home(
+    check: &Check,
+    result: &CheckResult,
+    explainer: &mut Explainer<'_>,
+    misplaced: &[usize],
+    settles: Settles<'_>,
+) -> Vec<Suggestion> {
+    let view = explainer.view();
+    let homes = Homes::of(check, view);
+    let strangers: Vec<usize> = misplaced
+        .iter()
+        .copied()
+        .filter(|at| view.pods.get(*at).and_then(|pod| pod.node).is_some_and(|node| !homes.nodes.contains(node)))
+        .collect();
+    let mut attempts: Vec<(Vec<Edit>, Vec<usize>)> = Vec::new();
+    let require = distinguishing_label(check, view, &homes).map(|(key, value)| Edit::Require { key, value });
+    if !strangers.is_empty() {
+        attempts.extend(require.iter().map(|edit| (vec![edit.clone()], strangers.clone())));
+    }
+    // What pods are to each other concerns all of the workload's pods, not only those that stand out.
+    let first = misplaced.first().and_then(|at| view.pods.get(*at));
+    let siblings: Vec<usize> = first.map_or_else(Vec::new, |first| {
+        let same = |pod: &PodView<'_>| pod.counts() && (pod.index == first.index || pod.owner.is(&first.owner));
+        view.pods.iter().enumerate().filter(|(_, pod)| same(pod)).map(|(at, _)| at).collect()
+    });
+    let own = first.map(own_labels).unwrap_or_default();
+    for (condition, _) in check.conditions.iter().zip(&result.findings).filter(|(_, finding)| !finding.holds) {
+        let edit = match &condition.value {
+            Condition::OnePerNode(_) => Edit::KeepApart(own.clone()),
+            Condition::ApartFrom(selector) => Edit::KeepApart(label_selector(selector)),
+            Condition::With(selector) => Edit::Join(label_selector(selector)),
+            Condition::Spread { over, max_skew } => {
+                Edit::SpreadOver { key: over.clone(), max_skew: *max_skew, own: own.clone() }
+            }
+            _ => continue,
+        };
+        attempts.push((vec![edit.clone()], siblings.clone()));
+        attempts.extend(require.iter().map(|require| (vec![require.clone(), edit.clone()], siblings.clone())));
+    }
+    let mut suggestions: Vec<Suggestion> = Vec::new();
+    for (edits, pods) in attempts {
+        // Two changes are none beside one that does it.
+        if edits.len() == 1 || suggestions.is_empty() {
+            suggestions.extend(explainer.steer(&pods, &edits, &|place| homes.accept(place), settles));
+        }
+    }
+    suggestions
+}
+
+/// The labels by which a pod's owner knows its pods, or those that klab puts on them.
+fn own_labels(pod: &PodView<'_>) -> LabelSelector {
+    let of_owner = match pod.owner {
+        Owner::Deployment(owner) => owner.spec.as_ref().map(|spec| spec.selector.clone()),
+        Owner::StatefulSet(owner) => owner.spec.as_ref().map(|spec| spec.selector.clone()),
+        Owner::DaemonSet(owner) => owner.spec.as_ref().map(|spec| spec.selector.clone()),
+        Owner::ReplicaSet(owner) => owner.spec.as_ref().map(|spec| spec.selector.clone()),
+        Owner::Job(_) | Owner::Other(_) | Owner::None => None,
+    };
+    of_owner
+        .unwrap_or_else(|| LabelSelector { match_labels: Some(pod.pod.labels().clone()), ..LabelSelector::default() })
+}
+
+/// A selector of the lab file as the API writes it.
+fn label_selector(selector: &Selector) -> LabelSelector {
+    let requirement = |requirement: &Requirement| LabelSelectorRequirement {
+        key: requirement.key.clone(),
+        operator: requirement.operator.as_str().to_owned(),
+        values: (!requirement.values.is_empty()).then(|| requirement.values.clone()),
+    };
+    LabelSelector {
+        match_expressions: Some(selector.requirements().iter().map(requirement).collect()),
+        match_labels: None,
+    }
 }
 
 /// A label that exactly these nodes carry: one that the lab gives the pool, the one the check names, or the pool's name.
 fn distinguishing_label(check: &Check, view: &View<'_>, homes: &HomesOwned) -> Option<(String, String)> {
+    if homes.nodes.is_empty() || homes.nodes.len() == view.nodes.len() {
+        return None;
+    }
     let declared = homes.pools.iter().filter_map(|pool| view.context.pool(pool)).flat_map(|pool| &pool.labels);
     let declared = declared.map(|(key, value)| (key.clone(), value.value.clone()));
     let named = check.conditions.iter().filter_map(|condition| match &condition.value {

@@ -15,3 +15,4 @@ mod kubectl;
 mod render;
 mod server;
 mod spec;
+mod verify;

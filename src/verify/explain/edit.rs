@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, Toleration};
+use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm, PodSpec, Toleration, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::sandbox::Sandbox;
 use crate::scheduling::pod_requests;
@@ -21,6 +22,12 @@ pub(crate) enum Edit {
     Tolerate(Vec<Taint>),
     /// The pods ask for a label.
     Require { key: String, value: String },
+    /// The pods keep away, node by node, from pods of these labels.
+    KeepApart(LabelSelector),
+    /// The pods go where pods of these labels are, node by node.
+    Join(LabelSelector),
+    /// The pods are spread evenly over the values of a node label.
+    SpreadOver { key: String, max_skew: u32, own: LabelSelector },
     /// The pods ask for another value of a label.
     ChangeSelector { key: String, from: String, to: String },
     /// The pods no longer ask for a label.
@@ -57,6 +64,9 @@ impl Edit {
         match self {
             Self::Tolerate(_) => "add-toleration",
             Self::Require { .. } => "add-node-selector",
+            Self::KeepApart(_) => "add-pod-anti-affinity",
+            Self::Join(_) => "add-pod-affinity",
+            Self::SpreadOver { .. } => "add-spread",
             Self::ChangeSelector { .. } => "change-node-selector",
             Self::DropSelector(_) => "remove-node-selector",
             Self::DropNodeAffinity => "remove-node-affinity",
@@ -81,6 +91,7 @@ impl Edit {
             Self::DropGates(_) => 1,
             Self::ChangeSelector { .. } => 5,
             Self::Require { .. } => 6,
+            Self::SpreadOver { .. } | Self::KeepApart(_) | Self::Join(_) => 7,
             Self::Tolerate(_) => 10,
             Self::Uncordon(_) => 12,
             Self::Label { .. } => 20,
@@ -108,6 +119,25 @@ impl Edit {
             Self::Tolerate(taints) => spec.tolerations.get_or_insert_default().extend(taints.iter().map(tolerate)),
             Self::Require { key, value: to } | Self::ChangeSelector { key, to, .. } => {
                 spec.node_selector.get_or_insert_default().insert(key.clone(), to.clone());
+            }
+            Self::KeepApart(selector) => {
+                let affinity = spec.affinity.get_or_insert_default().pod_anti_affinity.get_or_insert_default();
+                let terms = affinity.required_during_scheduling_ignored_during_execution.get_or_insert_default();
+                terms.push(on_same_node(selector));
+            }
+            Self::Join(selector) => {
+                let affinity = spec.affinity.get_or_insert_default().pod_affinity.get_or_insert_default();
+                let terms = affinity.required_during_scheduling_ignored_during_execution.get_or_insert_default();
+                terms.push(on_same_node(selector));
+            }
+            Self::SpreadOver { key, max_skew, own } => {
+                spec.topology_spread_constraints.get_or_insert_default().push(TopologySpreadConstraint {
+                    topology_key: key.clone(),
+                    max_skew: i32::try_from(*max_skew).unwrap_or(i32::MAX).max(1),
+                    when_unsatisfiable: "DoNotSchedule".to_owned(),
+                    label_selector: Some(own.clone()),
+                    ..TopologySpreadConstraint::default()
+                });
             }
             Self::DropSelector(key) => {
                 spec.node_selector.get_or_insert_default().remove(key);
@@ -210,6 +240,15 @@ fn uncordon(node: &mut Node) {
         if let Some(taints) = spec.taints.as_mut() {
             taints.retain(|taint| taint.key != "node.kubernetes.io/unschedulable");
         }
+    }
+}
+
+/// A term of pod affinity over nodes.
+fn on_same_node(selector: &LabelSelector) -> PodAffinityTerm {
+    PodAffinityTerm {
+        label_selector: Some(selector.clone()),
+        topology_key: "kubernetes.io/hostname".to_owned(),
+        ..PodAffinityTerm::default()
     }
 }
 

@@ -18,8 +18,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
+pub(crate) use edit::Edit;
 pub(crate) use reasons::{Refusal, group};
-pub(crate) use suggest::{Destination, Question, steer, suggest};
+pub(crate) use suggest::{Destination, Question, Settles, steer, suggest};
 pub(crate) use wording::in_namespace;
 
 use super::cause::{NodeGroup, NodeReason, Suggestion};
@@ -200,19 +201,24 @@ impl<'a> Explainer<'a> {
     }
 
     /// What keeps alike pods from nodes, and what would bring them all where they are wanted.
-    pub(crate) fn pending(&mut self, chosen: &[usize], wanted: &dyn Fn(Destination<'_>) -> bool) -> Pending {
+    pub(crate) fn pending(
+        &mut self,
+        chosen: &[usize],
+        wanted: &dyn Fn(Destination<'_>) -> bool,
+        settles: Settles<'_>,
+    ) -> Pending {
         let Self { view, cluster } = self;
         let pods: Vec<&PodView<'_>> = chosen.iter().filter_map(|at| view.pods.get(*at)).collect();
-        pending(view, cluster, &pods, wanted)
+        pending(view, cluster, &pods, wanted, settles)
     }
 
-    /// What would bring pods from where they are to where they are wanted, by a node selector.
+    /// What would bring pods of one owner from where they are to where they are wanted.
     pub(crate) fn steer(
         &mut self,
         chosen: &[usize],
-        key: &str,
-        value: &str,
+        start: &[Edit],
         wanted: &dyn Fn(Destination<'_>) -> bool,
+        settles: Settles<'_>,
     ) -> Vec<Suggestion> {
         let Self { view, cluster } = self;
         let pods: Vec<&PodView<'_>> = chosen.iter().filter_map(|at| view.pods.get(*at)).collect();
@@ -220,7 +226,7 @@ impl<'a> Explainer<'a> {
             pods.first().is_some_and(|first| first.index == pod.index || first.owner.is(&pod.owner))
         };
         let pods: Vec<&PodView<'_>> = pods.iter().filter(same_owner).copied().collect();
-        steer(view, &pods, (key, value), wanted, cluster).into_iter().map(|remedy| remedy.suggestion).collect()
+        steer(view, &pods, start, wanted, settles, cluster).into_iter().map(|remedy| remedy.suggestion).collect()
     }
 
     /// Where further pods like one would go, if all of them find a place.
@@ -258,7 +264,7 @@ fn explain_alike(view: &View<'_>, cluster: &mut Cluster, pods: &[&PodView<'_>]) 
     let why = match (&first.state, first.node) {
         (PodState::Terminating | PodState::Succeeded | PodState::Failed { .. }, _) => Why::Over,
         (_, Some(node)) => Why::Placed(placed(view, cluster, first.pod, node)),
-        (_, None) => Why::Pending(pending(view, cluster, pods, &|_| true)),
+        (_, None) => Why::Pending(pending(view, cluster, pods, &|_| true, &|_, _| true)),
     };
     Explanation {
         pods: pods.iter().map(|pod| pod.id()).collect(),
@@ -309,6 +315,7 @@ fn pending(
     cluster: &mut Cluster,
     pods: &[&PodView<'_>],
     wanted: &dyn Fn(Destination<'_>) -> bool,
+    settles: Settles<'_>,
 ) -> Pending {
     let Some(first) = pods.first() else { return Pending::default() };
     let spec = first.pod.spec.as_ref();
@@ -334,7 +341,7 @@ fn pending(
     let refusals = group(refused.map(|(node, reasons)| (&**node, reasons.as_slice())), |name| view.pool_of(name));
     result.refusals = refusals.iter().map(Refusal::describe).collect();
     if result.scheduler.is_none() {
-        let question = Question { view, pods, refusals: &refusals, wanted };
+        let question = Question { view, pods, refusals: &refusals, wanted, settles };
         result.suggestions = suggest(&question, cluster).into_iter().map(|remedy| remedy.suggestion).collect();
     }
     result

@@ -153,7 +153,7 @@ proptest! {
         let verdicts = cluster.evaluate_all(pods[0].pod).unwrap();
         let refused = verdicts.iter().filter(|(_, reasons)| !reasons.is_empty());
         let refusals: Vec<Refusal<'_>> = group(refused.map(|(node, reasons)| (&**node, &**reasons)), |name| view.pool_of(name));
-        let question = Question { view: &view, pods: &pods, refusals: &refusals, wanted: &|_| true };
+        let question = Question { view: &view, pods: &pods, refusals: &refusals, wanted: &|_| true, settles: &|_, _| true };
         let remedies = suggest(&question, &mut cluster);
         // Asking leaves the model as it was.
         let texts = |verdicts: &std::collections::BTreeMap<Arc<str>, Vec<Reason>>| -> Vec<String> {

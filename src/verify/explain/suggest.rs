@@ -30,7 +30,12 @@ pub(crate) struct Question<'q, 'a> {
     pub(crate) refusals: &'q [Refusal<'q>],
     /// Whether a node (or a new one of a pool) is where the pods are wanted.
     pub(crate) wanted: &'q dyn Fn(Destination<'_>) -> bool,
+    /// Whether it is as it should be with these pods on these nodes, one for each.
+    pub(crate) settles: Settles<'q>,
 }
+
+/// See [`Question::settles`].
+pub(crate) type Settles<'q> = &'q dyn Fn(&[&PodView<'_>], &[String]) -> bool;
 
 /// Where a change would bring a pod.
 #[derive(Clone, Copy)]
@@ -56,19 +61,21 @@ pub(crate) fn suggest(question: &Question<'_, '_>, cluster: &mut Cluster) -> Vec
     try_all(question, proposals(question), cluster)
 }
 
-/// Changes that bring pods from where they are to where they are wanted: the node selector `key=value`, and what else it
-/// takes to be let in there.
+/// Changes that bring pods from where they are to where they are wanted: those that make them go there, and what
+/// else it takes to be let in.
 pub(crate) fn steer(
     view: &View<'_>,
     pods: &[&PodView<'_>],
-    (key, value): (&str, &str),
+    start: &[Edit],
     wanted: &dyn Fn(Destination<'_>) -> bool,
+    settles: Settles<'_>,
     cluster: &mut Cluster,
 ) -> Vec<Remedy> {
     let Some(first) = pods.first() else { return Vec::new() };
-    let require = Edit::Require { key: key.to_owned(), value: value.to_owned() };
     let mut steered = unbound(first.pod);
-    require.apply_to_pod(&mut steered);
+    if !start.iter().all(|edit| edit.apply_to_pod(&mut steered)) {
+        return Vec::new();
+    }
     let nodes = nodes(view);
     let mut sandbox = Sandbox::new(cluster, &nodes);
     take_away(view, pods, &mut sandbox);
@@ -77,11 +84,11 @@ pub(crate) fn steer(
     let refused = reasons.iter().filter(|(name, reasons)| !reasons.is_empty() && wanted(Destination::Node(name)));
     let refusals =
         super::group(refused.map(|(name, reasons)| (&**name, reasons.as_slice())), |name| view.pool_of(name));
-    let question = Question { view, pods, refusals: &refusals, wanted };
-    let alone = Proposal { edits: vec![require.clone()], sample: None };
+    let question = Question { view, pods, refusals: &refusals, wanted, settles };
+    let alone = Proposal { edits: start.to_vec(), sample: None };
     let with_remedies = proposals(&question)
         .into_iter()
-        .map(|proposal| Proposal { edits: [vec![require.clone()], proposal.edits].concat(), sample: proposal.sample });
+        .map(|proposal| Proposal { edits: [start.to_vec(), proposal.edits].concat(), sample: proposal.sample });
     let proposals = [alone].into_iter().chain(with_remedies).collect();
     try_all(&question, proposals, cluster)
 }
@@ -173,17 +180,20 @@ fn is_promising(edits: &[Edit], sample: Option<&str>, question: &Question<'_, '_
     }
 }
 
-/// Whether all pods come to where they are wanted.
+/// Whether all pods come to where they are wanted, and it is as it should be then.
 fn arrives(question: &Question<'_, '_>, edits: &[Edit], proof: &Proof) -> bool {
     let grown = edits.iter().find_map(|edit| match edit {
         Edit::AddNodes { pool, .. } => Some(pool.as_str()),
         _ => None,
     });
-    proof.nodes.iter().all(|node| {
+    let all_known = proof.nodes.iter().all(|node| question.view.nodes.contains_key(node.as_str()));
+    let arrive = proof.nodes.iter().all(|node| {
         let known = question.view.nodes.contains_key(node.as_str());
         let new = grown.filter(|_| !known).map(Destination::NewNodeOf);
         (question.wanted)(new.unwrap_or(Destination::Node(node)))
-    })
+    });
+    // New nodes are not in the snapshot that would be judged.
+    arrive && (!all_known || (question.settles)(question.pods, &proof.nodes))
 }
 
 /// That a combination of changes suffices.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
 use super::edit::Edit;
 use super::reasons::amount;
 use super::suggest::{Proof, Question};
@@ -91,6 +93,23 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
             Words::new(format!("add `{key} = \"{value}\"` to the node selector of {table}")).at(at.or_else(begin))
         }
+        Edit::KeepApart(selector) => {
+            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
+            Words::new(format!(
+                "add to {table} a required pod anti-affinity to `{}` on the same node",
+                labels(selector)
+            ))
+            .at(at.or_else(begin))
+        }
+        Edit::Join(selector) => {
+            let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
+            Words::new(format!("add to {table} a required pod affinity to `{}` on the same node", labels(selector)))
+                .at(at.or_else(begin))
+        }
+        Edit::SpreadOver { key, max_skew, .. } => {
+            Words::new(format!("add to {table} a topology spread constraint over `{key}` with `maxSkew` {max_skew}"))
+                .at(begin())
+        }
         Edit::ChangeSelector { key, from, to } => {
             let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
             Words::new(format!("write `{to}` for `{from}` in the node selector `{key}` of {table}"))
@@ -173,6 +192,11 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             Words::new(text).at(at).command(format!("kubectl{namespace} scale {kind}/{name} --replicas={to}"))
         }
     }
+}
+
+/// A selector as kubectl takes it.
+fn labels(selector: &LabelSelector) -> String {
+    crate::scheduling::selector::Selector::from_api(Some(selector)).map(|it| it.to_string()).unwrap_or_default()
 }
 
 fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value: &str) -> Words {
