@@ -61,7 +61,8 @@ fn wrapped(login: &Login, folder: &Path) -> std::path::PathBuf {
 }
 
 fn measure(name: &str, az: &Path, folder: &Path) {
-    let pools: String = (1..=5).map(|number| format!("[pool.p{number}]\nsize = \"Standard_B2ms\"\n")).collect();
+    let pools: Vec<String> = (1..=5).map(|number| format!("[pool.p{number}]\nsize = \"Standard_B2ms\"\n")).collect();
+    let pools = pools.concat();
     let path = folder.join("bench.toml");
     std::fs::write(&path, format!("lab = \"bench\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}"))
         .unwrap();

@@ -209,7 +209,7 @@ fn troubles_that_pass_are_overcome_all_at_once() {
     let Some(az) = az_or_skip("troubles_that_pass_are_overcome_all_at_once") else { return };
     let setup = Setup::new(&az, LATENCY);
     let names = ["throttled", "busy", "lost", "failing"];
-    let pools: String = names.iter().map(|name| format!("[pool.{name}]\nsize = \"Standard_B2ms\"\n")).collect();
+    let pools = names.map(|name| format!("[pool.{name}]\nsize = \"Standard_B2ms\"\n")).concat();
     setup.write("real.toml", &format!("lab = \"real\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}"));
     let words = "Operation is not allowed: Another operation (Updating) is in progress, please wait for it to finish.";
     let scarce = "We do not have sufficient capacity for the requested VM size in this region.";

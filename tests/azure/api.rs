@@ -301,7 +301,7 @@ impl Model {
                 let was_creating = matches!(cluster.phase, Phase::Busy { doing: "Creating", .. });
                 let removed = end(&mut cluster.phase, &mut cluster.error, cluster.operation);
                 if was_creating && matches!(cluster.phase, Phase::Settled("Failed")) {
-                    first_failed = cluster.error.clone();
+                    first_failed.clone_from(&cluster.error);
                 }
                 if let Some(error) = first_failed {
                     for pool in cluster.pools.values_mut() {
@@ -519,7 +519,7 @@ impl Model {
             Some(_) => {}
         }
         let exists = self.groups.get(group).is_some_and(|group| group.clusters.contains_key(cluster));
-        if !exists && !(method == "PUT" && rest.is_empty()) {
+        if !exists && (method != "PUT" || !rest.is_empty()) {
             if method == "DELETE" && rest.is_empty() {
                 return Answer::new(204, Value::Null);
             }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 pub const DEFAULT_VERSION: &str = "1.34";
 
 /// Name, vCPUs, GiB, family, zones, reason why this subscription cannot have it.
-const SIZES: &[(&str, i64, u32, &str, &[&str], Option<&str>)] = &[
+type Size = (&'static str, i64, u32, &'static str, &'static [&'static str], Option<&'static str>);
+
+const SIZES: &[Size] = &[
     ("Standard_B2ms", 2, 8, "standardBSFamily", &["1", "2", "3"], None),
     ("Standard_B4ms", 4, 16, "standardBSFamily", &["1", "2", "3"], None),
     ("Standard_D2s_v5", 2, 8, "standardDSv5Family", &["1", "2"], None),
@@ -56,7 +58,7 @@ pub fn versions() -> Value {
 }
 
 pub fn skus() -> Vec<Value> {
-    let sku = |(name, cpus, memory, family, zones, refused): &(&str, i64, u32, &str, &[&str], Option<&str>)| {
+    let sku = |(name, cpus, memory, family, zones, refused): &Size| {
         let restrictions = match refused {
             Some(reason) => json!([{ "type": "Location", "values": ["westeurope"], "reasonCode": reason,
                 "restrictionInfo": { "locations": ["westeurope"], "zones": [] } }]),

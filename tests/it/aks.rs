@@ -266,7 +266,8 @@ fn control_plane_is_upgraded_minor_by_minor() {
 fn at_most_four_pools_are_in_flight() {
     let setup =
         Setup::with(Latency { create: Duration::ZERO, pool: Duration::from_millis(150), delete: Duration::ZERO });
-    let pools: String = (0..7).map(|number| format!("[pool.p{number}]\nsize = \"Standard_B2ms\"\n")).collect();
+    let pools: Vec<String> = (0..7).map(|number| format!("[pool.p{number}]\nsize = \"Standard_B2ms\"\n")).collect();
+    let pools = pools.concat();
     let text = format!("lab = \"pools\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n{pools}");
     setup.up(&text, Options::default()).unwrap();
     let requests = setup.fake.model().requests.clone();

@@ -148,7 +148,7 @@ fn down_killed_at_any_call_of_az_is_finished_by_another() {
 
 #[test]
 fn interrupted_up_says_what_goes_on_and_how_to_go_on() {
-    let long = std::time::Duration::from_secs(60);
+    let long = std::time::Duration::from_mins(1);
     let setup =
         Setup::new(Latency { create: std::time::Duration::ZERO, pool: long, delete: std::time::Duration::ZERO });
     let child = setup.command(&["up", "small.toml"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
