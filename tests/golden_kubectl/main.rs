@@ -3,6 +3,7 @@
 //! `KLAB_GOLDEN_KUBECTL=<dir>` replaces the recordings (`*.jsonl` or `*.jsonl.gz`, with `manifests/`, `bodies/` and
 //! `normalise.json`), `KLAB_GOLDEN_FLOW=a,b` picks flows, `KLAB_KUBECTL_DIR=<dir>` says where kubectl binaries are.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
+#![expect(clippy::print_stdout, reason = "the comparison is printed")]
 
 mod compare;
 mod flow;

@@ -62,7 +62,6 @@ impl<'a> Replay<'a> {
             metrics: Figures::Absent,
             heartbeat_annotation: Some("lab.example/heartbeat".to_owned()),
             host: Some("vm".to_owned()),
-            ..Seed::default()
         };
         let _guard = runtime.enter();
         server.add(&cluster, seed).unwrap_or_else(|status| panic!("{}: {status}", flow.name));
@@ -187,7 +186,7 @@ impl<'a> Replay<'a> {
         let text = |bytes: Vec<u8>| self.normaliser.text(&String::from_utf8_lossy(&bytes), step.node_any);
         let raw_stdout = reader.join().unwrap();
         if argv.iter().any(|argument| argument.contains("items[0].metadata.name")) {
-            *self.pod.borrow_mut() = String::from_utf8_lossy(&raw_stdout).trim().to_owned();
+            String::from_utf8_lossy(&raw_stdout).trim().clone_into(&mut self.pod.borrow_mut());
         }
         Actual {
             exit: if interrupted { None } else { status.code() },
@@ -316,13 +315,13 @@ impl<'a> Replay<'a> {
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
             let mut page = self.page.borrow_mut();
             if let Some(more) = value["metadata"]["continue"].as_str() {
-                page.0 = more.to_owned();
+                more.clone_into(&mut page.0);
             }
             if let Some(version) = value["metadata"]["resourceVersion"].as_str()
                 && value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"))
                 && number < 28
             {
-                page.1 = version.to_owned();
+                version.clone_into(&mut page.1);
             }
         }
         self.compare_raw(recorded, status, &kind, &text)
