@@ -573,6 +573,23 @@ fn klab_killed_after_any_entry_converges_or_goes() {
 }
 
 #[test]
+fn paused_lab_is_stopped_and_comes_back_as_it_was() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    let before = stage.pools();
+    let talk = stage.succeeds(&["pause"]);
+    assert!(talk.contains("Stopped 4 nodes"), "{talk}");
+    assert!(stage.pair.containers().iter().all(|name| !stage.pair.container(name).running));
+    let talk = stage.fails(3, &["kubeconfig"]);
+    assert!(talk.contains("`klab resume pools`"), "{talk}");
+    let talk = stage.succeeds(&["resume", "pools"]);
+    assert!(talk.contains("Started 4 stopped nodes"), "{talk}");
+    assert_eq!(stage.pools(), before);
+    stage.succeeds(&["verify"]);
+    stage.down();
+}
+
+#[test]
 fn addons_come_and_go_with_the_lab_file() {
     let lab = LAB.replace("kubernetes =", "addons = [\"metrics-server\"]\nkubernetes =");
     let stage = Stage::new(&lab);
