@@ -276,3 +276,98 @@ pub(super) fn pool_delete(place: &Place, name: &str) -> Arguments {
 pub(super) fn pool_list(place: &Place) -> Arguments {
     Line::new("aks nodepool list").option("-g", &place.group).option("--cluster-name", &place.cluster).0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::aks::answer::{Account, User};
+    use crate::spec::{self, LoadOptions};
+
+    fn lab(text: &str) -> (Lab, Place) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lab.toml");
+        std::fs::write(&path, format!("lab = \"words\"\nprovider = \"aks\"\n{text}")).unwrap();
+        let lab =
+            spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+        let place = Place::of_lab(&lab, &Account { id: "sub".to_owned(), user: User { name: "ann".to_owned() } });
+        (lab, place)
+    }
+
+    fn add(text: &str) -> String {
+        let (lab, place) = lab(&format!("[pool.sys]\n[pool.p]\n{text}"));
+        pool_add(&lab, &place, lab.pool("p").unwrap(), "p", &BTreeMap::new()).join(" ")
+    }
+
+    #[test]
+    fn every_option_of_a_pool_is_an_argument() {
+        for (text, expected) in [
+            ("nodes = 3", "-c 3"),
+            ("size = \"Standard_D2s_v5\"", "-s Standard_D2s_v5"),
+            ("mode = \"system\"", "--mode System"),
+            ("labels = { b = \"2\", a = \"1\" }", "--labels a=1 b=2"),
+            ("taints = [\"k=v:NoSchedule\", \"l=w:NoExecute\"]", "--node-taints k=v:NoSchedule,l=w:NoExecute"),
+            ("zones = [1, 3]", "--zones 1 3"),
+            ("max_pods = 30", "--max-pods 30"),
+            ("spot = true", "--priority Spot --eviction-policy Delete --spot-max-price -1"),
+            (
+                "spot = true\nmax_price = 0.05\neviction = \"deallocate\"",
+                "--eviction-policy Deallocate --spot-max-price 0.05",
+            ),
+            // az refuses a count beyond the bounds.
+            (
+                "nodes = 2\nautoscale = { min = 2, max = 5 }",
+                "-c 2 --enable-cluster-autoscaler --min-count 2 --max-count 5",
+            ),
+            ("os = \"windows\"", "--os-type Windows"),
+            ("os_sku = \"AzureLinux\"", "--os-sku AzureLinux"),
+            ("os_disk = { size = 64, ephemeral = true }", "--node-osdisk-type Ephemeral --node-osdisk-size 64"),
+            ("kubernetes = \"1.34\"", "-k 1.34"),
+            ("extra_args = [\"--gpu-driver\", \"None\"]", "--gpu-driver None"),
+        ] {
+            let line = add(text);
+            assert!(line.contains(expected), "{text}: {line}");
+            assert!(line.ends_with("--no-wait"), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_setting_of_the_cluster_is_an_argument() {
+        let text = "kubernetes = \"1.34\"\n[pool.sys]\ntaints = [\"CriticalAddonsOnly=true:NoSchedule\"]\n[aks]\nlocation = \"eastus\"\ntier = \"standard\"\n\
+                    network = \"node-subnet\"\nsubnet = \"/subscriptions/s/n\"\nkubernetes = \"1.35.1\"\nregistry = \"acr\"\nextra_args = [\"--enable-oidc-issuer\"]\n";
+        let (lab, place) = lab(text);
+        let tags = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        let line = cluster_create(&lab, &place, lab.pool("sys").unwrap(), &tags).join(" ");
+        for expected in [
+            "-l eastus --tier standard -k 1.35.1",
+            "--network-plugin azure --no-ssh-key",
+            "--vnet-subnet-id /subscriptions/s/n --attach-acr acr --tags a=b",
+            "--nodepool-name sys --node-vm-size Standard_B2ms",
+            "--nodepool-taints CriticalAddonsOnly=true:NoSchedule --nodepool-tags a=b --node-count 1",
+            "--enable-oidc-issuer --no-wait",
+        ] {
+            assert!(line.contains(expected), "{expected}: {line}");
+        }
+    }
+
+    #[test]
+    fn update_keeps_what_is_azures_and_clears_what_is_gone() {
+        let (lab, place) = lab("[pool.sys]\n[pool.p]\n");
+        let mut live = AgentPool {
+            name: "p".to_owned(),
+            mode: "User".to_owned(),
+            enable_auto_scaling: true,
+            ..AgentPool::default()
+        };
+        live.node_labels.insert("kubernetes.azure.com/scalesetpriority".to_owned(), "spot".to_owned());
+        live.node_labels.insert("team".to_owned(), "a".to_owned());
+        live.node_taints =
+            vec!["kubernetes.azure.com/scalesetpriority=spot:NoSchedule".to_owned(), "old=x:NoSchedule".to_owned()];
+        let line = pool_update(&place, lab.pool("p").unwrap(), &live).join(" ");
+        let expected = "--labels kubernetes.azure.com/scalesetpriority=spot \
+                        --node-taints kubernetes.azure.com/scalesetpriority=spot:NoSchedule --disable-cluster-autoscaler --no-wait";
+        assert!(line.ends_with(expected), "{line}");
+        let arguments =
+            pool_update(&place, lab.pool("p").unwrap(), &AgentPool { mode: "User".to_owned(), ..AgentPool::default() });
+        assert_eq!(arguments[arguments.len() - 5..], ["--labels", "", "--node-taints", "", "--no-wait"]);
+    }
+}

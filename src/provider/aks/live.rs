@@ -166,3 +166,95 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, events: &Events
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::spec::{self, LoadOptions};
+
+    fn lab() -> Lab {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lab.toml");
+        let text = "lab = \"live\"\nprovider = \"aks\"\nkubernetes = \"1.34\"\n[pool.sys]\n[pool.extra]\nnodes = 2\nzones = [1, 2]\n\
+                    labels = { team = \"a\" }\ntaints = [\"dedicated=x:NoSchedule\"]\n[pool.burst]\nspot = true\nautoscale = { min = 0, max = 2 }\n";
+        std::fs::write(&path, text).unwrap();
+        spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+    }
+
+    fn node(pool: &str, number: u32, change: impl FnOnce(&mut Value)) -> Node {
+        let mut node = json!({
+            "metadata": { "name": format!("aks-{pool}-{number}"), "labels": { "agentpool": pool } },
+            "spec": {},
+            "status": {
+                "conditions": [{ "type": "Ready", "status": "True" }],
+                "nodeInfo": { "architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "",
+                    "kubeletVersion": "v1.34.2", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": "" },
+            },
+        });
+        if pool == "extra" {
+            node["metadata"]["labels"]["team"] = json!("a");
+            node["metadata"]["labels"]["topology.kubernetes.io/zone"] = json!(format!("westeurope-{}", number % 2 + 1));
+            node["spec"]["taints"] = json!([{ "key": "dedicated", "value": "x", "effect": "NoSchedule" }]);
+        }
+        change(&mut node);
+        serde_json::from_value(node).unwrap()
+    }
+
+    fn found(extra: impl FnOnce(&mut Value)) -> Vec<String> {
+        drift(&lab(), &[node("sys", 0, |_| {}), node("extra", 0, |_| {}), node("extra", 1, extra)])
+    }
+
+    #[test]
+    fn nodes_as_declared_have_no_drift_whatever_aks_adds() {
+        assert_eq!(found(|_| {}), Vec::<String>::new());
+        let spot = json!([{ "key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule" }]);
+        let nodes = [
+            node("sys", 0, |node| node["metadata"]["labels"]["kubernetes.azure.com/mode"] = json!("system")),
+            node("extra", 0, |_| {}),
+            node("extra", 1, |_| {}),
+            node("burst", 0, |node| node["spec"]["taints"] = spot),
+            node("somebodyelses", 0, |_| {}),
+        ];
+        assert_eq!(drift(&lab(), &nodes), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_difference_is_told_with_its_node() {
+        let labels = "/metadata/labels";
+        let set = |pointer: &'static str, key: &'static str, value: Value| {
+            move |node: &mut Value| node.pointer_mut(pointer).unwrap()[key] = value
+        };
+        assert_eq!(found(set(labels, "team", json!("b"))), ["pool extra: label team is b, a declared (aks-extra-1)"]);
+        assert_eq!(
+            found(set(labels, "topology.kubernetes.io/zone", json!("westeurope-3"))),
+            ["pool extra: zone is westeurope-3, one of [1, 2] declared (aks-extra-1)"]
+        );
+        assert_eq!(
+            found(set("/spec", "taints", json!([]))),
+            ["pool extra: taint dedicated=x:NoSchedule is missing (aks-extra-1)"]
+        );
+        assert_eq!(
+            found(set("/status/nodeInfo", "kubeletVersion", json!("v1.33.1"))),
+            ["pool extra: Kubernetes is 1.33.1, 1.34 declared (aks-extra-1)"]
+        );
+        assert_eq!(
+            found(set("/status/conditions/0", "status", json!("False"))),
+            ["pool extra: 1 node ready, 2 declared"]
+        );
+    }
+
+    #[test]
+    fn same_difference_on_all_nodes_is_told_once() {
+        let missing = |node: &mut Value| node["metadata"]["labels"]["team"] = json!(null);
+        let without = |number| {
+            node("extra", number, |node| {
+                missing(node);
+                node["metadata"]["labels"].as_object_mut().unwrap().remove("team");
+            })
+        };
+        let drift = drift(&lab(), &[node("sys", 0, |_| {}), without(0), without(1)]);
+        assert_eq!(drift, ["pool extra: label team=a is missing (all 2 nodes)"]);
+    }
+}
