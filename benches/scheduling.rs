@@ -138,7 +138,7 @@ fn throughput(what: &str, nodes: usize, pods: usize, goal: usize, make: &dyn Fn(
             placed += 1;
         }
     }
-    let (took, cpu) = (start.elapsed(), cpu_time() - cpu);
+    let (took, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
     let bytes = resident().saturating_sub(before);
     let per_second = |time: Duration| pods.len() as f64 / time.as_secs_f64();
     println!(
