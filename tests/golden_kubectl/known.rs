@@ -1,9 +1,95 @@
 //! Steps that are known to differ, each with the reason; `docs/embedded-cluster.md` says the same to users.
 
-/// Flow, step, reason.
-const KNOWN: &[(&str, usize, &str)] = &[];
+use std::fmt;
+
+/// Why a step differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Objects that the cluster's own parts write carry no `managedFields`.
+    OwnWrites,
+    /// ReplicaSets are listed by name, and their hashes are not upstream's.
+    Hashes,
+    /// What is seen in the middle of a change depends on how long its parts took, here and there.
+    Pace,
+    /// Equal nodes are chosen at random.
+    Chance,
+    /// kubectl itself prints the entries of a map in any order.
+    MapOrder,
+    /// Another minor version of kubectl than the one that recorded the flow.
+    OtherKubectl,
+    /// The embedded cluster runs no containers, and says so in its own words.
+    NoContainers,
+    /// ComponentStatuses show parts that are one process here.
+    OneProcess,
+    /// OpenAPI v2 is empty, because kubectl would parse it again for every object.
+    EmptyOpenApi2,
+    /// OpenAPI v3 lists only versions of groups, with hashes of its own.
+    OwnOpenApi3,
+    /// Documents for `explain` lack the texts about single values.
+    ChoiceTexts,
+    /// The recorder's stand-in for a metrics server wrote blanks between the parts of its JSON.
+    Blanks,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::OwnWrites => "objects of the cluster's own parts carry no managedFields",
+            Self::Hashes => "ReplicaSets are listed by name, and their hashes are not upstream's",
+            Self::Pace => "what is seen in the middle of a change depends on the pace of its parts",
+            Self::Chance => "equal nodes are chosen at random",
+            Self::MapOrder => "kubectl prints the entries of a map in any order",
+            Self::OtherKubectl => "another kubectl than the one that recorded the flow",
+            Self::NoContainers => "the embedded cluster runs no containers, and says so",
+            Self::OneProcess => "scheduler and controllers are no processes of their own",
+            Self::EmptyOpenApi2 => "OpenAPI v2 is empty",
+            Self::OwnOpenApi3 => "OpenAPI v3 has documents of its own",
+            Self::ChoiceTexts => "explain does not describe the single values of a field",
+            Self::Blanks => "the recorder's metrics server wrote blanks into its JSON",
+        })
+    }
+}
+
+use Reason::{
+    Blanks, Chance, ChoiceTexts, EmptyOpenApi2, Hashes, MapOrder, NoContainers, OneProcess, OtherKubectl, OwnOpenApi3,
+    OwnWrites, Pace,
+};
+
+/// Flow, steps, reason.
+const KNOWN: &[(&str, &[usize], Reason)] = &[
+    ("kuberaw", &[12, 21, 23, 29, 30, 31, 34, 35, 38, 84, 87], OwnWrites),
+    ("kuberaw", &[79, 80, 81, 82], Pace),
+    ("kuberaw", &[88], OwnOpenApi3),
+    ("misc", &[12], ChoiceTexts),
+    ("misc", &[18], EmptyOpenApi2),
+    ("misc", &[37], OwnWrites),
+    ("misc", &[45, 46], OneProcess),
+    ("metrics", &[20, 21, 22], Blanks),
+    ("unreachable", &[20], NoContainers),
+    ("smoke-1.27", &[17], Hashes),
+    ("smoke-1.30", &[17], Hashes),
+    ("smoke-1.36", &[17], Hashes),
+    ("rollout", &[9], Hashes),
+    ("rollout", &[41], Pace),
+    ("smoke-1.27", &[30, 42], Pace),
+    ("smoke-1.30", &[30, 42], Pace),
+    ("smoke-1.36", &[19, 30, 42], Pace),
+    ("apply_client", &[5], Pace),
+    ("edit_patch", &[26], Pace),
+    ("pods_watch", &[3], Pace),
+    ("quotas", &[13, 14, 16], Pace),
+    ("node_describe", &[5], Chance),
+    ("limitranges", &[5, 6, 13], MapOrder),
+    ("configs", &[9], MapOrder),
+    ("cordon_drain", &[24], MapOrder),
+];
+
+/// Steps that differ when the flow is replayed with another kubectl.
+const OTHER_KUBECTL: &[(&str, &[usize])] = &[("smoke-1.36", &[25, 59, 62, 66])];
 
 /// Why the step differs, if that is known.
-pub(crate) fn reason(flow: &str, step: usize) -> Option<&'static str> {
-    KNOWN.iter().find(|(known, at, _)| *known == flow && *at == step).map(|(_, _, reason)| *reason)
+pub(crate) fn reason(flow: &str, step: usize, same_kubectl: bool) -> Option<Reason> {
+    let listed = KNOWN.iter().find(|(known, steps, _)| *known == flow && steps.contains(&step));
+    let other = OTHER_KUBECTL.iter().any(|(known, steps)| *known == flow && steps.contains(&step));
+    listed.map(|(_, _, reason)| *reason).or((other && !same_kubectl).then_some(OtherKubectl))
 }

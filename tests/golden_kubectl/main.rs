@@ -3,7 +3,7 @@
 //! `KLAB_GOLDEN_KUBECTL=<dir>` replaces the recordings (`*.jsonl` or `*.jsonl.gz`, with `manifests/`, `bodies/` and
 //! `normalise.json`), `KLAB_GOLDEN_FLOW=a,b` picks flows, `KLAB_KUBECTL_DIR=<dir>` says where kubectl binaries are.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
-#![expect(clippy::print_stdout, reason = "the comparison is printed")]
+#![expect(clippy::print_stdout, reason = "a test that reports what it replayed")]
 
 mod compare;
 mod flow;
@@ -36,6 +36,7 @@ fn recordings() -> PathBuf {
 struct Result {
     flow: String,
     kubectl: String,
+    recorded: String,
     outcomes: Vec<Outcome>,
     seconds: f64,
 }
@@ -62,45 +63,70 @@ fn recorded_flows_are_answered_alike() {
         .block_on(Server::start(ServerOptions { state_directory: state.path().join("server"), port: None }))
         .unwrap_or_else(|error| panic!("{:#}", error.source));
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let replay = |flow: &Flow, attempt: usize| {
+        let began = Instant::now();
+        let kubectl = kubectls.for_version(&flow.kubectl);
+        let outcomes = Replay::new(&folder, flow, attempt, kubectl, &normaliser, &server, runtime.handle()).run();
+        let result = Result {
+            flow: flow.name.clone(),
+            kubectl: kubectl.version.clone(),
+            recorded: flow.kubectl.clone(),
+            outcomes,
+            seconds: began.elapsed().as_secs_f64(),
+        };
+        result.print();
+        result
+    };
     let began = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..SIDE_BY_SIDE.min(flows.len()) {
             scope.spawn(|| {
                 while let Some(flow) = flows.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let began = Instant::now();
-                    let kubectl = kubectls.for_version(&flow.kubectl);
-                    let replay = Replay::new(&folder, flow, kubectl, &normaliser, &server, runtime.handle());
-                    let outcomes = replay.run();
-                    let result = Result {
-                        flow: flow.name.clone(),
-                        kubectl: kubectl.version.clone(),
-                        outcomes,
-                        seconds: began.elapsed().as_secs_f64(),
-                    };
-                    result.print(&flow.kubectl);
+                    let result = replay(flow, 1);
                     results.lock().unwrap().push(result);
                 }
             });
         }
     });
-    report(&results.into_inner().unwrap(), began.elapsed().as_secs_f64());
+    let mut results = results.into_inner().unwrap();
+    // Side by side, commands wait for each other and see clusters later than they were recorded: what differs is
+    // replayed once more, alone, and that counts.
+    for result in &mut results {
+        if result.unexpected().next().is_some()
+            && let Some(flow) = flows.iter().find(|flow| flow.name == result.flow)
+        {
+            println!("{} once more, alone:", flow.name);
+            *result = replay(flow, 2);
+        }
+    }
+    report(&results, began.elapsed().as_secs_f64());
 }
 
 impl Result {
+    fn known(&self, step: usize) -> Option<known::Reason> {
+        known::reason(&self.flow, step, self.kubectl == self.recorded)
+    }
+
+    /// Steps that differ for no known reason.
+    fn unexpected(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().filter(|outcome| outcome.difference.is_some() && self.known(outcome.step).is_none())
+    }
+
     /// Says how the flow went, with all differences that are not known.
-    fn print(&self, recorded: &str) {
+    fn print(&self) {
         use std::fmt::Write;
         let good = self.outcomes.iter().filter(|outcome| outcome.difference.is_none()).count();
         let mut text = format!(
-            "{:18} kubectl {} (recorded with {recorded}): {good} of {} in {:.1} s\n",
+            "{:18} kubectl {} (recorded with {}): {good} of {} in {:.1} s\n",
             self.flow,
             self.kubectl,
+            self.recorded,
             self.outcomes.len(),
             self.seconds
         );
         for outcome in &self.outcomes {
             let Some(difference) = &outcome.difference else { continue };
-            let _ = match known::reason(&self.flow, outcome.step) {
+            let _ = match self.known(outcome.step) {
                 Some(reason) => writeln!(text, "  step {} differs as known: {reason}", outcome.step),
                 None => writeln!(text, "  step {}: {}\n{}", outcome.step, outcome.what, indented(difference)),
             };
@@ -110,20 +136,20 @@ impl Result {
 }
 
 fn report(results: &[Result], seconds: f64) {
-    let (mut steps, mut identical, mut excused, mut unexpected) = (0, 0, 0, 0);
+    let (mut steps, mut identical, mut excused) = (0, 0, 0);
+    let unexpected: usize = results.iter().map(|result| result.unexpected().count()).sum();
     let mut stale = Vec::new();
     for result in results {
         for outcome in &result.outcomes {
             steps += 1;
-            let known = known::reason(&result.flow, outcome.step);
-            match (&outcome.difference, known) {
+            match (&outcome.difference, result.known(outcome.step)) {
                 (None, None) => identical += 1,
                 (None, Some(_)) => {
                     identical += 1;
                     stale.push(format!("{} step {}", result.flow, outcome.step));
                 }
                 (Some(_), Some(_)) => excused += 1,
-                (Some(_), None) => unexpected += 1,
+                (Some(_), None) => {}
             }
         }
     }

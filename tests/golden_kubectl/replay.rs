@@ -45,13 +45,14 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(
         folder: &'a Path,
         flow: &'a Flow,
+        attempt: usize,
         kubectl: &'a Kubectl,
         normaliser: &'a Normaliser,
         server: &'a Server,
         runtime: &'a tokio::runtime::Handle,
     ) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let cluster = flow.name.replace(['_', '.'], "-");
+        let cluster = format!("{}-{attempt}", flow.name.replace(['_', '.'], "-"));
         let nodes: Vec<Value> =
             serde_json::from_str(&std::fs::read_to_string(folder.join(&flow.nodes)).unwrap()).unwrap();
         let seed = Seed {
