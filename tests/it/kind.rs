@@ -227,9 +227,11 @@ impl Stage {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let kubeconfig = kube::config::Kubeconfig::from_yaml(&kubeconfig).unwrap();
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+                .await
+                .unwrap();
             let api: kube::Api<Node> = kube::Api::all(kube::Client::try_from(config).unwrap());
-            let nodes = api.list(&Default::default()).await.unwrap();
+            let nodes = api.list(&kube::api::ListParams::default()).await.unwrap();
             nodes.items.into_iter().map(|node| (node.name_any(), node)).collect()
         })
     }
