@@ -460,7 +460,7 @@ async fn figures() {
         })
         .collect();
     for at in 0..1000 {
-        change(api.cluster(), "a", &at.to_string());
+        change(api.cluster(), "a", &format!("change {at}"));
         if at % 10 == 0 {
             tokio::task::yield_now().await;
         }

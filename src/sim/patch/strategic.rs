@@ -127,14 +127,14 @@ fn element_shape(field: Option<&Field>) -> Option<Shape> {
 
 fn merge_values(have: &mut Vec<Value>, patch: Vec<Value>, order: Option<&Value>) {
     let server = have.clone();
+    // Without an order of its own the patch's list is the order: what is new comes first.
+    let order = order.and_then(Value::as_array).cloned().unwrap_or_else(|| patch.clone());
     for value in patch {
         if !have.contains(&value) {
             have.push(value);
         }
     }
-    if let Some(order) = order.and_then(Value::as_array) {
-        reorder(have, &server, order, "");
-    }
+    reorder(have, &server, &order, "");
 }
 
 fn merge_entries(
@@ -151,6 +151,7 @@ fn merge_entries(
         *have = kept.collect();
         return Ok(());
     }
+    let order = order.and_then(Value::as_array).cloned().unwrap_or_else(|| patch.clone());
     for entry in patch {
         let Value::Object(mut entry) = entry else {
             return Err(format!("cannot apply a strategic merge patch: entry of {name} is not an object"));
@@ -177,9 +178,7 @@ fn merge_entries(
             }
         }
     }
-    if let Some(order) = order.and_then(Value::as_array) {
-        reorder(have, &server, order, key);
-    }
+    reorder(have, &server, &order, key);
     Ok(())
 }
 
