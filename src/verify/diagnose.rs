@@ -1,5 +1,7 @@
 //! Why checks do not hold: the pods behind them grouped by their plight, and what would mend it.
 
+mod daemon;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -96,6 +98,12 @@ fn of_pods(
         suggestions.extend(bring_home(check, result, explainer, &misplaced, &settles));
     }
     suggestions.extend(more_pods(check, explainer));
+    if offenders.is_empty()
+        && let Some((cause, remedies)) = daemon::missing(check, snapshot, context)
+    {
+        causes.push(cause);
+        suggestions.extend(remedies);
+    }
     let mut seen = BTreeSet::new();
     suggestions.retain(|suggestion| seen.insert(suggestion.text.clone()));
     (merged(causes), suggestions)

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::report::{Styles, human};
-use crate::verify::fixture::{Cluster, lab, running, unschedulable};
+use crate::verify::fixture::{Cluster, from, lab, running, unschedulable};
 use crate::verify::{Context, diagnose, evaluate};
 
 const LAB: &str = r#"
@@ -182,4 +182,45 @@ cel    = 'object.spec.replicas == 3'
         waiting: its controller is still at work
         at labs/x.toml:28
     ");
+}
+
+#[test]
+fn nodes_that_a_daemon_set_leaves_out() {
+    let checks = r#"
+[workload.agent]
+kind  = "daemonset"
+image = "nginx"
+
+[[check]]
+workload     = "agent"
+one_per_node = "agentpool in (main, extra)"
+"#;
+    let tainted = json!({"spec": {"taints": [{"key": "dedicated", "value": "special", "effect": "NoSchedule"}]}});
+    let mut cluster = cluster(tainted);
+    let template = json!({
+        "metadata": {"labels": {"app": "agent", "klab.dev/workload": "agent"}},
+        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+    });
+    cluster.snapshot.daemon_sets.push(from(json!({
+        "metadata": {"name": "agent", "namespace": "default", "uid": "agent", "generation": 1},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+        "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "currentNumberScheduled": 2,
+            "numberReady": 2, "numberMisscheduled": 0, "updatedNumberScheduled": 2, "numberAvailable": 2},
+    })));
+    for (number, node) in ["main-0", "main-1"].into_iter().enumerate() {
+        let mut pod = running(node);
+        let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}]);
+        let labels = json!({"app": "agent", "klab.dev/workload": "agent"});
+        let metadata = json!({"name": format!("agent-{number}"), "namespace": "default", "labels": labels, "ownerReferences": owner});
+        json_patch::merge(&mut pod, &json!({"metadata": metadata, "spec": template["spec"]}));
+        cluster.snapshot.pods.push(from(pod));
+    }
+    assert_snapshot!(said(checks, &cluster), @r#"
+    ✗ failed   agent: one per node of agentpool in (extra,main) → 2 of 3 nodes have exactly one, none on extra-0
+        daemonset/agent  makes no pod for 1 node:
+          extra-0  taint dedicated=special:NoSchedule is not tolerated
+        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.agent]` (labs/x.toml:19)
+         or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
+        at labs/x.toml:23
+    "#);
 }

@@ -9,7 +9,9 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use compare::{Difference, compare};
@@ -22,14 +24,14 @@ use crate::scheduling::{Cluster, Outcome, TieBreak};
 use expand::{Defaults, Root};
 
 /// Where the pods of objects will go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prediction {
     /// Per object that has pods, in the order of the objects.
     pub workloads: Vec<PredictedWorkload>,
 }
 
 /// Where the pods of one object will go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PredictedWorkload {
     /// Its kind, such as `Deployment`.
     pub kind: String,
@@ -113,6 +115,15 @@ fn introduce(object: &Value, cluster: &mut Cluster, defaults: &mut Defaults) {
         }
         _ => {}
     }
+}
+
+/// The pod that a DaemonSet's controller would make for a node.
+pub(crate) fn daemon_pod(set: &DaemonSet, node: &str) -> Option<Pod> {
+    let mut object = serde_json::to_value(set).ok()?;
+    object["apiVersion"] = json!("apps/v1");
+    object["kind"] = json!("DaemonSet");
+    let root = expand::root(&object)?;
+    expand::pod(&object, &root, 0, Some(node), &Defaults { priority_classes: BTreeMap::new() })
 }
 
 /// A prediction in the making.
