@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use serde_json::{Value, json};
+
 use crate::error::{Error, Kind};
 use crate::plan::size_name;
 use crate::spec::{AksTier, Lab, Os, Pool};
@@ -141,6 +143,21 @@ impl LabCost {
         let sum = self.hourly().map_or("unknown".to_owned(), dollars);
         rows.push(vec!["all".to_owned(), String::new(), String::new(), String::new(), sum]);
         rows
+    }
+
+    /// For machines: dollars an hour, `null` where unknown.
+    pub fn document(&self) -> Value {
+        let pool = |pool: &PoolCost| {
+            json!({
+                "pool": pool.pool, "size": pool.size, "nodes": pool.nodes, "most_nodes": pool.most_nodes,
+                "each_hourly": pool.each, "hourly": pool.hourly(), "at_most": pool.at_most,
+            })
+        };
+        json!({
+            "currency": "USD", "region": self.region, "source": SOURCE, "as_of": AS_OF,
+            "control_plane_hourly": self.control_plane, "hourly": self.hourly(), "most_hourly": self.most_hourly(),
+            "pools": self.pools.iter().map(pool).collect::<Vec<_>>(),
+        })
     }
 
     /// The refusal of a lab that costs more than it may, or whose cost is unknown.

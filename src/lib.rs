@@ -13,6 +13,7 @@ pub mod error;
 pub mod event;
 pub mod exec;
 pub mod expression;
+pub mod forecast;
 pub mod observe;
 pub mod plan;
 pub mod provider;

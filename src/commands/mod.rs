@@ -203,12 +203,15 @@ pub struct LabOptions {
     /// Set a variable of the lab's templates.
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     pub vars: Vec<(String, String)>,
+    /// How the embedded cluster's scheduler breaks ties; the lab file's `[sim] seed`, else 0, by default.
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
 }
 
 impl LabOptions {
     /// As the spec takes them.
     pub fn load_options(&self) -> LoadOptions {
-        LoadOptions { provider: self.provider, vars: self.vars.clone() }
+        LoadOptions { provider: self.provider, vars: self.vars.clone(), seed: self.seed }
     }
 }
 

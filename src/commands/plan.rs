@@ -2,25 +2,22 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use super::kubeconfig::client;
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::error::Result;
+use crate::cost::LabCost;
+use crate::error::{Kind, Result};
+use crate::forecast::forecast;
 use crate::observe;
-use crate::plan::{Action, plan};
-use crate::provider::sim::flavour;
-use crate::provider::{self, Provider};
+use crate::plan::{Action, Observed, plan};
+use crate::provider;
 use crate::render::{self, Manifest};
-use crate::scheduling::TieBreak;
-use crate::sim::{nodes, system};
-use crate::spec::Lab;
+use crate::spec::{Lab, Provider};
 use crate::ui::{Format, table};
-use crate::verify::{self, PredictedWorkload, Prediction, Snapshot};
+use crate::verify::{PredictedWorkload, Prediction};
 
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]
@@ -40,6 +37,7 @@ struct Plan {
     recreation: Vec<String>,
     outcome: Outcome,
     prediction: Prediction,
+    cost: Option<LabCost>,
 }
 
 /// Prints the plan.
@@ -58,8 +56,17 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn Provider) -> Result<Plan> {
-    let observed = provider.observe_lab(lab)?;
+fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn provider::Provider) -> Result<Plan> {
+    let mut caveats = provider.caveats(lab);
+    let observed = match provider.observe_lab(lab) {
+        Ok(observed) => observed,
+        // Of a lab that was never made there is nothing to see; its plan helps on a machine without the tools, too.
+        Err(error) if error.kind == Kind::Outside && context.record(&lab.name.value)?.is_none() => {
+            caveats.push(format!("{error:#}; planned as if nothing of the lab existed"));
+            Observed::default()
+        }
+        Err(error) => return Err(error),
+    };
     let actions = plan(lab, &observed);
     let keys = || manifests.iter().map(|manifest| ObjectKey::of(&manifest.object)).collect();
     let known = context.record(&lab.name.value)?.map(|record| record.kinds).unwrap_or_default();
@@ -69,16 +76,17 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn Pro
             let client = client(&kubeconfig).await?;
             let mut snapshot = observe::look(&client).await?;
             observe::complete(&client, &mut snapshot).await?;
-            Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, snapshot))
+            Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, Some(snapshot)))
         })?
     } else {
-        (Outcome { created: keys(), ..Outcome::default() }, planned(lab))
+        (Outcome { created: keys(), ..Outcome::default() }, None)
     };
     Ok(Plan {
         commands: provider.commands(lab, &actions)?,
-        caveats: provider.caveats(lab),
+        caveats,
         recreation: provider.recreation(lab)?,
-        prediction: predict(lab, manifests, &snapshot, observed.exists),
+        prediction: forecast(lab, manifests, snapshot.as_ref()),
+        cost: (lab.provider == Provider::Aks).then(|| LabCost::of(lab)),
         actions,
         outcome,
     })
@@ -88,7 +96,7 @@ fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
     json!({
         "schema": "klab.plan/1", "lab": lab.name.value, "provider": lab.provider.as_str(), "actions": plan.actions,
         "commands": plan.commands, "caveats": plan.caveats, "recreation": plan.recreation,
-        "objects": plan.outcome, "placement": plan.prediction.workloads.iter().map(placement).collect::<Vec<_>>(),
+        "objects": plan.outcome, "cost": plan.cost.as_ref().map(LabCost::document), "placement": plan.prediction.workloads.iter().map(placement).collect::<Vec<_>>(),
     })
 }
 
@@ -110,31 +118,12 @@ fn text(lab: &Lab, plan: &Plan) -> String {
     let rows: Vec<Vec<String>> = plan.prediction.workloads.iter().map(placement_row).collect();
     let placed = table(&rows);
     section(&mut text, "placement, as kube-scheduler would decide", placed.lines().map(str::to_owned), "");
+    if let Some(cost) = &plan.cost {
+        let rows = table(&cost.rows());
+        section(&mut text, "cost, in US dollars", rows.lines().map(str::to_owned).chain([cost.note()]), "");
+    }
     section(&mut text, "mind", plan.caveats.iter().cloned(), "");
     text
-}
-
-/// The cluster as it will be: its nodes, nothing on them.
-fn planned(lab: &Lab) -> Snapshot {
-    let pools = lab.pools.iter().filter(|pool| !pool.deferred);
-    let planned = pools.flat_map(|pool| (0..pool.nodes.value).map(|number| nodes::node(lab, pool, number)));
-    let nodes = planned.filter_map(|node| serde_json::from_value::<Node>(node).ok().map(Arc::new)).collect();
-    Snapshot { nodes, ..Snapshot::default() }
-}
-
-/// Where the lab's pods will go. In a new cluster the system's own pods come first and take their room.
-fn predict(lab: &Lab, manifests: &[Manifest], snapshot: &Snapshot, exists: bool) -> Prediction {
-    let mut objects: Vec<Value> = if exists { Vec::new() } else { system::objects(flavour(lab)) };
-    let system = objects.len();
-    objects.extend(manifests.iter().map(|manifest| manifest.object.clone()));
-    let mut prediction = verify::predict(snapshot, &objects, TieBreak::default());
-    let of_lab = |workload: &PredictedWorkload| {
-        objects[system..].iter().any(|object| {
-            object["kind"] == workload.kind.as_str() && object["metadata"]["name"] == workload.name.as_str()
-        })
-    };
-    prediction.workloads.retain(of_lab);
-    prediction
 }
 
 fn placement(workload: &PredictedWorkload) -> Value {

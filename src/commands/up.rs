@@ -11,6 +11,8 @@ use super::{Context, LabOptions, absolute, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
+use crate::forecast::forecast;
+use crate::observe;
 use crate::plan::plan;
 use crate::provider::{self, Options, Work};
 use crate::render::{self, Manifest};
@@ -18,6 +20,7 @@ use crate::spec::{Lab, Provider};
 use crate::state::home::{state_error, write_private};
 use crate::state::{Journal, Lock, Record};
 use crate::ui::{Format, duration, plural};
+use crate::verify::Snapshot;
 
 /// What can be typed after `klab up`.
 #[derive(Debug, clap::Args)]
@@ -116,7 +119,9 @@ fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manife
     journal.set_provider(lab.provider.as_str());
     let mut work = Work { journal: &mut journal, events: &events };
 
-    let actions = plan(lab, &provider.observe_lab(lab)?);
+    let observed = provider.observe_lab(lab)?;
+    let actions = plan(lab, &observed);
+    let before = if observed.exists { Some(look(context, provider.kubeconfig(name)?)?) } else { None };
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
@@ -133,9 +138,22 @@ fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manife
     })?;
     activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
     record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
+    if !actions.is_empty() || !outcome.is_unchanged() {
+        record.predicted = Some(forecast(lab, manifests, before.as_ref()));
+    }
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
     Ok(Made { outcome, cluster_changed: !actions.is_empty(), kubeconfig })
+}
+
+/// The cluster that is there before anything is changed.
+fn look(context: &Context, kubeconfig: PathBuf) -> Result<Snapshot> {
+    context.block_on(async {
+        let client = client(&kubeconfig).await?;
+        let mut snapshot = observe::look(&client).await?;
+        observe::complete(&client, &mut snapshot).await?;
+        Ok(snapshot)
+    })
 }
 
 /// The lab's record, or a new one; a lab never changes its provider while it is up.
@@ -150,10 +168,22 @@ fn record(context: &Context, lab: &Lab, path: &Path) -> Result<Record> {
         .hint(format!("`klab down {name}` removes it first"))),
         Some(mut record) => {
             record.source = absolute(path);
+            let seed = seed(lab);
+            if lab.provider == Provider::Sim && record.seed != seed {
+                let kept = record.seed;
+                context.ui.events().warn(format!(
+                    "lab `{name}` was made with seed {kept} and keeps it; `klab down {name}`, then `up`, takes seed {seed}"
+                ));
+            }
             Ok(record)
         }
-        None => Ok(Record::new(name, provider, &absolute(path))),
+        None => Ok(Record { seed: seed(lab), ..Record::new(name, provider, &absolute(path)) }),
     }
+}
+
+/// What breaks the ties of an embedded cluster's scheduler.
+fn seed(lab: &Lab) -> u64 {
+    lab.sim.seed.unwrap_or_default()
 }
 
 /// Keeps the lab file as applied, so that `verify` and `status` work when the file is edited or gone.

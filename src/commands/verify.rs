@@ -12,7 +12,7 @@ use crate::observe::{self, Observer};
 use crate::report::{self, Suite};
 use crate::spec::{self, Lab, Subject};
 use crate::ui::{Format, duration, plural};
-use crate::verify::{FetchedObject, Observation, Report, Snapshot, Stability, Windows};
+use crate::verify::{Difference, FetchedObject, Observation, Report, Snapshot, Stability, Windows};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, clap::Args)]
@@ -99,6 +99,7 @@ pub fn wait_and_report(context: &Context, lab: &Lab, timeout: Duration, quietly:
 /// Watches until every check holds, or one can no longer hold, or the time is up.
 fn wait(context: &Context, lab: &Lab, kubeconfig: PathBuf, timeout: Duration) -> Result<Report> {
     let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
+    let predicted = context.record(&lab.name.value)?.and_then(|record| record.predicted);
     let result = context.block_on(async {
         let client = client(&kubeconfig).await?;
         let started = Instant::now();
@@ -123,6 +124,11 @@ fn wait(context: &Context, lab: &Lab, kubeconfig: PathBuf, timeout: Duration) ->
         if !seen.report.ok() {
             observe::complete(&client, &mut snapshot).await?;
             crate::verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
+        }
+        if let Some(prediction) = &predicted {
+            let differences = crate::verify::compare(prediction, &snapshot, &judge);
+            // A workload that was scaled since says nothing about the prediction.
+            seen.report.differences = differences.into_iter().filter(Difference::is_of_place).collect();
         }
         Ok(seen.report)
     })?;

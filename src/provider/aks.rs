@@ -204,7 +204,14 @@ impl Provider for Aks {
     }
 
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
-        let Known { place, world } = self.place_of_lab(lab).and_then(|place| self.look(place))?;
+        let known = match self.place_of_lab(lab).and_then(|place| self.look(place)) {
+            // Commands of a lab that was never made can be read without az and without a login.
+            Err(error) if error.kind == Kind::Outside && Place::read(&self.home.lab(&lab.name.value)).is_none() => {
+                Known { place: Place::of_lab(lab, &Account::unknown()), world: World::default() }
+            }
+            known => known?,
+        };
+        let Known { place, world } = known;
         Ok(converge::commands(&self.az.on(&place.subscription), &place, lab, &world, actions))
     }
 

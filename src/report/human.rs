@@ -51,7 +51,9 @@ impl Styles {
 
 /// A whole report, a line or a block per check; ends with a line end.
 pub fn human(report: &Report, styles: Styles) -> String {
-    report.checks.iter().map(|check| check_lines(check, styles)).collect()
+    let care = styles.care;
+    let otherwise = report.differences.iter().map(|difference| format!("  {care}≠ other   {care:#} {difference}\n"));
+    report.checks.iter().map(|check| check_lines(check, styles)).chain(otherwise).collect()
 }
 
 /// `2 of 3 checks hold`, or `all 3 checks hold`.

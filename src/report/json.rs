@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::spec::Location;
-use crate::verify::{Cause, CheckResult, Finding, NodeGroup, Report, Suggestion, Verdict};
+use crate::verify::{Cause, CheckResult, Difference, Finding, NodeGroup, Report, Suggestion, Verdict};
 
 /// Name and version of the document's form.
 pub const SCHEMA: &str = "klab.report/1";
@@ -18,6 +18,16 @@ pub fn json(report: &Report) -> Value {
         "held": report.held(),
         "total": report.checks.len(),
         "checks": report.checks.iter().map(check).collect::<Vec<_>>(),
+        "differences": report.differences.iter().map(difference).collect::<Vec<_>>(),
+    })
+}
+
+/// A workload that the cluster placed otherwise than predicted.
+fn difference(difference: &Difference) -> Value {
+    json!({
+        "kind": difference.kind, "namespace": difference.namespace, "name": difference.name,
+        "predicted": { "pools": difference.predicted, "pending": difference.predicted_pending },
+        "placed": { "pools": difference.actual, "pending": difference.actual_pending },
     })
 }
 

@@ -88,7 +88,12 @@ fn report() -> Report {
         Verdict::NotYet { waiting_for: "1 pod is starting".into() },
         vec![Finding::for_test("running", false, "0 running, wanted 1; 1 starting", at(41))],
     );
-    Report { lab: "blast".into(), elapsed: Duration::from_millis(31_204), checks: vec![held, failed, waiting] }
+    Report {
+        lab: "blast".into(),
+        elapsed: Duration::from_millis(31_204),
+        checks: vec![held, failed, waiting],
+        ..Report::default()
+    }
 }
 
 #[test]

@@ -92,4 +92,6 @@ pub struct LoadOptions {
     pub vars: Vec<(String, String)>,
     /// `--provider` or `KLAB_PROVIDER`.
     pub provider: Option<Provider>,
+    /// `--seed`: breaks ties of the embedded cluster's scheduler instead of the file's `[sim] seed`.
+    pub seed: Option<u64>,
 }

@@ -128,7 +128,8 @@ fn read_lab(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diag
             return (None, diagnostics);
         }
     };
-    let lab = validate::lab(&raw, rendered, &source, &mut broken, &mut diagnostics);
+    let mut lab = validate::lab(&raw, rendered, &source, &mut broken, &mut diagnostics);
+    lab.sim.seed = options.seed.or(lab.sim.seed);
     rules::check(&lab, &broken, &mut diagnostics);
     (Some(lab), diagnostics)
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::home::{state_error, write_private};
 use super::journal;
 use crate::error::Result;
+use crate::verify::Prediction;
 
 /// What klab knows of a lab it made or began to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,12 @@ pub struct Record {
     /// Variables given on the command line; templates are rendered with them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vars: Vec<(String, String)>,
+    /// What breaks the ties of an embedded cluster's scheduler; the cluster keeps it as long as it lives.
+    #[serde(default)]
+    pub seed: u64,
+    /// Where the pods were to go when `up` last changed something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<Prediction>,
     /// When it was first brought up.
     pub created: Timestamp,
     /// When `up` last ended well; `None` while the first one is under way.
@@ -55,6 +62,8 @@ impl Record {
             provider: provider.to_owned(),
             source: source.to_owned(),
             vars: Vec::new(),
+            seed: 0,
+            predicted: None,
             created: Timestamp::now(),
             applied: None,
             kinds: BTreeSet::new(),

@@ -90,7 +90,7 @@ impl Stability {
                 CheckResult { verdict, ..result }
             })
             .collect();
-        let report = Report { lab: context.lab.to_owned(), elapsed: now, checks: results };
+        let report = Report { lab: context.lab.to_owned(), elapsed: now, checks: results, ..Report::default() };
         Observation { report, look_again_at: next.at }
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::cause::{Cause, Suggestion};
+use super::predict::Difference;
 use crate::spec::Location;
 
 /// Whether a check holds.
@@ -130,6 +131,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// One result per check, in the order given.
     pub checks: Vec<CheckResult>,
+    /// Workloads that the cluster placed otherwise than predicted, where somebody compared.
+    pub differences: Vec<Difference>,
 }
 
 impl Report {

@@ -207,3 +207,62 @@ fn secrets_do_not_reach_render() {
     let shown = environment.shown(&output);
     assert!(shown.contains("(hidden)") && !shown.contains("sesame") && !shown.contains("b3BlbiBzZXNhbWU"), "{shown}");
 }
+
+#[test]
+fn cluster_that_places_pods_otherwise_than_predicted_is_told() {
+    let environment = Environment::new();
+    environment.write("small.toml", LAB);
+    assert!(environment.run(&["up", "small.toml"]).status.success());
+    let report = last_json(&environment.run(&["--format", "json", "verify"]));
+    assert_eq!(report["differences"], serde_json::json!([]), "the embedded cluster does what was predicted");
+    let path = environment.home().join("labs/small/record.json");
+    let record = std::fs::read_to_string(&path).unwrap();
+    assert!(record.contains("\"nodepool1\": 1"), "{record}");
+    std::fs::write(&path, record.replace("\"nodepool1\": 1", "\"extra\": 1")).unwrap();
+    assert_snapshot!(environment.klab(&["-q", "verify"]), @r"
+    --- stdout
+      ✓ held     web: 1 running
+      ≠ other    deployment/web: predicted extra 1, the cluster placed nodepool1 1
+    --- status 0
+    ");
+    let report = last_json(&environment.run(&["--format", "json", "verify"]));
+    assert_eq!(report["differences"][0]["predicted"]["pools"], serde_json::json!({"extra": 1}));
+    assert_eq!(report["differences"][0]["placed"]["pools"], serde_json::json!({"nodepool1": 1}));
+    assert!(environment.run(&["down"]).status.success());
+}
+
+#[test]
+fn seed_of_the_command_line_is_kept_and_decides_ties_alike_in_plan_and_cluster() {
+    let environment = Environment::new();
+    let lab = LAB.replace("nodes = 1", "nodes = 6");
+    environment.write("small.toml", &lab);
+    let nodes = |seed: &str| {
+        let plan = last_json(&environment.run(&["--format", "json", "plan", "small.toml", "--seed", seed]));
+        plan["placement"][0]["nodes"].as_object().unwrap().keys().next().unwrap().clone()
+    };
+    let seeds = ["1", "2", "3", "4", "5", "6", "7", "8"];
+    let chosen: std::collections::BTreeSet<String> = seeds.into_iter().map(nodes).collect();
+    assert!(chosen.len() > 1, "seeds change who wins a tie: {chosen:?}");
+    assert_eq!(nodes("7"), nodes("7"));
+    assert!(environment.run(&["up", "small.toml", "--seed", "7"]).status.success());
+    let shown = environment.klab(&["up", "small.toml", "--seed", "8"]);
+    assert!(shown.contains("lab `small` was made with seed 7 and keeps it"), "{shown}");
+    assert!(environment.run(&["down"]).status.success());
+}
+
+#[test]
+fn lab_for_azure_is_planned_on_a_machine_without_az() {
+    let environment = Environment::new();
+    environment.write("small.toml", LAB);
+    let output = environment.command(&["plan", "small.toml", "--provider", "aks"]).env("PATH", "/nonexistent").output();
+    let shown = environment.shown(&output.unwrap());
+    for part in [
+        "az aks create -g klab-small-",
+        "web  nodepool1 1",
+        "nodepool1      1      Standard_B2ms  $0.0960  $0.0960",
+        "`az` was not found on PATH; planned as if nothing of the lab existed",
+        "--- status 0",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+}

@@ -15,7 +15,6 @@ impl Environment {
     }
 
     /// The folder commands run in.
-    /// The folder commands run in.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

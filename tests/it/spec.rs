@@ -63,7 +63,7 @@ fn every_invalid_lab_shows_its_code_and_no_other() {
         for path in labs("tests/labs/invalid") {
             let code = path.file_stem().unwrap().to_string_lossy().into_owned();
             let vars = if code == "wrong-variable" { vec![("replicas".to_owned(), "many".to_owned())] } else { vec![] };
-            let found = problems(&path, &LoadOptions { vars, provider: None });
+            let found = problems(&path, &LoadOptions { vars, ..LoadOptions::default() });
             let codes: BTreeSet<_> = found.iter().map(|problem| problem.code).collect();
             assert_eq!(codes, BTreeSet::from([code.as_str()]), "{found}");
             for problem in &found {
@@ -179,8 +179,8 @@ fn variables_come_from_the_file_the_provider_and_the_command_line_in_this_order(
     "#;
     let image = |provider, vars: &[(&str, &str)]| {
         let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let lab =
-            parse("lab.toml", text, &LoadOptions { vars, provider }).unwrap_or_else(|problems| panic!("{problems}"));
+        let lab = parse("lab.toml", text, &LoadOptions { vars, provider, ..LoadOptions::default() })
+            .unwrap_or_else(|problems| panic!("{problems}"));
         let web = lab.workload("web").unwrap();
         (web.image.value.clone(), web.replicas.as_ref().unwrap().value)
     };
@@ -190,7 +190,8 @@ fn variables_come_from_the_file_the_provider_and_the_command_line_in_this_order(
         ("localhost:5000/nginx:kind-a-1".to_owned(), 5)
     );
     assert_eq!(image(None, &[("image", "busybox")]).0, "busybox:sim-a-1");
-    let unknown = parse("lab.toml", text, &LoadOptions { vars: vec![("imgae".into(), "x".into())], provider: None });
+    let unknown =
+        parse("lab.toml", text, &LoadOptions { vars: vec![("imgae".into(), "x".into())], ..LoadOptions::default() });
     assert!(unknown.unwrap_err().to_string().contains("did you mean `--var image=x`?"));
 }
 

@@ -20,6 +20,13 @@ pub(super) struct Account {
     pub(super) user: User,
 }
 
+impl Account {
+    /// Stands in commands that people read before they have logged in.
+    pub(super) fn unknown() -> Self {
+        Self { id: "SUBSCRIPTION".to_owned(), user: User { name: "YOU".to_owned() } }
+    }
+}
+
 /// Who is logged in.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct User {

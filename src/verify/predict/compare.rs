@@ -28,6 +28,14 @@ pub struct Difference {
     pub actual_pending: u32,
 }
 
+impl Difference {
+    /// Whether the cluster has as many pods as predicted, only elsewhere: nobody scaled the workload since.
+    pub fn is_of_place(&self) -> bool {
+        let sum = |pools: &BTreeMap<String, u32>, pending: u32| pools.values().sum::<u32>() + pending;
+        sum(&self.predicted, self.predicted_pending) == sum(&self.actual, self.actual_pending)
+    }
+}
+
 impl fmt::Display for Difference {
     /// `deployment/web: predicted extra 4, the cluster placed extra 3, main 1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
