@@ -130,6 +130,40 @@ impl Applier {
         known_kinds: &BTreeSet<String>,
         dry_run: bool,
     ) -> Result<Outcome> {
+        let (mut outcome, live) = self.apply_tiers(manifests, known_kinds, dry_run).await?;
+        let mut refused = Vec::new();
+        let wanted: BTreeSet<&ObjectKey> =
+            outcome.created.iter().chain(&outcome.updated).chain(&outcome.unchanged).collect();
+        let surplus: Vec<(&ObjectKey, &Live)> = live.iter().filter(|(key, _)| !wanted.contains(key)).collect();
+        let pruned: Vec<_> = stream::iter(surplus)
+            .map(|(key, live)| self.delete(key, live, dry_run))
+            .buffered(CONCURRENCY)
+            .collect()
+            .await;
+        for result in pruned {
+            match result {
+                Ok(key) => outcome.pruned.push(key),
+                Err(words) => refused.push(words),
+            }
+        }
+        if refused.is_empty() { Ok(outcome) } else { Err(refusal(refused, &outcome)) }
+    }
+
+    /// Applies `manifests` and leaves everything else alone.
+    ///
+    /// # Errors
+    /// As [`Applier::apply`].
+    pub async fn apply_only(&mut self, manifests: &[Manifest]) -> Result<Outcome> {
+        Ok(self.apply_tiers(manifests, &BTreeSet::new(), false).await?.0)
+    }
+
+    /// Applies tier by tier; gives what that did and what there was before.
+    async fn apply_tiers(
+        &mut self,
+        manifests: &[Manifest],
+        known_kinds: &BTreeSet<String>,
+        dry_run: bool,
+    ) -> Result<(Outcome, BTreeMap<ObjectKey, Live>)> {
         let mut kinds = known_kinds.clone();
         kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
         self.resolve(&kinds).await?;
@@ -162,21 +196,7 @@ impl Applier {
                 return Err(refusal(refused, &outcome));
             }
         }
-        let wanted: BTreeSet<&ObjectKey> =
-            outcome.created.iter().chain(&outcome.updated).chain(&outcome.unchanged).collect();
-        let surplus: Vec<(&ObjectKey, &Live)> = live.iter().filter(|(key, _)| !wanted.contains(key)).collect();
-        let pruned: Vec<_> = stream::iter(surplus)
-            .map(|(key, live)| self.delete(key, live, dry_run))
-            .buffered(CONCURRENCY)
-            .collect()
-            .await;
-        for result in pruned {
-            match result {
-                Ok(key) => outcome.pruned.push(key),
-                Err(words) => refused.push(words),
-            }
-        }
-        if refused.is_empty() { Ok(outcome) } else { Err(refusal(refused, &outcome)) }
+        Ok((outcome, live))
     }
 
     async fn resolve(&mut self, kinds: &BTreeSet<String>) -> Result<()> {

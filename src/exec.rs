@@ -23,6 +23,7 @@ pub struct Command {
     program: OsString,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
+    directory: Option<PathBuf>,
     transcript: Option<PathBuf>,
 }
 
@@ -81,7 +82,7 @@ fn said(stderr: &str) -> String {
 impl Command {
     /// A program by name or path.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), environment: Vec::new(), transcript: None }
+        Self { program: program.into(), arguments: Vec::new(), environment: Vec::new(), directory: None, transcript: None }
     }
 
     /// Adds one argument.
@@ -99,6 +100,12 @@ impl Command {
     /// Sets a variable of its environment; everything else it has from klab.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// The folder it starts in; klab's own otherwise.
+    pub fn directory(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.directory = Some(folder.into());
         self
     }
 
@@ -196,6 +203,10 @@ impl Command {
     fn expression(&self) -> duct::Expression {
         let command = duct::cmd(self.program.clone(), self.arguments.clone());
         let command = self.environment.iter().fold(command, |command, (name, value)| command.env(name, value));
+        let command = match &self.directory {
+            Some(folder) => command.dir(folder),
+            None => command,
+        };
         command.before_spawn(|command| {
             // A group of its own: a deadline can then end grandchildren too, and Ctrl-C reaches klab alone.
             command.process_group(0);

@@ -221,25 +221,96 @@ where
     }
 }
 
-/// An object by kind (name, plural) and name, as JSON; `None` where there is no such object or kind.
+/// An object by kind (name, plural, short name) and name, as JSON; `None` where there is no such object or kind.
 ///
 /// # Errors
 /// When the cluster does not answer.
 pub async fn object(client: &Client, reference: &ObjectRef) -> Result<Option<Value>> {
-    let problem = || format!("could not read {reference}");
+    let Some(api) = api_of(client, reference).await? else { return Ok(None) };
+    let object = api.get_opt(&reference.name).await.kind(Kind::Outside, || format!("could not read {reference}"))?;
+    Ok(object.and_then(|object| serde_json::to_value(object).ok()))
+}
+
+/// Where objects of a kind (name, plural, short name) are read and written; `None` where the cluster has no such kind.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn api_of(client: &Client, reference: &ObjectRef) -> Result<Option<Api<DynamicObject>>> {
+    let problem = || format!("could not ask the cluster for the kind of {reference}");
     let discovery = Discovery::new(client.clone()).run_aggregated().await.kind(Kind::Outside, problem)?;
     let wanted = reference.kind.to_ascii_lowercase();
+    let kind = singular(&reference.kind);
     let found = discovery.groups_alphabetical().into_iter().find_map(|group| {
         let of_group = reference.group.as_deref().is_none_or(|wanted| wanted == group.name());
         group.recommended_resources().into_iter().find(|(resource, _)| {
-            of_group && (resource.plural == wanted || resource.kind.to_ascii_lowercase() == wanted)
+            of_group && (resource.plural == wanted || resource.kind.to_ascii_lowercase() == kind)
         })
     });
-    let Some((resource, capabilities)) = found else { return Ok(None) };
-    let api: Api<DynamicObject> = match capabilities.scope {
+    Ok(found.map(|(resource, capabilities)| match capabilities.scope {
         Scope::Namespaced => Api::namespaced_with(client.clone(), &reference.namespace, &resource),
         Scope::Cluster => Api::all_with(client.clone(), &resource),
-    };
-    let object = api.get_opt(&reference.name).await.kind(Kind::Outside, problem)?;
-    Ok(object.and_then(|object| serde_json::to_value(object).ok()))
+    }))
+}
+
+/// A kind in lower case and in the singular, from its name, plural or short name as kubectl knows them.
+pub fn singular(kind: &str) -> String {
+    let kind = kind.to_ascii_lowercase();
+    if let Some((_, long)) = SHORT_NAMES.iter().find(|(short, _)| *short == kind) {
+        return (*long).to_owned();
+    }
+    match kind.as_str() {
+        // Singulars that end as plurals do.
+        "endpoints" | "componentstatus" => kind,
+        plural => match (plural.strip_suffix("ies"), plural.strip_suffix("classes"), plural.strip_suffix('s')) {
+            (Some(stem), ..) => format!("{stem}y"),
+            (None, Some(stem), _) => format!("{stem}class"),
+            (None, None, Some(stem)) if !stem.ends_with('s') => stem.to_owned(),
+            _ => kind,
+        },
+    }
+}
+
+const SHORT_NAMES: [(&str, &str); 20] = [
+    ("cj", "cronjob"),
+    ("cm", "configmap"),
+    ("deploy", "deployment"),
+    ("ds", "daemonset"),
+    ("ep", "endpoints"),
+    ("hpa", "horizontalpodautoscaler"),
+    ("ing", "ingress"),
+    ("limits", "limitrange"),
+    ("netpol", "networkpolicy"),
+    ("no", "node"),
+    ("ns", "namespace"),
+    ("pc", "priorityclass"),
+    ("pdb", "poddisruptionbudget"),
+    ("po", "pod"),
+    ("pv", "persistentvolume"),
+    ("pvc", "persistentvolumeclaim"),
+    ("quota", "resourcequota"),
+    ("rs", "replicaset"),
+    ("sts", "statefulset"),
+    ("svc", "service"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_known_by_all_their_names() {
+        for (written, kind) in [
+            ("deploy", "deployment"),
+            ("Deployments", "deployment"),
+            ("deployment", "deployment"),
+            ("networkpolicies", "networkpolicy"),
+            ("priorityclasses", "priorityclass"),
+            ("ingress", "ingress"),
+            ("endpoints", "endpoints"),
+            ("quota", "resourcequota"),
+            ("sts", "statefulset"),
+        ] {
+            assert_eq!(singular(written), kind, "{written}");
+        }
+    }
 }

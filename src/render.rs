@@ -146,6 +146,11 @@ pub fn render(lab: &Lab) -> Result<Vec<Manifest>, Diagnostics> {
     renderer.finish()
 }
 
+/// The kinds of objects, as `apiVersion/Kind`.
+pub fn kinds(manifests: &[Manifest]) -> BTreeSet<String> {
+    manifests.iter().map(|manifest| format!("{}/{}", manifest.api_version(), manifest.kind())).collect()
+}
+
 /// The objects of one workload, for a step that makes or changes it.
 pub fn render_workload(lab: &Lab, workload: &Workload) -> Result<Vec<Manifest>, Diagnostics> {
     let mut renderer = Renderer::new(lab)?;

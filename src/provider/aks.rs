@@ -14,6 +14,7 @@ mod place;
 mod pools;
 mod preflight;
 mod replace;
+mod typed;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use self::cluster::World;
 pub use self::expired::Expired;
 use self::place::Place;
 use self::preflight::Offer;
+pub use self::typed::{names, pool_commands};
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;

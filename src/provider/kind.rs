@@ -327,14 +327,15 @@ impl Provider for KindProvider {
             Self::wake(&session, work)?;
             Self::record(&session, lab)?
         };
-        let mut cluster = Cluster { session: &session, lab, kind, record };
+        let mut cluster = Cluster { session: &session, lab, kind, record, added: BTreeSet::new() };
         let mut touched = BTreeSet::new();
         if actions.is_empty() {
             touched.extend(cluster.record.declared.keys().cloned());
         }
         for action in actions.iter().filter(|_| !create) {
+            // Of a pool that is scaled, only the nodes that are new have to become what is declared: labels and taints of the
+            // others, where they differ, are an action of their own.
             if let Action::AddPool { pool, .. }
-            | Action::ScalePool { pool, .. }
             | Action::UpdatePool { pool, .. }
             | Action::ReplacePool { pool, .. } = action
             {
@@ -402,6 +403,26 @@ impl Provider for KindProvider {
             return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
         }
         Self::wake(&session, work)
+    }
+
+    fn stop_nodes(&self, lab: &str, nodes: &[String], work: &mut Work<'_>) -> Result<()> {
+        let session = self.session(lab)?;
+        work.intend("stop-nodes", &nodes.join(" "))?;
+        let activity = work.events.start("Stopping", plural(nodes.len(), "node"));
+        session.runtime.stop(nodes)?;
+        activity.end();
+        Ok(())
+    }
+
+    fn start_nodes(&self, lab: &str, nodes: &[String], work: &mut Work<'_>) -> Result<()> {
+        let session = self.session(lab)?;
+        work.intend("start-nodes", &nodes.join(" "))?;
+        let activity = work.events.start("Starting", plural(nodes.len(), "node"));
+        session.runtime.start(nodes)?;
+        let live = session.live()?;
+        live.wait(workers::ready_deadline(), |words| activity.progress(words), |live| live::missing(live, nodes))?;
+        activity.end();
+        Ok(())
     }
 
     fn remains(&self, lab: &str) -> Result<Vec<String>> {

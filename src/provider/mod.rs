@@ -147,6 +147,23 @@ pub trait Provider {
         Err(cannot_pause(lab))
     }
 
+    /// Stops nodes as if they had lost power, where nodes are machines of the provider's own. (The embedded cluster's are
+    /// objects, and are stopped through its API.)
+    ///
+    /// # Errors
+    /// When they could not be stopped, or the provider cannot stop single nodes.
+    fn stop_nodes(&self, _: &str, _: &[String], _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_stop_nodes())
+    }
+
+    /// Starts nodes that [`Provider::stop_nodes`] stopped, and waits until they are Ready.
+    ///
+    /// # Errors
+    /// When they could not be started, or the provider cannot stop single nodes.
+    fn start_nodes(&self, _: &str, _: &[String], _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_stop_nodes())
+    }
+
     /// What is left of the lab in the world, in words; empty after a complete `remove`.
     ///
     /// # Errors
@@ -157,6 +174,11 @@ pub trait Provider {
 fn cannot_pause(lab: &str) -> Error {
     Error::message(Kind::Usage, format!("lab `{lab}` is on a provider that has no machines to stop and start"))
         .hint("labs on kind and aks can be paused and resumed")
+}
+
+fn cannot_stop_nodes() -> Error {
+    Error::message(Kind::Usage, "nodes of this provider cannot be stopped one by one")
+        .hint("labs on sim and kind can: `fail_node` and `restore_node` work there")
 }
 
 /// The provider of that name.

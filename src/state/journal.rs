@@ -28,7 +28,7 @@ pub struct Entry {
 /// An open journal. The lab's lock must be held.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    file: Option<File>,
     command: String,
     provider: String,
     written: u32,
@@ -46,7 +46,12 @@ impl Journal {
         if last_byte(&mut file)?.is_some_and(|last| last != b'\n') {
             file.write_all(b"\n")?;
         }
-        Ok(Self { file, command: command.to_owned(), provider: String::new(), written: 0 })
+        Ok(Self { file: Some(file), command: command.to_owned(), provider: String::new(), written: 0 })
+    }
+
+    /// A journal that keeps nothing: for work in process, of which nothing outlives klab.
+    pub fn nowhere() -> Self {
+        Self { file: None, command: String::new(), provider: String::new(), written: 0 }
     }
 
     /// Names the provider in all entries from now on.
@@ -59,6 +64,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be made durable; the action must then not be done.
     pub fn intend(&mut self, action: &str, subject: &str) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         let entry = Entry {
             at: Timestamp::now(),
             command: self.command.clone(),
@@ -70,8 +76,8 @@ impl Journal {
         fault(self.written, "before");
         let mut line = serde_json::to_vec(&entry)?;
         line.push(b'\n');
-        self.file.write_all(&line)?;
-        self.file.sync_data()?;
+        file.write_all(&line)?;
+        file.sync_data()?;
         fault(self.written, "after");
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::answer::AgentPool;
 use super::place::Place;
 use crate::plan::taint_text;
-use crate::spec::{AksNetwork, Lab, Os, Pool, PoolMode};
+use crate::spec::{AksNetwork, KubernetesVersion, Lab, Os, Pool, PoolMode};
 
 /// Arguments of one call, without subscription and output format.
 pub(super) type Arguments = Vec<String>;
@@ -267,6 +267,20 @@ pub(super) fn pool_update(place: &Place, spec: &Pool, live: &AgentPool) -> Argum
 
 pub(super) fn pool_scale(place: &Place, name: &str, count: u32) -> Arguments {
     pool("aks nodepool scale", place, name).option("-c", count).flag("--no-wait").0
+}
+
+/// The bounds of a pool's autoscaler, as a learner types them.
+pub(super) fn pool_autoscale(place: &Place, name: &str, min: u32, max: u32) -> Arguments {
+    pool("aks nodepool update", place, name)
+        .flag("--enable-cluster-autoscaler")
+        .option("--min-count", min)
+        .option("--max-count", max)
+        .0
+}
+
+/// A pool's upgrade in place, as a learner types it; klab itself replaces a pool by a second one.
+pub(super) fn pool_upgrade(place: &Place, name: &str, version: KubernetesVersion) -> Arguments {
+    pool("aks nodepool upgrade", place, name).option("-k", version).flag("--yes").0
 }
 
 pub(super) fn pool_delete(place: &Place, name: &str) -> Arguments {

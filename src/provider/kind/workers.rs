@@ -39,6 +39,8 @@ pub(super) struct Cluster<'a> {
     pub(super) lab: &'a Lab,
     pub(super) kind: KindVersion,
     pub(super) record: ClusterRecord,
+    /// Workers that were added: they are to be as declared, even where those of their pool are left as they are.
+    pub(super) added: BTreeSet<String>,
 }
 
 /// The time nodes are given to become Ready.
@@ -160,6 +162,7 @@ impl Cluster<'_> {
         let definition = self.pool(pool)?;
         self.session.write_machine(self.lab, definition, &self.record)?;
         self.save()?;
+        self.added.extend(names.iter().cloned());
         work.intend("add-nodes", &names.join(" "))?;
         let what = format!("{} to pool {pool} ({})", plural(count, "node"), names.join(", "));
         let activity = work.events.start("Adding", what.clone());
@@ -178,7 +181,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Waits until every worker of these pools is Ready, then compares each with what it is to be; what can be mended is
+    /// Waits until every worker of these pools, and every one that was added, is Ready, then compares each with what it is to be; what can be mended is
     /// mended, and looked at again. Says how many nodes were mended.
     ///
     /// # Errors
@@ -254,9 +257,8 @@ impl Cluster<'_> {
     fn desired(&self, pools: &BTreeSet<String>) -> Result<Vec<(String, Desired)>> {
         let mut wanted = Vec::new();
         for (name, place) in self.record.roster.iter() {
-            let Some(pool) = self.lab.pool(&place.pool).filter(|pool| pools.contains(&pool.name.value)) else {
-                continue;
-            };
+            let is_meant = pools.contains(&place.pool) || self.added.contains(name);
+            let Some(pool) = self.lab.pool(&place.pool).filter(|_| is_meant) else { continue };
             let desired = desired(self.lab, pool, place.index, &self.record.host)
                 .map_err(|words| Error::message(Kind::Outside, words))?;
             wanted.push((name.clone(), desired));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -30,6 +30,13 @@ pub(super) async fn observe(client: &Client) -> Result<Observed> {
         if let Some(declared) = node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()) {
             pool.declared = declared;
         }
+        let version = node.status.as_ref().and_then(|status| status.node_info.as_ref()).map(|info| &info.kubelet_version);
+        // A pool is as old as its oldest node: one that differs is reason enough to make the nodes anew.
+        let version = version.map(|version| version.trim_start_matches('v').to_owned());
+        pool.kubernetes = match (pool.kubernetes.take(), version) {
+            (Some(known), Some(version)) => Some(known.min(version)),
+            (known, version) => known.or(version),
+        };
         pool.nodes.push(ObservedNode { name: node.name_any(), labels: node.labels().clone(), taints: taints(&node) });
     }
     Ok(observed)
@@ -146,7 +153,35 @@ async fn update(client: &Client, pool: &Pool) -> Result<()> {
     Ok(())
 }
 
+/// Removes nodes, and the pods that were on them: AKS and kind empty a node before they take it away, so that nobody waits
+/// for the garbage collector to find out.
 async fn remove(client: &Client, nodes: Vec<Node>) -> Result<()> {
+    let names: BTreeSet<String> = nodes.iter().map(ResourceExt::name_any).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    remove_nodes(client, nodes).await?;
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await;
+    let pods = pods.map_err(|error| failure("list", "pods", &error))?;
+    let lost = pods.items.into_iter().filter(|pod| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        node.is_some_and(|node| names.contains(node))
+    });
+    stream::iter(lost)
+        .map(|pod| async move {
+            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            match api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await {
+                Ok(_) => Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                Err(error) => Err(failure("remove", &pod.name_any(), &error)),
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_collect()
+        .await
+}
+
+async fn remove_nodes(client: &Client, nodes: Vec<Node>) -> Result<()> {
     let api: Api<Node> = Api::all(client.clone());
     stream::iter(nodes)
         .map(|node| {

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-pub use settings::{HollowDelays, Settings};
+pub use settings::{HEARTBEAT_ANNOTATION, HollowDelays, Settings};
 
 use self::autoscaler::Recommendations;
 use self::events::{Note, Recorder, reference};

@@ -2,6 +2,9 @@
 
 use jiff::SignedDuration;
 
+/// Annotation of a node that silences it, as if its machine had stopped, when set to `stopped`.
+pub const HEARTBEAT_ANNOTATION: &str = "klab.dev/heartbeat";
+
 /// How the acting part of an embedded cluster behaves.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -25,7 +28,7 @@ impl Default for Settings {
             seed: 0,
             hollow: HollowDelays::default(),
             metrics_share: Some(0.5),
-            heartbeat_annotation: "klab.dev/heartbeat".to_owned(),
+            heartbeat_annotation: HEARTBEAT_ANNOTATION.to_owned(),
             host: "vm".to_owned(),
         }
     }

@@ -1,0 +1,314 @@
+//! Pure: what a learner types for an action, with kubectl, az or docker.
+
+use serde_json::{Map, Value, json};
+
+use super::nodes::{pattern_text, selector, workload_of};
+use super::set::TEMPLATE;
+use super::stage::stage_within;
+use crate::exec;
+use crate::plan::taint_text;
+use crate::provider::aks;
+use crate::render::{Manifest, render_workload};
+use crate::sim::control::HEARTBEAT_ANNOTATION;
+use crate::spec::{Action, Autoscale, Lab, Located, NodeSet, ObjectRef, Provider, Workload};
+
+/// One line of what is to be done by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A command line to type.
+    Command(String),
+    /// A sentence, where no command does it, or one needs a word.
+    Note(String),
+}
+
+impl Line {
+    /// The text, whichever it is.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Command(text) | Self::Note(text) => text,
+        }
+    }
+}
+
+/// Where a lab is in Azure, as commands name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AzureNames {
+    /// Resource group.
+    pub group: String,
+    /// Cluster.
+    pub cluster: String,
+}
+
+impl Default for AzureNames {
+    /// Words in their place, for a lab that is not up.
+    fn default() -> Self {
+        Self { group: "GROUP".to_owned(), cluster: "CLUSTER".to_owned() }
+    }
+}
+
+/// The lines for one action (from 0) of a step (from 0) on the lab's provider.
+pub fn lines(lab: &Lab, step: usize, action: usize, azure: &AzureNames) -> Vec<Line> {
+    let Some(located) = lab.steps.get(step).and_then(|step| step.actions.get(action)) else { return Vec::new() };
+    let before = stage_within(lab, step, action);
+    let after = stage_within(lab, step, action + 1);
+    for_action(&before, &after, &located.value, azure)
+}
+
+fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
+    match action {
+        Action::Taint { taint, nodes } => vec![kubectl(&["taint", "nodes"], nodes, [taint_text(taint)])],
+        Action::Untaint { key, value, effect, nodes } => {
+            let pattern = pattern_text(key, value.as_deref(), effect.as_deref());
+            vec![kubectl(&["taint", "nodes"], nodes, [format!("{pattern}-")])]
+        }
+        Action::Label { labels, nodes } => {
+            let pairs = labels.iter().map(|(key, value)| format!("{key}={value}"));
+            vec![kubectl(&["label", "nodes"], nodes, pairs.chain(["--overwrite".to_owned()]))]
+        }
+        Action::Unlabel { keys, nodes } => {
+            vec![kubectl(&["label", "nodes"], nodes, keys.iter().map(|key| format!("{key}-")))]
+        }
+        Action::Cordon { nodes } => vec![kubectl(&["cordon"], nodes, [])],
+        Action::Uncordon { nodes } => vec![kubectl(&["uncordon"], nodes, [])],
+        Action::Drain { nodes, within, force } => {
+            let mut options = vec!["--ignore-daemonsets".to_owned(), "--delete-emptydir-data".to_owned()];
+            options.extend(force.then(|| "--force".to_owned()));
+            options.extend(within.map(|within| format!("--timeout={}s", within.as_secs())));
+            vec![kubectl(&["drain"], nodes, options)]
+        }
+        Action::Scale { workload, replicas } => match before.workload(workload) {
+            Some(spec) => {
+                let object = object(spec);
+                let mut arguments = vec!["scale".to_owned(), object, "--replicas".to_owned(), replicas.to_string()];
+                arguments.extend(namespace(&spec.namespace));
+                vec![command("kubectl", arguments)]
+            }
+            None => Vec::new(),
+        },
+        Action::Set { workload, .. } => set(before, after, workload),
+        Action::Deploy { workload } => {
+            let file = before.source.name().to_owned();
+            let render = exec::Command::new("klab").args(["render", &file, "--workload", workload]);
+            vec![Line::Command(format!("{render} | kubectl apply -f -"))]
+        }
+        Action::Apply { path } => apply(before, path),
+        Action::Delete { object } => delete(before, object),
+        Action::DeletePods { selector, namespace: of } => {
+            let mut arguments = vec!["delete".to_owned(), "pods".to_owned(), "-l".to_owned(), selector.to_string()];
+            arguments.extend(namespace(of));
+            vec![command("kubectl", arguments)]
+        }
+        Action::AddPool { .. } | Action::RemovePool { .. } | Action::ScalePool { .. } | Action::UpgradePool { .. } => {
+            pool(before, after, action, azure)
+        }
+        Action::FailNode { nodes, count } => power(before.provider, nodes, *count, false),
+        Action::RestoreNode { nodes } => power(before.provider, nodes, None, true),
+        Action::Wait { duration } => {
+            let duration = std::time::Duration::try_from(*duration).unwrap_or_default();
+            vec![Line::Note(format!("wait for {}", crate::ui::duration(duration)))]
+        }
+        Action::Run { argv } => vec![command_of(argv)],
+    }
+}
+
+fn command(program: &str, arguments: impl IntoIterator<Item = String>) -> Line {
+    Line::Command(exec::Command::new(program).args(arguments).to_string())
+}
+
+fn command_of(argv: &[String]) -> Line {
+    match argv.split_first() {
+        Some((program, arguments)) => command(program, arguments.to_vec()),
+        None => Line::Note("nothing".to_owned()),
+    }
+}
+
+/// A command about nodes: by label, or by name.
+fn kubectl(verb: &[&str], nodes: &NodeSet, rest: impl IntoIterator<Item = String>) -> Line {
+    let mut arguments: Vec<String> = verb.iter().map(|word| (*word).to_owned()).collect();
+    match (nodes, selector(nodes)) {
+        (NodeSet::Node(name), _) => arguments.push(name.clone()),
+        (_, selector) => arguments.extend(["-l".to_owned(), selector.unwrap_or_default()]),
+    }
+    arguments.extend(rest);
+    command("kubectl", arguments)
+}
+
+fn object(workload: &Workload) -> String {
+    format!("{}/{}", workload.kind.as_str(), workload.name)
+}
+
+fn namespace(name: &str) -> Vec<String> {
+    if name == "default" || name.is_empty() { Vec::new() } else { vec!["-n".to_owned(), name.to_owned()] }
+}
+
+/// The object of a workload in what is rendered for it.
+fn main_object(lab: &Lab, workload: &Workload) -> Option<Value> {
+    let manifests = render_workload(lab, workload).ok()?;
+    let is_main = |manifest: &Manifest| manifest.kind() == workload.kind.kind() && manifest.name() == *workload.name;
+    manifests.into_iter().find(is_main).map(|manifest| manifest.object)
+}
+
+/// What differs between the workload before and after, as patches of its pod template.
+fn set(before: &Lab, after: &Lab, name: &str) -> Vec<Line> {
+    let rendered = |lab: &Lab| main_object(lab, lab.workload(name)?);
+    let (Some(workload), Some(old), Some(new)) = (after.workload(name), rendered(before), rendered(after)) else {
+        return vec![Line::Note(format!("change workload {name}"))];
+    };
+    let (Some(old), Some(new)) = (old.pointer(TEMPLATE), new.pointer(TEMPLATE)) else {
+        return vec![Line::Note(format!("change workload {name}"))];
+    };
+    let mut lines = Vec::new();
+    let object = object(workload);
+    let patch_command = |kind: Option<&str>, patch: Value| {
+        let patch = json!({ "spec": { "template": { "spec": patch } } }).to_string();
+        let mut arguments = vec!["patch".to_owned(), object.clone()];
+        arguments.extend(kind.into_iter().flat_map(|kind| ["--type".to_owned(), kind.to_owned()]));
+        arguments.extend(["-p".to_owned(), patch]);
+        arguments.extend(namespace(&workload.namespace));
+        command("kubectl", arguments)
+    };
+    // Lists of containers are merged by name only in kubectl's default kind of patch; all else reads better in a merge.
+    let containers = |spec: &Value| spec["containers"].as_array().cloned().unwrap_or_default();
+    for (old, new) in containers(old).iter().zip(containers(new)) {
+        let Some(Value::Object(mut patch)) = difference(old, &new) else { continue };
+        let container = new["name"].as_str().unwrap_or_default().to_owned();
+        if let Some(Value::String(image)) = patch.remove("image") {
+            let mut arguments = vec!["set".to_owned(), "image".to_owned(), object.clone()];
+            arguments.push(format!("{container}={image}"));
+            arguments.extend(namespace(&workload.namespace));
+            lines.push(command("kubectl", arguments));
+        }
+        if !patch.is_empty() {
+            patch.insert("name".to_owned(), json!(container));
+            lines.push(patch_command(None, json!({ "containers": [patch] })));
+        }
+    }
+    let without_containers = |spec: &Value| {
+        let mut spec = spec.clone();
+        if let Some(spec) = spec.as_object_mut() {
+            spec.remove("containers");
+        }
+        spec
+    };
+    if let Some(patch) = difference(&without_containers(old), &without_containers(new)) {
+        lines.push(patch_command(Some("merge"), patch));
+    }
+    if lines.is_empty() {
+        lines.push(Line::Note(format!("workload {name} is so already")));
+    }
+    lines
+}
+
+/// The merge patch that turns one value into another; none where they are equal.
+fn difference(old: &Value, new: &Value) -> Option<Value> {
+    match (old, new) {
+        (old, new) if old == new => None,
+        (Value::Object(old), Value::Object(new)) => {
+            let mut patch: Map<String, Value> = old
+                .keys()
+                .filter(|key| new.get(*key).is_none_or(Value::is_null))
+                .map(|key| (key.clone(), Value::Null))
+                .collect();
+            for (key, value) in new.iter().filter(|(_, value)| !value.is_null()) {
+                if let Some(change) = old.get(key).map_or_else(|| Some(value.clone()), |old| difference(old, value)) {
+                    patch.insert(key.clone(), change);
+                }
+            }
+            Some(Value::Object(patch))
+        }
+        (_, new) => Some(new.clone()),
+    }
+}
+
+fn apply(lab: &Lab, path: &Located<String>) -> Vec<Line> {
+    let files: Vec<String> = lab.files.matching(path).iter().map(|file| file.path.clone()).collect();
+    let is_template = |file: &String| file.ends_with(".tera");
+    let mut lines = Vec::new();
+    let plain: Vec<String> = files
+        .iter()
+        .filter(|file| !is_template(file))
+        .flat_map(|file| ["-f".to_owned(), file.clone()])
+        .collect();
+    if !plain.is_empty() {
+        lines.push(command("kubectl", ["apply".to_owned()].into_iter().chain(plain)));
+    }
+    let templates: Vec<&str> = files.iter().filter(|file| is_template(file)).map(String::as_str).collect();
+    if !templates.is_empty() {
+        lines.push(Line::Note(format!("{} must be rendered first: `klab step` does that", templates.join(", "))));
+    }
+    lines
+}
+
+fn delete(lab: &Lab, object: &ObjectRef) -> Vec<Line> {
+    let mut arguments = vec!["delete".to_owned()];
+    let mut of = object.namespace.clone();
+    match workload_of(lab, object) {
+        Some(workload) if object.kind.eq_ignore_ascii_case("workload") => {
+            let manifests = render_workload(lab, workload).unwrap_or_default();
+            arguments.extend(
+                manifests.iter().map(|one| format!("{}/{}", one.kind().to_ascii_lowercase(), one.name())),
+            );
+            of.clone_from(&workload.namespace);
+        }
+        _ => arguments.push(object.to_string()),
+    }
+    arguments.extend(namespace(&of));
+    vec![command("kubectl", arguments)]
+}
+
+fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
+    if before.provider == Provider::Aks {
+        return aks::pool_commands(after, action, azure).into_iter().map(Line::Command).collect();
+    }
+    let by = if before.provider == Provider::Kind { "kind" } else { "the embedded cluster" };
+    let what = match action {
+        Action::AddPool { pool } => {
+            let nodes = after.pool(pool).map_or(0, |pool| pool.nodes.value);
+            format!("add pool {pool} with {}", crate::ui::plural(nodes as usize, "node"))
+        }
+        Action::RemovePool { pool } if before.provider == Provider::Sim => {
+            let nodes = NodeSet::Pool(pool.clone());
+            return vec![kubectl(&["delete", "nodes"], &nodes, [])];
+        }
+        Action::RemovePool { pool } => format!("remove pool {pool} with its nodes"),
+        Action::ScalePool { pool, autoscale: Some(Autoscale { min, max }), .. } => {
+            format!("let the autoscaler keep pool {pool} between {min} and {max} nodes")
+        }
+        Action::ScalePool { pool, nodes, .. } => {
+            format!("scale pool {pool} to {}", crate::ui::plural(nodes.unwrap_or_default() as usize, "node"))
+        }
+        Action::UpgradePool { pool, kubernetes } => format!("upgrade pool {pool} to Kubernetes {kubernetes}"),
+        _ => return Vec::new(),
+    };
+    vec![Line::Note(format!("{what}: {by} has no command for it, `klab step` does it"))]
+}
+
+fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -> Vec<Line> {
+    let first = count.filter(|_| !start).map(|count| {
+        let which = selector(nodes).map_or_else(String::new, |selector| format!(" -l {selector}"));
+        let many = crate::ui::plural(count as usize, "node");
+        Line::Note(format!("the first {many} of `kubectl get nodes{which}`, in place of NODE:"))
+    });
+    let named = NodeSet::Node("NODE".to_owned());
+    let mut lines: Vec<Line> = first.into_iter().collect();
+    match provider {
+        Provider::Sim => {
+            let set = if lines.is_empty() { nodes } else { &named };
+            let value = if start { format!("{HEARTBEAT_ANNOTATION}-") } else { format!("{HEARTBEAT_ANNOTATION}=stopped") };
+            lines.push(kubectl(&["annotate", "nodes"], set, [value]));
+        }
+        Provider::Kind => {
+            if lines.is_empty() && !matches!(nodes, NodeSet::Node(_)) {
+                let which = selector(nodes).unwrap_or_default();
+                lines.push(Line::Note(format!("for each NODE of `kubectl get nodes -l {which}`:")));
+            }
+            let node = if let NodeSet::Node(name) = nodes { name.clone() } else { "NODE".to_owned() };
+            let verb = if start { "start" } else { "stop" };
+            lines.push(command("docker", [verb.to_owned(), node]));
+        }
+        Provider::Aks => {
+            lines = vec![Line::Note("AKS cannot stop single nodes: do this step on sim or kind".to_owned())];
+        }
+    }
+    lines
+}

@@ -1,0 +1,146 @@
+//! Drains nodes as `kubectl drain --ignore-daemonsets --delete-emptydir-data` does: cordon, evict, wait until they are empty.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, EvictParams, ListParams};
+use kube::{Client, ResourceExt};
+
+use super::nodes::{change, failure, named, some};
+use super::perform::Performer;
+use crate::error::{Error, Kind, Result};
+use crate::provider::Work;
+use crate::spec::{Action, NodeSet};
+use crate::ui::plural;
+
+/// How long a drain may take where the author does not say.
+const WITHIN: Duration = Duration::from_mins(5);
+/// First and longest pause between two rounds.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// Most pods named in one sentence.
+const NAMES: usize = 5;
+
+/// Cordons nodes and moves their pods elsewhere, budgets respected; waits until they are gone.
+pub(super) fn drain(
+    performer: &Performer<'_>,
+    set: &NodeSet,
+    within: Option<SignedDuration>,
+    force: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    change(performer, &Action::Cordon { nodes: set.clone() }, work)?;
+    let nodes: BTreeSet<String> = some(performer, set)?.iter().map(ResourceExt::name_any).collect();
+    let names: Vec<String> = nodes.iter().cloned().collect();
+    let what = named(set, &names);
+    let within = within.and_then(|within| Duration::try_from(within).ok()).unwrap_or(WITHIN);
+    let until = performer.time.now() + within;
+    work.intend("drain-nodes", &set.to_string())?;
+    let activity = work.events.start("Draining", what.clone());
+    let mut moved = BTreeSet::new();
+    let mut pause = PAUSES.0;
+    loop {
+        let round = performer.runtime.block_on(round(performer.client, &nodes, force))?;
+        moved.extend(round.evicted);
+        if round.left == 0 {
+            break;
+        }
+        if performer.time.now() >= until {
+            return Err(overdue(&what, within, &round.refused, round.left));
+        }
+        activity.progress(format!("{what}: {} left", plural(round.left, "pod")));
+        performer.time.pass(pause.min(until.saturating_sub(performer.time.now())));
+        pause = (pause * 2).min(PAUSES.1);
+    }
+    activity.finish("Drained", format!("{what}: {} moved", plural(moved.len(), "pod")));
+    Ok(())
+}
+
+/// What one round of evictions came to.
+struct Round {
+    /// Pods (by uid) whose eviction was accepted, or that are on their way out.
+    evicted: Vec<String>,
+    /// Pods still there when the round began.
+    left: usize,
+    /// Pods that a budget protects, with the server's words.
+    refused: Vec<String>,
+}
+
+async fn round(client: &Client, nodes: &BTreeSet<String>, force: bool) -> Result<Round> {
+    let pods = pods_to_move(client, nodes).await?;
+    if !force {
+        refuse_unowned(&pods)?;
+    }
+    let mut round = Round { evicted: Vec::new(), left: pods.len(), refused: Vec::new() };
+    for pod in &pods {
+        if pod.metadata.deletion_timestamp.is_none() {
+            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            match api.evict(&pod.name_any(), &EvictParams::default()).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                // A disruption budget that does not allow it now may allow it in the next round.
+                Err(kube::Error::Api(status)) if status.code == 429 => {
+                    round.refused.push(format!("{}: {}", path(pod), status.message));
+                    continue;
+                }
+                Err(error) => return Err(failure(&format!("evict pod `{}`", path(pod)), &error)),
+            }
+        }
+        round.evicted.push(pod.uid().unwrap_or_default());
+    }
+    Ok(round)
+}
+
+/// Pods on those nodes that a drain moves: not those of DaemonSets, and not those of the node itself.
+async fn pods_to_move(client: &Client, nodes: &BTreeSet<String>) -> Result<Vec<Pod>> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await;
+    let pods = pods.map_err(|error| failure("list the pods", &error))?;
+    let moves = |pod: &Pod| {
+        let of_daemon_set =
+            pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
+        let is_mirror = pod.annotations().contains_key("kubernetes.io/config.mirror");
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        node.is_some_and(|node| nodes.contains(node)) && !of_daemon_set && !is_mirror
+    };
+    Ok(pods.items.into_iter().filter(moves).collect())
+}
+
+/// Pods that nobody makes anew are lost by a drain; only `force` allows that.
+fn refuse_unowned(pods: &[Pod]) -> Result<()> {
+    let is_lost = |pod: &&Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let owned = pod.owner_references().iter().any(|owner| owner.controller == Some(true));
+        !owned && !matches!(phase, Some("Succeeded" | "Failed")) && pod.metadata.deletion_timestamp.is_none()
+    };
+    let lost: Vec<String> = pods.iter().filter(is_lost).map(path).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{} would be lost, as no controller makes them anew: {}", plural(lost.len(), "pod"), list(&lost));
+    Err(Error::message(Kind::Failed, message)
+        .left_behind("the nodes are cordoned")
+        .hint("`force = true` in the action deletes them"))
+}
+
+fn overdue(what: &str, within: Duration, refused: &[String], left: usize) -> Error {
+    let after = crate::ui::duration(within);
+    let message = format!("{what} still has {} after {after}", plural(left, "pod"));
+    let error = if refused.is_empty() {
+        Error::message(Kind::Deadline, message)
+    } else {
+        let words = refused.iter().take(NAMES).cloned().collect::<Vec<_>>().join("\n");
+        Error::new(Kind::Deadline, anyhow::Error::msg(words).context(message))
+            .hint("a PodDisruptionBudget that allows no disruption keeps its pods where they are")
+    };
+    error.left_behind("the nodes are cordoned")
+}
+
+fn path(pod: &Pod) -> String {
+    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
+fn list(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > NAMES { format!("{shown} and {} more", names.len() - NAMES) } else { shown }
+}

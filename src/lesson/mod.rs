@@ -1,0 +1,21 @@
+//! Lessons: the steps of a lab performed, undone, and written as the commands that a learner types.
+//!
+//! What a lab should be after so many steps is a lab again ([`stage`]); a step is performed by bringing the cluster from
+//! one stage to the next ([`Performer`]), on every provider and without a terminal. [`undo`] and [`command`] are pure.
+
+pub mod command;
+mod drain;
+mod history;
+mod nodes;
+pub mod perform;
+mod pools;
+mod set;
+pub mod stage;
+pub mod time;
+pub mod undo;
+mod workloads;
+
+pub use nodes::workload_of;
+pub use perform::{Performer, Run};
+pub use stage::{stage, stage_within};
+pub use time::{Time, WallClock};

@@ -1,0 +1,295 @@
+//! Actions on nodes: taints, labels, cordons, and their power.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::perform::Performer;
+use crate::apply::{MANAGER, server_words};
+use crate::error::{Error, Kind, Result};
+use crate::plan::taint_text;
+use crate::provider::Work;
+use crate::sim::control::HEARTBEAT_ANNOTATION;
+use crate::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind};
+use crate::ui::plural;
+
+/// How often a change is tried again when somebody else changed the node in between.
+const ATTEMPTS: usize = 8;
+
+/// The nodes an action is about, where it is about nodes.
+pub(super) fn set_of(action: &Action) -> Option<&NodeSet> {
+    match action {
+        Action::Taint { nodes, .. }
+        | Action::Untaint { nodes, .. }
+        | Action::Label { nodes, .. }
+        | Action::Unlabel { nodes, .. }
+        | Action::Cordon { nodes }
+        | Action::Uncordon { nodes }
+        | Action::Drain { nodes, .. }
+        | Action::FailNode { nodes, .. }
+        | Action::RestoreNode { nodes } => Some(nodes),
+        _ => None,
+    }
+}
+
+/// The workload of a lab that an object is: named as such (`workload/web`), or by its kind (`deployment/web`).
+pub fn workload_of<'a>(lab: &'a Lab, object: &ObjectRef) -> Option<&'a Workload> {
+    let kind = object.kind.to_ascii_lowercase();
+    if kind == "workload" {
+        return lab.workload(&object.name);
+    }
+    let (wanted, group) = match kind.as_str() {
+        "deployment" | "deployments" | "deploy" => (WorkloadKind::Deployment, "apps"),
+        "daemonset" | "daemonsets" | "ds" => (WorkloadKind::DaemonSet, "apps"),
+        "statefulset" | "statefulsets" | "sts" => (WorkloadKind::StatefulSet, "apps"),
+        "job" | "jobs" => (WorkloadKind::Job, "batch"),
+        "pod" | "pods" | "po" => (WorkloadKind::Pod, ""),
+        _ => return None,
+    };
+    lab.workloads.iter().find(|workload| {
+        *workload.name == *object.name
+            && workload.kind == wanted
+            && workload.namespace == object.namespace
+            && object.group.as_deref().is_none_or(|named| named == group)
+    })
+}
+
+/// The label selector that finds these nodes; none for a node by name.
+pub(super) fn selector(set: &NodeSet) -> Option<String> {
+    match set {
+        NodeSet::Pool(pool) => Some(format!("agentpool={pool}")),
+        NodeSet::Selector(selector) => Some(selector.to_string()),
+        NodeSet::Node(_) => None,
+    }
+}
+
+/// The nodes of a set, by name; empty where there are none.
+pub(super) async fn select(client: &Client, set: &NodeSet) -> Result<Vec<Node>> {
+    let api: Api<Node> = Api::all(client.clone());
+    let failed = |error: kube::Error| failure(&format!("list the nodes of {set}"), &error);
+    let mut nodes = match (set, selector(set)) {
+        (NodeSet::Node(name), _) => api.get_opt(name).await.map_err(failed)?.into_iter().collect(),
+        (_, selector) => {
+            let parameters = ListParams { label_selector: selector, ..ListParams::default() };
+            api.list(&parameters).await.map_err(failed)?.items
+        }
+    };
+    nodes.sort_by_key(ResourceExt::name_any);
+    Ok(nodes)
+}
+
+/// The nodes of a set, at least one.
+pub(super) fn some(performer: &Performer<'_>, set: &NodeSet) -> Result<Vec<Node>> {
+    let nodes = performer.runtime.block_on(select(performer.client, set))?;
+    if nodes.is_empty() {
+        return Err(Error::message(Kind::Failed, format!("no node matches {set}"))
+            .hint("`kubectl get nodes --show-labels` shows the nodes there are"));
+    }
+    Ok(nodes)
+}
+
+/// Taints, labels and cordons.
+pub(super) fn change(performer: &Performer<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
+    let Some(set) = set_of(action) else { return Ok(()) };
+    let change = Change::of(action);
+    let nodes = some(performer, set)?;
+    let names: Vec<String> = nodes.iter().map(ResourceExt::name_any).collect();
+    work.intend(change.journaled, &format!("{} {set}", change.what))?;
+    let changed = performer.runtime.block_on(async {
+        let mut changed = 0;
+        for name in &names {
+            changed += usize::from(change_node(performer.client, name, &change).await?);
+        }
+        Ok::<_, Error>(changed)
+    })?;
+    let what = if change.what.is_empty() { String::new() } else { format!(" {} {}", change.word, change.what) };
+    let already = if changed == 0 { ", which was so already" } else { "" };
+    work.events.note(change.done, format!("{}{what}{already}", named(set, &names)));
+    Ok(())
+}
+
+/// `node extra-0`, or `3 nodes of pool:extra`.
+pub(super) fn named(set: &NodeSet, names: &[String]) -> String {
+    match names {
+        [one] => format!("node {one}"),
+        several => format!("{} of {set}", plural(several.len(), "node")),
+    }
+}
+
+type NewState<'a> = Box<dyn Fn(&Node) -> Option<Value> + 'a>;
+
+/// What is changed on each node: none where it is as wanted.
+struct Change<'a> {
+    journaled: &'static str,
+    done: &'static str,
+    word: &'static str,
+    what: String,
+    patch: NewState<'a>,
+}
+
+impl<'a> Change<'a> {
+    fn of(action: &'a Action) -> Self {
+        let list = |words: Vec<String>| words.join(", ");
+        match action {
+            Action::Taint { taint, .. } => Self {
+                journaled: "taint-nodes",
+                done: "Tainted",
+                word: "with",
+                what: taint_text(taint),
+                patch: Box::new(|node| with_taint(node, taint)),
+            },
+            Action::Untaint { key, value, effect, .. } => Self {
+                journaled: "untaint-nodes",
+                done: "Untainted",
+                word: "of",
+                what: pattern_text(key, value.as_deref(), effect.as_deref()),
+                patch: Box::new(|node| without_taint(node, key, value.as_deref(), effect.as_deref())),
+            },
+            Action::Label { labels, .. } => Self {
+                journaled: "label-nodes",
+                done: "Labelled",
+                word: "with",
+                what: list(labels.iter().map(|(key, value)| format!("{key}={value}")).collect()),
+                patch: Box::new(|node| {
+                    let missing: BTreeMap<_, _> =
+                        labels.iter().filter(|(key, value)| node.labels().get(*key) != Some(*value)).collect();
+                    (!missing.is_empty()).then(|| json!({ "metadata": { "labels": missing } }))
+                }),
+            },
+            Action::Unlabel { keys, .. } => Self {
+                journaled: "unlabel-nodes",
+                done: "Unlabelled",
+                word: "of",
+                what: list(keys.clone()),
+                patch: Box::new(|node| {
+                    let there: BTreeMap<_, _> = keys
+                        .iter()
+                        .filter(|key| node.labels().contains_key(*key))
+                        .map(|key| (key, Value::Null))
+                        .collect();
+                    (!there.is_empty()).then(|| json!({ "metadata": { "labels": there } }))
+                }),
+            },
+            Action::Uncordon { .. } => Self {
+                journaled: "uncordon-nodes",
+                done: "Uncordoned",
+                word: "",
+                what: String::new(),
+                patch: Box::new(|node| cordoned(node).then(|| json!({ "spec": { "unschedulable": null } }))),
+            },
+            // What else comes here is cordoned: `cordon` itself, and `drain` before it evicts.
+            _ => Self {
+                journaled: "cordon-nodes",
+                done: "Cordoned",
+                word: "",
+                what: String::new(),
+                patch: Box::new(|node| (!cordoned(node)).then(|| json!({ "spec": { "unschedulable": true } }))),
+            },
+        }
+    }
+}
+
+fn cordoned(node: &Node) -> bool {
+    node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
+}
+
+/// `key`, `key:Effect`, `key=value:Effect`, as the lab file writes the taints to take off.
+pub(super) fn pattern_text(key: &str, value: Option<&str>, effect: Option<&str>) -> String {
+    let value = value.map_or(String::new(), |value| format!("={value}"));
+    let effect = effect.map_or(String::new(), |effect| format!(":{effect}"));
+    format!("{key}{value}{effect}")
+}
+
+fn taints(node: &Node) -> Vec<Taint> {
+    node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default()
+}
+
+/// Puts a taint in the place of one of its key and effect, as `kubectl taint --overwrite` does.
+fn with_taint(node: &Node, taint: &Taint) -> Option<Value> {
+    let same = |other: &Taint| other.key == taint.key && other.effect == taint.effect;
+    let value = |taint: &Taint| taint.value.clone().filter(|value| !value.is_empty());
+    let mut all = taints(node);
+    if all.iter().any(|other| same(other) && value(other) == value(taint)) {
+        return None;
+    }
+    all.retain(|other| !same(other));
+    all.push(taint.clone());
+    Some(json!({ "spec": { "taints": all } }))
+}
+
+fn without_taint(node: &Node, key: &str, value: Option<&str>, effect: Option<&str>) -> Option<Value> {
+    let before = taints(node);
+    let is_meant = |taint: &Taint| matches(taint, key, value, effect);
+    let left: Vec<&Taint> = before.iter().filter(|taint| !is_meant(taint)).collect();
+    if left.len() == before.len() {
+        return None;
+    }
+    Some(if left.is_empty() { json!({ "spec": { "taints": null } }) } else { json!({ "spec": { "taints": left } }) })
+}
+
+/// Whether a taint is one that `untaint` means.
+pub(super) fn matches(taint: &Taint, key: &str, value: Option<&str>, effect: Option<&str>) -> bool {
+    taint.key == key
+        && effect.is_none_or(|effect| taint.effect == effect)
+        && value.is_none_or(|value| taint.value.as_deref().unwrap_or_default() == value)
+}
+
+/// Changes one node; says whether there was anything to change. Tried again when somebody else was faster.
+async fn change_node(client: &Client, name: &str, change: &Change<'_>) -> Result<bool> {
+    let api: Api<Node> = Api::all(client.clone());
+    let failed = |error: &kube::Error| failure(&format!("change node `{name}`"), error);
+    let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    for attempt in 1.. {
+        let node = api.get(name).await.map_err(|error| failed(&error))?;
+        let Some(mut patch) = (change.patch)(&node) else { return Ok(false) };
+        patch["metadata"]["resourceVersion"] = json!(node.resource_version());
+        match api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await {
+            Ok(_) => return Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 409 && attempt < ATTEMPTS => {}
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+    Ok(false)
+}
+
+/// Stops nodes as if they had lost power, or starts them again.
+pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
+    let (set, count, start) = match action {
+        Action::FailNode { nodes, count } => (nodes, *count, false),
+        Action::RestoreNode { nodes } => (nodes, None, true),
+        _ => return Ok(()),
+    };
+    let mut names: Vec<String> = some(performer, set)?.iter().map(ResourceExt::name_any).collect();
+    if let Some(count) = count {
+        names.truncate(count as usize);
+    }
+    let (journaled, done) = if start { ("start-nodes", "Started") } else { ("stop-nodes", "Stopped") };
+    if stage.provider == Provider::Sim {
+        work.intend(journaled, &names.join(" "))?;
+        let state = if start { Value::Null } else { json!("stopped") };
+        let patch = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: state } } });
+        performer.runtime.block_on(async {
+            let api: Api<Node> = Api::all(performer.client.clone());
+            let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+            for name in &names {
+                let patched = api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await;
+                patched.map_err(|error| failure(&format!("change node `{name}`"), &error))?;
+            }
+            Ok::<_, Error>(())
+        })?;
+    } else if start {
+        performer.provider.start_nodes(&stage.name.value, &names, work)?;
+    } else {
+        performer.provider.stop_nodes(&stage.name.value, &names, work)?;
+    }
+    work.events.note(done, named(set, &names));
+    Ok(())
+}
+
+/// What the cluster refused, in its own words.
+pub(super) fn failure(what: &str, error: &kube::Error) -> Error {
+    Error::new(Kind::Failed, anyhow::Error::msg(server_words(error)).context(format!("could not {what}")))
+}

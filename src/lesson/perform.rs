@@ -1,0 +1,173 @@
+//! Performs a step on a cluster, action by action, and undoes it: through the Kubernetes API, or through the provider.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::runtime::Runtime;
+
+use super::stage::stage_within;
+use super::time::Time;
+use super::undo::{Undo, undo};
+use super::{drain, nodes, pools, workloads};
+use crate::error::{Error, Kind, Result};
+use crate::exec;
+use crate::provider::{Provider, Work};
+use crate::spec::{Action, Lab, Located, Step};
+
+/// How long a program that a step runs may take.
+const RUN: Duration = Duration::from_mins(10);
+
+/// Performs steps on one cluster. Everything outside comes in through it, so that a test can give it a cluster in process
+/// and a clock that is stepped. Not to be called from within a runtime: providers wait for what they do.
+pub struct Performer<'a> {
+    /// Runs requests; the client was made on it.
+    pub runtime: &'a Runtime,
+    /// The cluster.
+    pub client: &'a Client,
+    /// Who makes pools, and stops and starts nodes.
+    pub provider: &'a dyn Provider,
+    /// What waiting goes through.
+    pub time: &'a dyn Time,
+    /// How programs of `run` are started; none: they are refused.
+    pub run: Option<Run<'a>>,
+}
+
+/// How programs of `run` are started.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Their `KUBECONFIG`.
+    pub kubeconfig: &'a Path,
+    /// The folder they start in: that of the lab file.
+    pub folder: &'a Path,
+}
+
+impl Performer<'_> {
+    /// Does all actions of a step (from 0), one after the other. Safe to repeat from the beginning.
+    ///
+    /// # Errors
+    /// With the first action that could not be done, and its place in the lab file.
+    pub fn perform(&self, lab: &Lab, step: usize, work: &mut Work<'_>) -> Result<()> {
+        let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
+        (0..actions).try_for_each(|action| self.perform_action(lab, step, action, work))
+    }
+
+    /// Does one action (from 0) of a step.
+    ///
+    /// # Errors
+    /// When it could not be done, with its place in the lab file.
+    pub fn perform_action(&self, lab: &Lab, step: usize, action: usize, work: &mut Work<'_>) -> Result<()> {
+        let Some((step_spec, located)) = find(lab, step, action) else { return Ok(()) };
+        let after = stage_within(lab, step, action + 1);
+        self.act(&after, &located.value, work).map_err(|error| placed(error, step_spec, located, "could not perform"))
+    }
+
+    /// Undoes all actions of a step, the last one first. Gives what could not be undone, in words.
+    ///
+    /// # Errors
+    /// When something that can be undone could not be.
+    pub fn undo(&self, lab: &Lab, step: usize, work: &mut Work<'_>) -> Result<Vec<String>> {
+        let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
+        let mut kept = Vec::new();
+        for action in (0..actions).rev() {
+            kept.extend(self.undo_action(lab, step, action, work)?);
+        }
+        Ok(kept)
+    }
+
+    /// Undoes one action (from 0) of a step; gives what cannot be undone, in words.
+    ///
+    /// # Errors
+    /// When it can be undone and could not be, with its place in the lab file.
+    pub fn undo_action(&self, lab: &Lab, step: usize, action: usize, work: &mut Work<'_>) -> Result<Option<String>> {
+        let Some((step_spec, located)) = find(lab, step, action) else { return Ok(None) };
+        let before = stage_within(lab, step, action);
+        let named = |error| placed(error, step_spec, located, "could not undo");
+        match undo(lab, step, action) {
+            Undo::Nothing => Ok(None),
+            Undo::Impossible(why) => Ok(Some(why)),
+            Undo::Actions(actions) => {
+                for action in &actions {
+                    if let Some(set) = nodes::set_of(action)
+                        && self.runtime.block_on(nodes::select(self.client, set)).map_err(named)?.is_empty()
+                    {
+                        // Nodes that are gone need nothing undone.
+                        continue;
+                    }
+                    self.act(&before, action, work).map_err(named)?;
+                }
+                Ok(None)
+            }
+            Undo::Objects(objects) => {
+                workloads::restore(self, &before, &objects, work).map_err(named)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Does one action; `stage` is the lab as it is to be afterwards.
+    fn act(&self, stage: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
+        match action {
+            Action::Taint { .. }
+            | Action::Untaint { .. }
+            | Action::Label { .. }
+            | Action::Unlabel { .. }
+            | Action::Cordon { .. }
+            | Action::Uncordon { .. } => nodes::change(self, action, work),
+            Action::Drain { nodes, within, force } => drain::drain(self, nodes, *within, *force, work),
+            Action::FailNode { .. } | Action::RestoreNode { .. } => nodes::power(self, stage, action, work),
+            Action::Scale { workload, replicas } => workloads::scale(self, stage, workload, *replicas, work),
+            Action::Set { workload, .. } => super::set::set(self, stage, workload, work),
+            Action::Deploy { workload } => workloads::deploy(self, stage, workload, work),
+            Action::Apply { path } => workloads::apply_files(self, stage, path, work),
+            Action::Delete { object } => workloads::delete(self, stage, object, work),
+            Action::DeletePods { selector, namespace } => workloads::delete_pods(self, selector, namespace, work),
+            Action::AddPool { .. }
+            | Action::RemovePool { .. }
+            | Action::ScalePool { .. }
+            | Action::UpgradePool { .. } => pools::change(self, stage, action, work),
+            Action::Wait { duration } => {
+                let duration = Duration::try_from(*duration).unwrap_or_default();
+                let words = crate::ui::duration(duration);
+                let activity = work.events.start("Waiting", words.clone());
+                self.time.pass(duration);
+                activity.end();
+                work.events.note("Waited", words);
+                Ok(())
+            }
+            Action::Run { argv } => self.run_program(argv, work),
+        }
+    }
+
+    fn run_program(&self, argv: &[String], work: &mut Work<'_>) -> Result<()> {
+        let Some((program, arguments)) = argv.split_first() else { return Ok(()) };
+        let Some(run) = self.run else {
+            let message = format!("the step runs `{}`, which was not allowed", argv.join(" "));
+            return Err(Error::message(Kind::Usage, message).hint(
+                "read what it does in the lab file; `--allow-run` allows it, or type it yourself and `klab verify`",
+            ));
+        };
+        work.intend("run", program)?;
+        // A path is meant from the lab file, a bare name from PATH.
+        let program = if program.contains('/') { run.folder.join(program) } else { PathBuf::from(program) };
+        let command = exec::Command::new(program)
+            .args(arguments)
+            .env("KUBECONFIG", run.kubeconfig.as_os_str())
+            .directory(run.folder);
+        let activity = work.events.start("Running", command.to_string());
+        command.output(RUN).map_err(|error| Error::new(Kind::Failed, error))?;
+        activity.finish("Ran", command.to_string());
+        Ok(())
+    }
+}
+
+fn find(lab: &Lab, step: usize, action: usize) -> Option<(&Step, &Located<Action>)> {
+    let step = lab.steps.get(step)?;
+    Some((step, step.actions.get(action)?))
+}
+
+/// An error with the step and the place of the action it comes from.
+fn placed(mut error: Error, step: &Step, action: &Located<Action>, what: &str) -> Error {
+    error.source = error.source.context(format!("{what} step `{}` ({})", step.name, action.at));
+    error
+}

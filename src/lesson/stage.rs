@@ -1,0 +1,107 @@
+//! Pure: the lab as it should be after so many of its steps.
+
+use super::nodes::workload_of;
+use crate::spec::{Action, Lab, Located};
+
+/// The lab after its first `steps` steps: pools and workloads that are not there at that point are `deferred`, the others
+/// are as the steps left them; the checks are those that hold then, of the set-up for 0, else of the last step done.
+///
+/// Taints, labels and the like that steps put on nodes are no part of it: they are not what pools are made of, and nodes
+/// that come later do not carry them.
+pub fn stage(lab: &Lab, steps: usize) -> Lab {
+    let mut staged = stage_within(lab, steps, 0);
+    if let Some(last) = steps.checked_sub(1).and_then(|last| lab.steps.get(last)) {
+        staged.checks.clone_from(&last.checks);
+    }
+    staged
+}
+
+/// The lab after its first `steps` steps and so many `actions` of the next one. The checks are those of the set-up.
+pub fn stage_within(lab: &Lab, steps: usize, actions: usize) -> Lab {
+    let mut staged = lab.clone();
+    for action in actions_before(lab, steps, actions) {
+        advance(&mut staged, lab, action);
+    }
+    staged
+}
+
+/// The actions of the first `steps` steps and so many `actions` of the next one, in order.
+pub(super) fn actions_before(lab: &Lab, steps: usize, actions: usize) -> impl Iterator<Item = &Located<Action>> {
+    let whole = lab.steps.iter().take(steps).flat_map(|step| &step.actions);
+    let begun = lab.steps.get(steps).into_iter().flat_map(move |step| step.actions.iter().take(actions));
+    whole.chain(begun)
+}
+
+/// Changes a staged lab by one action; what is made again is made as `written` in the lab file.
+fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
+    let at = &action.at;
+    match &action.value {
+        Action::Scale { workload, replicas } => {
+            if let Some(workload) = staged.workloads.iter_mut().find(|one| *one.name == *workload) {
+                workload.replicas = Some(Located::new(*replicas, at.clone()));
+            }
+        }
+        Action::Set { workload, fields } => {
+            if let Some(workload) = staged.workloads.iter_mut().find(|one| *one.name == *workload) {
+                *workload = fields.applied_to(workload, at);
+            }
+        }
+        Action::Deploy { workload } => {
+            if let (Some(made), Some(written)) =
+                (staged.workloads.iter_mut().find(|one| *one.name == *workload), written.workload(workload))
+            {
+                made.clone_from(written);
+                made.deferred = false;
+            }
+        }
+        Action::Delete { object } => {
+            let name = workload_of(staged, object).map(|workload| workload.name.value.clone());
+            if let Some(workload) = staged.workloads.iter_mut().find(|one| Some(&one.name.value) == name.as_ref()) {
+                workload.deferred = true;
+            }
+        }
+        Action::AddPool { pool } => {
+            if let (Some(made), Some(written)) =
+                (staged.pools.iter_mut().find(|one| *one.name == *pool), written.pool(pool))
+            {
+                made.clone_from(written);
+                made.deferred = false;
+            }
+        }
+        Action::RemovePool { pool } => {
+            if let Some(pool) = staged.pools.iter_mut().find(|one| *one.name == *pool) {
+                pool.deferred = true;
+            }
+        }
+        Action::ScalePool { pool, nodes, autoscale } => {
+            let Some(pool) = staged.pools.iter_mut().find(|one| *one.name == *pool) else { return };
+            // A number of nodes without bounds is the author's decision, no longer the autoscaler's.
+            if nodes.is_some() || autoscale.is_some() {
+                pool.autoscale = autoscale.map(|bounds| Located::new(bounds, at.clone()));
+            }
+            let mut wanted = nodes.unwrap_or(pool.nodes.value);
+            if let Some(bounds) = autoscale {
+                wanted = wanted.clamp(bounds.min, bounds.max.max(bounds.min));
+            }
+            pool.nodes = Located::new(wanted, at.clone());
+        }
+        Action::UpgradePool { pool, kubernetes } => {
+            if let Some(pool) = staged.pools.iter_mut().find(|one| *one.name == *pool) {
+                pool.kubernetes = Some(Located::new(*kubernetes, at.clone()));
+            }
+        }
+        Action::Taint { .. }
+        | Action::Untaint { .. }
+        | Action::Label { .. }
+        | Action::Unlabel { .. }
+        | Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Drain { .. }
+        | Action::Apply { .. }
+        | Action::DeletePods { .. }
+        | Action::FailNode { .. }
+        | Action::RestoreNode { .. }
+        | Action::Wait { .. }
+        | Action::Run { .. } => {}
+    }
+}
