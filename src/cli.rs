@@ -35,6 +35,8 @@ enum Command {
     Up(commands::up::Arguments),
     /// Check that every pod is where the lesson says, and explain it where it is not.
     Verify(commands::verify::Arguments),
+    /// Try lessons out: set-up, every step, every check, removal; many labs at a time, in this process.
+    Test(commands::test::Arguments),
     /// Remove everything the lab made, and look whether anything is left.
     Down(commands::down::Arguments),
     /// Stop a lab's machines so that they cost nothing (aks); everything in the cluster is kept.
@@ -79,6 +81,7 @@ impl Cli {
         match self.command {
             Command::Up(arguments) => commands::up::run(context, &arguments),
             Command::Verify(arguments) => commands::verify::run(context, &arguments),
+            Command::Test(arguments) => commands::test::run(context, &arguments),
             Command::Down(arguments) => commands::down::run(context, &arguments),
             Command::Pause(arguments) => commands::pause::run(context, &arguments),
             Command::Resume(arguments) => commands::resume::run(context, &arguments),

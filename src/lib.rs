@@ -24,6 +24,7 @@ pub mod scheduling;
 pub mod sim;
 pub mod spec;
 pub mod state;
+pub mod trial;
 pub mod ui;
 pub mod verify;
 

@@ -242,9 +242,10 @@ pub async fn api_of(client: &Client, reference: &ObjectRef) -> Result<Option<Api
     let kind = singular(&reference.kind);
     let found = discovery.groups_alphabetical().into_iter().find_map(|group| {
         let of_group = reference.group.as_deref().is_none_or(|wanted| wanted == group.name());
-        group.recommended_resources().into_iter().find(|(resource, _)| {
-            of_group && (resource.plural == wanted || resource.kind.to_ascii_lowercase() == kind)
-        })
+        group
+            .recommended_resources()
+            .into_iter()
+            .find(|(resource, _)| of_group && (resource.plural == wanted || resource.kind.to_ascii_lowercase() == kind))
     });
     Ok(found.map(|(resource, capabilities)| match capabilities.scope {
         Scope::Namespaced => Api::namespaced_with(client.clone(), &reference.namespace, &resource),

@@ -11,4 +11,4 @@ mod tests;
 pub use explanation::{EXPLANATION_SCHEMA, explanation_json, explanation_text};
 pub use human::{Styles, check_lines, human, suggestion_line, summary};
 pub use json::{SCHEMA, json};
-pub use junit::{Suite, junit};
+pub use junit::{Suite, case as junit_case, junit};

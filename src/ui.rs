@@ -34,6 +34,8 @@ pub enum Format {
 #[derive(Clone)]
 pub struct Ui {
     shared: Arc<Shared>,
+    /// Takes all talk in place of the terminal, which then gets no results either.
+    apart: Option<Arc<dyn Sink>>,
 }
 
 struct Shared {
@@ -59,7 +61,13 @@ impl Ui {
                 bars: Mutex::default(),
                 under_way: Mutex::default(),
             }),
+            apart: None,
         }
+    }
+
+    /// An interface for work that is part of a command and says nothing itself: events go to `sink`, results nowhere.
+    pub fn apart(&self, sink: Arc<dyn Sink>) -> Self {
+        Self { shared: Arc::clone(&self.shared), apart: Some(sink) }
     }
 
     /// What goes on outside klab now, even if klab is interrupted.
@@ -79,16 +87,22 @@ impl Ui {
 
     /// The sink for everything that happens.
     pub fn events(&self) -> Events {
-        Events::new(Arc::clone(&self.shared) as Arc<dyn Sink>)
+        Events::new(self.apart.clone().unwrap_or_else(|| Arc::clone(&self.shared) as Arc<dyn Sink>))
     }
 
     /// In JSON, writes everything that happens to stdout from now on, one event a line.
     pub fn stream_events(&self) {
+        if self.apart.is_some() {
+            return;
+        }
         self.shared.streams.store(self.shared.format == Format::Json, Ordering::Relaxed);
     }
 
     /// Writes a result to stdout. A closed pipe ends klab quietly, as it does other tools in a pipeline.
     pub fn result(&self, text: &str) {
+        if self.apart.is_some() {
+            return;
+        }
         self.shared.suspended(|| {
             let mut out = anstream::stdout().lock();
             let ended = if text.ends_with('\n') { write!(out, "{text}") } else { writeln!(out, "{text}") };
@@ -100,7 +114,7 @@ impl Ui {
 
     /// Writes talk to stderr as it is; nothing in quiet mode.
     pub fn say(&self, text: &str) {
-        if !self.shared.quiet {
+        if !self.shared.quiet && self.apart.is_none() {
             self.shared.line(text);
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Runtime;
 
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::Sink;
 use crate::spec::{self, Diagnostics, Lab, LoadOptions};
 use crate::state::home::state_error;
 use crate::state::{Home, Record};
@@ -28,6 +29,7 @@ pub mod resume;
 pub mod schema;
 pub mod serve;
 pub mod status;
+pub mod test;
 pub mod up;
 pub mod verify;
 
@@ -41,19 +43,42 @@ pub struct Context {
     interruption: Interruption,
 }
 
-/// What to say when the user interrupts; shared with the signal handler.
+/// What to do and to say when the user interrupts; shared with the signal handler.
 #[derive(Clone, Default)]
-pub struct Interruption(Arc<Mutex<Option<String>>>);
+pub struct Interruption(Arc<Mutex<Aftermath>>);
+
+/// What an interruption leaves, or what is done about it.
+#[derive(Default)]
+struct Aftermath {
+    words: Option<String>,
+    clean_up: Option<CleanUp>,
+}
+
+/// Removes what a command made, from another thread than its own.
+pub type CleanUp = Box<dyn FnOnce() + Send>;
 
 impl Interruption {
     /// Says what state an interruption would leave things in, from now on.
     pub fn would_leave(&self, words: Option<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = words;
+        self.lock().words = words;
     }
 
     /// What to say.
     pub fn words(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().words.clone()
+    }
+
+    /// What the first interruption does before klab ends; a second one ends it at once.
+    pub fn cleans_up(&self, clean_up: Option<CleanUp>) {
+        self.lock().clean_up = clean_up;
+    }
+
+    fn take_clean_up(&self) -> Option<CleanUp> {
+        self.lock().clean_up.take()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Aftermath> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,7 +96,22 @@ impl Context {
         self.runtime()?.block_on(future)
     }
 
-    fn runtime(&self) -> Result<&Runtime> {
+    /// A context whose work is part of another command: its talk goes to `sink`, its results nowhere, and an interruption
+    /// is that command's business.
+    pub fn apart(&self, home: Home, sink: Arc<dyn Sink>) -> Self {
+        Self::new(self.ui.apart(sink), home, Interruption::default())
+    }
+
+    /// What the first interruption does before klab ends.
+    pub fn interruption_cleans_up(&self, clean_up: Option<CleanUp>) {
+        self.interruption.cleans_up(clean_up);
+    }
+
+    /// The runtime for network requests.
+    ///
+    /// # Errors
+    /// When the system refuses one.
+    pub(crate) fn runtime(&self) -> Result<&Runtime> {
         if let Some(runtime) = self.runtime.get() {
             return Ok(runtime);
         }
@@ -168,6 +208,15 @@ pub fn on_interrupt(ui: &Ui, interruption: &Interruption) -> Result<()> {
     let handler = move || {
         // What az and kind are doing for klab goes on no further than it has come.
         crate::exec::interrupt_children();
+        if let Some(clean_up) = interruption.take_clean_up() {
+            ui.interrupted(interruption.words().as_deref());
+            // In a thread of its own: the next interruption must find this handler free.
+            std::thread::spawn(move || {
+                clean_up();
+                std::process::exit(i32::from(Kind::Interrupted.exit_code()));
+            });
+            return;
+        }
         ui.interrupted(interruption.words().as_deref());
         std::process::exit(i32::from(Kind::Interrupted.exit_code()));
     };

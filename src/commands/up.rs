@@ -83,14 +83,33 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+impl Arguments {
+    /// As `klab up FILE` with these variables.
+    pub(super) fn of(file: &Path, vars: &[(String, String)]) -> Self {
+        Self {
+            lab: file.to_owned(),
+            options: LabOptions { vars: vars.to_vec(), ..LabOptions::default() },
+            timeout: Duration::from_mins(2),
+            replace_pools: false,
+            recreate: false,
+            no_wait: false,
+            max_hourly: None,
+        }
+    }
+}
+
 /// What was there after the work on cluster and objects.
-struct Made {
+pub(super) struct Made {
     outcome: Outcome,
     cluster_changed: bool,
     kubeconfig: PathBuf,
 }
 
-fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manifest]) -> Result<Made> {
+/// Makes cluster and objects, or brings them to what the lab says. The lab's lock must be held.
+///
+/// # Errors
+/// Whatever keeps it from being made; what is left behind is named.
+pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manifest]) -> Result<Made> {
     let name = &lab.name.value;
     let folder = context.home.lab(name);
     let events = context.ui.events();

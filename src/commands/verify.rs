@@ -97,7 +97,10 @@ pub fn wait_and_report(context: &Context, lab: &Lab, timeout: Duration, quietly:
 }
 
 /// Watches until every check holds, or one can no longer hold, or the time is up.
-fn wait(context: &Context, lab: &Lab, kubeconfig: PathBuf, timeout: Duration) -> Result<Report> {
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: PathBuf, timeout: Duration) -> Result<Report> {
     let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
     let predicted = context.record(&lab.name.value)?.and_then(|record| record.predicted);
     let result = context.block_on(async {
@@ -149,7 +152,7 @@ fn waiting_for(report: &Report, timeout: Duration) -> String {
 }
 
 /// Reads the objects that checks name and that no snapshot holds by itself.
-async fn fetch(client: &kube::Client, lab: &Lab, snapshot: &mut Snapshot) -> Result<()> {
+pub(super) async fn fetch(client: &kube::Client, lab: &Lab, snapshot: &mut Snapshot) -> Result<()> {
     let wanted = lab.checks.iter().filter_map(|check| match &check.subject.value {
         Subject::Object(reference) if !Snapshot::answers(reference) => Some(reference),
         _ => None,

@@ -224,11 +224,8 @@ fn apply(lab: &Lab, path: &Located<String>) -> Vec<Line> {
     let files: Vec<String> = lab.files.matching(path).iter().map(|file| file.path.clone()).collect();
     let is_template = |file: &String| file.ends_with(".tera");
     let mut lines = Vec::new();
-    let plain: Vec<String> = files
-        .iter()
-        .filter(|file| !is_template(file))
-        .flat_map(|file| ["-f".to_owned(), file.clone()])
-        .collect();
+    let plain: Vec<String> =
+        files.iter().filter(|file| !is_template(file)).flat_map(|file| ["-f".to_owned(), file.clone()]).collect();
     if !plain.is_empty() {
         lines.push(command("kubectl", ["apply".to_owned()].into_iter().chain(plain)));
     }
@@ -245,9 +242,7 @@ fn delete(lab: &Lab, object: &ObjectRef) -> Vec<Line> {
     match workload_of(lab, object) {
         Some(workload) if object.kind.eq_ignore_ascii_case("workload") => {
             let manifests = render_workload(lab, workload).unwrap_or_default();
-            arguments.extend(
-                manifests.iter().map(|one| format!("{}/{}", one.kind().to_ascii_lowercase(), one.name())),
-            );
+            arguments.extend(manifests.iter().map(|one| format!("{}/{}", one.kind().to_ascii_lowercase(), one.name())));
             of.clone_from(&workload.namespace);
         }
         _ => arguments.push(object.to_string()),
@@ -294,7 +289,8 @@ fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -
     match provider {
         Provider::Sim => {
             let set = if lines.is_empty() { nodes } else { &named };
-            let value = if start { format!("{HEARTBEAT_ANNOTATION}-") } else { format!("{HEARTBEAT_ANNOTATION}=stopped") };
+            let value =
+                if start { format!("{HEARTBEAT_ANNOTATION}-") } else { format!("{HEARTBEAT_ANNOTATION}=stopped") };
             lines.push(kubectl(&["annotate", "nodes"], set, [value]));
         }
         Provider::Kind => {

@@ -117,7 +117,8 @@ fn refuse_unowned(pods: &[Pod]) -> Result<()> {
     if lost.is_empty() {
         return Ok(());
     }
-    let message = format!("{} would be lost, as no controller makes them anew: {}", plural(lost.len(), "pod"), list(&lost));
+    let message =
+        format!("{} would be lost, as no controller makes them anew: {}", plural(lost.len(), "pod"), list(&lost));
     Err(Error::message(Kind::Failed, message)
         .left_behind("the nodes are cordoned")
         .hint("`force = true` in the action deletes them"))

@@ -87,9 +87,10 @@ impl<'a> History<'a> {
         value: Option<&str>,
         effect: Option<&str>,
     ) -> Vec<(NodeSet, Taint)> {
-        let meant = self.taints.iter().filter(|(set, taint)| {
-            matches(taint, key, value, effect) && overlap(self.stage, set, nodes)
-        });
+        let meant = self
+            .taints
+            .iter()
+            .filter(|(set, taint)| matches(taint, key, value, effect) && overlap(self.stage, set, nodes));
         meant.map(|(set, taint)| (self.narrower(set, nodes), taint.clone())).collect()
     }
 

@@ -9,7 +9,9 @@ use crate::apply::ObjectKey;
 use crate::observe::singular;
 use crate::plan::wanted_version;
 use crate::render::{Manifest, render, render_files};
-use crate::spec::{Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadChange};
+use crate::spec::{
+    Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadChange,
+};
 
 /// What undoes an action.
 #[derive(Clone, Debug)]
@@ -58,8 +60,10 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
             Undo::Actions(taken.into_iter().map(|(nodes, taint)| Action::Taint { taint, nodes }).collect())
         }
         Action::Label { labels, nodes } => {
-            let (known, new): (Vec<_>, Vec<_>) =
-                labels.keys().map(|key| (key.clone(), history.label(nodes, key))).partition(|(_, value)| value.is_some());
+            let (known, new): (Vec<_>, Vec<_>) = labels
+                .keys()
+                .map(|key| (key.clone(), history.label(nodes, key)))
+                .partition(|(_, value)| value.is_some());
             let known: BTreeMap<_, _> = known.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
             labelled(nodes, known, new.into_iter().map(|(key, _)| key).collect())
         }
@@ -92,9 +96,7 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
             }
         }
         Action::Set { workload, fields } => match before.workload(workload) {
-            Some(spec) => {
-                one(Action::Set { workload: workload.clone(), fields: Box::new(previous(fields, spec)) })
-            }
+            Some(spec) => one(Action::Set { workload: workload.clone(), fields: Box::new(previous(fields, spec)) }),
             None => Undo::Nothing,
         },
         Action::Deploy { workload } => one(Action::Delete { object: workload_reference(workload) }),
@@ -236,18 +238,15 @@ fn is(key: &ObjectKey, object: &ObjectRef) -> bool {
 }
 
 /// The lab's objects at a point: of the set-up, and of the files that steps applied before.
-fn objects(
-    lab: &Lab,
-    before: &Lab,
-    step: usize,
-    action: usize,
-) -> Result<BTreeMap<ObjectKey, Manifest>, Diagnostics> {
+fn objects(lab: &Lab, before: &Lab, step: usize, action: usize) -> Result<BTreeMap<ObjectKey, Manifest>, Diagnostics> {
     let keyed = |manifests: Vec<Manifest>| manifests.into_iter().map(|one| (ObjectKey::of(&one.object), one));
     let mut there: BTreeMap<ObjectKey, Manifest> = keyed(render(before)?).collect();
     for done in super::stage::actions_before(lab, step, action) {
         match &done.value {
             Action::Apply { path } => there.extend(keyed(render_files(before, path)?)),
-            Action::Delete { object } if workload_of(before, object).is_none() => there.retain(|key, _| !is(key, object)),
+            Action::Delete { object } if workload_of(before, object).is_none() => {
+                there.retain(|key, _| !is(key, object))
+            }
             _ => {}
         }
     }

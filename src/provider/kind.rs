@@ -335,9 +335,8 @@ impl Provider for KindProvider {
         for action in actions.iter().filter(|_| !create) {
             // Of a pool that is scaled, only the nodes that are new have to become what is declared: labels and taints of the
             // others, where they differ, are an action of their own.
-            if let Action::AddPool { pool, .. }
-            | Action::UpdatePool { pool, .. }
-            | Action::ReplacePool { pool, .. } = action
+            if let Action::AddPool { pool, .. } | Action::UpdatePool { pool, .. } | Action::ReplacePool { pool, .. } =
+                action
             {
                 touched.insert(pool.clone());
             }

@@ -30,7 +30,8 @@ pub fn junit(suites: &[Suite<'_>]) -> anyhow::Result<String> {
     Ok(document.to_string()?)
 }
 
-fn case(check: &CheckResult, suite: &str) -> TestCase {
+/// One check as a case of a suite.
+pub fn case(check: &CheckResult, suite: &str) -> TestCase {
     let status = if check.verdict.is_held() {
         TestCaseStatus::success()
     } else {

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod cluster;
 pub mod control;
 pub mod defaults;
+pub mod embedded;
 mod log;
 pub mod nodes;
 pub mod object;

@@ -125,6 +125,9 @@ impl Windows {
         quiet_since: Duration,
         next: &mut Next,
     ) -> Verdict {
+        let within = check.within.and_then(|within| Duration::try_from(within).ok());
+        // An author who says how long it may take knows of something that begins after a quiet time.
+        let expected = |next: &mut Next| within.is_some_and(|within| !next.is_past(within));
         let verdict = match (&result.verdict, held_since) {
             (Verdict::Held, Some(since)) => {
                 let hold = self.hold(check);
@@ -136,12 +139,12 @@ impl Windows {
                     waiting_for: format!("it holds, for {:.1} s of {:.1} s", so_far.as_secs_f64(), hold.as_secs_f64()),
                 }
             }
-            (Verdict::Impossible { because }, _) if !next.is_past(quiet_since + self.settle) => {
+            (Verdict::Impossible { because }, _) if !next.is_past(quiet_since + self.settle) || expected(next) => {
                 Verdict::NotYet { waiting_for: because.clone() }
             }
             (verdict, _) => verdict.clone(),
         };
-        match check.within.and_then(|within| Duration::try_from(within).ok()) {
+        match within {
             Some(within) if held_since.is_none() && next.is_past(within) => {
                 Verdict::Impossible { because: format!("it did not hold within {}", crate::ui::duration(within)) }
             }

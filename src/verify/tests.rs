@@ -741,6 +741,11 @@ fn windows() {
     let starting = cluster(1).pod("web", &starting("main-0"));
     let within = Check { within: Some(jiff::SignedDuration::from_secs(3)), ..runs };
     assert_eq!(play(&within, &[(0, &starting), (3000, &starting)]), [("not-yet", Some(3000)), ("impossible", None)]);
+    // Nothing goes on, yet the author says that something will.
+    assert_eq!(
+        play(&within, &[(0, &waiting), (1500, &waiting), (3000, &waiting)]),
+        [("not-yet", Some(1000)), ("not-yet", Some(3000)), ("impossible", None)]
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The embedded cluster as a provider: one server process, pools as node objects made through its API.
 
 pub mod daemon;
+pub mod in_process;
 mod pools;
 
 use std::cell::OnceCell;

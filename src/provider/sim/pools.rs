@@ -30,7 +30,8 @@ pub(super) async fn observe(client: &Client) -> Result<Observed> {
         if let Some(declared) = node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()) {
             pool.declared = declared;
         }
-        let version = node.status.as_ref().and_then(|status| status.node_info.as_ref()).map(|info| &info.kubelet_version);
+        let version =
+            node.status.as_ref().and_then(|status| status.node_info.as_ref()).map(|info| &info.kubelet_version);
         // A pool is as old as its oldest node: one that differs is reason enough to make the nodes anew.
         let version = version.map(|version| version.trim_start_matches('v').to_owned());
         pool.kubernetes = match (pool.kubernetes.take(), version) {

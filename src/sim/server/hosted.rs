@@ -89,6 +89,38 @@ impl Figures {
     }
 }
 
+impl Seed {
+    /// How a control plane of this seed behaves.
+    pub(in crate::sim) fn settings(&self) -> Settings {
+        let share = match self.metrics.metrics() {
+            Metrics::Share(share) => Some(share),
+            _ => None,
+        };
+        let millis = |millis: i64| SignedDuration::from_millis(millis.max(0));
+        let defaults = Settings::default();
+        Settings {
+            seed: self.seed,
+            heartbeat_annotation: self.heartbeat_annotation.clone().unwrap_or(defaults.heartbeat_annotation),
+            hollow: HollowDelays {
+                start: millis(self.delays.start),
+                job: millis(self.delays.job),
+                stop: millis(self.delays.stop),
+            },
+            metrics_share: share,
+            host: self.host.clone().unwrap_or(defaults.host),
+        }
+    }
+
+    /// Makes everything a fresh cluster of this seed holds; what is there already stays as it is.
+    pub(in crate::sim) fn fill(&self, cluster: &Cluster, name: &str) -> Result<(), Status> {
+        system::bootstrap(cluster, self.flavour);
+        if self.flavour == Flavour::Kind {
+            plant(cluster, &[nodes::control_plane_node(name)])?;
+        }
+        plant(cluster, &self.objects)
+    }
+}
+
 /// A cluster of a server.
 pub(super) struct Hosted {
     name: String,
@@ -149,17 +181,12 @@ impl Hosted {
         let cluster = Arc::new(cluster);
         cluster.set_root_certificate(&server.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
-            system::bootstrap(&cluster, seed.flavour);
-            if seed.flavour == Flavour::Kind {
-                plant(&cluster, &[nodes::control_plane_node(name)])?;
-            }
-            plant(&cluster, &seed.objects)?;
+            seed.fill(&cluster, name)?;
             write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
         }
         let api = Api::at(Arc::clone(&cluster), server.address.to_string());
         api.set_metrics(seed.metrics.metrics());
-        let settings = settings(&seed);
-        let running = server.control.run(cluster, settings).map_err(failed)?;
+        let running = server.control.run(cluster, seed.settings()).map_err(failed)?;
         let context = format!("klab-{name}");
         let url = format!("https://{}/clusters/{name}", server.address);
         let authority = &server.identity.authority;
@@ -232,26 +259,6 @@ impl Hosted {
     pub(super) fn delete_folder(&self) -> io::Result<()> {
         std::fs::remove_file(self.folder.join(SEED_FILE))?;
         std::fs::remove_dir_all(&self.folder)
-    }
-}
-
-fn settings(seed: &Seed) -> Settings {
-    let share = match seed.metrics.metrics() {
-        Metrics::Share(share) => Some(share),
-        _ => None,
-    };
-    let millis = |millis: i64| SignedDuration::from_millis(millis.max(0));
-    let defaults = Settings::default();
-    Settings {
-        seed: seed.seed,
-        heartbeat_annotation: seed.heartbeat_annotation.clone().unwrap_or(defaults.heartbeat_annotation),
-        hollow: HollowDelays {
-            start: millis(seed.delays.start),
-            job: millis(seed.delays.job),
-            stop: millis(seed.delays.stop),
-        },
-        metrics_share: share,
-        host: seed.host.clone().unwrap_or(defaults.host),
     }
 }
 

@@ -1,0 +1,174 @@
+//! `klab test`: every lesson from set-up to removal, for authors and pipelines.
+
+mod real;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use self::real::{Live, RealWorld};
+use super::{Context, Interruption};
+use crate::error::{Error, Kind, Result};
+use crate::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider};
+use crate::state::Home;
+use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
+use crate::ui::{Format, Ui, duration, plural};
+
+/// What can be typed after `klab test`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Lab files, or folders with lab files.
+    #[arg(required = true, value_name = "LAB")]
+    labs: Vec<PathBuf>,
+    /// Where the lessons are tried: sim (in this process), kind or aks (really).
+    #[arg(long, value_name = "PROVIDER", default_value = "sim")]
+    provider: Provider,
+    /// Set a variable of the labs' templates.
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = super::variable)]
+    vars: Vec<(String, String)>,
+    /// The embedded scheduler's choice between equal nodes; the lab file's own by default.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Try with so many seeds in a row: a lesson must not depend on a lucky tie.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
+    /// How long the set-up may take to hold, and each step's actions and its checks; the cluster's own time.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
+    step_timeout: Duration,
+    /// Let steps run commands (`run = [...]`).
+    #[arg(long)]
+    allow_run: bool,
+    /// Most trials at a time; by default as many as there are processors, on kind 1, on aks 4.
+    #[arg(long, short = 'j', value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+/// Tries every lesson.
+///
+/// # Errors
+/// When a lab file is invalid (all problems of all files), or a lesson fails.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let started = Instant::now();
+    real::refuse_seeds(arguments.provider, arguments.seeds, arguments.seed)?;
+    let paths = files::lab_files(&arguments.labs)?;
+    let labs = load(context, arguments, &paths)?;
+    let seeds = arguments.seeds as usize;
+    let total = labs.len() * seeds;
+    let what = match seeds {
+        1 => plural(labs.len(), "lab"),
+        many => format!("{} with {}", plural(labs.len(), "lab"), plural(many, "seed")),
+    };
+    let activity = context.ui.events().start("Testing", what.clone());
+    let stop = Arc::new(AtomicBool::new(false));
+    let plan = Plan {
+        labs: labs.iter().zip(&paths).map(|(lab, path)| (lab, LabTrial::new(path.clone(), lab))).collect(),
+        first_seed: arguments.seed,
+        seeds,
+        patience: Patience { set_up: arguments.step_timeout, step: arguments.step_timeout },
+        workers: arguments.jobs.map_or_else(|| real::jobs(arguments.provider), usize::from),
+        stop: &stop,
+    };
+    let live = Live::default();
+    let worlds = Worlds { terminal: context.ui.clone(), home: context.home.clone(), arguments, live: live.clone() };
+    let is_real = |lab: &Lab| is_real(lab, arguments);
+    if labs.iter().any(is_real) {
+        context.interruption_leaves(Some("what was made is being removed; a second interruption leaves it".to_owned()));
+        let (interrupted, stop) = (worlds.context(), Arc::clone(&stop));
+        let ui = context.ui.clone();
+        context.interruption_cleans_up(Some(Box::new(move || {
+            stop.store(true, Ordering::Relaxed);
+            for error in live.remove_all(&interrupted) {
+                ui.error(&error);
+            }
+        })));
+    }
+    let world = |lab: &Lab, seed: u64| -> Result<Box<dyn World>> {
+        if !is_real(lab) {
+            return Ok(Box::new(EmbeddedWorld::new(seed)?));
+        }
+        worlds.real(lab, seed)
+    };
+    let trials = sweep(plan, &world, &|done| activity.progress(format!("{what}: {done} of {total} done")))?;
+    context.interruption_cleans_up(None);
+    context.interruption_leaves(None);
+    activity.end();
+    match context.ui.format() {
+        Format::Human => context.ui.result(&trial::report::human(&trials)),
+        Format::Json => context.ui.result(&trial::report::json(&trials).to_string()),
+        Format::Junit => context.ui.result(&trial::report::junit(&trials)?),
+    }
+    let failed: Vec<&LabTrial> = trials.iter().filter(|lab| !lab.ok()).collect();
+    if failed.is_empty() {
+        context.ui.events().note("Tested", format!("{what} in {}", duration(started.elapsed())));
+        return Ok(());
+    }
+    let names: Vec<&str> = failed.iter().map(|lab| lab.lab.as_str()).collect();
+    let message = format!("{} of {} failed: {}", failed.len(), plural(trials.len(), "lesson"), names.join(", "));
+    Err(Error::message(Kind::NotHeld, message))
+}
+
+/// Whether a lesson needs a cluster that other programs reach.
+fn is_real(lab: &Lab, arguments: &Arguments) -> bool {
+    let mut actions = lab.steps.iter().flat_map(|step| &step.actions);
+    let runs = actions.any(|action| matches!(action.value, Action::Run { .. }));
+    arguments.provider != Provider::Sim || (runs && arguments.allow_run)
+}
+
+/// What real worlds are made of, in whichever thread.
+struct Worlds<'a> {
+    terminal: Ui,
+    home: Home,
+    arguments: &'a Arguments,
+    live: Live,
+}
+
+impl Worlds<'_> {
+    /// A context for another thread.
+    fn context(&self) -> Context {
+        Context::new(self.terminal.clone(), self.home.clone(), Interruption::default())
+    }
+
+    fn real(&self, lab: &Lab, seed: u64) -> Result<Box<dyn World>> {
+        let file = Path::new(lab.source.name());
+        let (vars, allow_run) = (&self.arguments.vars, self.arguments.allow_run);
+        Ok(Box::new(RealWorld::new(&self.context(), lab, file, vars, seed, allow_run, &self.live)?))
+    }
+}
+
+/// Loads all lab files; the problems of all of them are shown before the command ends.
+fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<Vec<Lab>> {
+    let options = LoadOptions { provider: Some(arguments.provider), vars: arguments.vars.clone(), seed: None };
+    let (mut labs, mut invalid) = (Vec::new(), Vec::new());
+    for path in paths {
+        match spec::load(path, &options).and_then(rendered) {
+            Ok(lab) => labs.push(lab),
+            Err(diagnostics) => invalid.push((path.as_path(), diagnostics)),
+        }
+    }
+    if invalid.is_empty() { Ok(labs) } else { Err(all_invalid(context, &invalid)) }
+}
+
+/// The lab, if its templates can be rendered.
+fn rendered(lab: Lab) -> Result<Lab, Diagnostics> {
+    crate::render::render(&lab).map(|_| lab)
+}
+
+fn all_invalid(context: &Context, invalid: &[(&Path, Diagnostics)]) -> Error {
+    let errors: usize = invalid.iter().map(|(_, diagnostics)| diagnostics.errors()).sum();
+    if context.ui.format() == Format::Json {
+        let files: Vec<_> = invalid
+            .iter()
+            .map(|(path, diagnostics)| serde_json::json!({ "file": path, "diagnostics": diagnostics.to_json() }))
+            .collect();
+        let document = serde_json::json!({ "schema": trial::report::SCHEMA, "ok": false, "invalid": files });
+        context.ui.result(&document.to_string());
+    }
+    let (files, have) = match invalid {
+        [(only, _)] => (only.display().to_string(), "has"),
+        several => (plural(several.len(), "lab file"), "have"),
+    };
+    let message = format!("{files} {have} {}; nothing was tried", plural(errors, "error"));
+    let diagnostics = invalid.iter().map(|(_, diagnostics)| diagnostics.render(true)).collect::<Vec<_>>().join("\n");
+    Error { diagnostics, ..Error::message(Kind::Usage, message) }
+}

@@ -1,0 +1,239 @@
+//! A lesson on a cluster that really exists: made, stepped and removed by the code of `up`, `step` and `down`, under a
+//! name of its own and in a home of its own.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::super::kubeconfig::{client, path};
+use super::super::{Context, absolute, down, up, verify};
+use crate::error::{Error, Kind, Result};
+use crate::event::{Event, Sink};
+use crate::lesson::{Performer, Run, WallClock};
+use crate::observe;
+use crate::provider::{self, Work};
+use crate::render;
+use crate::spec::{Lab, Provider};
+use crate::state::home::state_error;
+use crate::state::{Home, Journal, Lock};
+use crate::trial::World;
+use crate::verify::Report;
+
+/// How often an interruption looks again whether the lab's own thread has let go of it.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long it does so.
+const LET_GO: Duration = Duration::from_mins(2);
+
+/// Labs that are up for a test at this moment, for the case of an interruption.
+#[derive(Clone, Default)]
+pub(super) struct Live(Arc<Mutex<Vec<(PathBuf, String)>>>);
+
+impl Live {
+    fn add(&self, home: &Path, lab: &str) {
+        self.all().push((home.to_owned(), lab.to_owned()));
+    }
+
+    fn remove(&self, home: &Path) {
+        self.all().retain(|(live, _)| live != home);
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, Vec<(PathBuf, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes every lab that is up; says what could not be removed.
+    pub(super) fn remove_all(&self, context: &Context) -> Vec<Error> {
+        let live = self.all().clone();
+        let removals: Vec<_> = live
+            .into_iter()
+            .map(|(home, lab)| {
+                let context = context.apart(Home::new(&home), Arc::new(Silent));
+                std::thread::spawn(move || {
+                    let until = Instant::now() + LET_GO;
+                    // The thread that was interrupted may still hold the lab's lock for a moment.
+                    while let Err(error) = down::remove(&context, &lab) {
+                        if Instant::now() > until {
+                            return Err(left(error, &home, &lab));
+                        }
+                        std::thread::sleep(AGAIN);
+                    }
+                    // Nothing but the files of the test itself.
+                    let _ = std::fs::remove_dir_all(&home);
+                    Ok(())
+                })
+            })
+            .collect();
+        removals.into_iter().filter_map(|removal| removal.join().ok()?.err()).collect()
+    }
+}
+
+fn left(error: Error, home: &Path, lab: &str) -> Error {
+    error
+        .left_behind(format!("lab `{lab}` in `{}`", home.display()))
+        .hint(format!("`KLAB_HOME={} klab down {lab}` tries again", home.display()))
+}
+
+/// Takes events of which only the result counts.
+struct Silent;
+
+impl Sink for Silent {
+    fn event(&self, _: &Event) {}
+}
+
+/// Chooses between two sinks: warnings are for the person, progress is not.
+struct Warnings(crate::event::Events);
+
+impl Sink for Warnings {
+    fn event(&self, event: &Event) {
+        if let Event::Warned { message } = event {
+            self.0.warn(message.clone());
+        }
+    }
+}
+
+/// A real cluster for one trial.
+pub(super) struct RealWorld {
+    context: Context,
+    home: RefCell<Option<TempDir>>,
+    root: PathBuf,
+    file: PathBuf,
+    vars: Vec<(String, String)>,
+    name: String,
+    seed: u64,
+    allow_run: bool,
+    since: Instant,
+    live: Live,
+}
+
+impl RealWorld {
+    /// A world without a cluster yet.
+    ///
+    /// # Errors
+    /// When there is no place for its state.
+    pub(super) fn new(
+        context: &Context,
+        lab: &Lab,
+        file: &Path,
+        vars: &[(String, String)],
+        seed: u64,
+        allow_run: bool,
+        live: &Live,
+    ) -> Result<Self> {
+        let home = tempfile::Builder::new().prefix("klab-test-").tempdir();
+        let home = home.map_err(|error| state_error(error, "make a folder in", &std::env::temp_dir()))?;
+        let root = home.path().to_owned();
+        // By the folder's name no two tests on this machine have the same lab, whoever runs them.
+        let own: String = root.to_string_lossy().chars().rev().take(4).collect::<String>().to_lowercase();
+        let own: String = own.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { 'x' }).collect();
+        Ok(Self {
+            context: context.apart(Home::new(&root), Arc::new(Warnings(context.ui.events()))),
+            home: RefCell::new(Some(home)),
+            file: absolute(file),
+            vars: vars.to_vec(),
+            name: format!("{}-t{own}", lab.name.value),
+            seed,
+            allow_run,
+            since: Instant::now(),
+            live: live.clone(),
+            root,
+        })
+    }
+
+    /// The lab under the name it has here.
+    fn named(&self, lab: &Lab) -> Lab {
+        let mut lab = lab.clone();
+        lab.name.value.clone_from(&self.name);
+        lab.sim.seed = Some(self.seed);
+        lab
+    }
+}
+
+impl World for RealWorld {
+    fn up(&self, lab: &Lab) -> Result<()> {
+        let lab = self.named(lab);
+        let manifests = render::render(&lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
+        self.live.add(&self.root, &self.name);
+        let _lock = Lock::take(&self.context.home.lab(&self.name), &self.name, "test")?;
+        up::make(&self.context, &up::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
+        Ok(())
+    }
+
+    fn wait(&self, lab: &Lab, timeout: Duration) -> Result<Report> {
+        verify::wait(&self.context, &self.named(lab), path(&self.context, &self.name)?, timeout)
+    }
+
+    fn look(&self, lab: &Lab) -> Result<Report> {
+        let lab = self.named(lab);
+        let kubeconfig = path(&self.context, &self.name)?;
+        self.context.block_on(async {
+            let client = client(&kubeconfig).await?;
+            let mut snapshot = observe::look(&client).await?;
+            verify::fetch(&client, &lab, &mut snapshot).await?;
+            Ok(crate::verify::evaluate(&lab.checks, &snapshot, &crate::verify::Context::of(&lab)))
+        })
+    }
+
+    fn perform(&self, lab: &Lab, step: usize) -> Result<()> {
+        let lab = self.named(lab);
+        let folder = self.context.home.lab(&self.name);
+        let _lock = Lock::take(&folder, &self.name, "test")?;
+        let kubeconfig = path(&self.context, &self.name)?;
+        let provider = provider::provider(lab.provider, &self.context.home)?;
+        let mut journal =
+            Journal::open(&folder, "test").map_err(|error| state_error(error, "open the journal in", &folder))?;
+        journal.set_provider(lab.provider.as_str());
+        let events = self.context.ui.events();
+        let client = self.context.block_on(client(&kubeconfig))?;
+        let place = self.file.parent().unwrap_or(Path::new("/"));
+        let performer = Performer {
+            runtime: self.context.runtime()?,
+            client: &client,
+            provider: provider.as_ref(),
+            time: &WallClock::default(),
+            run: self.allow_run.then_some(Run { kubeconfig: &kubeconfig, folder: place }),
+        };
+        performer.perform(&lab, step, &mut Work { journal: &mut journal, events: &events })
+    }
+
+    fn down(&self, _: &Lab) -> Result<()> {
+        match down::remove(&self.context, &self.name) {
+            Ok(()) => {
+                self.live.remove(&self.root);
+                Ok(())
+            }
+            Err(error) => {
+                // What is known of the lab must outlive the test.
+                if let Some(home) = self.home.borrow_mut().take() {
+                    let _ = home.keep();
+                }
+                Err(left(error, &self.root, &self.name))
+            }
+        }
+    }
+
+    fn cluster_time(&self) -> Duration {
+        self.since.elapsed()
+    }
+}
+
+/// How many real clusters are made at a time where nobody says: a machine holds few, a cloud many.
+pub(super) fn jobs(provider: Provider) -> usize {
+    match provider {
+        Provider::Sim => std::thread::available_parallelism().map_or(1, usize::from),
+        Provider::Kind => 1,
+        Provider::Aks => 4,
+    }
+}
+
+/// Several seeds make no sense where the scheduler is not klab's.
+pub(super) fn refuse_seeds(provider: Provider, seeds: u32, seed: Option<u64>) -> Result<()> {
+    if provider == Provider::Sim || (seeds == 1 && seed.is_none()) {
+        return Ok(());
+    }
+    let message =
+        format!("`--seed` and `--seeds` are for the embedded scheduler; the one on {} has none", provider.as_str());
+    Err(Error::message(Kind::Usage, message).hint("leave them out, or leave out `--provider`"))
+}

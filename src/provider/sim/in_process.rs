@@ -1,0 +1,132 @@
+//! The embedded cluster inside this process, as a provider: no server, no network, time that is stepped.
+//!
+//! The cluster ends with this value. Pools are changed by the same code as on the server ([`super::pools`]).
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kube::Client;
+use tokio::runtime::Runtime;
+
+use super::{flavour, pools};
+use crate::error::{Context, Error, Kind, Result};
+use crate::plan::{Action, Observed};
+use crate::provider::{Provider, Work};
+use crate::sim::embedded::Embedded;
+use crate::sim::server::Seed;
+use crate::spec::Lab;
+
+/// One lab on a cluster of this process.
+pub struct InProcess {
+    runtime: Runtime,
+    cluster: RefCell<Option<(Embedded, Client)>>,
+    seed: u64,
+}
+
+impl InProcess {
+    /// The provider for one lab; `seed` decides names and every choice between equal nodes.
+    ///
+    /// # Errors
+    /// When the system refuses a runtime.
+    pub fn new(seed: u64) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .kind(Kind::Outside, || "could not start the runtime of the embedded cluster".to_owned())?;
+        Ok(Self { runtime, cluster: RefCell::default(), seed })
+    }
+
+    /// The cluster.
+    ///
+    /// # Errors
+    /// When it was not made yet, or was removed.
+    pub fn cluster(&self) -> Result<Embedded> {
+        Ok(self.made()?.0)
+    }
+
+    /// A client of the cluster, for futures that [`InProcess::block_on`] runs.
+    ///
+    /// # Errors
+    /// When it was not made yet, or was removed.
+    pub fn client(&self) -> Result<Client> {
+        Ok(self.made()?.1)
+    }
+
+    /// The runtime that drives the client.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Runs a future that talks to the cluster.
+    ///
+    /// # Errors
+    /// Those of the future.
+    pub fn block_on<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        self.runtime.block_on(future)
+    }
+
+    /// How long the cluster has existed, on its own clock.
+    pub fn age(&self) -> Duration {
+        let age = self.cluster.borrow().as_ref().map(|(embedded, _)| embedded.age());
+        age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default()
+    }
+
+    /// Lets so much of the cluster's time pass.
+    pub fn pass(&self, duration: Duration) {
+        let Ok((embedded, _)) = self.made() else { return };
+        let by = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        if let Ok(until) = embedded.now().checked_add(by) {
+            embedded.pass_until(until);
+        }
+    }
+
+    fn made(&self) -> Result<(Embedded, Client)> {
+        let made = self.cluster.borrow().clone();
+        made.ok_or_else(|| Error::message(Kind::Failed, "the embedded cluster was not made yet"))
+    }
+
+    fn create(&self, lab: &Lab) -> Result<()> {
+        let seed = Seed { flavour: flavour(lab), seed: self.seed, ..Seed::default() };
+        let embedded = Embedded::new(&lab.name.value, &seed)
+            .map_err(|status| Error::message(Kind::Failed, status.message))
+            .map_err(|error| Error::new(Kind::Failed, error.source.context("could not make the embedded cluster")))?;
+        let client = self.runtime.block_on(async { embedded.client() });
+        self.cluster.replace(Some((embedded, client)));
+        Ok(())
+    }
+}
+
+impl Provider for InProcess {
+    fn preflight(&self, _: &Lab) -> Vec<Error> {
+        Vec::new()
+    }
+
+    fn observe(&self, _: &str) -> Result<Observed> {
+        let Ok((_, client)) = self.made() else { return Ok(Observed::default()) };
+        self.block_on(async { pools::observe(&client).await })
+    }
+
+    fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
+        if *action == Action::CreateCluster {
+            return self.create(lab);
+        }
+        let client = self.client()?;
+        self.block_on(pools::perform(&client, lab, action, work.events))
+    }
+
+    fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
+        let message = format!("the cluster of lab `{lab}` is inside this process; no kubeconfig leads to it");
+        Err(Error::message(Kind::Failed, message))
+    }
+
+    fn remove(&self, _: &str, _: &mut Work<'_>) -> Result<()> {
+        self.cluster.replace(None);
+        Ok(())
+    }
+
+    fn remains(&self, lab: &str) -> Result<Vec<String>> {
+        let there = self.cluster.borrow().is_some();
+        Ok(there.then(|| format!("the cluster of lab `{lab}`")).into_iter().collect())
+    }
+}

@@ -1,0 +1,129 @@
+//! A lesson on a cluster inside this process, whose time passes as fast as there is something to do.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::look::{Look, complete};
+use super::run::World;
+use crate::apply::Applier;
+use crate::error::{Error, Kind, Result};
+use crate::event::Events;
+use crate::lesson::{Performer, Time};
+use crate::observe;
+use crate::plan::plan;
+use crate::provider::sim::in_process::InProcess;
+use crate::provider::{Options, Provider, Work};
+use crate::render;
+use crate::spec::{Lab, Subject};
+use crate::state::Journal;
+use crate::verify::{self, FetchedObject, Report, Snapshot, Stability, Windows};
+
+/// A world of its own for one trial.
+pub struct EmbeddedWorld {
+    provider: InProcess,
+    look: RefCell<Look>,
+}
+
+impl EmbeddedWorld {
+    /// A world without a cluster yet. Programs cannot reach it, so steps may not run any.
+    ///
+    /// # Errors
+    /// When the system refuses a runtime.
+    pub fn new(seed: u64) -> Result<Self> {
+        Ok(Self { provider: InProcess::new(seed)?, look: RefCell::default() })
+    }
+
+    fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
+        let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.cluster())?;
+        let client = self.provider.client()?;
+        for check in &lab.checks {
+            if let Subject::Object(reference) = &check.subject.value
+                && !Snapshot::answers(reference)
+            {
+                let object = self.provider.block_on(observe::object(&client, reference))?.map(std::sync::Arc::new);
+                snapshot.objects.push(FetchedObject { reference: reference.clone(), object });
+            }
+        }
+        Ok(snapshot)
+    }
+}
+
+impl World for EmbeddedWorld {
+    fn up(&self, lab: &Lab) -> Result<()> {
+        let manifests = render::render(lab).map_err(|diagnostics| Error {
+            diagnostics: diagnostics.render(true),
+            ..Error::message(Kind::Usage, "the lab's objects could not be rendered")
+        })?;
+        let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
+        let mut work = Work { journal: &mut journal, events: &events };
+        let actions = plan(lab, &self.provider.observe_lab(lab)?);
+        self.provider.perform_all(lab, &actions, &Options::default(), &mut work)?;
+        let mut applier = Applier::new(self.provider.client()?, &lab.name.value);
+        self.provider.block_on(applier.apply(&manifests, &std::collections::BTreeSet::new(), false))?;
+        Ok(())
+    }
+
+    fn wait(&self, lab: &Lab, timeout: Duration) -> Result<Report> {
+        let embedded = self.provider.cluster()?;
+        let begun = embedded.now();
+        let at = |elapsed: Duration| begun + SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        let judge = verify::Context::of(lab);
+        let mut stability = Stability::new(Windows::of(Some(lab.provider)));
+        loop {
+            let due = embedded.settle();
+            let elapsed = embedded.now().duration_since(begun).unsigned_abs();
+            let mut snapshot = self.snapshot(lab)?;
+            let mut seen = stability.observe(&lab.checks, &snapshot, &judge, elapsed);
+            if seen.report.decided() || elapsed >= timeout {
+                if !seen.report.ok() {
+                    complete(embedded.cluster(), &mut snapshot)?;
+                    verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
+                }
+                return Ok(seen.report);
+            }
+            // Nothing is left to do at this instant: on to the moment at which the cluster or a verdict may change.
+            let again = at(seen.look_again_at.map_or(timeout, |at| at.min(timeout)));
+            embedded.pass_until(due.filter(|due| *due > embedded.now()).map_or(again, |due| due.min(again)));
+        }
+    }
+
+    fn look(&self, lab: &Lab) -> Result<Report> {
+        self.provider.cluster()?.settle();
+        Ok(verify::evaluate(&lab.checks, &self.snapshot(lab)?, &verify::Context::of(lab)))
+    }
+
+    fn perform(&self, lab: &Lab, step: usize) -> Result<()> {
+        let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
+        let mut work = Work { journal: &mut journal, events: &events };
+        let client = self.provider.client()?;
+        let performer = Performer {
+            runtime: self.provider.runtime(),
+            client: &client,
+            provider: &self.provider,
+            time: &self.provider,
+            run: None,
+        };
+        performer.perform(lab, step, &mut work)
+    }
+
+    fn down(&self, lab: &Lab) -> Result<()> {
+        let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
+        self.provider.remove(&lab.name.value, &mut Work { journal: &mut journal, events: &events })
+    }
+
+    fn cluster_time(&self) -> Duration {
+        self.provider.age()
+    }
+}
+
+impl Time for InProcess {
+    fn now(&self) -> Duration {
+        self.age()
+    }
+
+    fn pass(&self, duration: Duration) {
+        self.pass(duration);
+    }
+}

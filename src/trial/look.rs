@@ -1,0 +1,89 @@
+//! Looks at a cluster of this process without its API: objects that did not change are not read again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{Context, Kind, Result};
+use crate::sim::cluster::Cluster;
+use crate::sim::resource::{
+    CSI_NODES, DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId, SERVICES,
+    STATEFUL_SETS, STORAGE_CLASSES,
+};
+use crate::verify::Snapshot;
+
+/// Objects of one kind as they were last seen, by uid.
+struct Seen<K>(HashMap<Box<str>, (u64, Arc<K>)>);
+
+impl<K> Default for Seen<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: DeserializeOwned> Seen<K> {
+    fn look(&mut self, cluster: &Cluster, resource: ResourceId) -> Result<Vec<Arc<K>>> {
+        let mut last = std::mem::take(&mut self.0);
+        let mut all = Vec::new();
+        for object in cluster.list(resource, None).0 {
+            let known = last.remove(&object.uid).filter(|(version, _)| *version == object.resource_version);
+            let (version, typed) = match known {
+                Some(known) => known,
+                None => {
+                    let typed = object.decode::<K>().kind(Kind::Failed, || {
+                        format!("could not read {} `{}` of the embedded cluster", resource.row().kind, object.name)
+                    })?;
+                    (object.resource_version, Arc::new(typed))
+                }
+            };
+            all.push(Arc::clone(&typed));
+            self.0.insert(object.uid.clone(), (version, typed));
+        }
+        Ok(all)
+    }
+}
+
+/// What was seen of a cluster so far.
+#[derive(Default)]
+pub(super) struct Look {
+    nodes: Seen<k8s_openapi::api::core::v1::Node>,
+    pods: Seen<k8s_openapi::api::core::v1::Pod>,
+    deployments: Seen<k8s_openapi::api::apps::v1::Deployment>,
+    replica_sets: Seen<k8s_openapi::api::apps::v1::ReplicaSet>,
+    daemon_sets: Seen<k8s_openapi::api::apps::v1::DaemonSet>,
+    stateful_sets: Seen<k8s_openapi::api::apps::v1::StatefulSet>,
+    jobs: Seen<k8s_openapi::api::batch::v1::Job>,
+}
+
+impl Look {
+    /// What checks see.
+    pub(super) fn look(&mut self, cluster: &Cluster) -> Result<Snapshot> {
+        Ok(Snapshot {
+            taken_at: Some(cluster.now()),
+            nodes: self.nodes.look(cluster, NODES)?,
+            pods: self.pods.look(cluster, PODS)?,
+            deployments: self.deployments.look(cluster, DEPLOYMENTS)?,
+            replica_sets: self.replica_sets.look(cluster, REPLICA_SETS)?,
+            daemon_sets: self.daemon_sets.look(cluster, DAEMON_SETS)?,
+            stateful_sets: self.stateful_sets.look(cluster, STATEFUL_SETS)?,
+            jobs: self.jobs.look(cluster, JOBS)?,
+            ..Snapshot::default()
+        })
+    }
+}
+
+/// Adds what explanations need beyond what checks do.
+pub(super) fn complete(cluster: &Cluster, snapshot: &mut Snapshot) -> Result<()> {
+    snapshot.namespaces = Seen::default().look(cluster, NAMESPACES)?;
+    snapshot.services = Seen::default().look(cluster, SERVICES)?;
+    snapshot.replication_controllers = Seen::default().look(cluster, REPLICATION_CONTROLLERS)?;
+    snapshot.pod_disruption_budgets = Seen::default().look(cluster, POD_DISRUPTION_BUDGETS)?;
+    snapshot.priority_classes = Seen::default().look(cluster, PRIORITY_CLASSES)?;
+    snapshot.persistent_volume_claims = Seen::default().look(cluster, PERSISTENT_VOLUME_CLAIMS)?;
+    snapshot.persistent_volumes = Seen::default().look(cluster, PERSISTENT_VOLUMES)?;
+    snapshot.storage_classes = Seen::default().look(cluster, STORAGE_CLASSES)?;
+    snapshot.csi_nodes = Seen::default().look(cluster, CSI_NODES)?;
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Lessons tried out for authors and pipelines: set-up, every step, every check, removal.
+//!
+//! [`run`] tries one lesson in a [`World`], which is a cluster inside this process or the real thing; [`sweep`] tries many
+//! side by side, each with several seeds. What came of it is data ([`outcome`]) that [`report`] writes for people,
+//! programs and pipelines.
+
+mod embedded;
+pub mod files;
+mod look;
+pub mod outcome;
+pub mod report;
+mod run;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub use embedded::EmbeddedWorld;
+pub use outcome::{Failure, LabTrial, Moment, Phase, Trial};
+pub use run::{Patience, World, run};
+pub use sweep::{Plan, sweep};

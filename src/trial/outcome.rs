@@ -1,0 +1,146 @@
+//! What came of trying a lesson: looks at the cluster in order, and where it failed.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::spec::Lab;
+use crate::verify::{CheckResult, Report};
+
+/// When in a lesson something was looked at or done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moment {
+    /// The set-up.
+    SetUp,
+    /// Before the actions of the step of this name.
+    Before(String),
+    /// After the actions of the step of this name.
+    Step(String),
+    /// The removal.
+    Removal,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetUp => write!(formatter, "set-up"),
+            Self::Before(step) => write!(formatter, "before step `{step}`"),
+            Self::Step(step) => write!(formatter, "step `{step}`"),
+            Self::Removal => write!(formatter, "removal"),
+        }
+    }
+}
+
+/// One look at the cluster that had checks to it.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    /// When it was.
+    pub moment: Moment,
+    /// The verdicts; time is the cluster's own.
+    pub report: Report,
+    /// Whether every check of a step with actions held already before them: such checks prove nothing.
+    pub held_before: bool,
+}
+
+/// What ended a trial early.
+#[derive(Debug)]
+pub enum Failure {
+    /// Checks of the last phase do not hold.
+    Checks,
+    /// Something could not be done.
+    Error {
+        /// When.
+        moment: Moment,
+        /// What, and why.
+        error: Error,
+    },
+}
+
+/// One lesson tried with one seed.
+#[derive(Debug)]
+pub struct Trial {
+    /// Decides between equal nodes.
+    pub seed: u64,
+    /// Looks in order, as far as the lesson came.
+    pub phases: Vec<Phase>,
+    /// Why it came no further.
+    pub failure: Option<Failure>,
+    /// How long it took here.
+    pub elapsed: Duration,
+    /// How much time passed in the cluster.
+    pub cluster_time: Duration,
+}
+
+impl Trial {
+    /// Whether the lesson came to its end.
+    pub fn ok(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// The checks that do not hold.
+    pub fn failed_checks(&self) -> impl Iterator<Item = (&Moment, &CheckResult)> {
+        let phases = self.phases.iter();
+        phases.flat_map(|phase| {
+            let failed = phase.report.checks.iter().filter(|check| !check.verdict.is_held());
+            failed.map(|check| (&phase.moment, check))
+        })
+    }
+
+    /// How many checks held.
+    pub fn held(&self) -> usize {
+        self.phases.iter().map(|phase| phase.report.held()).sum()
+    }
+
+    /// Names of the steps whose checks held before their actions.
+    pub fn proves_nothing(&self) -> impl Iterator<Item = &str> {
+        self.phases.iter().filter(|phase| phase.held_before).filter_map(|phase| match &phase.moment {
+            Moment::Step(step) => Some(step.as_str()),
+            _ => None,
+        })
+    }
+}
+
+/// One lesson tried with every seed that was asked for.
+#[derive(Debug)]
+pub struct LabTrial {
+    /// The lab file.
+    pub path: PathBuf,
+    /// Name of the lab.
+    pub lab: String,
+    /// How many steps it has.
+    pub steps: usize,
+    /// How many checks it has, in set-up and steps.
+    pub checks: usize,
+    /// A trial a seed, in the order of the seeds.
+    pub trials: Vec<Trial>,
+}
+
+impl LabTrial {
+    /// A lesson that was not tried yet.
+    pub fn new(path: PathBuf, lab: &Lab) -> Self {
+        let of_steps = lab.steps.iter().map(|step| step.before.len() + step.checks.len());
+        Self {
+            path,
+            lab: lab.name.value.clone(),
+            steps: lab.steps.len(),
+            checks: lab.checks.len() + of_steps.sum::<usize>(),
+            trials: Vec::new(),
+        }
+    }
+
+    /// Whether it passed with every seed.
+    pub fn ok(&self) -> bool {
+        self.trials.iter().all(Trial::ok)
+    }
+
+    /// The trials that failed, in the order of their seeds.
+    pub fn failed(&self) -> impl Iterator<Item = &Trial> {
+        self.trials.iter().filter(|trial| !trial.ok())
+    }
+
+    /// How long all trials took together.
+    pub fn elapsed(&self) -> Duration {
+        self.trials.iter().map(|trial| trial.elapsed).sum()
+    }
+}

@@ -1,0 +1,155 @@
+//! Whole lessons in process: what passes, what fails and how it is told, and that seeds decide and threads do not.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::*;
+use crate::spec::{Lab, LoadOptions, Provider, parse};
+
+/// Three equal nodes and whatever `more` says.
+fn lab(name: &str, more: &str) -> Lab {
+    let text = format!(
+        "lab = \"{name}\"\n[pool.main]\nmode = \"system\"\nnodes = 3\nsize = \"Standard_B2ms\"\n\
+         [workload.web]\nreplicas = 1\nimage = \"nginx:1.27\"\nrequests = {{ cpu = \"50m\", memory = \"64Mi\" }}\n{more}"
+    );
+    let options = LoadOptions { provider: Some(Provider::Sim), ..LoadOptions::default() };
+    parse("lab.toml", &text, &options).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+}
+
+fn tried(lab: &Lab, seeds: usize, workers: usize) -> LabTrial {
+    let patience = Patience { set_up: Duration::from_mins(2), step: Duration::from_mins(2) };
+    let plan = Plan {
+        labs: vec![(lab, LabTrial::new(PathBuf::from("lab.toml"), lab))],
+        first_seed: None,
+        seeds,
+        patience,
+        workers,
+        stop: &AtomicBool::new(false),
+    };
+    let world = |_: &Lab, seed: u64| Ok(Box::new(EmbeddedWorld::new(seed)?) as Box<dyn World>);
+    sweep(plan, &world, &|_| {}).unwrap().remove(0)
+}
+
+fn text(trial: LabTrial) -> String {
+    let text = anstream::adapter::strip_str(&report::human(&[trial])).to_string();
+    // Times differ from run to run.
+    regex::Regex::new(r"\d+(\.\d+)? m?s\b").unwrap().replace_all(&text, "[time]").into_owned()
+}
+
+const RUNS: &str = "[[check]]\nworkload = \"web\"\nrunning = 1\n";
+
+#[test]
+fn a_lesson_passes_step_by_step() {
+    let lab = lab(
+        "passes",
+        &format!(
+            "{RUNS}[[step]]\nname = \"scale\"\ndo = [{{ scale = \"web\", replicas = 4 }}]\n\
+             [[step.before]]\nworkload = \"web\"\nrunning = 1\n[[step.check]]\nworkload = \"web\"\nrunning = 4\n\
+             [[step]]\nname = \"cordon\"\ndo = [{{ cordon = \"pool:main\" }}]\n\
+             [[step.check]]\nnodes = \"pool:main\"\nschedulable = false\n"
+        ),
+    );
+    let trial = tried(&lab, 1, 1);
+    assert!(trial.ok(), "{}", text(trial));
+    let moments: Vec<String> = trial.trials[0].phases.iter().map(|phase| phase.moment.to_string()).collect();
+    assert_eq!(moments, ["set-up", "before step `scale`", "step `scale`", "step `cordon`"]);
+    assert_eq!((trial.checks, trial.trials[0].held()), (4, 4));
+    assert_eq!(trial.trials[0].proves_nothing().count(), 0);
+}
+
+#[test]
+fn five_minutes_of_the_cluster_pass_at_once() {
+    let lab = lab(
+        "evicts",
+        &format!(
+            "{RUNS}[[step]]\nname = \"fail\"\ndo = [{{ fail_node = \"pool:main\" }}]\n\
+             [[step.check]]\nnodes = \"pool:main\"\nready = false\nwithin = \"2m\"\n\
+             [[step]]\nname = \"moves\"\n[[step.check]]\nworkload = \"web\"\npending = 1\nwithin = \"7m\"\n"
+        ),
+    );
+    let trial = tried(&lab, 1, 1);
+    assert!(trial.ok(), "{}", text(trial));
+    let passed = trial.trials[0].cluster_time;
+    assert!((Duration::from_mins(5)..Duration::from_mins(8)).contains(&passed), "{passed:?}");
+}
+
+#[test]
+fn what_fails_is_explained_and_ends_the_lesson() {
+    let lab = lab(
+        "fails",
+        &format!(
+            "{RUNS}[[step]]\nname = \"pin\"\ndo = [{{ set = \"web\", node_selector = {{ disk = \"ssd\" }} }}]\n\
+             [[step.check]]\nworkload = \"web\"\nrunning = 1\non = \"pool:main\"\n[[step.check]]\nworkload = \"web\"\npending = 1\n\
+             [[step]]\nname = \"never\"\n[[step.check]]\nworkload = \"web\"\nrunning = 1\n"
+        ),
+    );
+    let trial = tried(&lab, 1, 1);
+    assert!(!trial.ok());
+    insta::assert_snapshot!(text(trial), @r#"
+    ✗ failed  fails  2 steps  2 of 4 checks  [time]
+        step `pin`: 1 of 2 checks hold
+          ✗ failed   web: 1 running, on pool:main → 0 running, wanted 1 (1 Pending); 0 of 1 on pool:main, 1 Pending
+              web-6c5d49b7fd-n45qv  Pending for [time], fits on none of 3 nodes:
+                aks-main-87038019-vmss000000, aks-main-87038019-vmss000001, aks-main-87038019-vmss000002
+                  no label disk, nodeSelector asks for disk=ssd
+              fix: add the label `disk = "ssd"` to `[pool.main]` (lab.toml:2), or `kubectl label nodes -l agentpool=main disk=ssd`
+               or: remove `disk` from the node selector of `[workload.web]` (lab.toml:15)
+              at lab.toml:16
+    "#);
+}
+
+#[test]
+fn checks_that_held_before_the_step_prove_nothing() {
+    let lab = lab(
+        "vacuous",
+        "[[step]]\nname = \"taint\"\ndo = [{ taint = \"a=b:NoSchedule\", nodes = \"pool:main\" }]\n\
+         [[step.check]]\nworkload = \"web\"\nrunning = 1\n\
+         [[step]]\nname = \"look\"\n[[step.check]]\nworkload = \"web\"\nrunning = 1\n",
+    );
+    let trial = tried(&lab, 1, 1);
+    insta::assert_snapshot!(text(trial), @r"
+    ✓ passed  vacuous  2 steps  2 checks  [time]
+        warning: step `taint`: all its checks held before its actions, so they prove nothing
+    ");
+}
+
+/// A lesson that holds only where the scheduler chose the first of three equal nodes.
+fn tie() -> Lab {
+    let plain = lab("tie", "");
+    let node = crate::sim::nodes::node(&plain, &plain.pools[0], 0)["metadata"]["name"].as_str().unwrap().to_owned();
+    lab("tie", &format!("[[check]]\nworkload = \"web\"\non = \"node:{node}\"\n"))
+}
+
+#[test]
+fn a_lucky_tie_is_found_by_its_seeds() {
+    let trial = tried(&tie(), 12, 2);
+    let failed = trial.failed().count();
+    assert!((1..12).contains(&failed), "{failed} of 12 seeds choose another of three equal nodes");
+    let first = trial.failed().next().unwrap().seed;
+    let text = text(trial);
+    assert!(text.contains(&format!("`klab test lab.toml --seed {first}` shows it again")), "{text}");
+    assert!(text.contains("of 12 fail"), "{text}");
+}
+
+#[test]
+fn threads_decide_nothing() {
+    let lab = tie();
+    let held = |workers| {
+        let trial = tried(&lab, 8, workers);
+        trial.trials.iter().map(|trial| (trial.seed, trial.held())).collect::<Vec<_>>()
+    };
+    assert_eq!(held(1), held(4));
+}
+
+#[test]
+fn programs_get_one_document() {
+    let lab = lab("documents", RUNS);
+    let trials = [tried(&lab, 2, 1)];
+    let json = report::json(&trials);
+    assert_eq!((&json["schema"], &json["ok"]), (&"klab.test/1".into(), &true.into()));
+    assert_eq!(json["labs"][0]["trial"]["phases"][0]["report"]["checks"][0]["verdict"], "held");
+    let junit = report::junit(&trials).unwrap();
+    assert!(junit.contains("<testsuite name=\"documents\" tests=\"1\""), "{junit}");
+    assert!(junit.contains("classname=\"documents / set-up\""), "{junit}");
+}
