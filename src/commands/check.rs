@@ -32,11 +32,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
                 Err(diagnostics) => (diagnostics, None),
                 Ok(manifests) => {
                     let facts = format!(
-                        "{}: {}, {}, {}",
+                        "{}: {}, {}, {}, {}",
                         path.display(),
-                        plural(lab.pools.len(), "pool"),
+                        plural(lab.pools.iter().filter(|pool| !pool.deferred).count(), "pool"),
                         plural(manifests.len(), "object"),
-                        plural(lab.checks.len(), "check")
+                        plural(lab.checks.len(), "check"),
+                        plural(lab.steps.len(), "step")
                     );
                     (lab.warnings, Some(facts))
                 }

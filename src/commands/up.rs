@@ -61,7 +61,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         format!(
             "{}: {}, {}, {}",
             arguments.lab.display(),
-            plural(lab.pools.len(), "pool"),
+            plural(lab.pools.iter().filter(|pool| !pool.deferred).count(), "pool"),
             plural(manifests.len(), "object"),
             plural(lab.checks.len(), "check")
         ),

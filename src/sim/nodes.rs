@@ -65,7 +65,7 @@ pub fn node(lab: &Lab, pool: &Pool, number: u32) -> Value {
             ],
             "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
             "nodeInfo": node_info(lab, pool, pool_name),
-            "images": if like_kind(lab) { Value::Array(Vec::new()) } else { images() },
+            "images": images(lab, pool),
         },
     })
 }
@@ -116,11 +116,15 @@ fn like_kind(lab: &Lab) -> bool {
     lab.sim.like == SimLike::Kind
 }
 
-/// Images an AKS node has from the start (its own add-ons'), with sizes in bytes. The kubelet reports at most fifty;
+/// Images a node has from the start: the pool's, and on AKS those of its own add-ons, with sizes in bytes. The kubelet reports at most fifty;
 /// these are the ones pods of a fresh cluster use.
-fn images() -> Value {
+fn images(lab: &Lab, pool: &Pool) -> Value {
     let image = |name: &str, size: u64| json!({ "names": [name], "sizeBytes": size });
-    json!([
+    let mut images: Vec<Value> = pool.images.iter().map(|(name, size)| image(name, *size)).collect();
+    if like_kind(lab) {
+        return images.into();
+    }
+    images.extend([
         image("mcr.microsoft.com/oss/kubernetes-csi/azurefile-csi:v1.33.0", 93_215_000),
         image("mcr.microsoft.com/oss/kubernetes-csi/azuredisk-csi:v1.33.0", 83_921_000),
         image("mcr.microsoft.com/containernetworking/azure-cns:v1.6.21", 58_410_000),
@@ -130,7 +134,8 @@ fn images() -> Value {
         image("mcr.microsoft.com/oss/kubernetes/metrics-server:v0.7.2", 19_494_000),
         image("mcr.microsoft.com/oss/kubernetes/apiserver-network-proxy/agent:v0.31.2", 15_101_000),
         image("mcr.microsoft.com/oss/kubernetes/pause:3.10", 320_000),
-    ])
+    ]);
+    images.into()
 }
 
 /// `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36. Like kind: `lab-worker`,

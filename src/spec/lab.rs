@@ -11,7 +11,7 @@ use super::files::Files;
 use super::pool::Pool;
 use super::provider::{Addon, AksSettings, KindSettings, Provider, SimSettings};
 use super::source::{Located, Source};
-use super::step::Step;
+use super::step::{SkippedStep, Step};
 use super::version::KubernetesVersion;
 use super::workload::{Bundle, ManifestSource, Namespace, Workload};
 
@@ -50,6 +50,8 @@ pub struct Lab {
     pub checks: Vec<Check>,
     /// Steps of the lesson.
     pub steps: Vec<Step>,
+    /// Steps that are left out on this provider, in order.
+    pub skipped_steps: Vec<SkippedStep>,
     /// Settings of the embedded cluster.
     pub sim: SimSettings,
     /// Settings of kind.

@@ -37,7 +37,7 @@ pub use provider::{
 };
 pub use schema::schema;
 pub use source::{Located, Location, Source};
-pub use step::{Action, Step, WorkloadChange};
+pub use step::{Action, SkippedStep, Step, WorkloadChange};
 pub use version::KubernetesVersion;
 pub use workload::{
     Bundle, BundleKind, BundleRef, ManifestContent, ManifestSource, Namespace, Port, Workload, WorkloadKind,

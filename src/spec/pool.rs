@@ -46,6 +46,8 @@ pub struct Pool {
     pub kubernetes: Option<Located<KubernetesVersion>>,
     /// Extended resources of a node beyond those of its size, such as `nvidia.com/gpu`.
     pub resources: BTreeMap<String, Located<Quantity>>,
+    /// Bytes of each image that the nodes of the embedded cluster have from the start.
+    pub images: BTreeMap<String, u64>,
     /// Further arguments for `az aks nodepool add`.
     pub extra_args: Vec<String>,
     /// Not made by `up`: a step makes it (`add_pool`).

@@ -34,6 +34,17 @@ pub struct Step {
     pub at: Location,
 }
 
+/// A step that the lab leaves out on the provider it is read for.
+#[derive(Clone, Debug)]
+pub struct SkippedStep {
+    /// The step.
+    pub step: Step,
+    /// Why, in the author's words.
+    pub reason: Located<String>,
+    /// How many steps that are not left out come before it.
+    pub position: usize,
+}
+
 /// One action of a step's `do`.
 #[derive(Clone, Debug)]
 pub enum Action {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{At, CountText, Table};
+use super::{At, CountText, Skip, Table};
 
 /// What must hold: one subject (`workload`, `pods`, `nodes` or `object`) and at least one condition.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -62,6 +62,8 @@ pub(in crate::spec) struct Check {
     pub hold: Option<At<String>>,
     /// What to tell a learner when it does not hold.
     pub hint: Option<String>,
+    /// Providers on which the check is left out, each with the reason: { kind = "CoreDNS is on the control plane" }.
+    pub skip: Option<Skip>,
 }
 
 /// An even spread of pods.

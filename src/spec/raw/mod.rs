@@ -16,7 +16,7 @@ use serde::Deserialize;
 pub(super) use check::Check;
 pub(super) use pool::{Autoscale, Eviction, Os, Pool, PoolMode};
 pub(super) use provider::{Aks, AksNetwork, AksTier, Kind, PortMapping, Provider, Sim, SimLike};
-pub(super) use step::{ACTIONS, Action, ActionForm, Step};
+pub(super) use step::{ACTIONS, Action, ActionForm, Skip, Step};
 pub(super) use text::{
     Anything, At, CountText, KubernetesObject, KubernetesType, NodesText, PortText, QuantityText, Table, TolerationText,
 };

@@ -25,6 +25,9 @@ pub(in crate::spec) struct Pool {
     /// Further resources of a node that pods can request, such as { "nvidia.com/gpu" = 1 }. AKS has those of the VM size only.
     #[serde(default)]
     pub resources: Table<At<QuantityText>>,
+    /// Images that the nodes have from the start, with their size: { "docker.io/library/python:3.13" = "400Mi" }. Embedded cluster; elsewhere nodes have what they pulled.
+    #[serde(default)]
+    pub images: Table<At<QuantityText>>,
     /// Labels of the nodes, besides those that the provider sets.
     #[serde(default)]
     pub labels: Table<At<String>>,

@@ -19,6 +19,8 @@ pub(in crate::spec) struct Step {
     pub text: Option<String>,
     /// What to tell a learner who is stuck.
     pub hint: Option<String>,
+    /// Providers on which the step is left out, each with the reason: { aks = "klab stops no machines of Azure" }.
+    pub skip: Option<Skip>,
     /// What must hold before the actions: the failure that the learner is to see first.
     #[serde(default)]
     pub before: Vec<At<Check>>,
@@ -28,6 +30,18 @@ pub(in crate::spec) struct Step {
     /// What must hold after the actions.
     #[serde(default)]
     pub check: Vec<At<Check>>,
+}
+
+/// Providers on which something is left out, each with the reason.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Skip {
+    /// Why it cannot be on the embedded cluster.
+    pub sim: Option<At<String>>,
+    /// Why it cannot be on kind.
+    pub kind: Option<At<String>>,
+    /// Why it cannot be on AKS.
+    pub aks: Option<At<String>>,
 }
 
 /// One action of a step: one verb with what belongs to it.

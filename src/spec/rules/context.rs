@@ -7,7 +7,8 @@ use crate::spec::check::{Check, Condition, NodeSet, Subject};
 use crate::spec::lab::Lab;
 use crate::spec::machine::NodeResources;
 use crate::spec::pool::Pool;
-use crate::spec::step::Action;
+use crate::spec::provider::{Provider, SimLike};
+use crate::spec::step::{Action, Step};
 use crate::spec::workload::Workload;
 
 /// Nodes alike: those of one pool in one zone.
@@ -23,6 +24,28 @@ pub(super) struct Context<'a> {
     pub lab: &'a Lab,
     /// Nodes of all pools, deferred ones included.
     pub nodes: Vec<NodeGroup<'a>>,
+    /// Labels of the control-plane node, which is in no pool; none where the provider does not show it.
+    control_plane: Option<Labels>,
+}
+
+/// Labels of the control-plane node as kubeadm makes it, where the lab has one to be seen.
+fn control_plane(lab: &Lab) -> Option<Labels> {
+    let shown = match lab.provider {
+        Provider::Sim => lab.sim.like == SimLike::Kind,
+        Provider::Kind => true,
+        Provider::Aks => false,
+    };
+    let label = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    shown.then(|| {
+        [
+            ("kubernetes.io/arch", "amd64"),
+            ("kubernetes.io/os", "linux"),
+            ("node-role.kubernetes.io/control-plane", ""),
+            ("node.kubernetes.io/exclude-from-external-load-balancers", ""),
+        ]
+        .map(label)
+        .into()
+    })
 }
 
 /// The label that is different on every node.
@@ -40,7 +63,7 @@ impl<'a> Context<'a> {
                 allocatable: pool.machine.allocatable(pool.max_pods),
             })
         });
-        Self { lab, nodes: nodes.collect() }
+        Self { lab, nodes: nodes.collect(), control_plane: control_plane(lab) }
     }
 
     /// Checks of the set-up and of all steps.
@@ -79,14 +102,31 @@ impl<'a> Context<'a> {
     /// Whether nodes of the lab can satisfy all requirements at once; labels that steps set count as there.
     pub(super) fn satisfies(&self, requirements: &[Requirement]) -> bool {
         self.nodes.iter().any(|group| self.group_satisfies(group, requirements))
+            || self.control_plane.as_ref().is_some_and(|labels| self.labels_satisfy(labels, requirements))
     }
 
     pub(super) fn group_satisfies(&self, group: &NodeGroup<'_>, requirements: &[Requirement]) -> bool {
+        self.labels_satisfy(&group.labels, requirements)
+    }
+
+    fn labels_satisfy(&self, labels: &Labels, requirements: &[Requirement]) -> bool {
         requirements.iter().all(|requirement| {
             requirement.key == HOSTNAME
                 || self.is_set_by_a_step(&requirement.key)
-                || requirement.accepts(group.labels.get(&requirement.key).map(String::as_str))
+                || requirement.accepts(labels.get(&requirement.key).map(String::as_str))
         })
+    }
+
+    /// Whether a workload is made by no step of this provider, but by one that is left out on it.
+    pub(super) fn is_left_out(&self, workload: &Workload) -> bool {
+        let deploys = |step: &Step| {
+            step.actions.iter().any(
+                |action| matches!(&action.value, Action::Deploy { workload: name } if *name == *workload.name),
+            )
+        };
+        workload.deferred
+            && !self.lab.steps.iter().any(deploys)
+            && self.lab.skipped_steps.iter().any(|skipped| deploys(&skipped.step))
     }
 
     /// All label keys of nodes.

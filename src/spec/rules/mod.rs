@@ -174,6 +174,7 @@ pub const READING_CODES: &[(&str, &str)] = &[
     ("condition", "A condition that does not go with the subject."),
     ("no-condition", "A check that says nothing about its subject."),
     ("cel", "A text that is not a CEL expression."),
+    ("skip", "A step or check that is left out without a reason."),
     ("action", "An action without a verb, with several, or with keys that do not belong to it."),
     ("missing-file", "A file that the lab refers to cannot be read."),
     ("missing-variable", "An environment variable that the lab refers to is not set."),

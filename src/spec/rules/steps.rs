@@ -128,8 +128,11 @@ pub(super) fn workloads(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 pub(super) fn never_deployed(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    // What only another provider's steps make is meant to be missing here.
+    let elsewhere = context.lab.skipped_steps.iter().flat_map(|skipped| &skipped.step.actions).map(|action| &action.value);
+    let actions: Vec<&Action> = context.actions().chain(elsewhere).collect();
     let made = |name: &str, of_pool: bool| {
-        context.actions().any(|action| match action {
+        actions.iter().any(|action| match action {
             Action::AddPool { pool } => of_pool && pool == name,
             Action::Deploy { workload } => !of_pool && workload == name,
             _ => false,

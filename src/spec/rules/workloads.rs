@@ -45,7 +45,7 @@ fn requirement(raw: &NodeSelectorRequirement) -> Option<Requirement> {
 
 pub(super) fn unsatisfiable(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for workload in &context.lab.workloads {
-        if context.is_meant_to_be_pending(workload) {
+        if context.is_meant_to_be_pending(workload) || context.is_left_out(workload) {
             continue;
         }
         let mut selector_is_met = true;
@@ -180,7 +180,7 @@ fn offered(group: &super::context::NodeGroup<'_>, resource: &str) -> Option<i64>
 
 pub(super) fn too_large(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for workload in &context.lab.workloads {
-        if context.is_meant_to_be_pending(workload) {
+        if context.is_meant_to_be_pending(workload) || context.is_left_out(workload) {
             continue;
         }
         let alternatives = node_requirements(workload);

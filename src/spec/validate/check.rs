@@ -50,7 +50,15 @@ impl Kind {
 
 impl Reader<'_> {
     pub(super) fn checks(&mut self, raw: &[At<raw::Check>]) -> Vec<Check> {
-        raw.iter().filter_map(|check| self.check(check)).collect()
+        let mut checks = Vec::new();
+        for written in raw {
+            // What is left out on this provider is read all the same, so that its mistakes are seen everywhere.
+            let check = self.check(written);
+            if self.skipped(written.skip.as_ref()).is_none() {
+                checks.extend(check);
+            }
+        }
+        checks
     }
 
     fn check(&mut self, raw: &At<raw::Check>) -> Option<Check> {

@@ -39,6 +39,7 @@ pub(super) fn lab(
     if reader.diagnostics.errors() > before {
         broken.insert("pool".to_owned());
     }
+    let (steps, skipped_steps) = reader.steps(&raw.step);
     Lab {
         source: Arc::clone(source),
         name: name.unwrap_or_else(|| reader.located(&raw.lab, raw.lab.get().clone())),
@@ -61,7 +62,8 @@ pub(super) fn lab(
         bundles: reader.bundles(raw),
         manifests: reader.manifests(&raw.manifest),
         checks: reader.checks(&raw.check),
-        steps: reader.steps(&raw.step),
+        steps,
+        skipped_steps,
         sim: sim(raw.sim.as_ref()),
         kind: reader.kind(raw.kind.as_ref()),
         aks,
@@ -149,6 +151,17 @@ impl Reader<'_> {
 
     fn plain_labels(&mut self, raw: &Table<At<String>>) -> BTreeMap<String, String> {
         self.labels(raw).into_iter().map(|(key, value)| (key, value.value)).collect()
+    }
+
+    /// Why something is left out on this provider, if it is.
+    fn skipped(&mut self, raw: Option<&raw::Skip>) -> Option<Located<String>> {
+        let raw = raw?;
+        let given = [(&raw.sim, Provider::Sim), (&raw.kind, Provider::Kind), (&raw.aks, Provider::Aks)];
+        // Reasons for other providers are read, too, so that a mistake in them is seen everywhere.
+        let reasons = given.map(|(reason, provider)| {
+            reason.as_ref().and_then(|reason| self.text(reason, "skip", syntax::not_empty)).map(|text| (provider, text))
+        });
+        reasons.into_iter().flatten().find(|(provider, _)| *provider == self.provider).map(|(_, reason)| reason)
     }
 
     fn namespace(&mut self, raw: Option<&At<String>>) -> String {

@@ -71,6 +71,7 @@ impl Reader<'_> {
             os_sku: raw.os_sku.clone(),
             kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, "version", syntax::version)),
             resources: self.quantities(&raw.resources),
+            images: self.images(&raw.images),
             extra_args: raw.extra_args.clone(),
             deferred: raw.deferred,
             at: self.at(name.span()),
@@ -209,6 +210,18 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn images(&mut self, raw: &Table<At<raw::QuantityText>>) -> std::collections::BTreeMap<String, u64> {
+        let mut images = std::collections::BTreeMap::new();
+        for (name, size) in raw.iter() {
+            let image = self.text(name, "image", syntax::image);
+            let bytes = self.quantity(size).and_then(|size| Amount::parse(&size.0).ok());
+            if let (Some(image), Some(bytes)) = (image, bytes) {
+                images.insert(image.value, u64::try_from(bytes.units()).unwrap_or_default());
+            }
+        }
+        images
     }
 
     pub(super) fn quantities(

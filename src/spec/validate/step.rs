@@ -8,25 +8,36 @@ use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::Autoscale;
 use crate::spec::raw::{self, ACTIONS, ActionForm, At, NodesText};
 use crate::spec::source::Located;
-use crate::spec::step::{Action, Step, WorkloadChange};
+use crate::spec::step::{Action, SkippedStep, Step, WorkloadChange};
 use crate::spec::structure::list;
 
 impl Reader<'_> {
-    pub(super) fn steps(&mut self, raw: &[At<raw::Step>]) -> Vec<Step> {
-        raw.iter()
-            .map(|step| Step {
-                name: self
-                    .text(&step.name, "name", syntax::dns_label)
-                    .unwrap_or_else(|| self.located(&step.name, step.name.get().clone())),
-                title: step.title.clone(),
-                text: step.text.clone(),
-                hint: step.hint.clone(),
-                before: self.checks(&step.before),
-                actions: step.actions.iter().filter_map(|action| self.action(action)).collect(),
-                checks: self.checks(&step.check),
-                at: self.at(step.span()),
-            })
-            .collect()
+    /// The steps of this provider, and those that it leaves out.
+    pub(super) fn steps(&mut self, raw: &[At<raw::Step>]) -> (Vec<Step>, Vec<SkippedStep>) {
+        let (mut steps, mut skipped) = (Vec::new(), Vec::new());
+        for written in raw {
+            let step = self.step(written);
+            match self.skipped(written.skip.as_ref()) {
+                Some(reason) => skipped.push(SkippedStep { step, reason, position: steps.len() }),
+                None => steps.push(step),
+            }
+        }
+        (steps, skipped)
+    }
+
+    fn step(&mut self, step: &At<raw::Step>) -> Step {
+        Step {
+            name: self
+                .text(&step.name, "name", syntax::dns_label)
+                .unwrap_or_else(|| self.located(&step.name, step.name.get().clone())),
+            title: step.title.clone(),
+            text: step.text.clone(),
+            hint: step.hint.clone(),
+            before: self.checks(&step.before),
+            actions: step.actions.iter().filter_map(|action| self.action(action)).collect(),
+            checks: self.checks(&step.check),
+            at: self.at(step.span()),
+        }
     }
 
     fn action(&mut self, raw: &At<raw::Action>) -> Option<Located<Action>> {
