@@ -98,7 +98,7 @@ fn init_writes_a_lab_that_is_valid_and_overwrites_nothing() {
     ");
     assert_snapshot!(environment.klab(&["check", "lab.toml"]), @r"
     --- stderr
-         Checked lab.toml: 2 pools, 1 object, 1 check
+         Checked lab.toml: 2 pools, 1 object, 1 check, 2 steps
     --- status 0
     ");
     assert_snapshot!(environment.klab(&["init"]), @r"

@@ -8,6 +8,7 @@ mod api;
 mod azure;
 mod cli;
 mod control;
+mod docs;
 mod environment;
 mod faults;
 mod kind;

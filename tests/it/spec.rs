@@ -334,53 +334,6 @@ proptest! {
     }
 }
 
-/// The examples of the documentation: complete labs, and the pieces that are one lab together.
-fn examples_of_documentation() -> (Vec<String>, String) {
-    let document = std::fs::read_to_string("docs/lab-file.md").unwrap();
-    let (mut complete, mut pieces) = (Vec::new(), String::new());
-    for block in document.split("```toml").skip(1) {
-        let (info, rest) = block.split_once('\n').unwrap();
-        let example = rest.split("```").next().unwrap();
-        match info {
-            "" => complete.push(example.to_owned()),
-            " part" => pieces.push_str(&format!("{example}\n")),
-            other => panic!("unknown kind of example: `{other}`"),
-        }
-    }
-    (complete, pieces)
-}
-
-#[test]
-fn examples_of_the_documentation_are_valid_labs() {
-    let (complete, pieces) = examples_of_documentation();
-    assert!(!complete.is_empty() && !pieces.is_empty());
-    for text in complete.iter().chain([&pieces]) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lab.toml");
-        std::fs::write(&path, text).unwrap();
-        let found = problems(&path, &LoadOptions::default());
-        assert!(found.is_empty(), "{found}");
-    }
-}
-
-#[test]
-fn the_documentation_knows_every_key() {
-    let document = std::fs::read_to_string("docs/lab-file.md").unwrap();
-    let schema: serde_json::Value = serde_json::from_str(&spec::schema()).unwrap();
-    let definitions = schema["definitions"].as_object().unwrap().values();
-    let keys: BTreeSet<_> = definitions
-        .chain([&schema])
-        .filter_map(|definition| definition["properties"].as_object())
-        .flat_map(|properties| properties.keys())
-        .collect();
-    assert!(keys.len() > 100);
-    let missing: Vec<_> = keys
-        .into_iter()
-        .filter(|key| !document.contains(&format!("`{key}`")) && !document.contains(&format!("[{key}")))
-        .collect();
-    assert!(missing.is_empty(), "not in docs/lab-file.md: {missing:?}");
-}
-
 #[test]
 fn deep_nesting_is_refused_and_not_followed() {
     let deep = |open: &str, close: &str| open.repeat(100_000) + &close.repeat(100_000);

@@ -129,7 +129,8 @@ pub(super) fn workloads(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 pub(super) fn never_deployed(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     // What only another provider's steps make is meant to be missing here.
-    let elsewhere = context.lab.skipped_steps.iter().flat_map(|skipped| &skipped.step.actions).map(|action| &action.value);
+    let elsewhere =
+        context.lab.skipped_steps.iter().flat_map(|skipped| &skipped.step.actions).map(|action| &action.value);
     let actions: Vec<&Action> = context.actions().chain(elsewhere).collect();
     let made = |name: &str, of_pool: bool| {
         actions.iter().any(|action| match action {
