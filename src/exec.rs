@@ -82,7 +82,13 @@ fn said(stderr: &str) -> String {
 impl Command {
     /// A program by name or path.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), environment: Vec::new(), directory: None, transcript: None }
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            directory: None,
+            transcript: None,
+        }
     }
 
     /// Adds one argument.

@@ -3,7 +3,7 @@
 use super::condition::counted;
 use super::node::is_coming;
 use super::pod::PodState;
-use super::view::{Owner, View};
+use super::view::{Owner, PodView, View};
 
 /// How long after the autoscaler announced nodes they may still come.
 const SCALE_UP_SECONDS: i64 = 600;
@@ -19,6 +19,7 @@ pub(crate) fn of(view: &View<'_>) -> Option<String> {
         view.pods.iter().filter(|pod| pod.state == PodState::Unscheduled && has_default_scheduler(pod.pod)).count();
     let nominated = pods(|state| matches!(state, PodState::Unschedulable { nominated: Some(_), .. }));
     let ending = view.pods.iter().filter(|pod| pod.state.is_ready() && matches!(pod.owner, Owner::Job(_))).count();
+    let lost = view.pods.iter().filter(|pod| pod.state.is_present() && is_on_a_node_that_is_gone(pod, view)).count();
     let coming = view.nodes.values().filter(|node| is_coming(node)).count();
     let mut parts = Vec::new();
     if terminating > 0 {
@@ -30,6 +31,9 @@ pub(crate) fn of(view: &View<'_>) -> Option<String> {
     if nominated > 0 {
         parts.push(counted(nominated, "pod", "waits for preempted pods to go", "wait for preempted pods to go"));
     }
+    if lost > 0 {
+        parts.push(counted(lost, "pod", "is on a node that is gone", "are on nodes that are gone"));
+    }
     if ending > 0 {
         parts.push(counted(ending, "pod", "of a job is running", "of jobs are running"));
     }
@@ -40,6 +44,11 @@ pub(crate) fn of(view: &View<'_>) -> Option<String> {
         parts.push("the autoscaler is adding nodes".to_owned());
     }
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The garbage collector removes such pods after a while, and their owners make others.
+fn is_on_a_node_that_is_gone(pod: &PodView<'_>, view: &View<'_>) -> bool {
+    pod.node.is_some_and(|node| !view.nodes.contains_key(node))
 }
 
 /// Pods of other schedulers may wait for ever; nobody can tell whether theirs runs.

@@ -255,6 +255,49 @@ fn pool_is_made_anew_while_its_pods_have_a_place() {
 }
 
 #[test]
+fn replacement_killed_at_any_call_of_az_is_finished_by_another() {
+    let up = |setup: &Setup| {
+        setup.succeeds(&["up", "small.toml"]);
+        let larger = SMALL.replace("[pool.extra]\nsize = \"Standard_B2ms\"", "[pool.extra]\nsize = \"Standard_B4ms\"");
+        setup.environment.write("small.toml", larger);
+    };
+    let replace = ["up", "small.toml", "--replace-pools"];
+    let after = |setup: &Setup| {
+        setup.succeeds(&replace);
+        let everything = setup.everything();
+        assert_eq!(everything.len(), 5, "group, group of machines, cluster, two pools: {everything:?}");
+        let verified = setup.succeeds(&["verify", "small"]);
+        assert!(verified.contains("1 of 1"), "{verified}");
+        goes(setup);
+    };
+    let calls = killed_at_every_call(Moment::After, up, &replace, after);
+    assert!(calls >= 8, "{calls}");
+}
+
+#[test]
+fn end_of_a_lab_follows_its_ttl() {
+    let setup = Setup::new(Latency::NONE);
+    let tags = |text: &str| {
+        setup.environment.write("small.toml", text);
+        setup.fake.take_calls();
+        setup.succeeds(&["up", "small.toml"]);
+        let calls = setup.fake.take_calls();
+        let of_tags = calls.into_iter().filter(|call| call.starts_with("tag update"));
+        of_tags
+            .map(|call| call.split(' ').filter(|word| word.starts_with("klab-ttl=")).collect::<String>())
+            .collect::<Vec<String>>()
+    };
+    let with = |ttl: &str| format!("ttl = \"{ttl}\"\n{SMALL}");
+    let none: Vec<String> = Vec::new();
+    assert_eq!(tags(&with("8h")), none, "group and cluster are made with their tags");
+    assert_eq!(tags(&with("8h")), none);
+    assert_eq!(tags(&with("24h")), ["klab-ttl=24h", "klab-ttl=24h"], "group and cluster");
+    assert_eq!(tags(SMALL), ["klab-ttl=never", "klab-ttl=never"]);
+    assert_eq!(tags(SMALL), none);
+    setup.succeeds(&["down", "small"]);
+}
+
+#[test]
 fn lab_that_costs_too_much_is_refused_before_anything_is_asked_of_azure() {
     let setup = Setup::new(Latency::NONE);
     let refused = setup.environment.shown(&setup.run(&["up", "small.toml", "--max-hourly", "0.1"]));

@@ -11,7 +11,8 @@ use super::arguments;
 use super::az::Az;
 use super::cluster::{self, World};
 use super::credentials;
-use super::place::{EXPIRES_TAG, Place};
+use super::drain;
+use super::place::{EXPIRES_TAG, NEVER, Place, TTL_TAG};
 use super::pools::{self, Job, Operation, Step};
 use super::preflight::first_pool;
 use super::replace;
@@ -62,7 +63,7 @@ pub(super) fn converge(
             agenda.replacements.iter().map(|(pool, changes)| (pool.name.value.as_str(), *changes)).collect();
         return Err(replace::refusal(&pools));
     }
-    let mut cluster = if agenda.create {
+    let cluster = if agenda.create {
         let first = first_pool(lab).ok_or_else(|| Error::message(Kind::Usage, "the lab has no system pool"))?;
         cluster::create(az, place, lab, first, &tags, world, work)?
     } else {
@@ -72,7 +73,7 @@ pub(super) fn converge(
         cluster::upgrade(az, place, from, to, work)?;
     }
     if !agenda.create {
-        renew_expiry(az, place, lab, &cluster, &tags, work)?;
+        renew_expiry(az, place, &cluster, &tags, work)?;
     }
     // Pools that a klab that was killed had asked for, or that failed in the meantime.
     settle_pools(&mut agenda.changes, &cluster, place);
@@ -96,7 +97,11 @@ pub(super) fn converge(
         let second = replace::stand_in(lab, pool);
         agenda.removals.retain(|job| job.pool != second);
     }
-    cluster.agent_pool_profiles.clear();
+    // A stand-in that a klab which was killed left behind holds the pods of its pool.
+    let stand_ins: Vec<String> = lab.pools.iter().map(|pool| replace::stand_in(lab, pool)).collect();
+    for job in agenda.removals.iter().filter(|job| stand_ins.contains(&job.pool)) {
+        drain::drain(&file, &job.pool, work.events)?;
+    }
     pools::run(az, place, agenda.removals, limit, work)
 }
 
@@ -260,22 +265,25 @@ fn settle_pools(jobs: &mut Vec<Job>, cluster: &Cluster, place: &Place) {
     }
 }
 
-/// A lab that got its `ttl` after it was made gets its tags now.
+/// A lab whose file got, changed or lost its `ttl` since it was made gets its end now, reckoned from now.
 fn renew_expiry(
     az: &Az,
     place: &Place,
-    lab: &Lab,
     cluster: &Cluster,
     tags: &BTreeMap<String, String>,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    if lab.ttl.is_none() || cluster.tags.contains_key(EXPIRES_TAG) {
+    if tags.get(TTL_TAG) == cluster.tags.get(TTL_TAG).filter(|ttl| *ttl != NEVER) {
         return Ok(());
+    }
+    let mut tags = tags.clone();
+    for tag in [TTL_TAG, EXPIRES_TAG] {
+        tags.entry(tag.to_owned()).or_insert_with(|| NEVER.to_owned());
     }
     let group = format!("/subscriptions/{}/resourceGroups/{}", place.subscription, place.group);
     let ids = [Some(group).filter(|_| place.own_group), Some(cluster.id.clone()).filter(|id| !id.is_empty())];
     for id in ids.into_iter().flatten() {
-        cluster::change(az, place, &arguments::tag_update(&id, tags), &id, "tag", work)?;
+        cluster::change(az, place, &arguments::tag_update(&id, &tags), &id, "tag", work)?;
     }
     Ok(())
 }

@@ -18,6 +18,10 @@ pub(super) const LAB_TAG: &str = "klab-lab";
 pub(super) const OWNER_TAG: &str = "klab-owner";
 /// Tag with the time after which `klab gc` may remove it.
 pub(super) const EXPIRES_TAG: &str = "klab-expires";
+/// The `ttl` that the end was reckoned from.
+pub(super) const TTL_TAG: &str = "klab-ttl";
+/// The end of a lab whose `ttl` was taken out of its file: tags are merged, so none can be taken away.
+pub(super) const NEVER: &str = "never";
 
 /// Where a lab is in Azure. Kept in the lab's folder before anything is made, so that `down` needs no lab file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,8 +86,9 @@ impl Place {
         let mut tags = lab.aks.tags.clone();
         tags.insert(LAB_TAG.to_owned(), self.lab.clone());
         tags.insert(OWNER_TAG.to_owned(), self.owner.clone());
-        if let Some(expires) = lab.ttl.and_then(|ttl| now.checked_add(ttl).ok()) {
+        if let Some((ttl, expires)) = lab.ttl.and_then(|ttl| Some((ttl, now.checked_add(ttl).ok()?))) {
             tags.insert(EXPIRES_TAG.to_owned(), expires.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+            tags.insert(TTL_TAG.to_owned(), format!("{ttl:#}"));
         }
         tags
     }

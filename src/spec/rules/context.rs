@@ -120,9 +120,9 @@ impl<'a> Context<'a> {
     /// Whether a workload is made by no step of this provider, but by one that is left out on it.
     pub(super) fn is_left_out(&self, workload: &Workload) -> bool {
         let deploys = |step: &Step| {
-            step.actions.iter().any(
-                |action| matches!(&action.value, Action::Deploy { workload: name } if *name == *workload.name),
-            )
+            step.actions
+                .iter()
+                .any(|action| matches!(&action.value, Action::Deploy { workload: name } if *name == *workload.name))
         };
         workload.deferred
             && !self.lab.steps.iter().any(deploys)
