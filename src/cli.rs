@@ -37,6 +37,10 @@ enum Command {
     Verify(commands::verify::Arguments),
     /// Try lessons out: set-up, every step, every check, removal; many labs at a time, in this process.
     Test(commands::test::Arguments),
+    /// Show the lesson: what the next step is about, and what to type for it.
+    Guide(commands::guide::Arguments),
+    /// Perform the next step of the lesson, or undo the last one.
+    Step(commands::step::Arguments),
     /// Remove everything the lab made, and look whether anything is left.
     Down(commands::down::Arguments),
     /// Stop a lab's machines so that they cost nothing (aks); everything in the cluster is kept.
@@ -82,6 +86,8 @@ impl Cli {
             Command::Up(arguments) => commands::up::run(context, &arguments),
             Command::Verify(arguments) => commands::verify::run(context, &arguments),
             Command::Test(arguments) => commands::test::run(context, &arguments),
+            Command::Guide(arguments) => commands::guide::run(context, &arguments),
+            Command::Step(arguments) => commands::step::run(context, &arguments),
             Command::Down(arguments) => commands::down::run(context, &arguments),
             Command::Pause(arguments) => commands::pause::run(context, &arguments),
             Command::Resume(arguments) => commands::resume::run(context, &arguments),

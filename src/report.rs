@@ -4,6 +4,7 @@ mod explanation;
 mod human;
 mod json;
 mod junit;
+mod markdown;
 
 #[cfg(test)]
 mod tests;
@@ -12,3 +13,4 @@ pub use explanation::{EXPLANATION_SCHEMA, explanation_json, explanation_text};
 pub use human::{Styles, check_lines, human, suggestion_line, summary};
 pub use json::{SCHEMA, json};
 pub use junit::{Suite, case as junit_case, junit};
+pub use markdown::markdown;

@@ -1,15 +1,17 @@
 //! What klab remembers of each lab on disk: record, journal, lock; written so that a kill at any moment loses nothing.
 //!
 //! One folder per lab under klab's home (`KLAB_HOME`, else the XDG state home): `lab.toml` as applied, `kubeconfig`,
-//! `record.json`, `journal.jsonl`, `lock`. Every file is replaced whole (write beside, fsync, rename); the journal is
+//! `record.json`, `progress.json`, `journal.jsonl`, `lock`. Every file is replaced whole (write beside, fsync, rename); the journal is
 //! appended and fsynced **before** each outside action.
 
 pub mod home;
 pub mod journal;
 pub mod lock;
+pub mod progress;
 pub mod record;
 
 pub use home::Home;
 pub use journal::{Entry, Journal};
 pub use lock::Lock;
+pub use progress::{Doing, Progress};
 pub use record::Record;

@@ -18,6 +18,9 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const CARE: Style = AnsiColor::Yellow.on_default().bold();
 const LEAD: Style = AnsiColor::Cyan.on_default().bold();
 
+/// Widest text: longer lines are hard to read.
+const WIDEST: usize = 100;
+
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
@@ -46,6 +49,8 @@ struct Shared {
     live: Option<MultiProgress>,
     bars: Mutex<HashMap<u64, ProgressBar>>,
     under_way: Mutex<Vec<String>>,
+    /// How many rows of the terminal the text takes that is drawn again and again.
+    drawn: Mutex<usize>,
 }
 
 impl Ui {
@@ -60,6 +65,7 @@ impl Ui {
                 live,
                 bars: Mutex::default(),
                 under_way: Mutex::default(),
+                drawn: Mutex::default(),
             }),
             apart: None,
         }
@@ -110,6 +116,40 @@ impl Ui {
                 std::process::exit(141);
             }
         });
+    }
+
+    /// How many columns results may take: those of the terminal, at most 100; `COLUMNS` says otherwise.
+    pub fn width(&self) -> usize {
+        let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        said.or_else(terminal).unwrap_or(80).min(WIDEST)
+    }
+
+    /// Whether results are shown in colours.
+    pub fn colours(&self) -> bool {
+        anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+    }
+
+    /// Shows a text in the place of the one before, where stdout is a terminal; says whether it is.
+    pub fn redraw(&self, text: &str) -> bool {
+        if !std::io::stdout().is_terminal() {
+            return false;
+        }
+        let columns = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(1));
+        let rows = |line: &str| anstream::adapter::strip_str(line).to_string().chars().count().max(1).div_ceil(columns);
+        self.shared.suspended(|| {
+            let mut drawn = self.shared.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            // Up to where the last text began, and clear from there; also where colours are not wanted.
+            let up = if *drawn > 0 { format!("\u{1b}[{}A\r\u{1b}[J", *drawn) } else { String::new() };
+            let mut raw = std::io::stdout();
+            let moved = write!(raw, "{up}").and_then(|()| raw.flush());
+            let mut out = anstream::stdout().lock();
+            if moved.and_then(|()| writeln!(out, "{}", text.trim_end())).and_then(|()| out.flush()).is_err() {
+                std::process::exit(141);
+            }
+            *drawn = text.trim_end().lines().map(rows).sum();
+        });
+        true
     }
 
     /// Writes talk to stderr as it is; nothing in quiet mode.

@@ -19,8 +19,10 @@ pub mod doctor;
 pub mod down;
 pub mod explain;
 pub mod gc;
+pub mod guide;
 pub mod init;
 pub mod kubeconfig;
+mod lesson;
 pub mod list;
 pub mod pause;
 pub mod plan;
@@ -29,9 +31,11 @@ pub mod resume;
 pub mod schema;
 pub mod serve;
 pub mod status;
+pub mod step;
 pub mod test;
 pub mod up;
 pub mod verify;
+mod watch;
 
 /// What every command works with.
 pub struct Context {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::kubeconfig::client;
+use super::lesson::{lines, shown, step_document, title};
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::cost::LabCost;
@@ -50,8 +51,16 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let provider = provider::provider(lab.provider, &context.home)?;
     let made = make(context, &lab, &manifests, provider.as_ref())?;
     match context.ui.format() {
-        Format::Json => context.ui.result(&document(&lab, &made).to_string()),
-        _ => context.ui.result(&text(&lab, &made)),
+        Format::Json => {
+            let mut document = document(&lab, &made);
+            document["steps"] = (0..lab.steps.len()).map(|step| step_document(context, &lab, step)).collect();
+            context.ui.result(&document.to_string());
+        }
+        _ => {
+            let mut text = text(&lab, &made);
+            section(&mut text, "steps", steps(context, &lab).into_iter(), "");
+            context.ui.result(&text);
+        }
     }
     Ok(())
 }
@@ -90,6 +99,16 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         actions,
         outcome,
     })
+}
+
+/// The steps with what is typed for each.
+fn steps(context: &Context, lab: &Lab) -> Vec<String> {
+    let mut text = Vec::new();
+    for (number, step) in lab.steps.iter().enumerate() {
+        text.push(format!("{} {}: {}", number + 1, step.name, title(step)));
+        text.extend(lines(context, lab, number).iter().map(|line| format!("    {}", shown(line))));
+    }
+    text
 }
 
 fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::{Context, LabOptions, invalid};
-use crate::error::{Context as _, Kind, Result};
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::spec::Lab;
 use crate::ui::Format;
 
 /// What can be typed after `klab render`.
@@ -15,6 +16,9 @@ pub struct Arguments {
     lab: PathBuf,
     #[command(flatten)]
     options: LabOptions,
+    /// Only the objects of this workload, also of one that a step makes.
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
 }
 
 /// Prints the manifests. Values of Secrets are replaced: they never reach output.
@@ -23,7 +27,14 @@ pub struct Arguments {
 /// When the lab is invalid or a template fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
-    let manifests = crate::render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
+    let manifests = match &arguments.workload {
+        None => crate::render::render(&lab),
+        Some(name) => {
+            let workload = lab.workload(name).ok_or_else(|| no_workload(&lab, name))?;
+            crate::render::render_workload(&lab, workload)
+        }
+    };
+    let manifests = manifests.map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     let mut objects: Vec<_> = manifests.iter().map(|manifest| manifest.object.clone()).collect();
     objects.iter_mut().for_each(hide_secrets);
     if context.ui.format() == Format::Json {
@@ -39,6 +50,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     context.ui.result(&text);
     Ok(())
+}
+
+fn no_workload(lab: &Lab, name: &str) -> Error {
+    let names: Vec<&str> = lab.workloads.iter().map(|workload| workload.name.value.as_str()).collect();
+    Error::message(Kind::Usage, format!("lab `{}` has no workload `{name}`", lab.name))
+        .hint(format!("its workloads are {}", names.join(", ")))
 }
 
 fn hide_secrets(object: &mut serde_json::Value) {

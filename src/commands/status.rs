@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::kubeconfig::{client, path};
+use super::lesson::Lesson;
 use super::{Context, kubeconfig};
 use crate::error::Result;
 use crate::observe;
@@ -29,6 +30,8 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = context.lab_name(arguments.lab.as_deref())?;
     let record = context.record(&lab)?.ok_or_else(|| kubeconfig::not_up(&lab))?;
+    let lesson = Lesson::open(context, Some(&lab), &super::LabOptions::default()).ok();
+    let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
     let path = path(context, &lab)?;
     let snapshot = context.block_on(async { observe::look(&client(&path).await?).await })?;
 
@@ -55,13 +58,15 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let document = json!({
             "schema": "klab.status/1", "lab": lab, "provider": record.provider, "created": record.created,
             "applied": record.applied, "kubeconfig": path, "nodes": nodes, "workloads": workloads,
+            "lesson": lesson.map(|lesson| lesson.document()),
         });
         context.ui.result(&document.to_string());
         return Ok(());
     }
     let mut rows = vec![["NODE", "POOL", "STATE", "PODS", "TAINTS"].map(str::to_owned).to_vec()];
     rows.extend(nodes.into_iter().map(NodeRow::cells));
-    let mut text = format!("lab {lab} on {}\n\n{}", record.provider, table(&rows));
+    let position = lesson.map(|lesson| format!("lesson: {}\n", lesson.position())).unwrap_or_default();
+    let mut text = format!("lab {lab} on {}\n{position}\n{}", record.provider, table(&rows));
     if !workloads.is_empty() {
         let mut rows = vec![["WORKLOAD", "RUNNING", "PENDING", "WHERE"].map(str::to_owned).to_vec()];
         rows.extend(workloads.into_iter().map(|(name, place)| place.cells(name)));

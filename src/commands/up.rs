@@ -18,7 +18,7 @@ use crate::provider::{self, Options, Work};
 use crate::render::{self, Manifest};
 use crate::spec::{Lab, Provider};
 use crate::state::home::{state_error, write_private};
-use crate::state::{Journal, Lock, Record};
+use crate::state::{Journal, Lock, Progress, Record};
 use crate::ui::{Format, duration, plural};
 use crate::verify::Snapshot;
 
@@ -133,6 +133,14 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     }
     record.write(&folder)?;
     save_lab_file(&folder, lab)?;
+    let progress = Progress::read(&folder)?;
+    if progress != Progress::default() {
+        if progress.done > 0 || progress.doing.is_some() {
+            let done = plural(progress.done, "step");
+            events.note("Lesson", format!("back to the set-up; {done} had been done"));
+        }
+        Progress::default().write(&folder)?;
+    }
     let mut journal =
         Journal::open(&folder, "up").map_err(|error| state_error(error, "open the journal in", &folder))?;
     journal.set_provider(lab.provider.as_str());
@@ -236,9 +244,10 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
     let what =
         if unchanged { format!("lab `{name}` was as its file says; nothing changed") } else { format!("lab `{name}`") };
     context.ui.events().note("Ready", format!("{what} in {}", duration(elapsed)));
+    let guide = if lab.steps.is_empty() { String::new() } else { format!("klab guide {name}    ") };
     if lab.provider == Provider::Sim || !context.ui.quiet() {
         context.ui.say(&format!(
-            "\n  export KUBECONFIG={}    # then: kubectl get pods -o wide\n  klab verify {name}    klab down {name}",
+            "\n  export KUBECONFIG={}    # then: kubectl get pods -o wide\n  klab verify {name}    {guide}klab down {name}",
             made.kubeconfig.display()
         ));
     }

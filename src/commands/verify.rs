@@ -1,21 +1,25 @@
 //! `klab verify`: wait until every check holds or can no longer hold, and say which.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::kubeconfig::{client, not_up, path};
+use super::lesson::{Lesson, find, label};
+use super::watch::watch;
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
+use crate::lesson::stage;
 use crate::observe::{self, Observer};
 use crate::report::{self, Suite};
-use crate::spec::{self, Lab, Subject};
+use crate::spec::{self, Check, Lab, Subject};
+use crate::state::Lock;
 use crate::ui::{Format, duration, plural};
 use crate::verify::{Difference, FetchedObject, Observation, Report, Snapshot, Stability, Windows};
 
 /// What can be typed after `klab verify`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// The lab, by its name or its file; the one that is up by default.
     #[arg(value_name = "LAB")]
@@ -25,15 +29,116 @@ pub struct Arguments {
     /// How long to wait until every check holds.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
     timeout: Duration,
+    /// Grade this step of the lesson; the one that is next by default.
+    #[arg(long, value_name = "NAME")]
+    step: Option<String>,
+    /// Show the verdicts as they change, until every check holds.
+    #[arg(long)]
+    watch: bool,
 }
 
-/// Verifies the lab.
+/// Verifies the lab, or grades the step of its lesson that the learner is at.
 ///
 /// # Errors
 /// When a check does not hold, with what keeps it from holding.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = lab(context, arguments.lab.as_deref(), &arguments.options)?;
-    wait_and_report(context, &lab, arguments.timeout, false)
+    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let kubeconfig = path(context, &lesson.lab.name.value)?;
+    match &arguments.step {
+        Some(name) => {
+            let step = find(&lesson.lab, name)?;
+            let looked = look(context, &lesson.lab, Some(step), &kubeconfig, arguments)?;
+            conclude(context, &looked, arguments.timeout)
+        }
+        None => grade_next(context, lesson, &kubeconfig, arguments),
+    }
+}
+
+/// What a look at a stage of the lesson came to.
+struct Looked<'a> {
+    lab: &'a Lab,
+    /// The step (from 0) whose checks were looked at; none: the set-up.
+    step: Option<usize>,
+    report: Report,
+}
+
+/// Waits for (or watches) the checks of the set-up or of a step.
+fn look<'a>(
+    context: &Context,
+    lab: &'a Lab,
+    step: Option<usize>,
+    kubeconfig: &Path,
+    arguments: &Arguments,
+) -> Result<Looked<'a>> {
+    let staged = stage(lab, step.map_or(0, |step| step + 1));
+    let hint = step.and_then(|step| lab.steps.get(step)?.hint.as_deref());
+    let report = if arguments.watch {
+        let title = step.map_or_else(|| format!("lab `{}`", lab.name), |step| label(lab, step));
+        watch(context, &staged, kubeconfig, &title, hint)?
+    } else {
+        let mut report = wait(context, &staged, kubeconfig, arguments.timeout)?;
+        if step.is_some() {
+            // What was predicted is about the set-up.
+            report.differences.clear();
+        }
+        hinted(&mut report, hint);
+        report
+    };
+    // What was watched has been shown.
+    Ok(Looked { lab, step, report })
+}
+
+/// Writes the report, and fails where it does.
+fn conclude(context: &Context, looked: &Looked<'_>, timeout: Duration) -> Result<()> {
+    let what = looked.step.map(|step| label(looked.lab, step));
+    let grading = Grading {
+        what: what.as_deref().unwrap_or("the lab"),
+        step: looked.step.map(|step| (looked.lab, step)),
+        quietly: false,
+        document: false,
+    };
+    write(context, &looked.report, &grading)?;
+    judge(context, &looked.report, timeout, &grading)
+}
+
+/// Grades where the learner is; what holds moves them on.
+fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, arguments: &Arguments) -> Result<()> {
+    let lab = lesson.lab.clone();
+    let last = lab.steps.len().checked_sub(1);
+    let next = lesson.next();
+    let at_set_up = next == Some(0) && !lesson.progress.started;
+    let step = if at_set_up { None } else { next.or(last) };
+    let mut looked = look(context, &lab, step, kubeconfig, arguments)?;
+    if at_set_up && !looked.report.ok() {
+        // Who has typed the first step's commands already has left the set-up behind.
+        let once = Arguments { timeout: Duration::ZERO, ..arguments.clone() };
+        let first = look(context, &lab, Some(0), kubeconfig, &once)?;
+        if first.report.ok() && !first.report.checks.is_empty() {
+            looked = first;
+        }
+    }
+    conclude(context, &looked, arguments.timeout)?;
+    if next.is_none() {
+        if last.is_some() {
+            context.ui.events().note("Done", format!("all {}", plural(lab.steps.len(), "step")));
+        }
+        return Ok(());
+    }
+    let done = looked.step.map_or(0, |step| step + 1);
+    let words = match (looked.step, lab.steps.len() > done) {
+        (None, _) => format!("the set-up; `klab guide` shows {}", label(&lab, 0)),
+        (Some(step), true) => format!("{}; `klab guide` shows the next", label(&lab, step)),
+        (Some(step), false) => format!("{}: the lesson is done", label(&lab, step)),
+    };
+    // Where another klab is at work on the lab, it knows better how far the lesson has come.
+    if let Ok(Some(_lock)) = Lock::take_existing(&lesson.folder, &lab.name.value, "verify") {
+        lesson.progress.done = done;
+        lesson.progress.started = true;
+        lesson.progress.doing = None;
+        lesson.keep()?;
+    }
+    context.ui.events().note("Passed", words);
+    Ok(())
 }
 
 /// The lab that is up, from the file that is named or else from the one it was made of.
@@ -64,23 +169,93 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(here).unwrap_or(path).display().to_string()
 }
 
+/// What is graded, and how it is told.
+pub struct Grading<'a> {
+    /// What holds or not: `the lab`, ``step 3 of 9 `taint` ``.
+    pub what: &'a str,
+    /// The lab and the step (from 0) whose checks they are, where they are a step's.
+    pub step: Option<(&'a Lab, usize)>,
+    /// Say little where everything holds.
+    pub quietly: bool,
+    /// In JSON, write the report as one event among others.
+    pub document: bool,
+}
+
 /// Waits for the lab's checks and writes the report; with `quietly`, only where something does not hold.
 ///
 /// # Errors
 /// When a check does not hold (1) or the deadline passes before that is certain (5).
 pub fn wait_and_report(context: &Context, lab: &Lab, timeout: Duration, quietly: bool) -> Result<()> {
     let kubeconfig = path(context, &lab.name.value)?;
-    let report = wait(context, lab, kubeconfig, timeout)?;
+    grade(context, lab, &kubeconfig, timeout, &Grading { what: "the lab", step: None, quietly, document: false })
+}
+
+/// Waits for the checks of a stage and writes the report.
+///
+/// # Errors
+/// When a check does not hold (1) or the deadline passes before that is certain (5).
+pub fn grade(
+    context: &Context,
+    stage: &Lab,
+    kubeconfig: &Path,
+    timeout: Duration,
+    grading: &Grading<'_>,
+) -> Result<()> {
+    let mut report = wait(context, stage, kubeconfig, timeout)?;
+    if grading.step.is_some() {
+        // What was predicted is about the set-up.
+        report.differences.clear();
+    }
+    hinted(&mut report, grading.step.and_then(|(lab, step)| lab.steps.get(step)?.hint.as_deref()));
+    write(context, &report, grading)?;
+    judge(context, &report, timeout, grading)
+}
+
+/// A learner who fails a step without a word about the check gets the word about the step.
+pub(super) fn hinted(report: &mut Report, hint: Option<&str>) {
+    let failed = || |check: &&mut crate::verify::CheckResult| !check.verdict.is_held();
+    if report.checks.iter_mut().filter(failed()).any(|check| check.hint.is_some()) {
+        return;
+    }
+    if let Some(first) = report.checks.iter_mut().find(failed()) {
+        first.hint = hint.map(str::to_owned);
+    }
+}
+
+fn write(context: &Context, report: &Report, grading: &Grading<'_>) -> Result<()> {
+    let quietly = grading.quietly && report.ok();
     match context.ui.format() {
         Format::Human => {
-            let text = report::human(&report, report::Styles::coloured());
-            if quietly && report.ok() { context.ui.say(text.trim_end()) } else { context.ui.result(&text) }
+            let text = report::human(report, report::Styles::coloured());
+            if quietly { context.ui.say(text.trim_end()) } else { context.ui.result(&text) }
         }
-        Format::Json if quietly && report.ok() => {}
-        Format::Json => context.ui.result(&report::json(&report).to_string()),
-        Format::Junit => context.ui.result(&report::junit(&[Suite { name: &lab.name.value, report: &report }])?),
+        Format::Json if quietly => {}
+        Format::Json => {
+            let mut document = report::json(report);
+            if let Some((lab, step)) = grading.step {
+                document["step"] = json!({
+                    "name": lab.steps.get(step).map(|step| &step.name.value), "number": step + 1,
+                    "of": lab.steps.len(),
+                });
+            }
+            if grading.document {
+                document["event"] = json!("report");
+            }
+            context.ui.result(&document.to_string());
+        }
+        Format::Junit => {
+            let name = grading.step.map_or(report.lab.as_str(), |(lab, step)| {
+                lab.steps.get(step).map_or(report.lab.as_str(), |step| step.name.value.as_str())
+            });
+            context.ui.result(&report::junit(&[Suite { name, report }])?);
+        }
     }
+    Ok(())
+}
+
+fn judge(context: &Context, report: &Report, timeout: Duration, grading: &Grading<'_>) -> Result<()> {
     let total = report.checks.len();
+    let what = grading.what;
     if report.ok() {
         context.ui.events().note(
             "Verified",
@@ -90,9 +265,9 @@ pub fn wait_and_report(context: &Context, lab: &Lab, timeout: Duration, quietly:
     }
     let failed = format!("{} of {}", total - report.held(), plural(total, "check"));
     if report.decided() {
-        return Err(Error::message(Kind::NotHeld, format!("the lab does not hold: {failed} failed")));
+        return Err(Error::message(Kind::NotHeld, format!("{what} does not hold: {failed} failed")));
     }
-    let message = format!("the lab does not hold after {}: {failed} may still come to hold", duration(timeout));
+    let message = format!("{what} does not hold after {}: {failed} may still come to hold", duration(timeout));
     Err(Error::message(Kind::Deadline, message).hint("`--timeout 10m` waits longer"))
 }
 
@@ -100,17 +275,17 @@ pub fn wait_and_report(context: &Context, lab: &Lab, timeout: Duration, quietly:
 ///
 /// # Errors
 /// When the cluster does not answer.
-pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: PathBuf, timeout: Duration) -> Result<Report> {
+pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, timeout: Duration) -> Result<Report> {
     let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
     let predicted = context.record(&lab.name.value)?.and_then(|record| record.predicted);
     let result = context.block_on(async {
-        let client = client(&kubeconfig).await?;
+        let client = client(kubeconfig.as_ref()).await?;
         let started = Instant::now();
         let judge = crate::verify::Context::of(lab);
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));
         // A lab that holds already is seen with one look, without a watch.
         let mut snapshot = observe::look(&client).await?;
-        fetch(&client, lab, &mut snapshot).await?;
+        fetch(&client, &lab.checks, &mut snapshot).await?;
         let mut seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         let mut observer = None;
         while !is_final(&seen) && started.elapsed() < timeout {
@@ -120,7 +295,7 @@ pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: PathBuf, timeout: D
             let pause = until.saturating_sub(started.elapsed());
             if let Ok(news) = tokio::time::timeout(pause, observer.next()).await {
                 snapshot = news?;
-                fetch(&client, lab, &mut snapshot).await?;
+                fetch(&client, &lab.checks, &mut snapshot).await?;
             }
             seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         }
@@ -151,13 +326,16 @@ fn waiting_for(report: &Report, timeout: Duration) -> String {
     format!("{}{more}, up to {}", open.first().unwrap_or(&"checks"), duration(timeout))
 }
 
-/// Reads the objects that checks name and that no snapshot holds by itself.
-pub(super) async fn fetch(client: &kube::Client, lab: &Lab, snapshot: &mut Snapshot) -> Result<()> {
-    let wanted = lab.checks.iter().filter_map(|check| match &check.subject.value {
-        Subject::Object(reference) if !Snapshot::answers(reference) => Some(reference),
-        _ => None,
-    });
-    for reference in wanted {
+/// Whether a check is about an object that no snapshot holds by itself.
+pub(super) fn is_fetched(check: &Check) -> bool {
+    matches!(&check.subject.value, Subject::Object(reference) if !Snapshot::answers(reference))
+}
+
+/// Reads the objects that checks name and that no snapshot holds by itself; what was read before is forgotten.
+pub(super) async fn fetch(client: &kube::Client, checks: &[Check], snapshot: &mut Snapshot) -> Result<()> {
+    snapshot.objects.clear();
+    for check in checks.iter().filter(|check| is_fetched(check)) {
+        let Subject::Object(reference) = &check.subject.value else { continue };
         let object: Option<Value> = observe::object(client, reference).await?;
         let object = object.map(std::sync::Arc::new);
         snapshot.objects.push(FetchedObject { reference: reference.clone(), object });

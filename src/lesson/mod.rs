@@ -19,3 +19,4 @@ pub use nodes::workload_of;
 pub use perform::{Performer, Run};
 pub use stage::{stage, stage_within};
 pub use time::{Time, WallClock};
+pub use workloads::step_kinds;

@@ -20,7 +20,7 @@ const WHOLE: [&str; 5] = ["nodeSelector", "tolerations", "affinity", "topologySp
 /// Applies the workload as the stage has it.
 ///
 /// Fields are shared in Kubernetes: an apply takes back only what klab itself wrote. What a learner added with kubectl to
-/// the fields that `set` gives as a whole would stay, so it is taken away first.
+/// the fields that `set` gives as a whole stays then, and is taken away afterwards.
 pub(super) fn set(performer: &Performer<'_>, stage: &Lab, name: &str, work: &mut Work<'_>) -> Result<()> {
     let workload = find(stage, name)?;
     let manifests = manifests(stage, workload)?;
@@ -36,11 +36,11 @@ pub(super) fn set(performer: &Performer<'_>, stage: &Lab, name: &str, work: &mut
         name: key.name.clone(),
         namespace: key.namespace.clone(),
     };
+    apply(performer, stage, &manifests, &format!("workload {name}"), work)?;
     performer.runtime.block_on(async {
         let Some(api) = observe::api_of(performer.client, &reference).await? else { return Ok(()) };
         take_away(&api, name, &main.object, work).await
-    })?;
-    apply(performer, stage, &manifests, &format!("workload {name}"), work)
+    })
 }
 
 async fn take_away(api: &Api<DynamicObject>, name: &str, wanted: &Value, work: &mut Work<'_>) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Actions on workloads and other objects: scale, deploy, apply, delete; and putting back what a step took away.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -16,7 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
 use crate::render::{self, Manifest, render_files, render_workload};
-use crate::spec::{Diagnostics, Lab, Located, ObjectRef, Selector, Workload, WorkloadKind};
+use crate::spec::{Action, Diagnostics, Lab, Located, ObjectRef, Selector, Workload, WorkloadKind};
 use crate::ui::plural;
 
 /// How long an object may take to be gone after it was deleted.
@@ -39,6 +40,20 @@ fn unrendered(diagnostics: &Diagnostics) -> Error {
         diagnostics: diagnostics.render(true),
         ..Error::message(Kind::Usage, "what the step applies could not be rendered")
     }
+}
+
+/// The kinds of objects that a step (from 0) may make, as `apiVersion/Kind`.
+pub fn step_kinds(lab: &Lab, step: usize) -> BTreeSet<String> {
+    let stage = super::stage(lab, step + 1);
+    let actions = lab.steps.get(step).into_iter().flat_map(|step| &step.actions);
+    let rendered = actions.filter_map(|action| match &action.value {
+        Action::Deploy { workload } | Action::Set { workload, .. } => {
+            render_workload(&stage, stage.workload(workload)?).ok()
+        }
+        Action::Apply { path } => render_files(&stage, path).ok(),
+        _ => None,
+    });
+    rendered.flat_map(|manifests| render::kinds(&manifests)).collect()
 }
 
 /// Changes the number of a workload's pods and nothing else.

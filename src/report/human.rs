@@ -82,6 +82,11 @@ pub fn check_lines(check: &CheckResult, styles: Styles) -> String {
     if let Verdict::NotYet { waiting_for } = &check.verdict {
         let _ = writeln!(text, "      waiting: {waiting_for}");
     }
+    // What the author says comes first: it is about the lesson, the causes are about the cluster.
+    if let Some(hint) = &check.hint {
+        let lead = styles.lead;
+        let _ = writeln!(text, "      {lead}hint:{lead:#} {}", hint.trim_end().replace('\n', "\n        "));
+    }
     for cause in check.causes.iter().take(GROUPS) {
         text.push_str(&cause_lines(cause, "      "));
     }
@@ -89,10 +94,6 @@ pub fn check_lines(check: &CheckResult, styles: Styles) -> String {
         let _ = writeln!(text, "      and {} more causes", check.causes.len() - GROUPS);
     }
     text.push_str(&suggestion_lines(&check.suggestions, "      ", styles));
-    if let Some(hint) = &check.hint {
-        let lead = styles.lead;
-        let _ = writeln!(text, "      {lead}hint:{lead:#} {}", hint.trim_end().replace('\n', "\n        "));
-    }
     let _ = writeln!(text, "      at {}", check.at);
     text
 }

@@ -102,12 +102,12 @@ fn text() {
     assert_snapshot!(human(&report, Styles::plain()), @"
     ✓ held     web: 3 running
     ✗ failed   trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending
+        hint: Look at `kubectl describe pod`.
         trainer-7c9f6d8b5-x2k4q  Pending for 31 s, fits on none of 4 nodes:
           gpu-0, gpu-1          6 cpu requested, 1.86 of 7.86 free
           general-0, general-1  no label accelerator, nodeSelector asks for accelerator=nvidia
         fix: set `pool.gpu.nodes = 3` (labs/x.toml:10)
          or: uncordon gpu-2: `kubectl uncordon gpu-2`
-        hint: Look at `kubectl describe pod`.
         at labs/x.toml:30
     ✗ not yet  db: 1 running → 0 running, wanted 1; 1 starting
         waiting: 1 pod is starting
@@ -301,12 +301,12 @@ fn machine_readable() {
             <testcase name="web: 3 running" classname="blast"/>
             <testcase name="trainer: on pool:gpu, 3 running" classname="blast">
                 <failure message="trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending" type="on">  ✗ failed   trainer: on pool:gpu, 3 running → 2 of 3 on pool:gpu, 1 Pending
+          hint: Look at `kubectl describe pod`.
           trainer-7c9f6d8b5-x2k4q  Pending for 31 s, fits on none of 4 nodes:
             gpu-0, gpu-1          6 cpu requested, 1.86 of 7.86 free
             general-0, general-1  no label accelerator, nodeSelector asks for accelerator=nvidia
           fix: set `pool.gpu.nodes = 3` (labs/x.toml:10)
            or: uncordon gpu-2: `kubectl uncordon gpu-2`
-          hint: Look at `kubectl describe pod`.
           at labs/x.toml:30
     </failure>
             </testcase>

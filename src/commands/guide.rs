@@ -1,0 +1,112 @@
+//! `klab guide`: the lesson in the terminal: what the step is about, what to type, how to have it checked.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+
+use super::lesson::{Lesson, find, lines, shown, step_document, title};
+use super::{Context, LabOptions};
+use crate::error::Result;
+use crate::report::markdown;
+use crate::spec::Lab;
+use crate::ui::{Format, table};
+
+/// What can be typed after `klab guide`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+    #[command(flatten)]
+    options: LabOptions,
+    /// Show this step; the one that is next by default.
+    #[arg(long, value_name = "NAME")]
+    step: Option<String>,
+}
+
+/// Prints the text of a step, or of the whole lesson where it has not begun.
+///
+/// # Errors
+/// When the lab is not up, or has no such step.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let step = match &arguments.step {
+        Some(name) => Some(find(&lesson.lab, name)?),
+        None => lesson.next().filter(|next| *next > 0 || lesson.progress.started),
+    };
+    if context.ui.format() == Format::Json {
+        context.ui.result(&document(context, &lesson, step).to_string());
+        return Ok(());
+    }
+    let text = match step {
+        Some(step) => step_text(context, &lesson.lab, step),
+        None => intro(context, &lesson),
+    };
+    context.ui.result(&text);
+    Ok(())
+}
+
+fn document(context: &Context, lesson: &Lesson, step: Option<usize>) -> serde_json::Value {
+    let lab = &lesson.lab;
+    let steps: Vec<_> = (0..lab.steps.len()).map(|step| step_document(context, lab, step)).collect();
+    json!({
+        "schema": "klab.guide/1", "lab": lab.name.value, "title": lab.title, "description": lab.description,
+        "lesson": lesson.document(), "shown": step.map(|step| &lab.steps[step].name.value), "steps": steps,
+    })
+}
+
+/// A heading that stands out in a terminal and reads well in a file.
+fn heading(text: &str) -> String {
+    let style = Style::new().bold();
+    format!("{style}{text}{style:#}\n")
+}
+
+fn body(context: &Context, text: Option<&str>) -> String {
+    text.map_or(String::new(), |text| format!("\n{}", markdown(text, context.ui.width(), context.ui.colours())))
+}
+
+/// What the lab is about, and its steps.
+fn intro(context: &Context, lesson: &Lesson) -> String {
+    let lab = &lesson.lab;
+    let mut text = heading(lab.title.as_deref().unwrap_or(&lab.name.value));
+    text.push_str(&body(context, lab.description.as_deref()));
+    if lab.steps.is_empty() {
+        text.push_str("\nThis lab has no steps.\n");
+        return text;
+    }
+    text.push_str("\nThe steps:\n\n");
+    let row = |(number, step): (usize, &crate::spec::Step)| {
+        let mark = if number < lesson.progress.done { "✓" } else { " " };
+        vec![format!("  {mark} {}", number + 1), step.name.value.clone(), title(step).to_owned()]
+    };
+    text.push_str(&table(&lab.steps.iter().enumerate().map(row).collect::<Vec<_>>()));
+    text.push('\n');
+    if lesson.next().is_none() {
+        text.push_str("All steps are done. `klab up` with the lab's file brings it back to its set-up.\n");
+    } else {
+        text.push_str("`klab verify` checks the set-up and opens the first step; `klab step` performs it for you.\n");
+    }
+    text
+}
+
+fn step_text(context: &Context, lab: &Lab, number: usize) -> String {
+    let Some(step) = lab.steps.get(number) else { return String::new() };
+    let code = AnsiColor::Cyan.on_default();
+    let mut text = heading(&format!("Step {} of {}: {}", number + 1, lab.steps.len(), title(step)));
+    text.push_str(&body(context, step.text.as_deref()));
+    let lines = lines(context, lab, number);
+    if !lines.is_empty() {
+        text.push_str("\nType:\n\n");
+        for line in &lines {
+            let _ = writeln!(text, "    {code}{}{code:#}", shown(line));
+        }
+    }
+    let rest = match (lines.is_empty(), step.checks.is_empty()) {
+        (_, true) => "Nothing is checked after it: `klab verify` goes on to the next step.",
+        (true, false) => "`klab verify` checks it.",
+        (false, false) => "Then `klab verify` checks it. `klab step` does all of it for you.",
+    };
+    let _ = writeln!(text, "\n{rest}");
+    text
+}

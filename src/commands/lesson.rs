@@ -1,0 +1,143 @@
+//! What the commands of a lesson share: where the learner is, and the words for it.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::{Context, LabOptions, verify};
+use crate::error::{Error, Kind, Result};
+use crate::lesson::command::{self, AzureNames, Line};
+use crate::provider::aks;
+use crate::spec::{Lab, Provider, Step};
+use crate::state::Progress;
+use crate::ui::plural;
+
+/// A lab that is up, and how far its lesson has come.
+pub(super) struct Lesson {
+    pub(super) lab: Lab,
+    pub(super) progress: Progress,
+    /// The lab's folder in klab's state.
+    pub(super) folder: PathBuf,
+}
+
+impl Lesson {
+    /// The lesson of the lab that is meant.
+    ///
+    /// # Errors
+    /// When the lab is not up, or its file is invalid.
+    pub(super) fn open(context: &Context, argument: Option<&str>, options: &LabOptions) -> Result<Self> {
+        let lab = verify::lab(context, argument, options)?;
+        let folder = context.home.lab(&lab.name.value);
+        let mut progress = Progress::read(&folder)?;
+        // The file may have lost steps since.
+        progress.done = progress.done.min(lab.steps.len());
+        Ok(Self { lab, progress, folder })
+    }
+
+    /// As [`Lesson::open`], of a lab with steps.
+    ///
+    /// # Errors
+    /// When there are no steps, too.
+    pub(super) fn open_with_steps(context: &Context, argument: Option<&str>, options: &LabOptions) -> Result<Self> {
+        let lesson = Self::open(context, argument, options)?;
+        if lesson.lab.steps.is_empty() {
+            let message = format!("lab `{}` has no steps", lesson.lab.name);
+            return Err(Error::message(Kind::Usage, message).hint("steps are `[[step]]` tables of the lab file"));
+        }
+        Ok(lesson)
+    }
+
+    /// The number (from 0) of the step that is next, or the one klab was interrupted at; none after the last.
+    pub(super) fn next(&self) -> Option<usize> {
+        (self.progress.done < self.lab.steps.len()).then_some(self.progress.done)
+    }
+
+    /// Where the learner is, in a few words.
+    pub(super) fn position(&self) -> String {
+        let total = self.lab.steps.len();
+        match self.next() {
+            Some(0) if !self.progress.started => format!("at the set-up, {} ahead", plural(total, "step")),
+            Some(next) => format!("at {}, {} done", label(&self.lab, next), self.progress.done),
+            None => format!("all {} done", plural(total, "step")),
+        }
+    }
+
+    /// Where the learner is, for machines.
+    pub(super) fn document(&self) -> Value {
+        let next = self.next().and_then(|next| self.lab.steps.get(next));
+        json!({
+            "steps": self.lab.steps.len(), "done": self.progress.done, "started": self.progress.started,
+            "step": next.map(|step| &step.name.value),
+            "interrupted": self.progress.doing.as_ref().map(|doing| &doing.step),
+        })
+    }
+
+    /// Writes down how far the lesson has come.
+    ///
+    /// # Errors
+    /// When the state folder refuses.
+    pub(super) fn keep(&self) -> Result<()> {
+        self.progress.write(&self.folder)
+    }
+}
+
+/// The number (from 0) of a step by its name.
+///
+/// # Errors
+/// When there is none of that name, with those there are.
+pub(super) fn find(lab: &Lab, name: &str) -> Result<usize> {
+    lab.steps.iter().position(|step| *step.name == *name).ok_or_else(|| {
+        let names: Vec<&str> = lab.steps.iter().map(|step| step.name.value.as_str()).collect();
+        Error::message(Kind::Usage, format!("lab `{}` has no step `{name}`", lab.name))
+            .hint(format!("its steps are {}", names.join(", ")))
+    })
+}
+
+/// ``step 3 of 9 `taint` ``.
+pub(super) fn label(lab: &Lab, step: usize) -> String {
+    let name = lab.steps.get(step).map_or("", |step| step.name.value.as_str());
+    format!("step {} of {} `{name}`", step + 1, lab.steps.len())
+}
+
+/// `taint  Repel pods with a taint`: the title, or the name where there is none.
+pub(super) fn title(step: &Step) -> &str {
+    step.title.as_deref().unwrap_or(&step.name.value)
+}
+
+/// The lines a learner types for a step.
+pub(super) fn lines(context: &Context, lab: &Lab, step: usize) -> Vec<Line> {
+    let azure = azure(context, lab);
+    let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
+    (0..actions).flat_map(|action| command::lines(lab, step, action, &azure)).collect()
+}
+
+/// How commands of az name the lab.
+pub(super) fn azure(context: &Context, lab: &Lab) -> AzureNames {
+    match lab.provider {
+        Provider::Aks => aks::names(&context.home, &lab.name.value),
+        Provider::Sim | Provider::Kind => AzureNames::default(),
+    }
+}
+
+/// A line for people: a sentence is a comment to a shell, so that all of it can be pasted.
+pub(super) fn shown(line: &Line) -> String {
+    match line {
+        Line::Command(command) => command.clone(),
+        Line::Note(note) => format!("# {note}"),
+    }
+}
+
+/// A step for machines: what it is, and what is typed for it.
+pub(super) fn step_document(context: &Context, lab: &Lab, number: usize) -> Value {
+    let Some(step) = lab.steps.get(number) else { return Value::Null };
+    let lines = lines(context, lab, number);
+    let line = |line: &Line| match line {
+        Line::Command(command) => json!({ "command": command }),
+        Line::Note(note) => json!({ "note": note }),
+    };
+    json!({
+        "number": number + 1, "name": step.name.value, "title": step.title, "text": step.text, "hint": step.hint,
+        "commands": lines.iter().map(line).collect::<Vec<_>>(), "checks": step.checks.len(),
+        "before": step.before.len(),
+    })
+}

@@ -1,0 +1,288 @@
+//! `klab step`: performs the next step of the lesson and waits for its checks; or undoes the last one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+
+use super::kubeconfig::client;
+use super::lesson::{Lesson, azure, find, label, title};
+use super::verify::{Grading, grade};
+use super::{Context, LabOptions};
+use crate::error::{Error, Kind, Result};
+use crate::lesson::command::{self, Line};
+use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
+use crate::provider::{self, Work};
+use crate::state::home::state_error;
+use crate::state::{Doing, Journal, Lock};
+
+/// What can be typed after `klab step`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+    #[command(flatten)]
+    options: LabOptions,
+    /// Go on until this step is done; back to it, where later ones are.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "back"])]
+    to: Option<String>,
+    /// Perform all steps that are left.
+    #[arg(long, conflicts_with = "back")]
+    all: bool,
+    /// Undo the last step that was done.
+    #[arg(long)]
+    back: bool,
+    /// Allow steps to run programs on this machine, as the lab file says.
+    #[arg(long)]
+    allow_run: bool,
+    /// How long to wait, after each step, until its checks hold.
+    ///
+    /// Default: 2m, and 15s after a step was undone.
+    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+    timeout: Option<Duration>,
+}
+
+/// How long checks are waited for by default, after a step that was done and after one that was undone.
+const TIMEOUTS: (Duration, Duration) = (Duration::from_mins(2), Duration::from_secs(15));
+
+/// Performs or undoes steps.
+///
+/// # Errors
+/// When an action could not be done, or a check does not hold; the step is then done again by the next `klab step`.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    context.ui.stream_events();
+    let lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
+    let name = lesson.lab.name.value.clone();
+    let lock = Lock::take_existing(&lesson.folder, &name, "step")?;
+    let _lock = lock.ok_or_else(|| super::kubeconfig::not_up(&name))?;
+    // Another klab may have gone on while this one waited for the lock.
+    let mut lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
+    let provider = provider::provider(lesson.lab.provider, &context.home)?;
+    let kubeconfig = provider.kubeconfig(&name)?;
+    let folder = folder_of(context, &name)?;
+    let mut at_work = AtWork { context, arguments, provider: provider.as_ref(), kubeconfig, folder };
+    let outcome = go(&mut at_work, &mut lesson);
+    context.interruption_leaves(None);
+    outcome
+}
+
+fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
+    let arguments = at_work.arguments;
+    let total = lesson.lab.steps.len();
+    if arguments.back {
+        at_work.undo(lesson)?;
+        return at_work.grade_back(lesson);
+    }
+    let wanted = match &arguments.to {
+        Some(name) => find(&lesson.lab, name)? + 1,
+        None if arguments.all => total,
+        None => (lesson.progress.done + 1).min(total),
+    };
+    if lesson.progress.done == wanted && lesson.progress.doing.is_none() {
+        let words = match (&arguments.to, wanted == total) {
+            (Some(name), _) => format!("step `{name}` is the last one done already"),
+            (None, _) => format!("all {} are done", crate::ui::plural(total, "step")),
+        };
+        at_work.context.ui.events().note("Done", words);
+        return Ok(());
+    }
+    if lesson.progress.done > wanted {
+        while lesson.progress.done > wanted {
+            at_work.undo(lesson)?;
+        }
+        return at_work.grade_back(lesson);
+    }
+    while lesson.progress.done < wanted {
+        at_work.forward(lesson)?;
+    }
+    Ok(())
+}
+
+/// The folder of the lab file, where programs of `run` start.
+fn folder_of(context: &Context, lab: &str) -> Result<PathBuf> {
+    let source = context.record(lab)?.map(|record| record.source).unwrap_or_default();
+    let folder = source.parent().filter(|folder| folder.is_dir()).map(PathBuf::from);
+    Ok(folder.or_else(|| std::env::current_dir().ok()).unwrap_or_default())
+}
+
+/// What all steps of one command need.
+struct AtWork<'a> {
+    context: &'a Context,
+    arguments: &'a Arguments,
+    provider: &'a dyn provider::Provider,
+    kubeconfig: PathBuf,
+    folder: PathBuf,
+}
+
+impl AtWork<'_> {
+    fn forward(&mut self, lesson: &mut Lesson) -> Result<()> {
+        let number = lesson.progress.done;
+        let lab = lesson.lab.clone();
+        let Some(step) = lab.steps.get(number) else { return Ok(()) };
+        let label = label(&lab, number);
+        self.announce("Step", &label, title(step));
+        let again = lesson.progress.doing.is_some();
+        if !step.before.is_empty() && !again {
+            let mut before = stage(&lab, number);
+            before.checks.clone_from(&step.before);
+            let what = format!("what must hold before {label}");
+            self.grade(&before, Grading { what: &what, step: None, quietly: true, document: false })?;
+        }
+        self.refuse_runs(step)?;
+        self.keep_kinds(&lab, number)?;
+        lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: false });
+        lesson.keep()?;
+        self.context.interruption_leaves(Some(format!("{label} is partly done; `klab step` does it again")));
+        self.with_performer(&lab, |performer, work| {
+            let azure = azure(self.context, &lab);
+            for action in 0..step.actions.len() {
+                let lines = command::lines(&lab, number, action, &azure);
+                for line in lines.iter().filter(|line| matches!(line, Line::Command(_))) {
+                    self.show(line.text());
+                }
+                performer.perform_action(&lab, number, action, work)?;
+            }
+            Ok(())
+        })
+        .map_err(|error| again_hint(error, "`klab step` does the step again, `klab step --back` undoes it"))?;
+        let after = stage(&lab, number + 1);
+        self.grade(&after, Grading { what: &label, step: Some((&lab, number)), quietly: false, document: true })?;
+        lesson.progress.done = number + 1;
+        lesson.progress.started = true;
+        lesson.progress.doing = None;
+        lesson.keep()?;
+        let next = match lab.steps.get(number + 1) {
+            Some(next) => format!("{label}; next is `{}`", next.name),
+            None => format!("{label}, the last one"),
+        };
+        self.context.ui.events().note("Done", next);
+        Ok(())
+    }
+
+    fn undo(&mut self, lesson: &mut Lesson) -> Result<()> {
+        let begun = lesson.progress.doing.as_ref().is_some_and(|doing| !doing.back);
+        let undone = if begun { Some(lesson.progress.done) } else { lesson.progress.done.checked_sub(1) };
+        let lab = lesson.lab.clone();
+        let Some((number, step)) = undone.and_then(|number| Some((number, lab.steps.get(number)?))) else {
+            return Err(Error::message(Kind::Usage, "no step is done: the lab is at its set-up"));
+        };
+        let label = label(&lab, number);
+        self.announce("Undoing", &label, title(step));
+        self.keep_kinds(&lab, number)?;
+        lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: true });
+        lesson.keep()?;
+        self.context.interruption_leaves(Some(format!("{label} is partly undone; `klab step --back` goes on")));
+        let mut kept = Vec::new();
+        self.with_performer(&lab, |performer, work| {
+            for action in (0..step.actions.len()).rev() {
+                kept.extend(performer.undo_action(&lab, number, action, work)?);
+            }
+            Ok(())
+        })
+        .map_err(|error| again_hint(error, "`klab step --back` tries again, `klab step` does the step again"))?;
+        for words in &kept {
+            self.context.ui.events().warn(format!("not undone: {words}"));
+        }
+        lesson.progress.done = number;
+        lesson.progress.started = true;
+        lesson.progress.doing = None;
+        lesson.keep()
+    }
+
+    /// Whether undoing has brought back what held before: what pods went through leaves traces that nothing undoes.
+    fn grade_back(&mut self, lesson: &Lesson) -> Result<()> {
+        let (lab, number) = (&lesson.lab, lesson.progress.done);
+        let before = stage(lab, number);
+        let what = match number.checked_sub(1) {
+            Some(last) => label(lab, last),
+            None => "the set-up".to_owned(),
+        };
+        let step = number.checked_sub(1).map(|last| (lab, last));
+        let timeout = self.arguments.timeout.unwrap_or(TIMEOUTS.1);
+        let grading = Grading { what: &what, step, quietly: false, document: true };
+        grade(self.context, &before, &self.kubeconfig, timeout, &grading).map_err(|error| {
+            let name = number.checked_sub(1).and_then(|last| lab.steps.get(last)).map(|step| &step.name.value);
+            let there = name.map_or(String::new(), |name| format!(", then `klab step --to {name}`"));
+            let error = Error { hints: Vec::new(), ..error };
+            error.hint(format!(
+                "undoing does not take back what happened to pods meanwhile; `klab up {}`{there} comes to the same \
+                 point from the beginning",
+                lab.source.name()
+            ))
+        })
+    }
+
+    fn announce(&self, verb: &'static str, label: &str, title: &str) {
+        let label = label.strip_prefix("step ").unwrap_or(label);
+        self.context.ui.events().note(verb, format!("{label}: {title}"));
+    }
+
+    /// Shows a command that does the same.
+    fn show(&self, line: &str) {
+        let dim = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
+        self.context.ui.say(&format!("{:>12} {dim}{line}{dim:#}", "$"));
+    }
+
+    /// Nothing is done of a step that would be refused in the middle.
+    fn refuse_runs(&self, step: &crate::spec::Step) -> Result<()> {
+        let run = step.actions.iter().find_map(|action| match &action.value {
+            crate::spec::Action::Run { argv } => Some((argv, &action.at)),
+            _ => None,
+        });
+        match run {
+            Some((argv, at)) if !self.arguments.allow_run => {
+                let message =
+                    format!("step `{}` runs `{}` on this machine ({at}); nothing was done", step.name, argv.join(" "));
+                Err(Error::message(Kind::Usage, message)
+                    .hint("read what it does, then `klab step --allow-run`; or type the step yourself (`klab guide`)"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes the kinds that a step may make before it does, so that `up` and `down` know where to look.
+    fn keep_kinds(&self, lab: &crate::spec::Lab, number: usize) -> Result<()> {
+        let name = &lab.name.value;
+        let kinds = step_kinds(lab, number);
+        if let Some(mut record) = self.context.record(name)?
+            && !kinds.is_subset(&record.kinds)
+        {
+            record.kinds.extend(kinds);
+            record.write(&self.context.home.lab(name))?;
+        }
+        Ok(())
+    }
+
+    fn with_performer(
+        &self,
+        lab: &crate::spec::Lab,
+        act: impl FnOnce(&Performer<'_>, &mut Work<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let folder = self.context.home.lab(&lab.name.value);
+        let mut journal =
+            Journal::open(&folder, "step").map_err(|error| state_error(error, "open the journal in", &folder))?;
+        journal.set_provider(lab.provider.as_str());
+        let events = self.context.ui.events();
+        let mut work = Work { journal: &mut journal, events: &events };
+        let client = self.context.block_on(client(&self.kubeconfig))?;
+        let run = Run { kubeconfig: &self.kubeconfig, folder: &self.folder };
+        let performer = Performer {
+            runtime: self.context.runtime()?,
+            client: &client,
+            provider: self.provider,
+            time: &WallClock::default(),
+            run: self.arguments.allow_run.then_some(run),
+        };
+        act(&performer, &mut work)
+    }
+
+    fn grade(&self, stage: &crate::spec::Lab, grading: Grading<'_>) -> Result<()> {
+        let timeout = self.arguments.timeout.unwrap_or(TIMEOUTS.0);
+        grade(self.context, stage, &self.kubeconfig, timeout, &grading)
+    }
+}
+
+fn again_hint(error: Error, words: &str) -> Error {
+    if matches!(error.kind, Kind::Failed | Kind::Deadline) { error.hint(words) } else { error }
+}

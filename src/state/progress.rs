@@ -1,0 +1,91 @@
+//! How far a lesson has come: kept in the lab's folder, apart from the record, for it changes with every step.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::home::{state_error, write_private};
+use crate::error::Result;
+
+/// How far a lesson has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// Version of this form: `klab.progress/1`.
+    pub schema: String,
+    /// How many steps are done: performed, or done by hand and found to hold.
+    pub done: usize,
+    /// Whether the set-up was found to hold since `up`, so that the first step is what is graded next.
+    pub started: bool,
+    /// The step that klab is at work on, or was when it was interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<Doing>,
+}
+
+/// A step that klab is at work on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Doing {
+    /// Name of the step.
+    pub step: String,
+    /// Whether it is being undone.
+    pub back: bool,
+}
+
+const SCHEMA: &str = "klab.progress/1";
+const FILE: &str = "progress.json";
+
+impl Default for Progress {
+    /// At the set-up.
+    fn default() -> Self {
+        Self { schema: SCHEMA.to_owned(), done: 0, started: false, doing: None }
+    }
+}
+
+impl Progress {
+    /// Reads the progress in a lab's folder. Without a file, or with one that says nothing, the lesson is at its set-up.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(state_error(error, "read", &path)),
+            Ok(text) => {
+                let read = serde_json::from_slice::<Self>(&text).ok();
+                Ok(read.filter(|progress| progress.schema == SCHEMA).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Writes the progress into a lab's folder.
+    ///
+    /// # Errors
+    /// When the file system refuses; the old progress is then still there.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let failed = |error| state_error(error, "write", &path);
+        let mut text = serde_json::to_vec_pretty(self).map_err(io::Error::other).map_err(failed)?;
+        text.push(b'\n');
+        write_private(&path, &text).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_comes_back_and_a_damaged_file_is_the_set_up() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Progress::read(folder.path()).unwrap(), Progress::default());
+        let doing = Some(Doing { step: "taint".to_owned(), back: false });
+        let progress = Progress { done: 3, started: true, doing, ..Progress::default() };
+        progress.write(folder.path()).unwrap();
+        assert_eq!(Progress::read(folder.path()).unwrap(), progress);
+        std::fs::write(folder.path().join(FILE), "{ torn").unwrap();
+        assert_eq!(Progress::read(folder.path()).unwrap(), Progress::default());
+    }
+}
