@@ -29,14 +29,13 @@ impl<K: DeserializeOwned> Seen<K> {
         let mut all = Vec::new();
         for object in cluster.list(resource, None).0 {
             let known = last.remove(&object.uid).filter(|(version, _)| *version == object.resource_version);
-            let (version, typed) = match known {
-                Some(known) => known,
-                None => {
-                    let typed = object.decode::<K>().kind(Kind::Failed, || {
-                        format!("could not read {} `{}` of the embedded cluster", resource.row().kind, object.name)
-                    })?;
-                    (object.resource_version, Arc::new(typed))
-                }
+            let (version, typed) = if let Some(known) = known {
+                known
+            } else {
+                let typed = object.decode::<K>().kind(Kind::Failed, || {
+                    format!("could not read {} `{}` of the embedded cluster", resource.row().kind, object.name)
+                })?;
+                (object.resource_version, Arc::new(typed))
             };
             all.push(Arc::clone(&typed));
             self.0.insert(object.uid.clone(), (version, typed));

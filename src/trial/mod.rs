@@ -17,4 +17,4 @@ mod tests;
 pub use embedded::EmbeddedWorld;
 pub use outcome::{Failure, LabTrial, Moment, Phase, Trial};
 pub use run::{Patience, World, run};
-pub use sweep::{Plan, sweep};
+pub use sweep::{MakeWorld, Plan, sweep};

@@ -28,6 +28,9 @@ pub struct Plan<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// Makes the world of a trial: of this lab, with this seed.
+pub type MakeWorld<'a> = dyn Fn(&Lab, u64) -> Result<Box<dyn World>> + Sync + 'a;
+
 /// Tries every lesson with every seed; `world` makes the world of a trial, `progress` is told how many are done. Results
 /// come in the order of the lessons and seeds, however the threads were scheduled.
 ///
@@ -35,7 +38,7 @@ pub struct Plan<'a> {
 /// When the system refuses a thread.
 pub fn sweep(
     plan: Plan<'_>,
-    world: &(dyn Fn(&Lab, u64) -> Result<Box<dyn World>> + Sync),
+    world: &MakeWorld<'_>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<LabTrial>> {
     let Plan { labs, first_seed, seeds, patience, workers, stop } = plan;
