@@ -16,6 +16,7 @@ pub mod expression;
 pub mod forecast;
 pub mod lesson;
 pub mod observe;
+pub mod parallel;
 pub mod plan;
 pub mod provider;
 pub mod render;

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::error::{Error, Kind, Result};
 use crate::provider::{self, Work};
+use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock};
 use crate::ui::{duration, plural};
@@ -29,8 +30,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             context.ui.events().note("Down", "no lab is up");
             return Ok(());
         }
-        (_, argument) => context.lab_name(argument)?,
+        (_, argument) => context.lab_or_class_name(argument)?,
     };
+    if Class::read(&context.home, &lab)?.is_some() {
+        return super::seats::down(context, &lab);
+    }
     remove_and_wait(context, &lab, !arguments.no_wait)
 }
 

@@ -12,6 +12,9 @@ pub struct Arguments {
     /// The lab, by its name or its file; the one that is up by default.
     #[arg(value_name = "LAB")]
     lab: Option<String>,
+    /// The seat of a class, by its number.
+    #[arg(long, value_name = "NUMBER")]
+    seat: Option<u32>,
     /// Print the path of the file instead of its text.
     #[arg(long)]
     path: bool,
@@ -22,7 +25,13 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = context.lab_name(arguments.lab.as_deref())?;
+    let lab = match arguments.seat {
+        Some(number) => {
+            let class = context.lab_or_class_name(arguments.lab.as_deref())?;
+            super::seats::seat(&context.home, &class, number)?
+        }
+        None => context.lab_name(arguments.lab.as_deref())?,
+    };
     let path = path(context, &lab)?;
     if arguments.path {
         context.ui.result(&path.display().to_string());

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Context;
 use crate::error::Result;
 use crate::provider;
-use crate::state::home::state_error;
+use crate::state::class::Class;
 use crate::ui::{Format, table};
 
 /// What can be typed after `klab list`.
@@ -17,10 +17,16 @@ pub struct Arguments {}
 /// # Errors
 /// When klab's state cannot be read.
 pub fn run(context: &Context, _: &Arguments) -> Result<()> {
-    let labs = context.home.labs().map_err(|error| state_error(error, "read", context.home.root()))?;
+    let labs = context.labs()?;
     let mut rows = vec![["LAB", "PROVIDER", "STATE", "NODES", "SINCE", "FILE"].map(str::to_owned).to_vec()];
     let mut documents = Vec::new();
     for lab in labs {
+        if let Some(class) = Class::read(&context.home, &lab)? {
+            let (row, document) = super::seats::row(context, &class);
+            rows.push(row);
+            documents.push(document);
+            continue;
+        }
         let Some(record) = context.record(&lab)? else {
             rows.push(vec![lab.clone(), "-".into(), "empty".into(), "-".into(), "-".into(), "-".into()]);
             documents.push(json!({ "lab": lab, "state": "empty" }));

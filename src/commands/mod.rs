@@ -10,6 +10,7 @@ use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Sink;
 use crate::spec::{self, Diagnostics, Lab, LoadOptions};
 use crate::state::home::state_error;
+use crate::state::class::Class;
 use crate::state::{Home, Record};
 use crate::ui::{Ui, plural};
 
@@ -29,6 +30,7 @@ pub mod plan;
 pub mod render;
 pub mod resume;
 pub mod schema;
+mod seats;
 pub mod serve;
 pub mod status;
 pub mod step;
@@ -159,12 +161,38 @@ impl Context {
         Ok(found.record)
     }
 
+    /// The labs and classes that have state, by name; the seats of classes are not among them.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn labs(&self) -> Result<Vec<String>> {
+        let mut labs = self.home.labs().map_err(|error| state_error(error, "read", self.home.root()))?;
+        let mut seats = std::collections::BTreeSet::new();
+        for lab in &labs {
+            seats.extend(Class::read(&self.home, lab)?.iter().flat_map(Class::names).map(|(_, seat)| seat));
+        }
+        labs.retain(|lab| !seats.contains(lab));
+        Ok(labs)
+    }
+
     /// The lab that is meant: by name, by lab file, or the only one that is up.
     ///
     /// # Errors
-    /// When no lab or more than one could be meant.
+    /// When no lab or more than one could be meant, or a class, which is many.
     pub fn lab_name(&self, argument: Option<&str>) -> Result<String> {
-        let labs = self.home.labs().map_err(|error| state_error(error, "read", self.home.root()))?;
+        let name = self.lab_or_class_name(argument)?;
+        match Class::read(&self.home, &name)? {
+            Some(class) => Err(seats::name_a_seat(&class)),
+            None => Ok(name),
+        }
+    }
+
+    /// The lab or class that is meant: by name, by lab file, or the only one that is up.
+    ///
+    /// # Errors
+    /// When no lab or more than one could be meant.
+    pub fn lab_or_class_name(&self, argument: Option<&str>) -> Result<String> {
+        let labs = self.labs()?;
         let Some(argument) = argument else {
             return match labs.as_slice() {
                 [only] => Ok(only.clone()),

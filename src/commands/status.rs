@@ -13,6 +13,7 @@ use super::{Context, kubeconfig};
 use crate::error::Result;
 use crate::observe;
 use crate::plan::{is_system_taint, taint_text};
+use crate::state::class::Class;
 use crate::ui::{Format, table};
 
 /// What can be typed after `klab status`.
@@ -28,7 +29,10 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up or its cluster does not answer.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = context.lab_name(arguments.lab.as_deref())?;
+    let lab = context.lab_or_class_name(arguments.lab.as_deref())?;
+    if let Some(class) = Class::read(&context.home, &lab)? {
+        return super::seats::status(context, &class);
+    }
     let record = context.record(&lab)?.ok_or_else(|| kubeconfig::not_up(&lab))?;
     let lesson = Lesson::open(context, Some(&lab), &super::LabOptions::default()).ok();
     let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());

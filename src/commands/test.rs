@@ -53,9 +53,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     real::refuse_seeds(arguments.provider, arguments.seeds, arguments.seed)?;
     let paths = files::lab_files(&arguments.labs)?;
     let labs = load(context, arguments, &paths)?;
-    let seeds = arguments.seeds as usize;
-    let total = labs.len() * seeds;
-    let what = match seeds {
+    let total = labs.len() * arguments.seeds as usize;
+    let what = match arguments.seeds as usize {
         1 => plural(labs.len(), "lab"),
         many => format!("{} with {}", plural(labs.len(), "lab"), plural(many, "seed")),
     };
@@ -64,7 +63,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let plan = Plan {
         labs: labs.iter().zip(&paths).map(|(lab, path)| (lab, LabTrial::new(path.clone(), lab))).collect(),
         first_seed: arguments.seed,
-        seeds,
+        seeds: arguments.seeds,
         patience: Patience { set_up: arguments.step_timeout, step: arguments.step_timeout },
         workers: arguments.jobs.map_or_else(|| real::jobs(arguments.provider), usize::from),
         stop: &stop,

@@ -17,10 +17,14 @@ use crate::plan::plan;
 use crate::provider::{self, Options, Work};
 use crate::render::{self, Manifest};
 use crate::spec::{Lab, Provider};
+use crate::state::class::Class;
 use crate::state::home::{state_error, write_private};
 use crate::state::{Journal, Lock, Progress, Record};
 use crate::ui::{Format, duration, plural};
 use crate::verify::Snapshot;
+
+/// Largest class; a kind cluster's name has room for no more digits.
+const MOST_SEATS: i64 = 999;
 
 /// What can be typed after `klab up`.
 #[derive(Debug, clap::Args)]
@@ -39,6 +43,13 @@ pub struct Arguments {
     /// Make the whole cluster anew where something changed that a cluster cannot change.
     #[arg(long)]
     recreate: bool,
+    /// Make a class: so many labs of this file, each with a cluster and a kubeconfig of its own. Seats that are up stay as
+    /// they are.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MOST_SEATS))]
+    seats: Option<u32>,
+    /// Most seats that are made at a time; by default as many as there are processors, on kind 2, on aks 8.
+    #[arg(long, short = 'j', value_name = "COUNT", requires = "seats", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// Do not wait for the checks.
     #[arg(long)]
     no_wait: bool,
@@ -66,7 +77,14 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             plural(lab.checks.len(), "check")
         ),
     );
+    if let Some(seats) = arguments.seats {
+        return super::seats::up(context, arguments, &lab, seats);
+    }
     let name = lab.name.value.clone();
+    if let Some(class) = Class::read(&context.home, &name)? {
+        let seats = class.seats.len();
+        return Err(super::seats::name_a_seat(&class).hint(format!("`--seats {seats}` brings up the class")));
+    }
     let lock = Lock::take(&context.home.lab(&name), &name, "up")?;
     let words = format!(
         "lab `{name}` is partly made; `klab up {}` goes on, `klab down {name}` removes it",
@@ -94,7 +112,29 @@ impl Arguments {
             recreate: false,
             no_wait: false,
             max_hourly: None,
+            seats: None,
+            jobs: None,
         }
+    }
+
+    /// Variables given on the command line.
+    pub(super) fn vars(&self) -> &[(String, String)] {
+        &self.options.vars
+    }
+
+    /// The lab file.
+    pub(super) fn file(&self) -> &Path {
+        &self.lab
+    }
+
+    /// How many seats are made at a time.
+    pub(super) fn jobs(&self, default: usize) -> usize {
+        self.jobs.map_or(default, usize::from)
+    }
+
+    /// How long to wait for the checks; none: not at all.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        (!self.no_wait).then_some(self.timeout)
     }
 }
 

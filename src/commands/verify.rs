@@ -160,7 +160,10 @@ pub fn lab(context: &Context, argument: Option<&str>, options: &LabOptions) -> R
     let text =
         std::fs::read_to_string(&saved).map_err(|error| crate::state::home::state_error(error, "read", &saved))?;
     let parsed = spec::parse(&shown(&record.source), &text, &load_options);
-    parsed.map_err(|diagnostics| super::invalid(&record.source, &diagnostics))
+    let mut lab = parsed.map_err(|diagnostics| super::invalid(&record.source, &diagnostics))?;
+    // A seat of a class is a lab of another name than its file says.
+    lab.name.value = name;
+    Ok(lab)
 }
 
 /// The path as the user would write it here.

@@ -17,7 +17,7 @@ fn lab(name: &str, more: &str) -> Lab {
     parse("lab.toml", &text, &options).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
 }
 
-fn tried(lab: &Lab, seeds: usize, workers: usize) -> LabTrial {
+fn tried(lab: &Lab, seeds: u32, workers: usize) -> LabTrial {
     let patience = Patience { set_up: Duration::from_mins(2), step: Duration::from_mins(2) };
     let plan = Plan {
         labs: vec![(lab, LabTrial::new(PathBuf::from("lab.toml"), lab))],

@@ -1,0 +1,77 @@
+//! `klab down` of a class: every seat is removed as any lab is, and looked for afterwards.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::super::{Context, down as lab};
+use super::{Failed, Workshop, jobs, show};
+use crate::error::{Error, Kind, Result};
+use crate::parallel::parallel;
+use crate::state::class::{Class, seat_name};
+use crate::state::home::state_error;
+use crate::state::Lock;
+use crate::ui::{duration, plural};
+
+/// Removes the class with all its seats.
+///
+/// # Errors
+/// When something of a seat could not be removed; the others are gone then, and another `down` tries the rest.
+pub(in super::super) fn down(context: &Context, name: &str) -> Result<()> {
+    let folder = context.home.lab(name);
+    let Some(lock) = Lock::take_existing(&folder, name, "down")? else { return Ok(()) };
+    let Some(mut class) = Class::read(&context.home, name)? else { return Ok(()) };
+    context.interruption_leaves(Some(format!("class `{name}` is partly removed; `klab down {name}` goes on")));
+    let seats: Vec<u32> = class.seats.iter().copied().collect();
+    remove(context, &mut class, &seats)?;
+    std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
+    drop(lock);
+    // Empty folders are left by nobody's wish; one that another lab uses stays, as it is not empty.
+    let _ = std::fs::remove_dir(context.home.root().join("labs"));
+    let _ = std::fs::remove_dir(context.home.root());
+    context.interruption_leaves(None);
+    let since = jiff::Timestamp::now().duration_since(class.created).unsigned_abs();
+    let seats = plural(seats.len(), "seat");
+    context.ui.events().note("Down", format!("nothing of lab `{name}` and its {seats} is left; it was up for {}", duration(since)));
+    Ok(())
+}
+
+/// Removes seats; the class's record lists them until they are gone.
+///
+/// # Errors
+/// When something of one could not be removed.
+pub(super) fn remove(context: &Context, class: &mut Class, seats: &[u32]) -> Result<()> {
+    let name = class.lab.clone();
+    let what = format!("{} of lab {name}", plural(seats.len(), "seat"));
+    let activity = context.ui.events().start("Removing", what.clone());
+    let (workshop, done) = (Workshop::new(context), AtomicUsize::new(0));
+    let remove = |number: &u32| {
+        let outcome = lab::remove(&workshop.context(), &seat_name(&name, *number));
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        activity.progress(format!("{what}: {done} of {} done", seats.len()));
+        (*number, outcome)
+    };
+    let workers = class.provider.parse().map_or(1, jobs);
+    // The last one alone: it finds nobody beside it, and takes down what the seats share.
+    let (last, others) = seats.split_last().map_or((None, seats), |(last, others)| (Some(last), others));
+    let mut outcomes = parallel(others, workers, remove)?;
+    outcomes.extend(last.map(remove));
+    let mut failed = Vec::new();
+    for (number, outcome) in outcomes {
+        match outcome {
+            Ok(()) => {
+                class.seats.remove(&number);
+            }
+            Err(error) => failed.push(Failed { number, error }),
+        }
+    }
+    if failed.is_empty() {
+        activity.finish("Removed", what);
+        // The class's record goes with its folder where no seat is left.
+        return if class.seats.is_empty() { Ok(()) } else { class.write(&context.home) };
+    }
+    activity.end();
+    class.write(&context.home)?;
+    let count = plural(failed.len(), "seat");
+    let numbers = show(context, failed);
+    Err(Error::message(Kind::Failed, format!("{count} of lab `{name}` could not be removed: {numbers}"))
+        .hint(format!("`klab down {name}` tries again")))
+}

@@ -1,0 +1,133 @@
+//! Classes: what `up`, `down`, `verify`, `list` and `status` do where a lab has seats. Each seat is a lab of its own, worked
+//! on by the same code as any other; here is only what makes many of them a class.
+
+mod down;
+mod status;
+mod up;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(super) use self::down::down;
+pub(super) use self::status::{row, status};
+pub(super) use self::up::up;
+
+use super::{Context, Interruption};
+use crate::error::{Error, Kind, Result};
+use crate::event::{Event, Events, Sink};
+use crate::spec::{Lab, Provider};
+use crate::state::Home;
+use crate::state::class::Class;
+use crate::ui::{Ui, plural};
+
+/// Most seats that are named one by one.
+const NAMED: usize = 12;
+
+/// How many seats are worked on at a time where nobody says: kind makes containers on this machine, a cloud has room.
+pub(super) fn jobs(provider: Provider) -> usize {
+    match provider {
+        Provider::Sim => std::thread::available_parallelism().map_or(2, usize::from).max(2),
+        Provider::Kind => 2,
+        Provider::Aks => 8,
+    }
+}
+
+/// What the threads that work on seats share.
+pub(super) struct Workshop {
+    ui: Ui,
+    home: Home,
+    sink: Arc<Once>,
+}
+
+impl Workshop {
+    pub(super) fn new(context: &Context) -> Self {
+        let sink = Arc::new(Once { events: context.ui.events(), said: Mutex::default() });
+        Self { ui: context.ui.clone(), home: context.home.clone(), sink }
+    }
+
+    /// A context for one seat's work, in whichever thread.
+    pub(super) fn context(&self) -> Context {
+        let sink: Arc<dyn Sink> = Arc::<Once>::clone(&self.sink);
+        Context::new(self.ui.apart(sink), self.home.clone(), Interruption::default())
+    }
+}
+
+/// Says each warning once, however many seats have it, and nothing else.
+struct Once {
+    events: Events,
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl Sink for Once {
+    fn event(&self, event: &Event) {
+        if let Event::Warned { message } = event
+            && self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(message.clone())
+        {
+            self.events.warn(message.clone());
+        }
+    }
+}
+
+/// The lab of a seat: the class's lab under the seat's name.
+pub(super) fn lab_of(lab: &Lab, seat: &str) -> Lab {
+    let mut lab = lab.clone();
+    seat.clone_into(&mut lab.name.value);
+    lab
+}
+
+/// A class was named where one seat is needed.
+pub(super) fn name_a_seat(class: &Class) -> Error {
+    let seat = class.names().next().map_or_else(|| class.lab.clone(), |(_, name)| name);
+    let message = format!("lab `{}` is a class with {}", class.lab, plural(class.seats.len(), "seat"));
+    Error::message(Kind::Usage, message).hint(format!("name a seat, such as `{seat}`; `verify --seats` looks at all"))
+}
+
+/// What became of a seat that something went wrong with.
+pub(super) struct Failed {
+    pub(super) number: u32,
+    pub(super) error: Error,
+}
+
+/// Shows what went wrong, the same sentence of several seats once. Gives the numbers of the seats in words.
+pub(super) fn show(context: &Context, mut failed: Vec<Failed>) -> String {
+    failed.sort_by_key(|failed| failed.number);
+    let numbers: Vec<String> = failed.iter().map(|failed| failed.number.to_string()).collect();
+    let mut kinds: Vec<(String, Vec<String>, Error)> = Vec::new();
+    for Failed { number, error } in failed {
+        let words = error.to_string();
+        match kinds.iter_mut().find(|(known, ..)| *known == words) {
+            Some((_, seats, _)) => seats.push(number.to_string()),
+            None => kinds.push((words, vec![number.to_string()], error)),
+        }
+    }
+    for (_, seats, error) in kinds {
+        let word = if seats.len() == 1 { "seat" } else { "seats" };
+        let mut error = error;
+        error.source = error.source.context(format!("{word} {}", listed(&seats)));
+        context.ui.error(&error);
+    }
+    listed(&numbers)
+}
+
+/// `1, 2, 7`, shortened where they are many.
+pub(super) fn listed(names: &[String]) -> String {
+    match names.get(..NAMED) {
+        Some(first) if names.len() > NAMED => format!("{} and {} more", first.join(", "), names.len() - NAMED),
+        _ => names.join(", "),
+    }
+}
+
+/// The number of a seat of the class, or what is wrong with it.
+pub(super) fn seat(home: &Home, class: &str, number: u32) -> Result<String> {
+    let found = Class::read(home, class)?;
+    let Some(class) = found else {
+        let message = format!("lab `{class}` has no seats");
+        return Err(Error::message(Kind::Usage, message).hint("`klab list` shows labs and classes"));
+    };
+    let name = class.names().find(|(known, _)| *known == number).map(|(_, name)| name);
+    name.ok_or_else(|| {
+        let message = format!("lab `{}` has no seat {number}", class.lab);
+        let last = class.seats.last().copied().unwrap_or_default();
+        Error::message(Kind::Usage, message).hint(format!("its seats are {} to {last}", class.seats.first().copied().unwrap_or(1)))
+    })
+}

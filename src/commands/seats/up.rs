@@ -1,0 +1,230 @@
+//! `klab up LAB --seats N`: seats that are missing or failed are made, those beyond N removed, the others left alone.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::super::kubeconfig::path;
+use super::super::up::{Arguments, make};
+use super::super::{Context, absolute, invalid, verify};
+use super::{Failed, Workshop, down, jobs, lab_of, show};
+use crate::error::{Error, Kind, Result};
+use crate::parallel::parallel;
+use crate::provider;
+use crate::render;
+use crate::spec::{Lab, Provider};
+use crate::state::class::{self, Class, seat_name};
+use crate::state::home::{create_private_folder, state_error};
+use crate::state::{Home, Lock, Record};
+use crate::ui::{Format, duration, plural};
+
+/// What was done for a seat that is up now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Made,
+    Kept,
+}
+
+/// Makes the class, or brings it to so many seats.
+///
+/// # Errors
+/// When a seat could not be made; the others are not affected, and the same command goes on with the failed ones.
+pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, seats: u32) -> Result<()> {
+    let started = Instant::now();
+    let name = &lab.name.value;
+    let home = &context.home;
+    let _lock = Lock::take(&home.lab(name), name, "up --seats")?;
+    let mut class = class_of(context, arguments, lab)?;
+    let wanted: BTreeSet<u32> = (1..=seats).collect();
+    let surplus: Vec<u32> = class.seats.difference(&wanted).copied().collect();
+    refuse_collisions(home, &class, &wanted)?;
+    preflight(context, lab)?;
+    let again = format!("klab up {} --seats {seats}", arguments.file().display());
+    context.interruption_leaves(Some(format!(
+        "class `{name}` is partly made; `{again}` goes on, `klab down {name}` removes it"
+    )));
+    class.seats.extend(&wanted);
+    class.write(home)?;
+    if !surplus.is_empty() {
+        down::remove(context, &mut class, &surplus)?;
+    }
+    if lab.provider == Provider::Sim {
+        // Once, so that the seats do not race for it.
+        provider::sim::daemon::ensure(home)?;
+    }
+
+    let what = format!("{} of lab {name}", plural(seats as usize, "seat"));
+    let activity = context.ui.events().start("Creating", what.clone());
+    let (workshop, done) = (Workshop::new(context), AtomicUsize::new(0));
+    let numbers: Vec<u32> = wanted.into_iter().collect();
+    let outcomes = parallel(&numbers, arguments.jobs(jobs(lab.provider)), |number| {
+        let outcome = seat(&workshop.context(), arguments, lab, &seat_name(name, *number));
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        activity.progress(format!("{what}: {done} of {seats} done"));
+        (*number, outcome)
+    })?;
+    context.interruption_leaves(None);
+    let made = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Ok(Done::Made))).count();
+    let kept = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Ok(Done::Kept))).count();
+    link_kubeconfigs(home, &class)?;
+    if made == 0 {
+        activity.end();
+    } else {
+        activity.finish("Created", format!("{} of lab {name}", plural(made, "seat")));
+    }
+    let summary = Summary { class: &class, made, kept, removed: surplus.len(), elapsed: started.elapsed() };
+    let failed = outcomes.into_iter().filter_map(|(number, outcome)| Some(Failed { number, error: outcome.err()? }));
+    conclude(context, &summary, failed.collect(), &again)
+}
+
+/// The class as it is, or a new one; a lab is a class or is not, and keeps its provider.
+fn class_of(context: &Context, arguments: &Arguments, lab: &Lab) -> Result<Class> {
+    let name = &lab.name.value;
+    let provider = lab.provider.as_str();
+    if let Some(record) = context.record(name)? {
+        let message = format!("lab `{name}` is up on `{}`, without seats", record.provider);
+        return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it first")));
+    }
+    let mut class = match Class::read(&context.home, name)? {
+        Some(class) if class.provider != provider => {
+            let message = format!("class `{name}` is up on `{}`, not on `{provider}`", class.provider);
+            return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it first")));
+        }
+        Some(class) => class,
+        None => Class::new(name, provider, &absolute(arguments.file())),
+    };
+    class.source = absolute(arguments.file());
+    class.vars = arguments.vars().to_vec();
+    if lab.provider == Provider::Aks && lab.aks.node_resource_group.is_some() {
+        let message = format!("`node_resource_group` of lab `{name}` names one group, and each seat needs its own");
+        return Err(Error::message(Kind::Usage, message).hint("remove it from `[aks]`; Azure then names the groups"));
+    }
+    Ok(class)
+}
+
+/// Labs that have the names of seats and are none.
+fn refuse_collisions(home: &Home, class: &Class, wanted: &BTreeSet<u32>) -> Result<()> {
+    let mut taken = Vec::new();
+    for number in wanted.difference(&class.seats) {
+        let name = seat_name(&class.lab, *number);
+        if Record::read(&home.lab(&name), &name).is_ok_and(|found| found.record.is_some()) {
+            taken.push(format!("`{name}`"));
+        }
+    }
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let message = format!("seats of class `{}` would have the names of labs that are up: {}", class.lab, taken.join(", "));
+    Err(Error::message(Kind::Usage, message).hint("`klab down` removes a lab; another name in the lab file helps, too"))
+}
+
+/// What this machine lacks is the same for every seat, and said once.
+fn preflight(context: &Context, lab: &Lab) -> Result<()> {
+    let first = lab_of(lab, &seat_name(&lab.name.value, 1));
+    let mut problems = provider::provider(lab.provider, &context.home)?.preflight(&first);
+    let Some(last) = problems.pop() else { return Ok(()) };
+    for problem in &problems {
+        context.ui.error(problem);
+    }
+    Err(last)
+}
+
+/// Makes one seat, unless it is up already: what its learner did since then is not undone.
+fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Result<Done> {
+    let home = &context.home;
+    let kept = class::is_ready(home, name)
+        && context.record(name)?.is_some_and(|record| record.applied.is_some())
+        && provider::provider(lab.provider, home)?.kubeconfig(name).is_ok();
+    if kept {
+        return Ok(Done::Kept);
+    }
+    let lab = lab_of(lab, name);
+    let manifests = render::render(&lab).map_err(|diagnostics| invalid(arguments.file(), &diagnostics))?;
+    let lock = Lock::take(&home.lab(name), name, "up --seats")?;
+    class::set_ready(home, name, false)?;
+    make(context, arguments, &lab, &manifests)?;
+    drop(lock);
+    if let Some(patience) = arguments.patience() {
+        let report = verify::wait(context, &lab, path(context, name)?, patience)?;
+        if let Some(check) = report.checks.iter().find(|check| !check.verdict.is_held()) {
+            let message = format!("its set-up does not hold: {} → {}", check.name, check.now());
+            return Err(Error::message(Kind::NotHeld, message));
+        }
+    }
+    class::set_ready(home, name, true)?;
+    Ok(Done::Made)
+}
+
+/// A kubeconfig for each seat in one folder of the class, for whoever hands them out.
+fn link_kubeconfigs(home: &Home, class: &Class) -> Result<()> {
+    let folder = Class::kubeconfigs(home, &class.lab);
+    create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
+    let wanted: BTreeSet<String> = class.names().map(|(_, seat)| seat).collect();
+    for entry in std::fs::read_dir(&folder).map_err(|error| state_error(error, "read", &folder))?.flatten() {
+        if !wanted.contains(&*entry.file_name().to_string_lossy()) {
+            std::fs::remove_file(entry.path()).map_err(|error| state_error(error, "remove", &entry.path()))?;
+        }
+    }
+    for seat in wanted {
+        let link = folder.join(&seat);
+        match symlink(home.lab(&seat).join("kubeconfig"), &link) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(state_error(error, "write", &link));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is there now.
+struct Summary<'a> {
+    class: &'a Class,
+    made: usize,
+    kept: usize,
+    removed: usize,
+    elapsed: Duration,
+}
+
+fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again: &str) -> Result<()> {
+    let Summary { class, made, kept, removed, elapsed } = *summary;
+    let (name, home) = (&class.lab, &context.home);
+    if context.ui.format() == Format::Json {
+        let bad: BTreeSet<u32> = failed.iter().map(|failed| failed.number).collect();
+        let seats: Vec<_> = class
+            .names()
+            .map(|(number, seat)| {
+                let kubeconfig = home.lab(&seat).join("kubeconfig");
+                json!({ "seat": number, "lab": seat, "ready": !bad.contains(&number), "kubeconfig": kubeconfig })
+            })
+            .collect();
+        context.ui.result(
+            &json!({
+                "event": "ready", "lab": name, "provider": class.provider, "seats": seats, "made": made, "kept": kept,
+                "removed": removed, "failed": bad, "elapsed_ms": u64::try_from(elapsed.as_millis()).ok(),
+            })
+            .to_string(),
+        );
+    }
+    let parts = [(made, "made"), (kept, "unchanged"), (removed, "removed"), (failed.len(), "failed")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let ready = format!("{} of {}", made + kept, plural(class.seats.len(), "seat"));
+    context.ui.events().note("Ready", format!("{ready} of lab `{name}`: {} in {}", parts.join(", "), duration(elapsed)));
+    if !failed.is_empty() {
+        let count = plural(failed.len(), "seat");
+        let kind = if failed.iter().all(|failed| failed.error.kind == Kind::NotHeld) { Kind::NotHeld } else { Kind::Failed };
+        let numbers = show(context, failed);
+        return Err(Error::message(kind, format!("{count} of lab `{name}` could not be made: {numbers}"))
+            .hint(format!("`{again}` goes on with them and leaves the others as they are")));
+    }
+    context.ui.say(&format!(
+        "\n  kubeconfigs: {}\n  klab kubeconfig {name} --seat 1    klab handout {name} --output handouts\n  \
+         klab verify {name} --seats        klab down {name}",
+        Class::kubeconfigs(home, name).display()
+    ));
+    Ok(())
+}
