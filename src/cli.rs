@@ -65,6 +65,8 @@ enum Command {
     Init(commands::init::Arguments),
     /// Print a lab's kubeconfig, or where it is.
     Kubeconfig(commands::kubeconfig::Arguments),
+    /// Write a page for each learner: where the cluster is, and the steps.
+    Handout(commands::handout::Arguments),
     /// Look at what this machine offers for labs.
     Doctor(commands::doctor::Arguments),
     /// Print the JSON Schema of lab files, for editors.
@@ -100,6 +102,7 @@ impl Cli {
             Command::Check(arguments) => commands::check::run(context, &arguments),
             Command::Init(arguments) => commands::init::run(context, &arguments),
             Command::Kubeconfig(arguments) => commands::kubeconfig::run(context, &arguments),
+            Command::Handout(arguments) => commands::handout::run(context, &arguments),
             Command::Doctor(arguments) => commands::doctor::run(context, &arguments),
             Command::Schema => commands::schema::run(context),
             Command::Completions(arguments) => commands::completions::run(context, &arguments),

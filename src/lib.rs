@@ -14,6 +14,7 @@ pub mod event;
 pub mod exec;
 pub mod expression;
 pub mod forecast;
+pub mod handout;
 pub mod lesson;
 pub mod observe;
 pub mod parallel;

@@ -21,6 +21,7 @@ pub mod down;
 pub mod explain;
 pub mod gc;
 pub mod guide;
+pub mod handout;
 pub mod init;
 pub mod kubeconfig;
 mod lesson;

@@ -64,7 +64,8 @@ fn belongs(planned: &plan::Action, action: &Action, pool: &Pool, observed: &Obse
         // A klab that was killed may have made a part of the pool.
         (Action::AddPool { .. }, Planned::AddPool { .. } | Planned::ScalePool { .. })
         | (Action::RemovePool { .. }, Planned::RemovePool { .. })
-        | (Action::ScalePool { .. }, Planned::ScalePool { .. })
+        // Nothing is to be seen of a pool without nodes, except on AKS.
+        | (Action::ScalePool { .. }, Planned::ScalePool { .. } | Planned::AddPool { .. })
         | (Action::UpgradePool { .. }, Planned::ReplacePool { .. }) => true,
         (Action::ScalePool { .. }, Planned::UpdatePool { .. }) => {
             let live = observed.pools.get(name);

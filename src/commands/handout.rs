@@ -1,0 +1,115 @@
+//! `klab handout`: a page for each learner, to print or to send: where the cluster is, and what to do.
+
+use std::path::{Path, PathBuf};
+
+use super::kubeconfig::not_up;
+use super::{Context, LabOptions};
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::handout::handout;
+use crate::spec::Lab;
+use crate::state::class::{Class, seat_name};
+use crate::state::home::state_error;
+use crate::ui::{Format, plural};
+
+/// What can be typed after `klab handout`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab or class, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+    /// Only the page of this seat.
+    #[arg(long, value_name = "NUMBER")]
+    seat: Option<u32>,
+    /// Write a file for each page into this folder, in place of standard output.
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// A template of your own; by default `handout.md.tera` beside the lab file, else the built-in one.
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+}
+
+/// One page.
+struct Page {
+    name: String,
+    text: String,
+}
+
+/// Between pages on standard output: printers of Markdown begin a new sheet.
+const NEW_SHEET: &str = "\n<div style=\"page-break-after: always\"></div>\n\n";
+
+/// Writes the pages.
+///
+/// # Errors
+/// When the lab is not up, or the template cannot be rendered.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let name = context.lab_or_class_name(arguments.lab.as_deref())?;
+    let pages = match (Class::read(&context.home, &name)?, arguments.seat) {
+        (Some(class), None) => of_seats(context, arguments, &class, class.seats.iter().copied().collect())?,
+        (Some(class), Some(number)) => {
+            super::seats::seat(&context.home, &name, number)?;
+            of_seats(context, arguments, &class, vec![number])?
+        }
+        (None, Some(number)) => return super::seats::seat(&context.home, &name, number).map(|_| ()),
+        (None, None) => {
+            let lab = super::verify::lab(context, Some(&name), &LabOptions::default())?;
+            let source = context.record(&name)?.ok_or_else(|| not_up(&name))?.source;
+            let template = template(arguments, &source)?;
+            vec![page(context, &lab, None, template.as_ref())?]
+        }
+    };
+    let Some(folder) = &arguments.output else {
+        if context.ui.format() == Format::Json {
+            let pages: Vec<_> =
+                pages.iter().map(|page| serde_json::json!({ "lab": page.name, "text": page.text })).collect();
+            context.ui.result(&serde_json::json!({ "schema": "klab.handout/1", "pages": pages }).to_string());
+        } else {
+            let texts: Vec<&str> = pages.iter().map(|page| page.text.as_str()).collect();
+            context.ui.result(&texts.join(NEW_SHEET));
+        }
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder).map_err(|error| state_error(error, "create", folder))?;
+    for page in &pages {
+        let path = folder.join(format!("{}.md", page.name));
+        std::fs::write(&path, &page.text).map_err(|error| state_error(error, "write", &path))?;
+    }
+    context.ui.events().note("Wrote", format!("{} to {}", plural(pages.len(), "page"), folder.display()));
+    Ok(())
+}
+
+fn of_seats(context: &Context, arguments: &Arguments, class: &Class, numbers: Vec<u32>) -> Result<Vec<Page>> {
+    let template = template(arguments, &class.source)?;
+    // The seats were made of one file; any that was begun has kept it.
+    let kept = class.names().find(|(_, seat)| context.home.lab(seat).join("lab.toml").is_file());
+    let Some((_, kept)) = kept else {
+        let message = format!("no seat of lab `{}` was made", class.lab);
+        return Err(Error::message(Kind::Usage, message).hint("`klab up LAB --seats …` makes them"));
+    };
+    let lab = super::verify::lab(context, Some(&kept), &LabOptions::default())?;
+    numbers
+        .into_iter()
+        .map(|number| {
+            let lab = super::seats::lab_of(&lab, &seat_name(&class.lab, number));
+            page(context, &lab, Some(number), template.as_ref())
+        })
+        .collect()
+}
+
+fn page(context: &Context, lab: &Lab, seat: Option<u32>, template: Option<&(PathBuf, String)>) -> Result<Page> {
+    let name = lab.name.value.clone();
+    let kubeconfig = context.home.lab(&name).join("kubeconfig");
+    let text = handout(lab, seat, &kubeconfig, template.map(|(_, text)| text.as_str()));
+    let text = text.kind(Kind::Usage, || {
+        let file = template.map_or_else(|| "the built-in template".to_owned(), |(path, _)| format!("`{}`", path.display()));
+        format!("could not render the hand-out of lab `{name}` from {file}")
+    })?;
+    Ok(Page { name, text })
+}
+
+/// The author's template: as named, or beside the lab file.
+fn template(arguments: &Arguments, source: &Path) -> Result<Option<(PathBuf, String)>> {
+    let beside = source.parent().map(|folder| folder.join("handout.md.tera")).filter(|path| path.is_file());
+    let Some(path) = arguments.template.clone().or(beside) else { return Ok(None) };
+    let text = std::fs::read_to_string(&path).kind(Kind::Usage, || format!("could not read `{}`", path.display()))?;
+    Ok(Some((path, text)))
+}

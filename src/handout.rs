@@ -1,0 +1,66 @@
+//! Pure: the page a learner is given, from the lab and where its cluster is reached. It holds no credentials.
+
+use std::path::Path;
+
+use tera::Context;
+
+use crate::spec::Lab;
+use crate::spec::template::engine;
+
+/// The built-in template.
+const TEMPLATE: &str = include_str!("../templates/handout.md.tera");
+
+/// The page of one lab or seat in Markdown; `template` in place of the built-in one.
+///
+/// # Errors
+/// What is wrong with the template, with its place.
+pub fn handout(lab: &Lab, seat: Option<u32>, kubeconfig: &Path, template: Option<&str>) -> anyhow::Result<String> {
+    let steps: Vec<_> = lab
+        .steps
+        .iter()
+        .map(|step| {
+            let title = step.title.as_deref().unwrap_or(&step.name.value);
+            serde_json::json!({ "name": step.name.value, "title": title, "text": step.text })
+        })
+        .collect();
+    let mut context = Context::new();
+    context.insert("name", &lab.name.value);
+    context.insert("title", lab.title.as_deref().unwrap_or(&lab.name.value));
+    context.insert("description", &lab.description);
+    context.insert("provider", lab.provider.as_str());
+    context.insert("seat", &seat);
+    context.insert("kubeconfig", &kubeconfig.display().to_string());
+    context.insert("steps", &steps);
+    context.insert("vars", &lab.vars);
+    let text = engine().render_str(template.unwrap_or(TEMPLATE), &context, false)?;
+    Ok(format!("{}\n", text.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{LoadOptions, parse};
+
+    fn lab() -> Lab {
+        let text = "lab = \"taints\"\ntitle = \"Taints & tolerations\"\ndescription = \"A node <refuses> pods.\"\n\
+                    [pool.main]\nmode = \"system\"\nnodes = 1\nsize = \"Standard_B2ms\"\n\
+                    [[step]]\nname = \"taint\"\ntitle = \"Repel pods\"\ntext = \"Type `kubectl taint`.\"\nhint = \"not told\"\n\
+                    do = [{ taint = \"a=b:NoSchedule\", nodes = \"pool:main\" }]\n\
+                    [[step]]\nname = \"look\"\n";
+        parse("lab.toml", text, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
+    }
+
+    #[test]
+    fn a_page_says_where_the_cluster_is_and_what_to_do() {
+        let page = handout(&lab(), Some(7), Path::new("/state/labs/taints-07/kubeconfig"), None).unwrap();
+        insta::assert_snapshot!(page, @"");
+    }
+
+    #[test]
+    fn a_template_of_the_authors_own_and_its_mistakes() {
+        let page = |template| handout(&lab(), None, Path::new("/k"), Some(template));
+        assert_eq!(page("{{ name }}: {{ steps | length }} steps{% if seat %}!{% endif %}").unwrap(), "taints: 2 steps\n");
+        let problem = format!("{:#}", page("one\n{{ nothing }}").unwrap_err());
+        assert!(problem.contains("nothing"), "{problem}");
+    }
+}
