@@ -64,7 +64,7 @@ fn belongs(planned: &plan::Action, action: &Action, pool: &Pool, observed: &Obse
         // A klab that was killed may have made a part of the pool.
         (Action::AddPool { .. }, Planned::AddPool { .. } | Planned::ScalePool { .. })
         | (Action::RemovePool { .. }, Planned::RemovePool { .. })
-        // Nothing is to be seen of a pool without nodes, except on AKS.
+        // A pool of no nodes is not to be seen where nodes are all there is of a pool: to scale it up is to add it.
         | (Action::ScalePool { .. }, Planned::ScalePool { .. } | Planned::AddPool { .. })
         | (Action::UpgradePool { .. }, Planned::ReplacePool { .. }) => true,
         (Action::ScalePool { .. }, Planned::UpdatePool { .. }) => {

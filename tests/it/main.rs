@@ -13,6 +13,7 @@ mod environment;
 mod faults;
 mod kind;
 mod kubectl;
+mod labs;
 mod render;
 mod server;
 mod spec;

@@ -1,0 +1,66 @@
+//! The shipped labs: silent on every provider, and every step and check of them holds on the embedded cluster, as in the lab
+//! that `klab init` writes.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use klab::render::render;
+use klab::spec::{LoadOptions, Provider, load};
+
+fn shipped() -> Vec<PathBuf> {
+    let labs = std::fs::read_dir("labs").unwrap().map(|entry| entry.unwrap().path());
+    let mut labs: Vec<_> = labs.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    labs.sort();
+    assert!(labs.len() >= 6, "{labs:?}");
+    labs
+}
+
+#[test]
+fn shipped_labs_are_silent_on_every_provider() {
+    for path in shipped() {
+        for provider in [Provider::Sim, Provider::Kind, Provider::Aks] {
+            let options = LoadOptions { provider: Some(provider), ..LoadOptions::default() };
+            let lab = load(&path, &options).unwrap_or_else(|problems| panic!("{provider}\n{problems}"));
+            assert!(lab.warnings.is_empty(), "{provider}\n{}", lab.warnings);
+            render(&lab).unwrap_or_else(|problems| panic!("{provider}\n{problems}"));
+            for step in &lab.steps {
+                let told = [&step.title, &step.text, &step.hint].map(Option::is_some);
+                assert_eq!(told, [true; 3], "{}: step `{}` tells a learner too little", path.display(), step.name);
+                assert!(!step.checks.is_empty(), "{}: step `{}` checks nothing", path.display(), step.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_what_a_provider_cannot_do_is_left_out() {
+    let left_out = |name: &str, provider| {
+        let options = LoadOptions { provider: Some(provider), ..LoadOptions::default() };
+        let lab = load(&PathBuf::from("labs").join(name), &options).unwrap();
+        lab.skipped_steps.iter().map(|skipped| skipped.step.name.value.clone()).collect::<Vec<_>>()
+    };
+    for path in shipped() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        for provider in [Provider::Sim, Provider::Kind] {
+            assert_eq!(left_out(&name, provider), [""; 0], "{name} on {provider}");
+        }
+    }
+    assert_eq!(left_out("scheduler.toml", Provider::Aks), ["node-name"]);
+    assert_eq!(left_out("anatomy.toml", Provider::Aks), ["control-plane", "tolerate", "node-stops", "node-returns"]);
+}
+
+#[test]
+fn every_step_and_check_holds() {
+    let home = tempfile::tempdir().unwrap();
+    let klab = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_klab"));
+        command.args(arguments).env("HOME", home.path()).env("KLAB_HOME", home.path().join("state"));
+        command.output().unwrap()
+    };
+    let first = home.path().join("first.toml").display().to_string();
+    assert!(klab(&["init", &first]).status.success());
+    let output = klab(&["test", "labs", &first]);
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("✓ passed").count(), shipped().len() + 1, "{said}");
+}
