@@ -205,9 +205,13 @@ fn the_lessons_are_described() {
     }
     assert!(document == wanted, "`KLAB_BLESS=1 cargo test --test it docs::` writes the tables of docs/lessons.md anew");
     for entry in std::fs::read_dir("labs").unwrap() {
-        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
-        if name.ends_with(".toml") {
-            assert!(document.contains(&format!("`labs/{name}`")), "docs/lessons.md does not mention {name}");
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            assert!(
+                document.contains(&format!("`{}`", path.display())),
+                "docs/lessons.md leaves out {}",
+                path.display()
+            );
         }
     }
 }

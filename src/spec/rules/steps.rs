@@ -33,6 +33,23 @@ pub(super) fn without_check(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
     }
 }
 
+pub(super) fn without_hint(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for step in &context.lab.steps {
+        let told = step.text.is_some() && !step.checks.is_empty();
+        let helped = step.hint.is_some() || step.checks.iter().any(|check| check.hint.is_some());
+        if told && !helped {
+            found.push(
+                Diagnostic::warning(
+                    "step-without-hint",
+                    format!("step `{}` has no hint for a learner who is stuck", step.name),
+                )
+                .at(&step.name.at, "what is to help when its checks do not hold?")
+                .help("add `hint = \"…\"` with the command that shows the mistake"),
+            );
+        }
+    }
+}
+
 pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let lab = context.lab;
     let mut there: BTreeSet<&str> =
