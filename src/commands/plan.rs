@@ -67,18 +67,25 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 
 fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn provider::Provider) -> Result<Plan> {
     let mut caveats = provider.caveats(lab);
+    let record = context.record(&lab.name.value)?;
+    let made_here = record.as_ref().is_some_and(|record| record.provider == lab.provider.as_str());
+    let mut unseen = false;
     let observed = match provider.observe_lab(lab) {
         Ok(observed) => observed,
         // Of a lab that was never made there is nothing to see; its plan helps on a machine without the tools, too.
-        Err(error) if error.kind == Kind::Outside && context.record(&lab.name.value)?.is_none() => {
+        Err(error) if error.kind == Kind::Outside && !made_here => {
             caveats.push(format!("{error:#}; planned as if nothing of the lab existed"));
+            unseen = true;
             Observed::default()
         }
         Err(error) => return Err(error),
     };
+    if let Some(record) = record.as_ref().filter(|_| !made_here) {
+        caveats.push(format!("the lab is up on {}; `klab down {}` removes it there first", record.provider, lab.name));
+    }
     let actions = plan(lab, &observed);
     let keys = || manifests.iter().map(|manifest| ObjectKey::of(&manifest.object)).collect();
-    let known = context.record(&lab.name.value)?.map(|record| record.kinds).unwrap_or_default();
+    let known = record.map(|record| record.kinds).unwrap_or_default();
     let (outcome, snapshot) = if observed.exists {
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
         context.block_on(async {
@@ -91,9 +98,9 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         (Outcome { created: keys(), ..Outcome::default() }, None)
     };
     Ok(Plan {
-        commands: provider.commands(lab, &actions)?,
+        commands: provider.commands(lab, &actions).or_else(|error| if unseen { Ok(Vec::new()) } else { Err(error) })?,
         caveats,
-        recreation: provider.recreation(lab)?,
+        recreation: if unseen { Vec::new() } else { provider.recreation(lab)? },
         prediction: forecast(lab, manifests, snapshot.as_ref()),
         cost: (lab.provider == Provider::Aks).then(|| LabCost::of(lab)),
         actions,
