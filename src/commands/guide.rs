@@ -9,7 +9,7 @@ use super::lesson::{Lesson, find, lines, shown, step_document, title};
 use super::{Context, LabOptions};
 use crate::error::Result;
 use crate::report::markdown;
-use crate::spec::Lab;
+use crate::spec::{Lab, SkippedStep};
 use crate::ui::{Format, table};
 
 /// What can be typed after `klab guide`.
@@ -49,10 +49,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 
 fn document(context: &Context, lesson: &Lesson, step: Option<usize>) -> serde_json::Value {
     let lab = &lesson.lab;
+    let left_out = |skipped: &SkippedStep| json!({ "name": skipped.step.name.value, "reason": skipped.reason.value, "before": skipped.position + 1 });
     let steps: Vec<_> = (0..lab.steps.len()).map(|step| step_document(context, lab, step)).collect();
     json!({
         "schema": "klab.guide/1", "lab": lab.name.value, "title": lab.title, "description": lab.description,
-        "lesson": lesson.document(), "shown": step.map(|step| &lab.steps[step].name.value), "steps": steps,
+        "lesson": lesson.document(), "shown": step.and_then(|step| lab.steps.get(step)).map(|step| &step.name.value),
+        "steps": steps, "skipped": lab.skipped_steps.iter().map(left_out).collect::<Vec<_>>(),
     })
 }
 
@@ -76,11 +78,15 @@ fn intro(context: &Context, lesson: &Lesson) -> String {
         return text;
     }
     text.push_str("\nThe steps:\n\n");
-    let row = |(number, step): (usize, &crate::spec::Step)| {
+    let mut rows = Vec::new();
+    for (number, step) in lab.steps.iter().enumerate() {
+        rows.extend(skipped(lab, number).map(|skipped| {
+            vec!["  -  ".to_owned(), skipped.step.name.value.clone(), format!("left out: {}", skipped.reason)]
+        }));
         let mark = if number < lesson.progress.done { "✓" } else { " " };
-        vec![format!("  {mark} {}", number + 1), step.name.value.clone(), title(step).to_owned()]
-    };
-    text.push_str(&table(&lab.steps.iter().enumerate().map(row).collect::<Vec<_>>()));
+        rows.push(vec![format!("  {mark} {}", number + 1), step.name.value.clone(), title(step).to_owned()]);
+    }
+    text.push_str(&table(&rows));
     text.push('\n');
     if lesson.next().is_none() {
         text.push_str("All steps are done. `klab up` with the lab's file brings it back to its set-up.\n");
@@ -90,10 +96,18 @@ fn intro(context: &Context, lesson: &Lesson) -> String {
     text
 }
 
+/// Steps that this provider leaves out right before a step (from 0), or after the last one.
+fn skipped(lab: &Lab, before: usize) -> impl Iterator<Item = &SkippedStep> {
+    lab.skipped_steps.iter().filter(move |skipped| skipped.position == before)
+}
+
 fn step_text(context: &Context, lab: &Lab, number: usize) -> String {
     let Some(step) = lab.steps.get(number) else { return String::new() };
     let code = AnsiColor::Cyan.on_default();
-    let mut text = heading(&format!("Step {} of {}: {}", number + 1, lab.steps.len(), title(step)));
+    let left_out: String = skipped(lab, number)
+        .map(|skipped| format!("Left out on {}: {}. {}.\n\n", lab.provider, title(&skipped.step), skipped.reason))
+        .collect();
+    let mut text = left_out + &heading(&format!("Step {} of {}: {}", number + 1, lab.steps.len(), title(step)));
     text.push_str(&body(context, step.text.as_deref()));
     let lines = lines(context, lab, number);
     if !lines.is_empty() {

@@ -1,5 +1,6 @@
 //! `klab step`: performs the next step of the lesson and waits for its checks; or undoes the last one.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -61,7 +62,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let provider = provider::provider(lesson.lab.provider, &context.home)?;
     let kubeconfig = provider.kubeconfig(&name)?;
     let folder = folder_of(context, &name)?;
-    let mut at_work = AtWork { context, arguments, provider: provider.as_ref(), kubeconfig, folder };
+    let mut journal = Journal::open(&lesson.folder, "step")
+        .map_err(|error| state_error(error, "open the journal in", &lesson.folder))?;
+    journal.set_provider(lesson.lab.provider.as_str());
+    let journal = RefCell::new(journal);
+    let mut at_work = AtWork { context, arguments, provider: provider.as_ref(), kubeconfig, folder, journal };
     let outcome = go(&mut at_work, &mut lesson);
     context.interruption_leaves(None);
     outcome
@@ -113,6 +118,8 @@ struct AtWork<'a> {
     provider: &'a dyn provider::Provider,
     kubeconfig: PathBuf,
     folder: PathBuf,
+    /// One for the whole command.
+    journal: RefCell<Journal>,
 }
 
 impl AtWork<'_> {
@@ -134,7 +141,7 @@ impl AtWork<'_> {
         lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: false });
         lesson.keep()?;
         self.context.interruption_leaves(Some(format!("{label} is partly done; `klab step` does it again")));
-        self.with_performer(&lab, |performer, work| {
+        self.with_performer(|performer, work| {
             let azure = azure(self.context, &lab);
             for action in 0..step.actions.len() {
                 let lines = command::lines(&lab, number, action, &azure);
@@ -174,7 +181,7 @@ impl AtWork<'_> {
         lesson.keep()?;
         self.context.interruption_leaves(Some(format!("{label} is partly undone; `klab step --back` goes on")));
         let mut kept = Vec::new();
-        self.with_performer(&lab, |performer, work| {
+        self.with_performer(|performer, work| {
             for action in (0..step.actions.len()).rev() {
                 kept.extend(performer.undo_action(&lab, number, action, work)?);
             }
@@ -254,16 +261,9 @@ impl AtWork<'_> {
         Ok(())
     }
 
-    fn with_performer(
-        &self,
-        lab: &crate::spec::Lab,
-        act: impl FnOnce(&Performer<'_>, &mut Work<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let folder = self.context.home.lab(&lab.name.value);
-        let mut journal =
-            Journal::open(&folder, "step").map_err(|error| state_error(error, "open the journal in", &folder))?;
-        journal.set_provider(lab.provider.as_str());
+    fn with_performer(&self, act: impl FnOnce(&Performer<'_>, &mut Work<'_>) -> Result<()>) -> Result<()> {
         let events = self.context.ui.events();
+        let mut journal = self.journal.borrow_mut();
         let mut work = Work { journal: &mut journal, events: &events };
         let client = self.context.block_on(client(&self.kubeconfig))?;
         let run = Run { kubeconfig: &self.kubeconfig, folder: &self.folder };

@@ -12,6 +12,7 @@ use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
+use crate::lesson;
 use crate::observe;
 use crate::plan::plan;
 use crate::provider::{self, Options, Work};
@@ -201,6 +202,9 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     let activity = events.start("Applying", plural(manifests.len(), "object"));
     let outcome = context.block_on(async {
         let client = client(&kubeconfig).await?;
+        if observed.exists {
+            lesson::reset(&client, lab, &mut work).await?;
+        }
         Applier::new(client, name).apply(manifests, &known, false).await
     })?;
     activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));

@@ -111,7 +111,8 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let mut looked = look(context, &lab, step, kubeconfig, arguments)?;
     if at_set_up && !looked.report.ok() {
         // Who has typed the first step's commands already has left the set-up behind.
-        let once = Arguments { timeout: Duration::ZERO, ..arguments.clone() };
+        let windows = Windows::of(Some(lab.provider));
+        let once = Arguments { timeout: windows.pending + windows.settle, ..arguments.clone() };
         let first = look(context, &lab, Some(0), kubeconfig, &once)?;
         if first.report.ok() && !first.report.checks.is_empty() {
             looked = first;

@@ -9,6 +9,7 @@ mod history;
 mod nodes;
 pub mod perform;
 mod pools;
+mod reset;
 mod set;
 pub mod stage;
 pub mod time;
@@ -17,6 +18,7 @@ mod workloads;
 
 pub use nodes::workload_of;
 pub use perform::{Performer, Run};
+pub use reset::reset;
 pub use stage::{stage, stage_within};
 pub use time::{Time, WallClock};
 pub use workloads::step_kinds;

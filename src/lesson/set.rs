@@ -10,7 +10,7 @@ use crate::apply::{MANAGER, ObjectKey};
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
-use crate::spec::{Lab, ObjectRef};
+use crate::spec::{Lab, ObjectRef, Workload};
 
 /// Where the pods of a workload are described.
 pub(super) const TEMPLATE: &str = "/spec/template/spec";
@@ -23,8 +23,19 @@ const WHOLE: [&str; 5] = ["nodeSelector", "tolerations", "affinity", "topologySp
 /// the fields that `set` gives as a whole stays then, and is taken away afterwards.
 pub(super) fn set(performer: &Performer<'_>, stage: &Lab, name: &str, work: &mut Work<'_>) -> Result<()> {
     let workload = find(stage, name)?;
+    let (object, reference) = main_object(stage, workload)?;
+    apply(performer, stage, &manifests(stage, workload)?, &format!("workload {name}"), work)?;
+    performer.runtime.block_on(async {
+        let Some(api) = observe::api_of(performer.client, &reference).await? else { return Ok(()) };
+        take_away(&api, name, &object, work).await
+    })
+}
+
+/// The object that owns a workload's pods, and where it is.
+pub(super) fn main_object(stage: &Lab, workload: &Workload) -> Result<(Value, ObjectRef)> {
+    let name = &workload.name.value;
     let manifests = manifests(stage, workload)?;
-    let main = manifests.iter().find(|manifest| manifest.kind() == workload.kind.kind() && manifest.name() == name);
+    let main = manifests.into_iter().find(|one| one.kind() == workload.kind.kind() && one.name() == name);
     let main = main.ok_or_else(|| {
         let kind = workload.kind.kind();
         Error::message(Kind::Failed, format!("the template of workload `{name}` makes no {kind} of that name"))
@@ -33,17 +44,14 @@ pub(super) fn set(performer: &Performer<'_>, stage: &Lab, name: &str, work: &mut
     let reference = ObjectRef {
         kind: key.kind.clone(),
         group: Some(key.api_version.split_once('/').map_or("", |(group, _)| group).to_owned()),
-        name: key.name.clone(),
-        namespace: key.namespace.clone(),
+        name: key.name,
+        namespace: key.namespace,
     };
-    apply(performer, stage, &manifests, &format!("workload {name}"), work)?;
-    performer.runtime.block_on(async {
-        let Some(api) = observe::api_of(performer.client, &reference).await? else { return Ok(()) };
-        take_away(&api, name, &main.object, work).await
-    })
+    Ok((main.object, reference))
 }
 
-async fn take_away(api: &Api<DynamicObject>, name: &str, wanted: &Value, work: &mut Work<'_>) -> Result<()> {
+/// Clears what an apply of `wanted` leaves of the fields that `set` gives as a whole.
+pub(super) async fn take_away(api: &Api<DynamicObject>, name: &str, wanted: &Value, work: &mut Work<'_>) -> Result<()> {
     let failed = |error: kube::Error| failure(&format!("change `{name}`"), &error);
     let Some(live) = api.get_opt(name).await.map_err(failed)? else { return Ok(()) };
     let live = serde_json::to_value(live).map_err(anyhow::Error::from)?;

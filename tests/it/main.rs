@@ -14,6 +14,7 @@ mod faults;
 mod kind;
 mod kubectl;
 mod labs;
+mod lesson;
 mod render;
 mod server;
 mod spec;

@@ -1,0 +1,230 @@
+//! The lesson as a learner meets it, through the binary; and killed in the middle.
+
+use std::os::unix::process::ExitStatusExt;
+
+use insta::assert_snapshot;
+
+use crate::environment::Environment;
+
+const LAB: &str = include_str!("../../labs/lesson/lesson.toml");
+
+fn environment() -> Environment {
+    let environment = Environment::new();
+    environment.write("lesson.toml", LAB);
+    let output = environment.run(&["up", "lesson.toml"]);
+    assert!(output.status.success(), "{}", environment.shown(&output));
+    environment
+}
+
+/// Output without what differs from run to run.
+fn klab(environment: &Environment, arguments: &[&str]) -> String {
+    let times = regex::Regex::new(r"in \d+(\.\d+)? (ms|s)").unwrap();
+    let nodes = regex::Regex::new(r"aks-(\w+)-\d+-vmss00000(\d)").unwrap();
+    let text = environment.klab(arguments);
+    nodes.replace_all(&times.replace_all(&text, "in TIME"), "$1-$2").into_owned()
+}
+
+fn succeeds(environment: &Environment, arguments: &[&str]) {
+    let output = environment.run(arguments);
+    assert!(output.status.success(), "klab {arguments:?}\n{}", environment.shown(&output));
+}
+
+#[test]
+fn learner_reads_types_and_is_graded() {
+    let environment = environment();
+    assert_snapshot!(klab(&environment, &["guide"]), @r"
+    --- stdout
+    A small lesson
+
+    Nodes repel pods, and pods tolerate it.
+
+    pool     nodes
+    ───────  ─────
+    `main`       2
+    `extra`      1
+
+    The steps:
+
+        1  taint     Repel pods with a taint
+        2  tolerate  Let the pods in
+        3  pools     Another pool
+        4  drain     Empty a pool
+
+    `klab verify` checks the set-up and opens the first step; `klab step` performs it for you.
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, &["verify"]), @r"
+    --- stdout
+      ✓ held     api: on pool:extra, 2 running → 2 of 2 on pool:extra; 2 running
+    --- stderr
+        Verified 1 of 1 check in TIME
+          Passed the set-up; `klab guide` shows step 1 of 4 `taint`
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, &["guide"]), @r"
+    --- stdout
+    Step 1 of 4: Repel pods with a taint
+
+    A taint keeps pods away that do not tolerate it. Put one on the node of pool `extra`, then ask for
+    more pods:
+
+    1. those that run already stay: the effect is `NoSchedule`;
+    2. the new ones find no node, and are Pending.
+
+    Type:
+
+        kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule
+        kubectl scale deployment/api --replicas 6
+
+    Then `klab verify` checks it. `klab step` does all of it for you.
+    --- status 0
+    ");
+    let failed = klab(&environment, &["verify"]);
+    assert!(failed.contains("error: step 1 of 4 `taint` does not hold: 1 of 1 check failed"), "{failed}");
+    let (hint, cause) = (failed.find("hint: `kubectl describe pod`").unwrap(), failed.find("at lesson.toml").unwrap());
+    assert!(hint < cause, "the author's word comes first\n{failed}");
+    assert!(failed.ends_with("--- status 1\n"), "{failed}");
+    assert_snapshot!(klab(&environment, &["step"]), @r"
+    --- stdout
+      ✓ held     api: 2 running, 4 Pending, untolerated taint → 2 running (4 Pending); 4 Pending (2 running)
+    --- stderr
+            Step 1 of 4 `taint`: Repel pods with a taint
+      ✓ held     api: 2 running
+        Verified 1 of 1 check in TIME
+               $ kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule
+         Tainted node extra-0 with dedicated=special:NoSchedule
+               $ kubectl scale deployment/api --replicas 6
+          Scaled deployment/api to 6 replicas
+        Verified 1 of 1 check in TIME
+            Done step 1 of 4 `taint`; next is `tolerate`
+    --- status 0
+    ");
+    let status = klab(&environment, &["status"]);
+    assert!(status.contains("lesson: at step 2 of 4 `tolerate`, 1 done"), "{status}");
+    let guide = environment.run(&["--format", "json", "guide"]);
+    let guide: serde_json::Value = serde_json::from_slice(&guide.stdout).unwrap();
+    assert_eq!((&guide["shown"], &guide["lesson"]["done"]), (&"tolerate".into(), &1.into()));
+    assert_snapshot!(klab(&environment, &["verify", "--step", "nonsense"]), @r"
+    --- stderr
+    error: lab `lesson` has no step `nonsense`
+    hint: its steps are taint, tolerate, pools, drain
+    --- status 2
+    ");
+    succeeds(&environment, &["verify", "--step", "taint"]);
+    assert_snapshot!(klab(&environment, &["step", "--to", "pools"]), @r#"
+    --- stdout
+      ✓ held     api: on pool:extra, 6 running → 6 of 6 on pool:extra; 6 running
+      ✓ held     nodes pool:later: 1 exist, ready → 1 node; 1 of 1 ready
+      ✓ held     later: 1 running
+    --- stderr
+            Step 2 of 4 `tolerate`: Let the pods in
+               $ kubectl patch deployment/api --type merge -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'
+         Applied workload api: 1 updated in TIME
+        Verified 1 of 1 check in TIME
+            Done step 2 of 4 `tolerate`; next is `pools`
+            Step 3 of 4 `pools`: Another pool
+         Created pool later (1 × Standard_B2ms) in TIME
+               $ klab render lesson.toml --workload later | kubectl apply -f -
+         Applied workload later: 2 created in TIME
+        Verified 2 of 2 checks in TIME
+            Done step 3 of 4 `pools`; next is `drain`
+    --- status 0
+    "#);
+    assert_snapshot!(klab(&environment, &["step", "--back"]), @r"
+    --- stdout
+      ✓ held     api: on pool:extra, 6 running → 6 of 6 on pool:extra; 6 running
+    --- stderr
+         Undoing 3 of 4 `pools`: Another pool
+         Deleted workload/later in TIME
+         Removed pool later and its 1 node in TIME
+        Verified 1 of 1 check in TIME
+    --- status 0
+    ");
+    succeeds(&environment, &["step", "--all"]);
+    assert_snapshot!(klab(&environment, &["step"]), @r"
+    --- stderr
+            Done all 4 steps are done
+    --- status 0
+    ");
+    let again = klab(&environment, &["up", "lesson.toml"]);
+    assert!(again.contains("Lesson back to the set-up; 4 steps had been done"), "{again}");
+    assert!(again.ends_with("--- status 0\n"), "everything steps did is undone\n{again}");
+    succeeds(&environment, &["down"]);
+    assert_eq!(environment.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn first_step_that_was_typed_counts_although_the_set_up_is_gone() {
+    let environment = environment();
+    succeeds(&environment, &["step"]);
+    std::fs::remove_file(environment.home().join("labs/lesson/progress.json")).unwrap();
+    let shown = klab(&environment, &["verify"]);
+    assert!(shown.contains("Passed step 1 of 4 `taint`; `klab guide` shows the next"), "{shown}");
+}
+
+#[test]
+fn watching_ends_when_everything_holds() {
+    let environment = environment();
+    succeeds(&environment, &["verify"]);
+    let mut watching = environment.command(&["verify", "--watch"]);
+    let watching = watching.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    succeeds(&environment, &["step"]);
+    let output = watching.wait_with_output().unwrap();
+    let text = environment.shown(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("✓ held     api: 2 running, 4 Pending, untolerated taint"), "{text}");
+}
+
+#[test]
+fn programs_of_a_step_are_refused_before_anything_is_done() {
+    let environment = Environment::new();
+    let step = "[[step]]\nname = \"program\"\ndo = [{ scale = \"api\", replicas = 3 }, { run = [\"touch\", \"ran\"] }]\n[[step.check]]\nworkload = \"api\"\nrunning = 3\n";
+    let (head, _) = LAB.split_once("[[step]]").unwrap();
+    environment.write("lesson.toml", format!("{head}{step}"));
+    succeeds(&environment, &["up", "lesson.toml"]);
+    let refused = klab(&environment, &["step"]);
+    assert!(refused.contains("error: step `program` runs `touch ran` on this machine (lesson.toml:"), "{refused}");
+    assert!(refused.ends_with("--- status 2\n"), "{refused}");
+    assert!(!environment.folder().join("ran").exists());
+    succeeds(&environment, &["step", "--allow-run"]);
+    assert!(environment.folder().join("ran").exists());
+    let back = klab(&environment, &["step", "--back"]);
+    assert!(back.contains("warning: not undone: what `touch` did is not known"), "{back}");
+}
+
+/// Killed before and after every entry of its journal, in turn, a step is done again and comes to hold.
+fn killed_at_every_entry(prepare: &[&[&str]], arguments: &[&str], done: u64) -> usize {
+    let environment = environment();
+    let mut kills = 0;
+    for moment in ["before", "after"] {
+        for entry in 1.. {
+            // `up` brings the lab back to its set-up, whatever a kill has left.
+            succeeds(&environment, &["up", "lesson.toml"]);
+            prepare.iter().for_each(|arguments| succeeds(&environment, arguments));
+            let killed =
+                environment.command(arguments).env("KLAB_FAULT", format!("{moment}:{entry}")).output().unwrap();
+            if killed.status.success() {
+                break;
+            }
+            assert_eq!(killed.status.signal(), Some(9), "{}", environment.shown(&killed));
+            kills += 1;
+            succeeds(&environment, arguments);
+            let progress = std::fs::read(environment.home().join("labs/lesson/progress.json")).unwrap();
+            let progress: serde_json::Value = serde_json::from_slice(&progress).unwrap();
+            assert_eq!((progress["done"].as_u64(), &progress["doing"]), (Some(done), &serde_json::Value::Null));
+        }
+    }
+    kills
+}
+
+#[test]
+fn steps_killed_at_every_entry_converge() {
+    let kills = killed_at_every_entry(&[], &["step", "--to", "pools"], 3);
+    assert!(kills >= 10, "{kills}");
+}
+
+#[test]
+fn undoing_killed_at_every_entry_converges() {
+    let kills = killed_at_every_entry(&[&["step", "--all"]], &["step", "--to", "tolerate"], 2);
+    assert!(kills >= 6, "{kills}");
+}
