@@ -160,7 +160,8 @@ pub fn lab(context: &Context, argument: Option<&str>, options: &LabOptions) -> R
     let saved = context.home.lab(&name).join("lab.toml");
     let text =
         std::fs::read_to_string(&saved).map_err(|error| crate::state::home::state_error(error, "read", &saved))?;
-    let parsed = spec::parse(&shown(&record.source), &text, &load_options);
+    let folder = record.source.parent().unwrap_or(Path::new("."));
+    let parsed = spec::parse_beside(&shown(&record.source), &text, folder, &load_options);
     let mut lab = parsed.map_err(|diagnostics| super::invalid(&record.source, &diagnostics))?;
     // A seat of a class is a lab of another name than its file says.
     lab.name.value = name;

@@ -108,6 +108,11 @@ pub(super) fn apply(
     what: &str,
     work: &mut Work<'_>,
 ) -> Result<()> {
+    if manifests.is_empty() {
+        let message = format!("there is nothing to apply for {what}");
+        let hint = "its files are looked for beside the lab file that `klab up` read; put them back there";
+        return Err(Error::message(Kind::Outside, message).hint(hint));
+    }
     let kinds = render::kinds(manifests);
     work.intend("apply", &kinds.into_iter().collect::<Vec<_>>().join(" "))?;
     let activity = work.events.start("Applying", what.to_owned());

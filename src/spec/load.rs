@@ -38,6 +38,14 @@ pub fn parse(name: &str, text: &str, options: &LoadOptions) -> Result<Lab, Diagn
     finish(lab, diagnostics)
 }
 
+/// Reads a lab from a copy of its text. What it refers to is looked up in the folder of the original; files that are not
+/// there any more are left out.
+pub fn parse_beside(name: &str, text: &str, directory: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {
+    let (lab, diagnostics) = read_lab(name, text, options);
+    let lab = lab.map(|lab| Lab { files: files::gather(&lab, directory).0, ..lab });
+    finish(lab, diagnostics)
+}
+
 /// Reads a lab from bytes that may be anything.
 pub fn parse_bytes(name: &str, bytes: Vec<u8>, options: &LoadOptions) -> Result<Lab, Diagnostics> {
     parse(name, &decode(name, bytes)?, options)

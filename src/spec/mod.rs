@@ -29,7 +29,7 @@ pub use check::{Check, Condition, Count, NodeSet, ObjectRef, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use files::Files;
 pub use lab::{Lab, LoadOptions};
-pub use load::{load, parse, parse_bytes};
+pub use load::{load, parse, parse_beside, parse_bytes};
 pub use machine::{Machine, NodeResources, VmSize};
 pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
 pub use provider::{

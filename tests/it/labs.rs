@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::environment::Environment;
 use klab::render::render;
 use klab::spec::{LoadOptions, Provider, load};
 
@@ -63,4 +64,32 @@ fn every_step_and_check_holds() {
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
     assert_eq!(said.matches("✓ passed").count(), shipped().len() + 1, "{said}");
+}
+
+#[test]
+fn files_of_steps_are_found_beside_the_lab_from_anywhere() {
+    let environment = Environment::new();
+    let lab = r#"
+        lab = "files"
+        [pool.system]
+        [[step]]
+        name = "apply"
+        do   = [{ apply = "own.yaml" }]
+        [[step.check]]
+        object = "configmap/own"
+        exist  = 1
+    "#;
+    environment.write("course/files.toml", lab);
+    let own = environment.write("course/own.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: own }\n");
+    assert!(environment.run(&["up", "course/files.toml"]).status.success());
+    assert!(environment.run(&["verify"]).status.success());
+    let guide = environment.klab(&["guide"]);
+    assert!(guide.contains("kubectl apply -f [FOLDER]/course/own.yaml"), "{guide}");
+    std::fs::rename(&own, own.with_extension("old")).unwrap();
+    let step = environment.klab(&["step"]);
+    assert!(step.contains("there is nothing to apply for own.yaml") && step.ends_with("--- status 3\n"), "{step}");
+    std::fs::rename(own.with_extension("old"), &own).unwrap();
+    let step = environment.klab(&["step"]);
+    assert!(step.contains("Applied own.yaml: 1 created") && step.ends_with("--- status 0\n"), "{step}");
+    assert!(environment.run(&["down"]).status.success());
 }
