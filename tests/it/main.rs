@@ -7,6 +7,7 @@ mod api;
 #[path = "../azure/mod.rs"]
 mod azure;
 mod cli;
+mod clients;
 mod control;
 mod docs;
 mod environment;
