@@ -59,7 +59,10 @@ mod tests {
     #[test]
     fn a_template_of_the_authors_own_and_its_mistakes() {
         let page = |template| handout(&lab(), None, Path::new("/k"), Some(template));
-        assert_eq!(page("{{ name }}: {{ steps | length }} steps{% if seat %}!{% endif %}").unwrap(), "taints: 2 steps\n");
+        assert_eq!(
+            page("{{ name }}: {{ steps | length }} steps{% if seat %}!{% endif %}").unwrap(),
+            "taints: 2 steps\n"
+        );
         let problem = format!("{:#}", page("one\n{{ nothing }}").unwrap_err());
         assert!(problem.contains("nothing"), "{problem}");
     }

@@ -30,7 +30,7 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or has no such step.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let mut lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
     let step = match &arguments.step {
         Some(name) => Some(find(&lesson.lab, name)?),
         None => lesson.next().filter(|next| *next > 0 || lesson.progress.started),
@@ -44,6 +44,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         None => intro(context, &lesson),
     };
     context.ui.result(&text);
+    if arguments.step.is_none() && step.is_some() && !lesson.progress.opened {
+        lesson.progress.opened = true;
+        lesson.keep_if_free("guide")?;
+    }
     Ok(())
 }
 

@@ -100,7 +100,8 @@ fn page(context: &Context, lab: &Lab, seat: Option<u32>, template: Option<&(Path
     let kubeconfig = context.home.lab(&name).join("kubeconfig");
     let text = handout(lab, seat, &kubeconfig, template.map(|(_, text)| text.as_str()));
     let text = text.kind(Kind::Usage, || {
-        let file = template.map_or_else(|| "the built-in template".to_owned(), |(path, _)| format!("`{}`", path.display()));
+        let file =
+            template.map_or_else(|| "the built-in template".to_owned(), |(path, _)| format!("`{}`", path.display()));
         format!("could not render the hand-out of lab `{name}` from {file}")
     })?;
     Ok(Page { name, text })

@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, AzureNames, Line};
 use crate::provider::aks;
 use crate::spec::{Lab, Provider, Step};
-use crate::state::Progress;
+use crate::state::{Lock, Progress};
 use crate::ui::plural;
 
 /// A lab that is up, and how far its lesson has come.
@@ -70,6 +70,17 @@ impl Lesson {
             "step": next.map(|step| &step.name.value),
             "interrupted": self.progress.doing.as_ref().map(|doing| &doing.step),
         })
+    }
+
+    /// As [`Lesson::keep`], unless another klab is at work on the lab: it knows better how far the lesson has come.
+    ///
+    /// # Errors
+    /// When the state folder refuses.
+    pub(super) fn keep_if_free(&self, command: &str) -> Result<()> {
+        match Lock::take_existing(&self.folder, &self.lab.name.value, command) {
+            Ok(Some(_lock)) => self.keep(),
+            _ => Ok(()),
+        }
     }
 
     /// Writes down how far the lesson has come.

@@ -9,8 +9,8 @@ use tokio::runtime::Runtime;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Sink;
 use crate::spec::{self, Diagnostics, Lab, LoadOptions};
-use crate::state::home::state_error;
 use crate::state::class::Class;
+use crate::state::home::state_error;
 use crate::state::{Home, Record};
 use crate::ui::{Ui, plural};
 

@@ -157,6 +157,7 @@ impl AtWork<'_> {
         self.grade(&after, Grading { what: &label, step: Some((&lab, number)), quietly: false, document: true })?;
         lesson.progress.done = number + 1;
         lesson.progress.started = true;
+        lesson.progress.opened = false;
         lesson.progress.doing = None;
         lesson.keep()?;
         let next = match lab.steps.get(number + 1) {
@@ -193,6 +194,7 @@ impl AtWork<'_> {
         }
         lesson.progress.done = number;
         lesson.progress.started = true;
+        lesson.progress.opened = false;
         lesson.progress.doing = None;
         lesson.keep()
     }

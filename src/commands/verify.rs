@@ -14,9 +14,9 @@ use crate::lesson::stage;
 use crate::observe::{self, Observer};
 use crate::report::{self, Suite};
 use crate::spec::{self, Check, Lab, Subject};
-use crate::state::Lock;
+use crate::state::Progress;
 use crate::ui::{Format, duration, plural};
-use crate::verify::{Difference, FetchedObject, Observation, Report, Snapshot, Stability, Windows};
+use crate::verify::{Difference, FetchedObject, Observation, Prediction, Report, Snapshot, Stability, Windows};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -76,11 +76,10 @@ fn look<'a>(
         let title = step.map_or_else(|| format!("lab `{}`", lab.name), |step| label(lab, step));
         watch(context, &staged, kubeconfig, &title, hint)?
     } else {
-        let mut report = wait(context, &staged, kubeconfig, arguments.timeout)?;
-        if step.is_some() {
-            // What was predicted is about the set-up.
-            report.differences.clear();
-        }
+        let mut report = match step {
+            None => wait_for_set_up(context, &staged, kubeconfig, arguments.timeout)?,
+            Some(_) => wait(context, &staged, kubeconfig, arguments.timeout)?,
+        };
         hinted(&mut report, hint);
         report
     };
@@ -101,26 +100,36 @@ fn conclude(context: &Context, looked: &Looked<'_>, timeout: Duration) -> Result
     judge(context, &looked.report, timeout, &grading)
 }
 
-/// Grades where the learner is; what holds moves them on.
+/// Long enough to see that what holds of a step holds for a while.
+const WINDOW: Duration = Duration::from_secs(2);
+
+/// Grades where the learner is: the step that the guide has opened, else what was reached last, so that what holds goes
+/// on holding however often it is asked. What holds of an opened step moves the learner on.
 fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, arguments: &Arguments) -> Result<()> {
     let lab = lesson.lab.clone();
-    let last = lab.steps.len().checked_sub(1);
     let next = lesson.next();
-    let at_set_up = next == Some(0) && !lesson.progress.started;
-    let step = if at_set_up { None } else { next.or(last) };
+    let reached = lesson.progress.done.checked_sub(1);
+    let opened = lesson.progress.opened || lesson.progress.doing.is_some();
+    let step = if opened { next.or(reached) } else { reached };
     let mut looked = look(context, &lab, step, kubeconfig, arguments)?;
-    if at_set_up && !looked.report.ok() {
-        // Who has typed the first step's commands already has left the set-up behind.
-        let windows = Windows::of(Some(lab.provider));
-        let once = Arguments { timeout: windows.pending + windows.settle, ..arguments.clone() };
-        let first = look(context, &lab, Some(0), kubeconfig, &once)?;
-        if first.report.ok() && !first.report.checks.is_empty() {
-            looked = first;
+    if let Some(next) = next.filter(|_| !opened && !looked.report.ok()) {
+        // Who has typed the next step's commands already has left behind what was reached.
+        let patience = arguments.timeout.min(WINDOW);
+        let once = Arguments { timeout: patience, watch: false, ..arguments.clone() };
+        let ahead = look(context, &lab, Some(next), kubeconfig, &once)?;
+        if ahead.report.ok() && !ahead.report.checks.is_empty() {
+            looked = ahead;
         }
     }
-    conclude(context, &looked, arguments.timeout)?;
+    conclude(context, &looked, arguments.timeout).map_err(|error| match next.filter(|_| !opened) {
+        Some(next) => {
+            let name = &lab.steps[next].name.value;
+            error.hint(format!("`klab guide` opens the next step; `klab verify --step {name}` checks that one"))
+        }
+        None => error,
+    })?;
     if next.is_none() {
-        if last.is_some() {
+        if reached.is_some() {
             context.ui.events().note("Done", format!("all {}", plural(lab.steps.len(), "step")));
         }
         return Ok(());
@@ -131,12 +140,9 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         (Some(step), true) => format!("{}; `klab guide` shows the next", label(&lab, step)),
         (Some(step), false) => format!("{}: the lesson is done", label(&lab, step)),
     };
-    // Where another klab is at work on the lab, it knows better how far the lesson has come.
-    if let Ok(Some(_lock)) = Lock::take_existing(&lesson.folder, &lab.name.value, "verify") {
-        lesson.progress.done = done;
-        lesson.progress.started = true;
-        lesson.progress.doing = None;
-        lesson.keep()?;
+    if done > lesson.progress.done || !lesson.progress.started {
+        lesson.progress = Progress { done, started: true, opened: false, doing: None, ..lesson.progress };
+        lesson.keep_if_free("verify")?;
     }
     context.ui.events().note("Passed", words);
     Ok(())
@@ -192,7 +198,8 @@ pub struct Grading<'a> {
 /// When a check does not hold (1) or the deadline passes before that is certain (5).
 pub fn wait_and_report(context: &Context, lab: &Lab, timeout: Duration, quietly: bool) -> Result<()> {
     let kubeconfig = path(context, &lab.name.value)?;
-    grade(context, lab, &kubeconfig, timeout, &Grading { what: "the lab", step: None, quietly, document: false })
+    let report = wait_for_set_up(context, lab, &kubeconfig, timeout)?;
+    grade_report(context, report, timeout, &Grading { what: "the lab", step: None, quietly, document: false })
 }
 
 /// Waits for the checks of a stage and writes the report.
@@ -206,11 +213,11 @@ pub fn grade(
     timeout: Duration,
     grading: &Grading<'_>,
 ) -> Result<()> {
-    let mut report = wait(context, stage, kubeconfig, timeout)?;
-    if grading.step.is_some() {
-        // What was predicted is about the set-up.
-        report.differences.clear();
-    }
+    let report = wait(context, stage, kubeconfig, timeout)?;
+    grade_report(context, report, timeout, grading)
+}
+
+fn grade_report(context: &Context, mut report: Report, timeout: Duration, grading: &Grading<'_>) -> Result<()> {
     hinted(&mut report, grading.step.and_then(|(lab, step)| lab.steps.get(step)?.hint.as_deref()));
     write(context, &report, grading)?;
     judge(context, &report, timeout, grading)
@@ -281,10 +288,25 @@ fn judge(context: &Context, report: &Report, timeout: Duration, grading: &Gradin
 /// # Errors
 /// When the cluster does not answer.
 pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, timeout: Duration) -> Result<Report> {
-    let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
+    watch_until_final(context, lab, kubeconfig.as_ref(), timeout, None)
+}
+
+/// As [`wait`], for the set-up: where its pods were to go is compared with where they are.
+fn wait_for_set_up(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) -> Result<Report> {
     let predicted = context.record(&lab.name.value)?.and_then(|record| record.predicted);
+    watch_until_final(context, lab, kubeconfig, timeout, predicted.as_ref())
+}
+
+fn watch_until_final(
+    context: &Context,
+    lab: &Lab,
+    kubeconfig: &Path,
+    timeout: Duration,
+    predicted: Option<&Prediction>,
+) -> Result<Report> {
+    let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
     let result = context.block_on(async {
-        let client = client(kubeconfig.as_ref()).await?;
+        let client = client(kubeconfig).await?;
         let started = Instant::now();
         let judge = crate::verify::Context::of(lab);
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));
@@ -308,7 +330,7 @@ pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, t
             observe::complete(&client, &mut snapshot).await?;
             crate::verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
         }
-        if let Some(prediction) = &predicted {
+        if let Some(prediction) = predicted {
             let differences = crate::verify::compare(prediction, &snapshot, &judge);
             // A workload that was scaled since says nothing about the prediction.
             seen.report.differences = differences.into_iter().filter(Difference::is_of_place).collect();

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::home::{create_private_folder, state_error, write_private};
 use super::Home;
+use super::home::{create_private_folder, state_error, write_private};
 use crate::error::Result;
 
 /// What klab knows of a class.
@@ -140,7 +140,10 @@ mod tests {
         class.seats.extend([1, 7, 120]);
         class.write(&home).unwrap();
         assert_eq!(Class::read(&home, "node-pools").unwrap(), Some(class.clone()));
-        assert_eq!(class.names().map(|(_, name)| name).collect::<Vec<_>>(), ["node-pools-01", "node-pools-07", "node-pools-120"]);
+        assert_eq!(
+            class.names().map(|(_, name)| name).collect::<Vec<_>>(),
+            ["node-pools-01", "node-pools-07", "node-pools-120"]
+        );
         for (lab, seat) in [
             ("node-pools-07", Some(7)),
             ("node-pools-120", Some(120)),
@@ -150,7 +153,11 @@ mod tests {
             ("other-01", None),
         ] {
             let found = Class::of_seat(&home, lab).unwrap();
-            assert_eq!(found.map(|(class, number)| (class.lab, number)), seat.map(|number| ("node-pools".to_owned(), number)), "{lab}");
+            assert_eq!(
+                found.map(|(class, number)| (class.lab, number)),
+                seat.map(|number| ("node-pools".to_owned(), number)),
+                "{lab}"
+            );
         }
     }
 

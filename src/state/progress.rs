@@ -16,8 +16,11 @@ pub struct Progress {
     pub schema: String,
     /// How many steps are done: performed, or done by hand and found to hold.
     pub done: usize,
-    /// Whether the set-up was found to hold since `up`, so that the first step is what is graded next.
+    /// Whether the set-up was found to hold since `up`, so that the guide opens the first step next.
     pub started: bool,
+    /// Whether the guide has shown the learner the next step: from then on it is what is graded.
+    #[serde(default)]
+    pub opened: bool,
     /// The step that klab is at work on, or was when it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
@@ -39,7 +42,7 @@ const FILE: &str = "progress.json";
 impl Default for Progress {
     /// At the set-up.
     fn default() -> Self {
-        Self { schema: SCHEMA.to_owned(), done: 0, started: false, doing: None }
+        Self { schema: SCHEMA.to_owned(), done: 0, started: false, opened: false, doing: None }
     }
 }
 

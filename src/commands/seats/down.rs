@@ -6,9 +6,9 @@ use super::super::{Context, down as lab};
 use super::{Failed, Workshop, jobs, show};
 use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;
+use crate::state::Lock;
 use crate::state::class::{Class, seat_name};
 use crate::state::home::state_error;
-use crate::state::Lock;
 use crate::ui::{duration, plural};
 
 /// Removes the class with all its seats.
@@ -30,7 +30,10 @@ pub(in super::super) fn down(context: &Context, name: &str) -> Result<()> {
     context.interruption_leaves(None);
     let since = jiff::Timestamp::now().duration_since(class.created).unsigned_abs();
     let seats = plural(seats.len(), "seat");
-    context.ui.events().note("Down", format!("nothing of lab `{name}` and its {seats} is left; it was up for {}", duration(since)));
+    context
+        .ui
+        .events()
+        .note("Down", format!("nothing of lab `{name}` and its {seats} is left; it was up for {}", duration(since)));
     Ok(())
 }
 

@@ -128,6 +128,7 @@ pub(super) fn seat(home: &Home, class: &str, number: u32) -> Result<String> {
     name.ok_or_else(|| {
         let message = format!("lab `{}` has no seat {number}", class.lab);
         let last = class.seats.last().copied().unwrap_or_default();
-        Error::message(Kind::Usage, message).hint(format!("its seats are {} to {last}", class.seats.first().copied().unwrap_or(1)))
+        Error::message(Kind::Usage, message)
+            .hint(format!("its seats are {} to {last}", class.seats.first().copied().unwrap_or(1)))
     })
 }

@@ -117,7 +117,8 @@ fn refuse_collisions(home: &Home, class: &Class, wanted: &BTreeSet<u32>) -> Resu
     if taken.is_empty() {
         return Ok(());
     }
-    let message = format!("seats of class `{}` would have the names of labs that are up: {}", class.lab, taken.join(", "));
+    let message =
+        format!("seats of class `{}` would have the names of labs that are up: {}", class.lab, taken.join(", "));
     Err(Error::message(Kind::Usage, message).hint("`klab down` removes a lab; another name in the lab file helps, too"))
 }
 
@@ -213,10 +214,14 @@ fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let ready = format!("{} of {}", made + kept, plural(class.seats.len(), "seat"));
-    context.ui.events().note("Ready", format!("{ready} of lab `{name}`: {} in {}", parts.join(", "), duration(elapsed)));
+    context
+        .ui
+        .events()
+        .note("Ready", format!("{ready} of lab `{name}`: {} in {}", parts.join(", "), duration(elapsed)));
     if !failed.is_empty() {
         let count = plural(failed.len(), "seat");
-        let kind = if failed.iter().all(|failed| failed.error.kind == Kind::NotHeld) { Kind::NotHeld } else { Kind::Failed };
+        let kind =
+            if failed.iter().all(|failed| failed.error.kind == Kind::NotHeld) { Kind::NotHeld } else { Kind::Failed };
         let numbers = show(context, failed);
         return Err(Error::message(kind, format!("{count} of lab `{name}` could not be made: {numbers}"))
             .hint(format!("`{again}` goes on with them and leaves the others as they are")));

@@ -163,9 +163,28 @@ fn first_step_that_was_typed_counts_although_the_set_up_is_gone() {
 }
 
 #[test]
+fn what_was_reached_holds_however_often_it_is_asked() {
+    let environment = environment();
+    for _ in 0..3 {
+        let shown = klab(&environment, &["verify"]);
+        assert!(shown.contains("Passed the set-up; `klab guide` shows step 1 of 4 `taint`"), "{shown}");
+    }
+    succeeds(&environment, &["step"]);
+    for _ in 0..2 {
+        let shown = klab(&environment, &["verify"]);
+        assert!(shown.contains("Passed step 1 of 4 `taint`; `klab guide` shows the next"), "{shown}");
+    }
+    let guide = klab(&environment, &["guide"]);
+    assert!(guide.contains("Step 2 of 4"), "{guide}");
+    let opened = klab(&environment, &["verify"]);
+    assert!(opened.contains("error: step 2 of 4 `tolerate` does not hold"), "{opened}");
+}
+
+#[test]
 fn watching_ends_when_everything_holds() {
     let environment = environment();
     succeeds(&environment, &["verify"]);
+    succeeds(&environment, &["guide"]);
     let mut watching = environment.command(&["verify", "--watch"]);
     let watching = watching.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     succeeds(&environment, &["step"]);
