@@ -253,7 +253,7 @@ fn delete(lab: &Lab, object: &ObjectRef) -> Vec<Line> {
 
 fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
     if before.provider == Provider::Aks {
-        return aks::pool_commands(after, action, azure).into_iter().map(Line::Command).collect();
+        return aks::pool_commands(before, after, action, azure).into_iter().map(Line::Command).collect();
     }
     let by = if before.provider == Provider::Kind { "kind" } else { "the embedded cluster" };
     let what = match action {

@@ -257,10 +257,9 @@ pub(super) fn pool_update(place: &Place, spec: &Pool, live: &AgentPool) -> Argum
         (false, None) => line,
         (true, None) => line.flag("--disable-cluster-autoscaler"),
         (true, Some((min, max))) if (live.min_count, live.max_count) == (Some(min), Some(max)) => line,
-        (enabled, Some((min, max))) => line
-            .flag(if enabled { "--update-cluster-autoscaler" } else { "--enable-cluster-autoscaler" })
-            .option("--min-count", min)
-            .option("--max-count", max),
+        (enabled, Some((min, max))) => {
+            line.flag(autoscaler_flag(enabled)).option("--min-count", min).option("--max-count", max)
+        }
     };
     line.flag("--no-wait").0
 }
@@ -270,12 +269,21 @@ pub(super) fn pool_scale(place: &Place, name: &str, count: u32) -> Arguments {
 }
 
 /// The bounds of a pool's autoscaler, as a learner types them.
-pub(super) fn pool_autoscale(place: &Place, name: &str, min: u32, max: u32) -> Arguments {
+pub(super) fn pool_autoscale(place: &Place, name: &str, enabled: bool, min: u32, max: u32) -> Arguments {
     pool("aks nodepool update", place, name)
-        .flag("--enable-cluster-autoscaler")
+        .flag(autoscaler_flag(enabled))
         .option("--min-count", min)
         .option("--max-count", max)
         .0
+}
+
+/// No autoscaler any more, as a learner types it.
+pub(super) fn pool_autoscale_off(place: &Place, name: &str) -> Arguments {
+    pool("aks nodepool update", place, name).flag("--disable-cluster-autoscaler").0
+}
+
+fn autoscaler_flag(enabled: bool) -> &'static str {
+    if enabled { "--update-cluster-autoscaler" } else { "--enable-cluster-autoscaler" }
 }
 
 /// A pool's upgrade in place, as a learner types it; klab itself replaces a pool by a second one.

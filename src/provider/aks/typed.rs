@@ -15,8 +15,8 @@ pub fn names(home: &Home, lab: &str) -> AzureNames {
         .map_or_else(AzureNames::default, |place| AzureNames { group: place.group, cluster: place.cluster })
 }
 
-/// The command lines for an action on a pool; `stage` is the lab as it is to be afterwards.
-pub fn pool_commands(stage: &Lab, action: &Action, names: &AzureNames) -> Vec<String> {
+/// The command lines for an action on a pool; `before` and `stage` are the lab as it is before and afterwards.
+pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNames) -> Vec<String> {
     let place = Place {
         lab: stage.name.value.clone(),
         subscription: String::new(),
@@ -28,6 +28,8 @@ pub fn pool_commands(stage: &Lab, action: &Action, names: &AzureNames) -> Vec<St
         node_group: String::new(),
         removing: None,
     };
+    // az has one word for an autoscaler that is on and another for one that is off, and scales no pool by hand that has one.
+    let autoscaled = |pool: &str| before.pool(pool).is_some_and(|pool| pool.autoscale.is_some());
     let lines = match action {
         Action::AddPool { pool } => match stage.pool(pool) {
             Some(spec) => vec![arguments::pool_add(stage, &place, spec, pool, &BTreeMap::new())],
@@ -35,14 +37,59 @@ pub fn pool_commands(stage: &Lab, action: &Action, names: &AzureNames) -> Vec<St
         },
         Action::RemovePool { pool } => vec![arguments::pool_delete(&place, pool)],
         Action::ScalePool { pool, autoscale: Some(bounds), .. } => {
-            vec![arguments::pool_autoscale(&place, pool, bounds.min, bounds.max)]
+            vec![arguments::pool_autoscale(&place, pool, autoscaled(pool), bounds.min, bounds.max)]
         }
         Action::ScalePool { pool, nodes, .. } => {
-            nodes.iter().map(|nodes| arguments::pool_scale(&place, pool, *nodes)).collect()
+            let off = autoscaled(pool).then(|| arguments::pool_autoscale_off(&place, pool));
+            let scale = nodes.iter().map(|nodes| arguments::pool_scale(&place, pool, *nodes));
+            off.into_iter().chain(scale).collect()
         }
         Action::UpgradePool { pool, kubernetes } => vec![arguments::pool_upgrade(&place, pool, *kubernetes)],
         _ => Vec::new(),
     };
     let waiting = lines.into_iter().map(|line| line.into_iter().filter(|word| word != "--no-wait"));
     waiting.map(|line| exec::Command::new("az").args(line).to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lesson::stage_within;
+    use crate::spec::{self, LoadOptions};
+
+    #[test]
+    fn the_autoscaler_is_turned_on_changed_and_turned_off() {
+        let lab = r#"
+            lab = "words"
+            provider = "aks"
+            [pool.sys]
+            [pool.p]
+            [[step]]
+            name = "scale"
+            do   = [
+                { scale_pool = "p", autoscale = { min = 1, max = 3 } },
+                { scale_pool = "p", autoscale = { min = 2, max = 5 } },
+                { scale_pool = "p", nodes = 0 },
+                { scale_pool = "p", nodes = 1 },
+            ]
+        "#;
+        let lab = spec::parse("lab.toml", lab, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
+        let typed: Vec<String> = (0..4)
+            .flat_map(|number| {
+                let (before, after) = (stage_within(&lab, 0, number), stage_within(&lab, 0, number + 1));
+                pool_commands(&before, &after, &lab.steps[0].actions[number].value, &AzureNames::default())
+            })
+            .map(|line| line.split("-n p ").last().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(
+            typed,
+            [
+                "--enable-cluster-autoscaler --min-count 1 --max-count 3",
+                "--update-cluster-autoscaler --min-count 2 --max-count 5",
+                "--disable-cluster-autoscaler",
+                "-c 0",
+                "-c 1",
+            ]
+        );
+    }
 }
