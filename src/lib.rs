@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod cli;
+pub mod client;
 pub mod commands;
 pub mod cost;
 pub mod error;

@@ -64,7 +64,6 @@ pub fn not_up(lab: &str) -> Error {
 pub async fn client(path: &Path) -> Result<kube::Client> {
     let problem = || format!("could not use the kubeconfig `{}`", path.display());
     let kubeconfig = kube::config::Kubeconfig::read_from(path).kind(Kind::Outside, problem)?;
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.kind(Kind::Outside, problem)?;
+    let config = crate::client::configuration(kubeconfig).await.kind(Kind::Outside, problem)?;
     kube::Client::try_from(config).kind(Kind::Outside, problem)
 }

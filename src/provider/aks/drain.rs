@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, EvictParams, ListParams, Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config, ResourceExt};
+use kube::config::Kubeconfig;
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use crate::error::{Context, Error, Kind, Result};
@@ -41,7 +41,7 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
 pub(super) async fn connect(kubeconfig: &Path) -> Result<Client, kube::Error> {
     let broken = |error: kube::config::KubeconfigError| kube::Error::Service(Box::new(error));
     let file = Kubeconfig::read_from(kubeconfig).map_err(broken)?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(broken)?;
+    let config = crate::client::configuration(file).await.map_err(broken)?;
     Client::try_from(config)
 }
 

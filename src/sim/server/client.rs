@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use http::{Method, Request};
-use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -134,8 +134,6 @@ async fn client_for(url: &str, authority: &str, token: &str) -> Result<kube::Cli
         current_context: Some(name),
         ..Kubeconfig::default()
     };
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| Error::new(Kind::Outside, error))?;
+    let config = crate::client::configuration(kubeconfig).await.map_err(|error| Error::new(Kind::Outside, error))?;
     kube::Client::try_from(config).map_err(failed)
 }

@@ -1,0 +1,63 @@
+//! How klab reaches a cluster's API: a kubeconfig's configuration, without the proxy where none belongs.
+
+use std::net::IpAddr;
+
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+/// The configuration of a kubeconfig's current context.
+///
+/// `HTTPS_PROXY` is for what is far away: a cluster on this machine, or one that `NO_PROXY` names, is asked directly, as
+/// kubectl does. A proxy that the kubeconfig itself names is always taken.
+///
+/// # Errors
+/// When the kubeconfig cannot be used.
+pub async fn configuration(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
+    let named = kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref());
+    let has_proxy_of_its_own = named.into_iter().any(|cluster| cluster.proxy_url.is_some());
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+    let exceptions = variable("NO_PROXY").or_else(|| variable("no_proxy")).unwrap_or_default();
+    if !has_proxy_of_its_own && is_direct(config.cluster_url.host().unwrap_or_default(), &exceptions) {
+        config.proxy_url = None;
+    }
+    Ok(config)
+}
+
+/// Whether a host is reached without a proxy: it is this machine, or among the exceptions.
+fn is_direct(host: &str, exceptions: &str) -> bool {
+    let host = host.trim_matches(['[', ']']).to_lowercase();
+    if host == "localhost"
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback() || address.is_unspecified())
+    {
+        return true;
+    }
+    exceptions.split(',').map(str::trim).filter(|exception| !exception.is_empty()).any(|exception| {
+        let domain = exception.trim_start_matches("*.").trim_start_matches('.').to_lowercase();
+        exception == "*" || host == domain || host.ends_with(&format!(".{domain}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_and_what_no_proxy_names_are_asked_directly() {
+        for (host, exceptions, direct) in [
+            ("127.0.0.1", "", true),
+            ("localhost", "", true),
+            ("[::1]", "", true),
+            ("0.0.0.0", "", true),
+            ("api.example.com", "", false),
+            ("api.example.com", "other.org, .example.com", true),
+            ("api.example.com", "*.example.com", true),
+            ("api.example.com", "example.com", true),
+            ("api.example.com", "ample.com", false),
+            ("10.0.0.4", "10.0.0.4", true),
+            ("10.0.0.4", "*", true),
+        ] {
+            assert_eq!(is_direct(host, exceptions), direct, "{host} with {exceptions}");
+        }
+    }
+}
