@@ -25,6 +25,7 @@ pub struct Command {
     environment: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
     transcript: Option<PathBuf>,
+    results_are_secret: bool,
 }
 
 /// What a program wrote, where it ended well.
@@ -88,6 +89,7 @@ impl Command {
             environment: Vec::new(),
             directory: None,
             transcript: None,
+            results_are_secret: false,
         }
     }
 
@@ -118,6 +120,12 @@ impl Command {
     /// Writes command line, output and status, without secrets, to the end of a file of the user's own.
     pub fn transcript(mut self, file: impl Into<PathBuf>) -> Self {
         self.transcript = Some(file.into());
+        self
+    }
+
+    /// Keeps what it writes to stdout, which may be a key or a token, out of the transcript.
+    pub fn results_are_secret(mut self) -> Self {
+        self.results_are_secret = true;
         self
     }
 
@@ -194,9 +202,11 @@ impl Command {
         let Some(file) = &self.transcript else { return };
         let status = output.map_or_else(|| "was killed at its deadline".to_owned(), status_words);
         let mut entry = format!("{:.0} $ {self}\n", Timestamp::now());
-        for stream in output.iter().flat_map(|output| [&output.stdout, &output.stderr]) {
+        let streams = output.iter().flat_map(|output| [&output.stdout, &output.stderr]);
+        let streams = streams.zip([TRANSCRIPT_RESULTS, TRANSCRIPT_TALK]).skip(usize::from(self.results_are_secret));
+        for (stream, most) in streams {
             let stream = text(stream);
-            let shown: String = stream.chars().take(TRANSCRIPT_STREAM).collect();
+            let shown: String = stream.chars().take(most).collect();
             entry.extend(redact(&shown).lines().map(|line| format!("  {line}\n")));
             if shown.len() < stream.len() {
                 entry.push_str("  … (cut here)\n");
@@ -221,8 +231,9 @@ impl Command {
     }
 }
 
-/// Most characters of one stream of one program in a transcript.
-const TRANSCRIPT_STREAM: usize = 8000;
+/// Most characters of a program's results in a transcript, and of its talk, where the reason of a failure is.
+const TRANSCRIPT_RESULTS: usize = 8000;
+const TRANSCRIPT_TALK: usize = 100_000;
 
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 

@@ -13,6 +13,8 @@ use crate::spec::{Lab, Pool, Provider};
 pub struct Observed {
     /// Whether there is a cluster of this lab.
     pub exists: bool,
+    /// Whether its machines are stopped, so that its API cannot be asked until they are started again.
+    pub stopped: bool,
     /// Its pools, by name.
     pub pools: BTreeMap<String, ObservedPool>,
     /// Kubernetes version of its control plane, `1.34.2`, where the provider can change it; else none.

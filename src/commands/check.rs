@@ -6,6 +6,8 @@ use serde_json::json;
 
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
+use crate::provider::kind::rules;
+use crate::spec::{Diagnostics, Lab, Provider};
 use crate::ui::{Format, plural};
 use crate::{render, spec};
 
@@ -31,6 +33,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             Ok(lab) => match render::render(&lab) {
                 Err(diagnostics) => (diagnostics, None),
                 Ok(manifests) => {
+                    let refused = refused_by_provider(&lab);
                     let facts = format!(
                         "{}: {}, {}, {}, {}",
                         path.display(),
@@ -39,7 +42,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
                         plural(lab.checks.len(), "check"),
                         plural(lab.steps.len(), "step")
                     );
-                    (lab.warnings, Some(facts))
+                    let is_good = refused.is_empty();
+                    let mut diagnostics = lab.warnings;
+                    diagnostics.extend(refused);
+                    (diagnostics, is_good.then_some(facts))
                 }
             },
         };
@@ -70,4 +76,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     };
     let have = if arguments.labs.len() == 1 { "has" } else { "have" };
     Err(Error::message(Kind::Usage, format!("{files} {have} {}{more}", plural(errors, "error"))))
+}
+
+/// What the lab's provider cannot make, whatever the machine; it would be refused before anything is made.
+fn refused_by_provider(lab: &Lab) -> Diagnostics {
+    if lab.provider == Provider::Kind { rules::of_any_machine(lab) } else { Diagnostics::default() }
 }

@@ -86,7 +86,11 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     let actions = plan(lab, &observed);
     let keys = || manifests.iter().map(|manifest| ObjectKey::of(&manifest.object)).collect();
     let known = record.map(|record| record.kinds).unwrap_or_default();
-    let (outcome, snapshot) = if observed.exists {
+    if observed.stopped {
+        caveats
+            .push("the nodes are stopped, `klab up` starts them; planned as if the cluster had no objects".to_owned());
+    }
+    let (outcome, snapshot) = if observed.exists && !observed.stopped {
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
         context.block_on(async {
             let client = client(&kubeconfig).await?;

@@ -189,7 +189,8 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
 
     let observed = provider.observe_lab(lab)?;
     let actions = plan(lab, &observed);
-    let before = if observed.exists { Some(look(context, provider.kubeconfig(name)?)?) } else { None };
+    let before =
+        if observed.exists && !observed.stopped { Some(look(context, provider.kubeconfig(name)?)?) } else { None };
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;

@@ -5,6 +5,7 @@
 
 mod addons;
 mod check;
+mod commands;
 pub mod config;
 mod create;
 pub mod desired;
@@ -30,12 +31,16 @@ mod workers;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
 use self::desired::DECLARED;
 use self::docker::{Container, Info, PROVIDER_VARIABLE, Runtime};
 use self::kind_tool::KindTool;
+use self::live::Starts;
 use self::names::Names;
 use self::record::{ClusterRecord, Settings};
 use self::session::Session;
@@ -50,6 +55,9 @@ use crate::ui::plural;
 
 /// Variable that gives several people on one machine clusters of their own.
 const SEAT_VARIABLE: &str = "KLAB_SEAT";
+
+/// How long after its start a control plane may take until its API answers.
+const API_START: SignedDuration = SignedDuration::from_mins(2);
 
 /// Labs on kind.
 pub struct KindProvider {
@@ -118,7 +126,7 @@ impl KindProvider {
         if containers.iter().any(|container| !container.running) {
             return Ok(record.map_or_else(Observed::default, |record| from_record(&record, &containers)));
         }
-        let nodes = session.live()?.nodes()?;
+        let nodes = nodes_of(session, &containers)?;
         let mut observed = Observed { exists: true, changes_in_place: true, ..Observed::default() };
         if let Some(record) = &record {
             // A pool whose nodes are all gone, or that has none, is still a pool.
@@ -193,12 +201,13 @@ impl KindProvider {
         }
     }
 
-    /// Starts node containers that do not run, in an order in which each gets its old address again.
-    fn wake(session: &Session, work: &mut Work<'_>) -> Result<()> {
+    /// Starts node containers that do not run, in an order in which each gets its old address again. Gives when which
+    /// container was started.
+    fn wake(session: &Session, work: &mut Work<'_>) -> Result<Starts> {
         let containers = session.containers()?;
         let mut stopped: Vec<&Container> = containers.iter().filter(|container| !container.running).collect();
         if stopped.is_empty() {
-            return Ok(());
+            return Ok(starts(&containers));
         }
         let addresses = session.record()?.map(|record| record.addresses).unwrap_or_default();
         stopped.sort_by_key(|container| {
@@ -214,16 +223,21 @@ impl KindProvider {
             .filter(|container| container.is_worker() || container.is_control_plane())
             .map(|container| container.name.clone())
             .collect();
+        let starts = starts(&session.containers()?);
         let live = session.live()?;
-        live.wait(workers::ready_deadline(), |words| activity.progress(words), |live| live::missing(live, &nodes))
-            .map_err(|mut error| {
-                let causes: Vec<String> = nodes.iter().filter_map(|node| session.cause(node)).take(2).collect();
-                error.source = anyhow::Error::msg(format!("{:#}\n{}", error.source, causes.join("\n")))
-                    .context("the nodes did not come back after they were started");
-                error.hint("`klab down` and `klab up` make the lab anew")
-            })?;
+        live.wait(
+            workers::ready_deadline(),
+            |words| activity.progress(words),
+            |live| live::missing(live, &nodes, &starts),
+        )
+        .map_err(|mut error| {
+            let causes: Vec<String> = nodes.iter().filter_map(|node| session.cause(node)).take(2).collect();
+            error.source = anyhow::Error::msg(format!("{:#}\n{}", error.source, causes.join("\n")))
+                .context("the nodes did not come back after they were started");
+            error.hint("`klab down` and `klab up` make the lab anew")
+        })?;
         activity.finish("Started", plural(names.len(), "stopped node"));
-        Ok(())
+        Ok(starts)
     }
 
     /// What only a new cluster can change, in words.
@@ -233,9 +247,30 @@ impl KindProvider {
     }
 }
 
+/// When containers were started last.
+fn starts(containers: &[Container]) -> Starts {
+    containers.iter().filter_map(|container| Some((container.name.clone(), container.started?))).collect()
+}
+
+/// The nodes of a cluster whose containers run. Where they were started a moment ago, with the machine for example, its API
+/// is waited for.
+fn nodes_of(session: &Session, containers: &[Container]) -> Result<Vec<Node>> {
+    let live = session.live()?;
+    let started = containers.iter().filter(|node| node.is_control_plane()).filter_map(|node| node.started).max();
+    loop {
+        match live.nodes() {
+            Err(_) if started.is_some_and(|started| Timestamp::now() < started + API_START) => {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            result => return result,
+        }
+    }
+}
+
 /// A stopped cluster as it was when it ran.
 fn from_record(record: &ClusterRecord, containers: &[Container]) -> Observed {
-    let mut observed = Observed { exists: true, changes_in_place: true, ..Observed::default() };
+    let stopped = containers.iter().any(|container| container.is_control_plane() && !container.running);
+    let mut observed = Observed { exists: true, stopped, changes_in_place: true, ..Observed::default() };
     for (name, declared) in &record.declared {
         observed.pools.insert(name.clone(), ObservedPool { declared: declared.clone(), ..ObservedPool::default() });
     }
@@ -279,6 +314,9 @@ impl Provider for KindProvider {
     }
 
     fn recreation(&self, lab: &Lab) -> Result<Vec<String>> {
+        if !self.names(&lab.name.value)?.record().is_file() {
+            return Ok(Vec::new());
+        }
         Self::settings_that_differ(&self.session(&lab.name.value)?, lab)
     }
 
@@ -291,13 +329,15 @@ impl Provider for KindProvider {
     }
 
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
-        if !actions.contains(&Action::CreateCluster) {
-            return Ok(Vec::new());
+        if actions.contains(&Action::CreateCluster) {
+            let names = self.names(&lab.name.value)?;
+            // What would be run can be told on a machine without any of the tools.
+            let runtime = self.runtime(&names).map_or("docker", |(runtime, _)| runtime.program());
+            let arguments = kind_tool::create_arguments(&names.cluster, &names.config(), &names.kubeconfig());
+            return Ok(vec![KindTool::new(runtime).shown(&arguments)]);
         }
         let session = self.session(&lab.name.value)?;
-        let names = &session.names;
-        let arguments = kind_tool::create_arguments(&names.cluster, &names.config(), &names.kubeconfig());
-        Ok(vec![session.kind.shown(&arguments)])
+        commands::live(&session, lab, actions, self.version(&session)?)
     }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
@@ -321,13 +361,13 @@ impl Provider for KindProvider {
             session = self.session(name)?;
             create = true;
         }
-        let record = if create {
-            create::create(&session, lab, kind, work)?
+        let (record, starts) = if create {
+            (create::create(&session, lab, kind, work)?, Starts::new())
         } else {
-            Self::wake(&session, work)?;
-            Self::record(&session, lab)?
+            let starts = Self::wake(&session, work)?;
+            (Self::record(&session, lab)?, starts)
         };
-        let mut cluster = Cluster { session: &session, lab, kind, record, added: BTreeSet::new() };
+        let mut cluster = Cluster { session: &session, lab, kind, record, added: BTreeSet::new(), starts };
         let mut touched = BTreeSet::new();
         if actions.is_empty() {
             touched.extend(cluster.record.declared.keys().cloned());
@@ -401,14 +441,14 @@ impl Provider for KindProvider {
             let message = format!("the kind cluster of lab `{lab}` is gone");
             return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
         }
-        Self::wake(&session, work)
+        Self::wake(&session, work).map(|_| ())
     }
 
     fn stop_nodes(&self, lab: &str, nodes: &[String], work: &mut Work<'_>) -> Result<()> {
         let session = self.session(lab)?;
         work.intend("stop-nodes", &nodes.join(" "))?;
         let activity = work.events.start("Stopping", plural(nodes.len(), "node"));
-        session.runtime.stop(nodes)?;
+        session.runtime.stop_at_once(nodes)?;
         activity.end();
         Ok(())
     }
@@ -418,8 +458,13 @@ impl Provider for KindProvider {
         work.intend("start-nodes", &nodes.join(" "))?;
         let activity = work.events.start("Starting", plural(nodes.len(), "node"));
         session.runtime.start(nodes)?;
+        let starts = starts(&session.containers()?);
         let live = session.live()?;
-        live.wait(workers::ready_deadline(), |words| activity.progress(words), |live| live::missing(live, nodes))?;
+        live.wait(
+            workers::ready_deadline(),
+            |words| activity.progress(words),
+            |live| live::missing(live, nodes, &starts),
+        )?;
         activity.end();
         Ok(())
     }

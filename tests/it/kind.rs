@@ -180,7 +180,11 @@ impl Stage {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.environment.command(arguments);
-        command.env("PATH", self.pair.path()).env("KLAB_PROVIDER", "kind").env("KLAB_KIND_READY", "20");
+        command
+            .env("PATH", self.pair.path())
+            .env("KLAB_PROVIDER", "kind")
+            .env("KLAB_KIND_READY", "20")
+            .env("KLAB_KIND_LATE", "1000");
         command
     }
 
@@ -406,14 +410,14 @@ fn node_that_registers_late_is_waited_for() {
 }
 
 #[test]
-#[ignore = "its fault races with the worker that klab makes anew; to be made deterministic"]
 fn node_that_never_registers_fails_with_its_kubelets_words_and_is_made_anew() {
     let stage = Stage::new(LAB);
-    stage.pair.fault("reservation", "");
+    stage.pair.fault("reservation", "klab-pools-worker2");
     let mut command = stage.command(&["up", "pools.toml"]);
     let output = command.env("KLAB_KIND_READY", "1").output().unwrap();
     let talk = stage.environment.shown(&output);
     assert_eq!(output.status.code(), Some(5), "{talk}");
+    assert!(talk.contains("waiting for klab-pools-worker2 to register"), "{talk}");
     assert!(talk.contains("invalid Node Allocatable configuration"), "{talk}");
     stage.up();
     assert_eq!(stage.nodes().len(), 4);
@@ -447,6 +451,111 @@ fn stopped_nodes_are_started_and_not_made_anew() {
     assert!(talk.contains("Started 4 stopped nodes"), "{talk}");
     assert!(!stage.pair.calls().iter().any(|(call, _)| call.starts_with("kind create")), "{:?}", stage.pair.calls());
     stage.succeeds(&["verify"]);
+    stage.down();
+}
+
+/// One node lost its power; and what the API says of a node that was stopped is not believed.
+#[test]
+fn stopped_worker_is_started_and_its_kubelet_waited_for() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    let docker = stage.environment.folder().join("pair/bin/docker");
+    assert!(Command::new(docker).args(["stop", "klab-pools-worker3"]).status().unwrap().success());
+    stage.pair.fault("slow-start", "klab-pools-worker3");
+    stage.pair.forget_calls();
+    let plan = stage.run(&["plan", "pools.toml"]);
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(plan.contains("\ncommands\n  docker start klab-pools-worker3\n"), "{plan}");
+    let talk = stage.up();
+    assert!(talk.contains("Started 1 stopped node"), "{talk}");
+    let restarted =
+        stage.pair.calls().iter().any(|(call, _)| call.ends_with("klab-pools-worker3 systemctl restart kubelet"));
+    assert!(restarted, "up ended before the kubelet of the node had reported: {:?}", stage.pair.calls());
+    stage.down();
+}
+
+#[test]
+fn lessons_stop_and_start_the_containers_of_nodes() {
+    let lab = format!(
+        "{LAB}\n[[step]]\nname = \"fails\"\ndo = [{{ fail_node = \"pool:extra\" }}]\n\n\
+         [[step]]\nname = \"returns\"\ndo = [{{ restore_node = \"pool:extra\" }}]\n"
+    );
+    let stage = Stage::new(&lab);
+    stage.succeeds(&["test", "pools.toml", "--provider", "kind"]);
+    let calls: Vec<String> = stage.pair.calls().into_iter().map(|(call, _)| call).collect();
+    let at = |wanted: &str| calls.iter().position(|call| call.starts_with(wanted) && call.ends_with("-worker3"));
+    let (stopped, started) = (at("docker stop -t 1 klab-"), at("docker start klab-"));
+    assert!(stopped.is_some() && started > stopped, "{calls:?}");
+    stage.nothing_is_left();
+}
+
+#[test]
+fn plan_tells_the_commands_of_live_changes() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    stage.write(&LAB.replace("nodes = 2", "nodes = 1").replace(
+        "[pool.extra]\nnodes  = 1\nsize   = \"Standard_B2ms\"",
+        "[pool.extra]\nnodes  = 2\nsize   = \"Standard_D4s_v5\"",
+    ));
+    let calls = stage.pair.calls().len();
+    let plan = stage.run(&["plan", "pools.toml", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_slice(&plan.stdout).unwrap();
+    let commands: Vec<&str> = plan["commands"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    let made: Vec<String> = stage.pair.calls().drain(calls..).map(|(call, _)| call).collect();
+    assert!(
+        !made.iter().any(|call| call.contains(" exec ") || call.contains(" run ") || call.contains(" rm ")),
+        "{made:?}"
+    );
+    for expected in [
+        "docker exec --privileged klab-pools-worker3 systemctl restart kubelet",
+        "docker exec --privileged klab-pools-control-plane kubeadm token create --ttl 30m",
+        "docker run --name klab-pools-worker2 --hostname klab-pools-worker2 --label io.x-k8s.kind.role=worker",
+        "docker exec --privileged klab-pools-worker2 kubeadm join --config /kind/kubeadm.conf",
+        "# node klab-pools-worker2 is drained and deleted through the API",
+        "docker rm --force --volumes klab-pools-worker2",
+    ] {
+        assert!(commands.iter().any(|line| line.starts_with(expected)), "{expected}\n{commands:#?}");
+    }
+    // And that is what is done.
+    stage.pair.forget_calls();
+    stage.up();
+    let done: Vec<String> = stage.pair.calls().into_iter().map(|(call, _)| call).collect();
+    for line in commands.iter().filter(|line| !line.starts_with('#') && !line.starts_with("docker cp")) {
+        let plain = line.replace('\'', "");
+        assert!(done.contains(&plain), "{plain}\n{done:#?}");
+    }
+    stage.down();
+}
+
+/// What a newer kind would take for a new cluster does not come into one that is there.
+#[test]
+fn other_kind_leaves_workers_as_they_are_and_adds_alike() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    stage.pair.fault("kind-version", "0.32.0");
+    stage.pair.fault("slow-boot", "klab-pools-worker4");
+    stage.pair.forget_calls();
+    stage.write(&LAB.replace("nodes = 2", "nodes = 3"));
+    stage.up();
+    let removed = stage.pair.calls().iter().any(|(call, _)| call.starts_with("docker rm"));
+    assert!(!removed, "{:?}", stage.pair.calls());
+    let image = |name: &str| stage.pair.container(name).image;
+    assert_eq!(image("klab-pools-worker4"), image("klab-pools-control-plane"));
+    stage.down();
+}
+
+#[test]
+fn node_image_on_this_machine_takes_the_place_of_one_that_cannot_be_had() {
+    let stage = Stage::new(&LAB.replace("\"1.36\"", "\"1.35\""));
+    stage.pair.add_image("kindest/node:v1.35.2", "1");
+    stage.pair.fault("no-registry", "");
+    let talk = stage.up();
+    assert!(talk.contains("kindest/node:v1.35.8 could not be pulled; kindest/node:v1.35.2"), "{talk}");
+    stage.write(&LAB.replace("\"1.36\"", "\"1.35\"").replace("nodes = 2", "nodes = 3"));
+    stage.up();
+    for name in stage.pair.containers() {
+        assert_eq!(stage.pair.container(&name).image, "kindest/node:v1.35.2", "{name}");
+    }
     stage.down();
 }
 
@@ -674,4 +783,11 @@ fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
         assert!(talk.contains(words), "{words}\n{talk}");
     }
     assert_eq!(stage.pair.containers(), Vec::<String>::new());
+    // `check` says the same, on a machine without any of the tools.
+    let checked = stage.environment.run(&["check", "pools.toml", "--provider", "kind"]);
+    let talk = stage.environment.shown(&checked);
+    assert_eq!(checked.status.code(), Some(2), "{talk}");
+    for words in ["`control_planes = 2` gives no cluster", "is not a URL", "pools.toml has 8 errors"] {
+        assert!(talk.contains(words), "{words}\n{talk}");
+    }
 }

@@ -149,6 +149,9 @@ pub(crate) struct Container {
     pub(crate) role: String,
     pub(crate) image: String,
     pub(crate) running: bool,
+    /// When it was started again.
+    #[serde(default)]
+    pub(crate) started: Option<String>,
     pub(crate) address: String,
     /// Paths of this machine by path in the container.
     pub(crate) mounts: BTreeMap<String, String>,
@@ -211,6 +214,12 @@ impl State {
         Some(what)
     }
 
+    /// As [`State::take_fault`], where it is about this node.
+    fn take_fault_of(&self, name: &str, node: &str) -> bool {
+        let is_its = fs::read_to_string(self.folder.join("faults").join(name)).is_ok_and(|what| what == node);
+        is_its && self.take_fault(name).is_some()
+    }
+
     fn has_fault(&self, name: &str) -> bool {
         self.folder.join("faults").join(name).exists()
     }
@@ -227,6 +236,7 @@ impl State {
             role: role.to_owned(),
             image: image.to_owned(),
             running: true,
+            started: None,
             address: format!("172.18.0.{}", used + 1),
             mounts: BTreeMap::new(),
             files: BTreeMap::new(),
@@ -275,7 +285,7 @@ impl State {
         if !container.joined {
             return;
         }
-        if self.take_fault("reservation").is_some() {
+        if self.take_fault_of("reservation", &container.name) {
             container.journal = format!(
                 "Nov 21 10:00:00 {0} kubelet[1]: E1121 10:00:00.000000 1 kubelet.go:1] \"Failed to start ContainerManager\" \
                  err=\"invalid Node Allocatable configuration. Resource \\\"cpu\\\" has a reservation of 4 but capacity of 2\"\n",
@@ -327,9 +337,13 @@ impl State {
         });
         block_on(async {
             let api: Api<Node> = Api::all(client(&kubeconfig).await);
-            if api.get_opt(&name).await.unwrap().is_some() {
-                let patch =
-                    json!({ "status": { "capacity": status["capacity"], "allocatable": status["allocatable"] } });
+            if let Some(node) = api.get_opt(&name).await.unwrap() {
+                let mut conditions = serde_json::to_value(node.status.unwrap().conditions).unwrap();
+                for condition in conditions.as_array_mut().into_iter().flatten() {
+                    condition["lastHeartbeatTime"] = now().into();
+                }
+                let patch = json!({ "status": { "capacity": status["capacity"], "allocatable": status["allocatable"],
+                    "conditions": conditions } });
                 api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).unwrap();
             } else {
                 let mut all = labels;
@@ -346,6 +360,11 @@ impl State {
             }
         });
     }
+}
+
+/// The moment as the API has it, in whole seconds.
+fn now() -> String {
+    format!("{:.0}", jiff::Timestamp::now())
 }
 
 /// CPUs as the kubelet counts them, of ids that this machine has.
@@ -607,12 +626,17 @@ fn later(script: &str) {
     shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
 }
 
+fn restart_kubelet_later(state: &State, node: &str) {
+    let docker = state.folder.join("bin/docker");
+    later(&format!("sleep 0.5; '{}' exec --privileged {node} systemctl restart kubelet", docker.display()));
+}
+
 /// A failed create whose last `docker run` is still under way when kind has cleaned up.
 fn late(state: &State, name: &str, cluster: &str) -> Ended {
     let container = state.new_container(cluster, name, "worker", "kindest/node:v1");
     state.write_json(&format!("late/{name}.json"), &container);
     let (from, to) = (state.folder.join("late"), state.folder.join("containers"));
-    let script = format!("sleep 1; mv '{0}/{name}.json' '{1}/{name}.json'", from.display(), to.display());
+    let script = format!("sleep 0.2; mv '{0}/{name}.json' '{1}/{name}.json'", from.display(), to.display());
     later(&script);
     error("failed to create cluster: command \"docker run --name lb\" failed with error: exit status 125")
 }
@@ -644,10 +668,7 @@ fn join(state: &State, container: &mut Container, flags: &[String]) -> Result<()
     container.joined = true;
     if state.take_fault("slow-worker").is_some() {
         // Its kubelet registers a moment after everybody thinks all is done.
-        let docker = state.folder.join("bin/docker");
-        let script =
-            format!("sleep 0.5; '{}' exec --privileged {} systemctl restart kubelet", docker.display(), container.name);
-        later(&script);
+        restart_kubelet_later(state, &container.name);
         return Ok(());
     }
     state.start_kubelet(container);
@@ -693,10 +714,13 @@ fn docker(state: &State, arguments: &[&str]) -> Ended {
             }
             Ok(String::new())
         }
-        ["start" | "stop", names @ ..] => {
+        ["stop", "-t", _, names @ ..] | ["start" | "stop", names @ ..] => {
             for name in names {
                 let mut container = state.container(name).unwrap();
                 container.running = arguments[0] == "start";
+                if container.running {
+                    container.started = Some(jiff::Timestamp::now().to_string());
+                }
                 state.save(&container);
                 if container.role == "control-plane" {
                     if container.running {
@@ -704,6 +728,11 @@ fn docker(state: &State, arguments: &[&str]) -> Ended {
                     } else {
                         state.stop_api(&container.cluster);
                     }
+                }
+                if container.running && state.take_fault_of("slow-start", name) {
+                    restart_kubelet_later(state, name);
+                } else if container.running {
+                    state.start_kubelet(&mut container);
                 }
             }
             Ok(String::new())
@@ -720,6 +749,12 @@ fn docker(state: &State, arguments: &[&str]) -> Ended {
             Some(id) => Ok(format!("{id}\n")),
             None => failed(format!("Error: No such image: {reference}\n")),
         },
+        ["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository] => {
+            let images = state.images();
+            // One that was pulled by its digest has no tag.
+            let tagged = images.keys().filter(|image| image.starts_with(&format!("{repository}:")) && !image.contains('@'));
+            Ok(tagged.map(|image| format!("{image}\n")).chain([format!("{repository}:<none>\n")]).collect())
+        }
         ["pull", "--quiet", reference] => {
             if state.has_fault("no-registry") {
                 return failed("Error response from daemon: dial tcp: lookup registry-1.docker.io: no such host\n");
@@ -752,7 +787,9 @@ fn inspect(state: &State, names: &[&str]) -> Ended {
             json!({ "Type": "volume", "Name": format!("volume-of-{name}"), "Source": "/v", "Destination": "/var" });
         all.push(json!({
             "Name": format!("/{name}"),
-            "State": { "Running": container.running },
+            "State": { "Running": container.running,
+                "StartedAt": container.started.as_deref().unwrap_or("0001-01-01T00:00:00Z") },
+            "HostConfig": { "UsernsMode": "", "Devices": null, "Binds": ["/lib/modules:/lib/modules:ro"] },
             "Config": { "Image": container.image, "Env": [],
                 "Labels": { CLUSTER_LABEL: container.cluster, ROLE_LABEL: container.role } },
             "Mounts": mounts.chain([volume]).collect::<Vec<_>>(),
@@ -798,6 +835,10 @@ fn exec(state: &State, node: &str, program: &[&str]) -> Ended {
             Some(text) => Ok(text.clone()),
             None => failed(format!("cat: {path}: No such file or directory\n")),
         },
+        ["test", "-S", path] => {
+            assert_eq!(*path, "/run/containerd/containerd.sock");
+            if state.take_fault_of("slow-boot", node) { failed("") } else { Ok(String::new()) }
+        }
         ["journalctl", ..] => Ok(container.journal),
         ["kubeadm", "token", "create", "--ttl", _] => {
             assert_eq!(container.role, "control-plane");

@@ -187,6 +187,7 @@ impl Cluster {
     pub(super) fn observed(&self) -> Observed {
         Observed {
             exists: true,
+            stopped: self.is_stopped(),
             pools: self
                 .agent_pool_profiles
                 .iter()

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use kube::ResourceExt;
@@ -46,6 +47,14 @@ impl fmt::Display for Difference {
 pub(super) fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
+
+/// Whether its kubelet has posted the node's status since a moment. Its times are whole seconds.
+pub(super) fn has_reported_since(node: &Node, moment: Timestamp) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.and_then(|all| all.iter().find(|one| one.type_ == "Ready"));
+    let heartbeat = ready.and_then(|ready| ready.last_heartbeat_time.as_ref());
+    heartbeat.is_some_and(|time| time.0 + SignedDuration::from_secs(1) > moment)
 }
 
 /// Why a node is not Ready, in its kubelet's words.
@@ -240,6 +249,20 @@ mod tests {
         let node = node(|_| {});
         assert_eq!(words(&node), Vec::<String>::new());
         assert!(is_ready(&node));
+    }
+
+    #[test]
+    fn what_a_kubelet_said_before_its_node_was_stopped_does_not_count() {
+        let started = "2026-08-21T10:00:05.7Z".parse().unwrap();
+        for (heartbeat, expected) in [
+            (json!("2026-08-21T10:00:04Z"), false),
+            (json!("2026-08-21T10:00:05Z"), true),
+            (json!("2026-08-21T10:00:09Z"), true),
+            (Value::Null, false),
+        ] {
+            let node = node(|node| node["status"]["conditions"][0]["lastHeartbeatTime"] = heartbeat.clone());
+            assert_eq!(has_reported_since(&node, started), expected, "{heartbeat}");
+        }
     }
 
     #[test]

@@ -74,7 +74,8 @@ struct TaintView {
 struct JoinView {
     taints: Vec<TaintView>,
     kubelet_arguments: Vec<Pair<String>>,
-    fails_fast: bool,
+    /// Seconds that each step of joining may take, where kubeadm can be told.
+    patience: Option<usize>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -122,8 +123,9 @@ pub fn render(lab: &Lab, roster: &Roster, around: &Surroundings<'_>) -> Result<S
     for number in 1..=settings.control_planes.max(1) {
         nodes.push(control_plane(lab, number, &image, around.names));
     }
+    let patience = join_patience(roster.len(), around.host.cpus);
     for (_, place) in roster.iter() {
-        nodes.push(worker(lab, place, around)?);
+        nodes.push(worker(lab, place, around, patience)?);
     }
     let minor = image.kubernetes.map_or(0, |version| version.minor);
     let view = ClusterView {
@@ -189,7 +191,13 @@ fn control_plane(lab: &Lab, number: u32, image: &NodeImage, names: &Names) -> No
     }
 }
 
-fn worker(lab: &Lab, place: &Place, around: &Surroundings<'_>) -> Result<NodeView> {
+/// Seconds after which a node that joins counts as failed: long enough for kubelets that share few CPUs, and far less
+/// than kubeadm's own four minutes and more.
+pub fn join_patience(joining: usize, cpus: u32) -> usize {
+    (25 + 5 * joining.saturating_sub(2 * cpus as usize)).min(120)
+}
+
+fn worker(lab: &Lab, place: &Place, around: &Surroundings<'_>, patience: usize) -> Result<NodeView> {
     let pool = lab
         .pool(&place.pool)
         .ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{}`", place.pool)))?;
@@ -220,7 +228,7 @@ fn worker(lab: &Lab, place: &Place, around: &Surroundings<'_>) -> Result<NodeVie
                 Pair::new("max-pods", node.sizing.max_pods.to_string()),
                 Pair::new("system-reserved", node.sizing.system_reserved()),
             ],
-            fails_fast: around.kind.has_join_timeouts(minor),
+            patience: around.kind.has_join_timeouts(minor).then_some(patience),
         }),
     })
 }
@@ -278,4 +286,16 @@ pub fn mirror_files(lab: &Lab) -> Vec<(String, String)> {
         (format!("{registry}/hosts.toml"), format!("[host.{quoted}]\ncapabilities = [\"pull\", \"resolve\"]\n"))
     };
     lab.kind.registry_mirrors.iter().map(file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_kubelets_on_few_cpus_get_more_time() {
+        for (joining, cpus, seconds) in [(1, 2, 25), (4, 2, 25), (7, 2, 40), (7, 8, 25), (60, 2, 120)] {
+            assert_eq!(join_patience(joining, cpus), seconds, "{joining} on {cpus}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! A cluster made by kind, and nothing kind says about it trusted.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::config;
 use super::docker::Container;
 use super::failure;
-use super::images::load_balancer;
+use super::images::{self, load_balancer};
 use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use super::version::KindVersion;
@@ -20,8 +21,12 @@ use crate::ui::plural;
 
 /// The network that all clusters of kind share.
 const NETWORK: &str = "kind";
+/// The repository of kind's own node images.
+const NODE_IMAGES: &str = "kindest/node";
 /// How long containers may appear after a failed or killed kind: calls of it are still under way.
 const LATE: Duration = Duration::from_secs(3);
+/// Variable with another such time in milliseconds: a stand-in for kind is quicker than kind.
+const LATE_VARIABLE: &str = "KLAB_KIND_LATE";
 
 /// Makes the cluster with the workers of all pools.
 pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut Work<'_>) -> Result<ClusterRecord> {
@@ -39,10 +44,10 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     sweep(session, !there.is_empty())?;
     session.make_folder()?;
     session.save(&record)?;
+    let lab = &*with_image_at_hand(session, lab, kind, work)?;
     let config = write_files(session, lab, &record, kind)?;
     release_kubeconfig_lock(session, work)?;
     remove_file(&names.kubeconfig())?;
-    pull_images(session, lab, kind, work)?;
 
     let what = format!("cluster {} (kind {kind}, {})", names.cluster, nodes_in_words(lab, &record));
     let activity = work.events.start("Creating", what.clone());
@@ -134,18 +139,38 @@ pub(super) fn release_kubeconfig_lock(session: &Session, work: &Work<'_>) -> Res
     Ok(())
 }
 
-/// Fetches what is not here yet, so that it fails here, where nothing has been made, and by its name.
-fn pull_images(session: &Session, lab: &Lab, kind: KindVersion, work: &mut Work<'_>) -> Result<()> {
-    for reference in needed_images(lab, kind) {
-        if session.runtime.image_id(&reference)?.is_none() {
-            work.intend("pull-image", &reference)?;
-            let short = reference.split('@').next().unwrap_or(&reference).to_owned();
-            let activity = work.events.start("Pulling", format!("image {short}"));
-            session.runtime.pull(&reference)?;
-            activity.finish("Pulled", format!("image {short}"));
+/// Fetches what is not here yet, so that it fails here, where nothing has been made, and by its name. Gives the lab, with
+/// another node image of its version that is on this machine where the one it would have cannot be fetched.
+fn with_image_at_hand<'a>(
+    session: &Session,
+    lab: &'a Lab,
+    kind: KindVersion,
+    work: &mut Work<'_>,
+) -> Result<Cow<'a, Lab>> {
+    let mut lab = Cow::Borrowed(lab);
+    for reference in needed_images(&lab, kind) {
+        if session.runtime.image_id(&reference)?.is_some() {
+            continue;
         }
+        work.intend("pull-image", &reference)?;
+        let short = reference.split('@').next().unwrap_or(&reference).to_owned();
+        let activity = work.events.start("Pulling", format!("image {short}"));
+        let Err(error) = session.runtime.pull(&reference) else {
+            activity.finish("Pulled", format!("image {short}"));
+            continue;
+        };
+        activity.end();
+        let is_clusters = lab.kind.image.is_none() && reference == config::cluster_image(&lab, kind).reference;
+        let wanted = lab.kubernetes.as_ref().map(|version| version.value);
+        let there = if is_clusters { session.runtime.images_of(NODE_IMAGES)? } else { Vec::new() };
+        let Some(other) = images::at_hand(wanted, kind, &there) else { return Err(error) };
+        work.events.warn(format!(
+            "{short} could not be pulled; {}, which is on this machine, takes its place",
+            other.reference
+        ));
+        lab.to_mut().kind.image = Some(other.reference);
     }
-    Ok(())
+    Ok(lab)
 }
 
 /// The images that containers of the cluster are made from.
@@ -194,11 +219,13 @@ fn failed(session: &Session, error: exec::Error) -> Error {
 
 /// Removes all containers of the cluster; with `late` also those that appear seconds after a failure.
 pub(super) fn sweep(session: &Session, late: bool) -> Result<()> {
+    let late_for =
+        std::env::var(LATE_VARIABLE).ok().and_then(|text| text.parse().ok()).map_or(LATE, Duration::from_millis);
     let mut quiet_since = Instant::now();
     loop {
         let containers = session.own_containers()?;
         if containers.is_empty() {
-            if !late || quiet_since.elapsed() >= LATE {
+            if !late || quiet_since.elapsed() >= late_for {
                 return Ok(());
             }
         } else {
@@ -211,7 +238,7 @@ pub(super) fn sweep(session: &Session, late: bool) -> Result<()> {
                 continue;
             }
         }
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300).min(late_for));
     }
 }
 

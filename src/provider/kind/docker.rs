@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -72,6 +73,8 @@ pub struct Container {
     pub role: String,
     /// Whether it runs.
     pub running: bool,
+    /// When it was started last.
+    pub started: Option<Timestamp>,
     /// The image it was made from, as named then.
     pub image: String,
     /// Paths of this machine that are mounted into it.
@@ -82,8 +85,21 @@ pub struct Container {
     pub network: String,
     /// IPv4 address.
     pub address: String,
+    /// What kind gave it because of the machine.
+    pub manner: Manner,
+}
+
+/// What kind gives a node's container because of the machine and its settings: a node that is added later needs the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manner {
     /// Variables of its environment that were set for it, not by its image.
-    pub environment: Vec<String>,
+    pub variables: Vec<String>,
+    /// Whether it is in the machine's own user namespace, where the runtime gives containers another one.
+    pub host_users: bool,
+    /// Devices of the machine that kind passes on (rootless: `/dev/fuse`).
+    pub devices: Vec<String>,
+    /// Whether it sees the machine's device mapper (disks with btrfs, zfs or xfs).
+    pub device_mapper: bool,
 }
 
 impl Container {
@@ -191,12 +207,19 @@ impl Runtime {
         }
     }
 
-    /// The machine as far as node sizes go. `KLAB_KIND_SIZES=shrink` keeps klab from mounting generated files.
+    /// The machine as far as node sizes go. `KLAB_KIND_SIZES=shrink` keeps klab from mounting generated files, `full` has
+    /// it mount them where nobody has tried that.
     pub fn host(&self, info: &Info) -> Host {
-        let able = self.flavour == Flavour::Docker
-            && Path::new("/sys/devices/system/node").is_dir()
-            && std::env::var("KLAB_KIND_SIZES").as_deref() != Ok("shrink")
-            && self.is_local(info);
+        let able = match std::env::var("KLAB_KIND_SIZES").as_deref() {
+            Ok("shrink") => false,
+            Ok("full") => true,
+            _ => {
+                self.flavour == Flavour::Docker
+                    && !info.rootless
+                    && Path::new("/sys/devices/system/node").is_dir()
+                    && self.is_local(info)
+            }
+        };
         let emulation = if able { Emulation::Full } else { Emulation::Shrink };
         Host { cpus: info.cpus, memory: info.memory, emulation }
     }
@@ -293,22 +316,30 @@ impl Runtime {
     /// # Errors
     /// When one does not start.
     pub fn start(&self, names: &[String]) -> Result<()> {
-        self.on_all("start", names)
+        self.on_all(&["start"], names)
     }
 
-    /// Stops containers.
+    /// Stops containers; what is in them may end in its own time.
     ///
     /// # Errors
     /// When one does not stop.
     pub fn stop(&self, names: &[String]) -> Result<()> {
-        self.on_all("stop", names)
+        self.on_all(&["stop"], names)
     }
 
-    fn on_all(&self, verb: &str, names: &[String]) -> Result<()> {
+    /// Stops containers as if they had lost power, or nearly so.
+    ///
+    /// # Errors
+    /// When one does not stop.
+    pub fn stop_at_once(&self, names: &[String]) -> Result<()> {
+        self.on_all(&["stop", "-t", "1"], names)
+    }
+
+    fn on_all(&self, verb: &[&str], names: &[String]) -> Result<()> {
         if names.is_empty() {
             return Ok(());
         }
-        let mut arguments = vec![verb];
+        let mut arguments = verb.to_vec();
         arguments.extend(names.iter().map(String::as_str));
         self.call(&arguments, WORK).map(|_| ())
     }
@@ -347,7 +378,24 @@ impl Runtime {
     /// # Errors
     /// When it does not start.
     pub fn run_worker(&self, worker: &NewWorker<'_>) -> Result<()> {
-        self.call(&worker_arguments(self.flavour, worker), WORK).map(|_| ())
+        let volume = if self.flavour == Flavour::Podman {
+            // Podman takes options only for a volume that has a name; kind finds it again by this label.
+            let label = format!("{}=true", worker.name);
+            let name = self.ask(&["volume", "create", "--label", &label])?;
+            Some(name.trim().to_owned())
+        } else {
+            None
+        };
+        self.call(&worker_arguments(self.flavour, worker, volume.as_deref()), WORK).map(|_| ())
+    }
+
+    /// Tags of a repository's images that are on this machine, as whole references.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn images_of(&self, repository: &str) -> Result<Vec<String>> {
+        let text = self.ask(&["image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository])?;
+        Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
     /// The id of a local image; none if it is not here.
@@ -391,8 +439,13 @@ impl Runtime {
     }
 
     /// The command line that starts a worker, for people to read.
-    pub fn shown(&self, worker: &NewWorker<'_>) -> String {
-        self.tool.shown(&worker_arguments(self.flavour, worker))
+    pub fn shown_worker(&self, worker: &NewWorker<'_>) -> String {
+        self.tool.shown(&worker_arguments(self.flavour, worker, Some("VOLUME")))
+    }
+
+    /// Any of its command lines, for people to read.
+    pub fn shown<T: AsRef<str>>(&self, arguments: &[T]) -> String {
+        self.tool.shown(arguments)
     }
 }
 
@@ -409,12 +462,12 @@ pub struct NewWorker<'a> {
     pub network: &'a str,
     /// What is mounted into it.
     pub mounts: &'a [MountView],
-    /// Variables of its environment, as those of the other nodes.
-    pub environment: &'a [String],
+    /// What the cluster's other nodes have because of the machine.
+    pub manner: &'a Manner,
 }
 
-/// The arguments of `run`, as kind's own providers give them.
-fn worker_arguments(flavour: Flavour, worker: &NewWorker<'_>) -> Vec<String> {
+/// The arguments of `run`, as kind's own providers give them. `volume` is what Podman has under `/var`.
+fn worker_arguments(flavour: Flavour, worker: &NewWorker<'_>, volume: Option<&str>) -> Vec<String> {
     let mut arguments: Vec<String> = ["run", "--name", worker.name, "--hostname", worker.name]
         .into_iter()
         .map(str::to_owned)
@@ -425,7 +478,10 @@ fn worker_arguments(flavour: Flavour, worker: &NewWorker<'_>) -> Vec<String> {
         push(&["--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"]);
     }
     push(&["--tmpfs", "/tmp", "--tmpfs", "/run"]);
-    push(&["--volume", if flavour == Flavour::Podman { "/var:suid,exec,dev" } else { "/var" }]);
+    match volume.filter(|_| flavour == Flavour::Podman) {
+        Some(volume) => push(&["--volume", &format!("{volume}:/var:suid,exec,dev")]),
+        None => push(&["--volume", "/var"]),
+    }
     push(&["--volume", "/lib/modules:/lib/modules:ro"]);
     push(&["--detach", "--tty", "--net", worker.network]);
     push(&["--label", &format!("{CLUSTER_LABEL}={}", worker.cluster)]);
@@ -435,7 +491,17 @@ fn worker_arguments(flavour: Flavour, worker: &NewWorker<'_>) -> Vec<String> {
         Flavour::Podman => push(&["-e", "container=podman", "--cgroupns=private"]),
         Flavour::Nerdctl => push(&["--restart=on-failure:1", "--init=false"]),
     }
-    for variable in worker.environment {
+    let manner = worker.manner;
+    if manner.host_users {
+        push(&["--userns=host"]);
+    }
+    if manner.device_mapper {
+        push(&["--volume", DEVICE_MAPPER]);
+    }
+    for device in &manner.devices {
+        push(&["--device", device]);
+    }
+    for variable in &manner.variables {
         push(&["-e", variable]);
     }
     for mount in worker.mounts {
@@ -482,6 +548,26 @@ struct Inspected {
     mounts: Vec<InspectedMount>,
     #[serde(default)]
     network_settings: InspectedNetworks,
+    #[serde(default)]
+    host_config: InspectedHost,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedHost {
+    #[serde(default)]
+    userns_mode: String,
+    #[serde(default)]
+    devices: Option<Vec<InspectedDevice>>,
+    #[serde(default)]
+    binds: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedDevice {
+    #[serde(default)]
+    path_on_host: String,
 }
 
 #[derive(Deserialize)]
@@ -489,6 +575,8 @@ struct Inspected {
 struct InspectedState {
     #[serde(default)]
     running: bool,
+    #[serde(default)]
+    started_at: String,
 }
 
 #[derive(Deserialize)]
@@ -526,6 +614,10 @@ struct InspectedNetwork {
     address: String,
 }
 
+/// What kind mounts where layers of images need it, and what it passes on for rootless runtimes.
+const DEVICE_MAPPER: &str = "/dev/mapper:/dev/mapper";
+const FUSE: &str = "/dev/fuse";
+
 /// Variables that kind sets for nodes, which a worker that is added later needs too.
 const NODE_VARIABLES: [&str; 8] = [
     "HTTP_PROXY=",
@@ -556,16 +648,26 @@ fn container(inspected: Inspected) -> Container {
         .next()
         .map_or_else(|| ("kind".to_owned(), String::new()), |(name, network)| (name, network.address));
     let wanted = |variable: &String| NODE_VARIABLES.iter().any(|name| variable.starts_with(name));
+    let host = inspected.host_config;
+    let devices = host.devices.unwrap_or_default().into_iter().map(|device| device.path_on_host);
+    let manner = Manner {
+        variables: inspected.config.env.unwrap_or_default().into_iter().filter(wanted).collect(),
+        host_users: host.userns_mode == "host",
+        devices: devices.filter(|device| device == FUSE).collect(),
+        device_mapper: host.binds.unwrap_or_default().iter().any(|bind| bind.starts_with(DEVICE_MAPPER)),
+    };
     Container {
         name: inspected.name.trim_start_matches('/').to_owned(),
         role: labels.get(ROLE_LABEL).cloned().unwrap_or_default(),
         running: inspected.state.running,
+        // A container that never ran has the year 1.
+        started: inspected.state.started_at.parse().ok().filter(|time: &Timestamp| *time > Timestamp::UNIX_EPOCH),
         image: inspected.config.image,
         mounted: binds.into_iter().map(|mount| PathBuf::from(mount.source)).collect(),
         volumes: volumes.into_iter().map(|mount| mount.name).collect(),
         network,
         address,
-        environment: inspected.config.env.unwrap_or_default().into_iter().filter(wanted).collect(),
+        manner,
     }
 }
 

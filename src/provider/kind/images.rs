@@ -118,6 +118,27 @@ pub fn node_image(wanted: Option<KubernetesVersion>, kind: KindVersion) -> NodeI
     }
 }
 
+/// The image among those on this machine that serves in place of one that cannot be had: of the wanted minor version, or of
+/// any that this kind knows where none is wanted; the newest.
+pub fn at_hand(wanted: Option<KubernetesVersion>, kind: KindVersion, there: &[String]) -> Option<NodeImage> {
+    let newest = RELEASES.iter().filter(|release| release.kind.minor <= kind.minor).flat_map(|release| release.nodes);
+    let newest = newest.map(|node| node.0).max()?;
+    let images = there.iter().map(|reference| NodeImage::named(reference));
+    let serves = |image: &NodeImage| {
+        image.kubernetes.is_some_and(|version| match wanted {
+            Some(wanted) => is_of(version, wanted),
+            None => version.minor <= newest,
+        })
+    };
+    let number = |image: &NodeImage| image.kubernetes.map(|version| (version.minor, version.patch));
+    images.filter(serves).max_by_key(number)
+}
+
+/// Whether a version is the wanted one, as exactly as that is said.
+pub fn is_of(version: KubernetesVersion, wanted: KubernetesVersion) -> bool {
+    version.minor == wanted.minor && wanted.patch.is_none_or(|patch| version.patch == Some(patch))
+}
+
 fn published((minor, patch, digest): (u32, u32, &str)) -> NodeImage {
     NodeImage {
         reference: format!("kindest/node:v1.{minor}.{patch}@sha256:{digest}"),
@@ -175,6 +196,29 @@ mod tests {
         let image = node_image(Some(version("36.2")), KindVersion::new(33, 0));
         assert_eq!(image, NodeImage::named("kindest/node:v1.36.2"));
         assert_eq!(image.kubernetes, Some(version("36.2")));
+    }
+
+    #[test]
+    fn image_at_hand_serves_where_its_version_fits() {
+        let there: Vec<String> = [
+            "kindest/node:v1.35.0",
+            "kindest/node:v1.36.2",
+            "kindest/node:v1.36.0",
+            "kindest/node:<none>",
+            "own:v1.99.0",
+        ]
+        .map(str::to_owned)
+        .into();
+        for (wanted, expected) in [
+            (Some("36"), Some("kindest/node:v1.36.2")),
+            (Some("36.0"), Some("kindest/node:v1.36.0")),
+            (Some("36.1"), None),
+            (Some("34"), None),
+            (None, Some("kindest/node:v1.36.2")),
+        ] {
+            let image = at_hand(wanted.map(version), KindVersion::new(33, 0), &there);
+            assert_eq!(image.map(|image| image.reference).as_deref(), expected, "{wanted:?}");
+        }
     }
 
     #[test]

@@ -50,8 +50,8 @@ pub(super) struct Join<'a> {
     pub(super) taints: Vec<Value>,
     /// Further flags.
     pub(super) flags: Vec<(&'static str, String)>,
-    /// Whether to fail in less than a minute (kubeadm `v1beta4`).
-    pub(super) fails_fast: bool,
+    /// Seconds that each step may take, where kubeadm can be told (`v1beta4`).
+    pub(super) patience: Option<usize>,
 }
 
 /// The configuration with which a new worker joins, made from that of a node that is in the cluster.
@@ -78,9 +78,10 @@ pub(super) fn join_configuration(of_another: &str, join: &Join<'_>) -> Option<St
     let old = registration.remove("kubeletExtraArgs").unwrap_or_default();
     let arguments = if is_list { list_with(&old, &flags) } else { map_with(&old, &flags) };
     registration.insert("kubeletExtraArgs".to_owned(), arguments);
-    if join.fails_fast && is_list {
-        document["timeouts"]["kubeletHealthCheck"] = "25s".into();
-        document["timeouts"]["tlsBootstrap"] = "25s".into();
+    if let Some(seconds) = join.patience.filter(|_| is_list) {
+        for step in ["kubeletHealthCheck", "tlsBootstrap"] {
+            document["timeouts"][step] = format!("{seconds}s").into();
+        }
     }
     let text = serde_json::to_string_pretty(&document).ok()?;
     Some(text + "\n")
@@ -97,6 +98,16 @@ fn map_with(old: &Value, flags: &[(&str, String)]) -> Value {
     let mut arguments = old.as_object().cloned().unwrap_or_default();
     arguments.extend(flags.iter().map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str()))));
     Value::Object(arguments)
+}
+
+/// The socket of a node's container runtime, as its joining configuration names it.
+pub(super) fn runtime_socket(configuration: &str) -> String {
+    let document = documents(configuration).into_iter().find(|document| document["kind"] == "JoinConfiguration");
+    let socket = document.and_then(|document| Some(document["nodeRegistration"]["criSocket"].as_str()?.to_owned()));
+    socket.map_or_else(
+        || "/run/containerd/containerd.sock".to_owned(),
+        |socket| socket.trim_start_matches("unix://").to_owned(),
+    )
 }
 
 /// The documents of a YAML text; one that cannot be read is passed over, as kubeadm passes over kinds it does not know.
@@ -132,7 +143,7 @@ mod tests {
             labels: vec![("agentpool".to_owned(), "extra".to_owned()), ("workload".to_owned(), "extra".to_owned())],
             taints: vec![json!({ "key": "dedicated", "value": "x", "effect": "NoSchedule" })],
             flags: vec![("max-pods", "30".to_owned())],
-            fails_fast: true,
+            patience: Some(25),
         }
     }
 
@@ -173,6 +184,7 @@ kind: KubeletConfiguration
         let text = join_configuration(V1BETA4, &join()).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["controlPlane"], Value::Null);
+        assert_eq!(runtime_socket(V1BETA4), "/run/containerd/containerd.sock");
         assert_eq!(value["discovery"]["bootstrapToken"]["apiServerEndpoint"], "klab-x-control-plane:6443");
         assert_eq!(value["discovery"]["bootstrapToken"]["token"], "new.token");
         assert_eq!(value["skipPhases"], json!(["preflight"]));

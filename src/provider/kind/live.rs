@@ -1,8 +1,10 @@
 //! The cluster through its Kubernetes API: nodes listed, patched, waited for, drained.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, EvictParams, GroupVersionKind, ListParams, Patch, PatchParams,
@@ -42,8 +44,7 @@ impl Live {
             .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
         let client = runtime.block_on(async {
             let text = kube::config::Kubeconfig::read_from(kubeconfig).kind(Kind::Outside, problem)?;
-            let options = kube::config::KubeConfigOptions::default();
-            let mut config = kube::Config::from_custom_kubeconfig(text, &options).await.kind(Kind::Outside, problem)?;
+            let mut config = crate::client::configuration(text).await.kind(Kind::Outside, problem)?;
             config.connect_timeout = Some(REQUEST);
             Client::try_from(config).kind(Kind::Outside, problem)
         })?;
@@ -152,11 +153,29 @@ impl Live {
         }
     }
 
-    /// Pods of a node that a drain moves: not those of DaemonSets, of the node itself, or that have ended.
-    fn pods_to_move(&self, node: &str) -> Result<Vec<Pod>> {
+    /// Removes the pods that were on a node that is gone: without a kubelet nobody else does for a minute.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(super) fn forget_pods(&self, node: &str) -> Result<()> {
+        for pod in self.pods_on(node)? {
+            let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+            let (name, at_once) = (pod.name_any(), DeleteParams::default().grace_period(0));
+            // The garbage collector may have been faster.
+            let _ = self.request("delete a pod", async move { api.delete(&name, &at_once).await.map(|_| ()) });
+        }
+        Ok(())
+    }
+
+    fn pods_on(&self, node: &str) -> Result<Vec<Pod>> {
         let api: Api<Pod> = Api::all(self.client.clone());
         let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = self.request("list the node's pods", async move { Ok(api.list(&of_node).await?.items) })?;
+        self.request("list the node's pods", async move { Ok(api.list(&of_node).await?.items) })
+    }
+
+    /// Pods of a node that a drain moves: not those of DaemonSets, of the node itself, or that have ended.
+    fn pods_to_move(&self, node: &str) -> Result<Vec<Pod>> {
+        let pods = self.pods_on(node)?;
         let moves = |pod: &Pod| {
             let owned_by_set = pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
             let mirror = pod.annotations().contains_key("kubernetes.io/config.mirror");
@@ -247,13 +266,22 @@ pub(super) fn unregistered(nodes: &[Node], wanted: &[String]) -> Option<String> 
     (!missing.is_empty()).then(|| format!("waiting for {} to register", missing.join(", ")))
 }
 
+/// When containers were started last, by name.
+pub(super) type Starts = BTreeMap<String, Timestamp>;
+
 /// What is missing until all these nodes are there and Ready, in words; none when nothing is.
-pub(super) fn missing(nodes: &[Node], wanted: &[String]) -> Option<String> {
+///
+/// Of a node that was stopped the API says for most of a minute that it is Ready, as it last was: what counts is what its
+/// kubelet said since the container was started.
+pub(super) fn missing(nodes: &[Node], wanted: &[String], starts: &Starts) -> Option<String> {
     let mut missing = Vec::new();
     for name in wanted {
         match nodes.iter().find(|node| node.name_any() == *name) {
             None => missing.push(format!("{name} (not registered)")),
             Some(node) if !check::is_ready(node) => missing.push(format!("{name} ({})", check::readiness(node))),
+            Some(node) if starts.get(name).is_some_and(|started| !check::has_reported_since(node, *started)) => {
+                missing.push(format!("{name} (its kubelet has not reported since it was started)"));
+            }
             Some(_) => {}
         }
     }

@@ -82,7 +82,8 @@ pub(super) fn caveats(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<St
     if host(session).emulation == Emulation::Shrink {
         caveats.push(
             "nodes show the capacity of this machine; only what pods can have of it (allocatable) is that of the declared sizes, \
-             as the container runtime here cannot mount files over `/sys/devices/system/node`"
+             as the container runtime here cannot mount files over `/proc/meminfo` and `/sys/devices/system/node`, or \
+             nobody has tried it (`KLAB_KIND_SIZES=full` does)"
                 .to_owned(),
         );
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::config::{self, MountView};
 use super::desired::desired;
-use super::machine::Host;
+use super::machine::{Emulation, Host};
 use super::version::KindVersion;
 use crate::error::{Error, Kind};
 use crate::spec::{Diagnostic, Diagnostics, Lab, Location, Os, Pool};
@@ -32,10 +32,14 @@ impl Problem {
     }
 }
 
-/// All problems as one error, each with its place in the lab file; none where there is no problem.
-pub fn error(lab: &Lab, problems: Vec<Problem>) -> Option<Error> {
+/// What `klab check` says: problems of the lab with any kind and on any machine.
+pub fn of_any_machine(lab: &Lab) -> Diagnostics {
+    let host = Host { cpus: 1, memory: 0, emulation: Emulation::Full };
+    diagnostics(problems(lab, KindVersion::NEWEST, &host))
+}
+
+fn diagnostics(problems: Vec<Problem>) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    let count = problems.len();
     for problem in problems {
         let mut diagnostic = Diagnostic::error("kind", problem.message).help(problem.help);
         if let Some(location) = &problem.at {
@@ -43,6 +47,13 @@ pub fn error(lab: &Lab, problems: Vec<Problem>) -> Option<Error> {
         }
         diagnostics.push(diagnostic);
     }
+    diagnostics
+}
+
+/// All problems as one error, each with its place in the lab file; none where there is no problem.
+pub fn error(lab: &Lab, problems: Vec<Problem>) -> Option<Error> {
+    let count = problems.len();
+    let diagnostics = diagnostics(problems);
     let words = if count == 1 { "one thing is".to_owned() } else { format!("{count} things are") };
     let message =
         format!("{} cannot be made on kind: {words} not possible there; nothing was created", lab.source.name());

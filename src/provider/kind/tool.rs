@@ -1,12 +1,7 @@
-//! A command-line tool of the machine, called with a transcript: what was run, how it ended, what it said.
+//! A command-line tool of the machine, called with its environment and a transcript of its talk.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
+use std::time::Duration;
 
 use crate::exec::{self, Command, Written};
 
@@ -30,7 +25,7 @@ impl Tool {
         self
     }
 
-    /// Writes down what it says from now on.
+    /// Writes down what it says from now on; its results, which may be secrets, are not written down.
     pub(super) fn transcribed(mut self, file: PathBuf) -> Self {
         self.transcript = Some(file);
         self
@@ -59,39 +54,17 @@ impl Tool {
     /// # Errors
     /// [`exec::Error`].
     pub(super) fn written<T: AsRef<str>>(&self, arguments: &[T], deadline: Duration) -> Result<Written, exec::Error> {
-        let command = self.command(arguments);
-        let started = Instant::now();
-        let result = command.written(deadline);
-        self.transcribe(&command, started.elapsed(), &result);
-        result
+        self.command(arguments).written(deadline)
     }
 
     fn command<T: AsRef<str>>(&self, arguments: &[T]) -> Command {
-        let command = Command::new(self.program.clone()).args(arguments.iter().map(AsRef::as_ref));
-        self.environment.iter().fold(command, |command, (name, value)| command.env(name, value))
-    }
-
-    /// What a tool gives on stdout may be a secret and is not written down; a transcript that cannot be written must not
-    /// stop the work.
-    fn transcribe(&self, command: &Command, elapsed: Duration, result: &Result<Written, exec::Error>) {
-        let Some(path) = self.transcript.as_ref().filter(|path| path.parent().is_some_and(std::path::Path::is_dir))
-        else {
-            return;
-        };
-        let (status, said) = match result {
-            Ok(written) => ("done".to_owned(), written.stderr.clone()),
-            Err(exec::Error::Failed { status, stderr, .. }) => (status.clone(), stderr.clone()),
-            Err(error) => (error.to_string(), String::new()),
-        };
-        let seconds = elapsed.as_secs_f64();
-        let mut entry = format!("{} {command}\n  {status} after {seconds:.1} s\n", Timestamp::now());
-        for line in said.lines() {
-            entry.push_str("  | ");
-            entry.push_str(line);
-            entry.push('\n');
+        let command = Command::new(self.program.clone()).args(arguments.iter().map(AsRef::as_ref)).results_are_secret();
+        let command = self.environment.iter().fold(command, |command, (name, value)| command.env(name, value));
+        // A lab that is not made yet, or is gone, has no folder, and gets none for the sake of a transcript.
+        match self.transcript.as_ref().filter(|file| file.parent().is_some_and(std::path::Path::is_dir)) {
+            Some(file) => command.transcript(file),
+            None => command,
         }
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-        let _ = file.and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 }
 
@@ -108,8 +81,11 @@ mod tests {
         assert_eq!(tool.run(&["-c", "echo $WORD; echo talk >&2"], seconds).unwrap(), "token\n");
         tool.run(&["-c", "echo broken >&2; exit 3"], seconds).unwrap_err();
         let text = std::fs::read_to_string(path).unwrap();
-        assert!(text.contains("done after") && text.contains("  | talk\n"), "{text}");
-        assert!(text.contains("exited with code 3 after") && text.contains("  | broken\n"), "{text}");
+        assert!(text.contains("  talk\n= exited with code 0 after"), "{text}");
+        assert!(text.contains("  broken\n= exited with code 3 after"), "{text}");
         assert!(!text.contains("token"), "{text}");
+        let absent = folder.path().join("absent/transcript.log");
+        Tool::new("true").transcribed(absent.clone()).run::<&str>(&[], seconds).unwrap();
+        assert!(!absent.parent().unwrap().exists());
     }
 }

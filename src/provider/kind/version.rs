@@ -15,6 +15,9 @@ impl KindVersion {
     /// The oldest release klab works with: the first whose node images read registry mirrors from `certs.d`.
     pub const OLDEST: Self = Self::new(27, 0);
 
+    /// The newest release klab knows.
+    pub const NEWEST: Self = Self::new(33, 0);
+
     /// A version by its numbers.
     pub const fn new(minor: u32, patch: u32) -> Self {
         Self { minor, patch }

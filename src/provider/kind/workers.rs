@@ -10,9 +10,10 @@ use super::check::{self, Difference};
 use super::config::{self, pool_image, worker_mounts};
 use super::create::end_leftover_kinds;
 use super::desired::{self, Desired, desired};
-use super::docker::{Container, NewWorker};
+use super::docker::{Container, Manner, NewWorker};
+use super::images::{self, NodeImage};
 use super::kubelet::{self, FLAGS_FILE, Join, KUBEADM_FILE};
-use super::live::{Live, missing, unregistered};
+use super::live::{Live, Starts, missing, unregistered};
 use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use super::version::KindVersion;
@@ -41,6 +42,8 @@ pub(super) struct Cluster<'a> {
     pub(super) record: ClusterRecord,
     /// Workers that were added: they are to be as declared, even where those of their pool are left as they are.
     pub(super) added: BTreeSet<String>,
+    /// When the containers were started that were there before: what nodes said earlier does not count.
+    pub(super) starts: Starts,
 }
 
 /// The time nodes are given to become Ready.
@@ -60,13 +63,13 @@ impl Cluster<'_> {
 
     /// Brings a pool to so many nodes. Workers that are not whole are made anew; the last ones go first.
     pub(super) fn scale(&mut self, pool: &str, wanted: u32, live: &Live, work: &mut Work<'_>) -> Result<()> {
-        let image = pool_image(self.lab, self.pool(pool)?, self.kind).reference;
+        let definition = self.pool(pool)?;
         let containers = self.session.containers()?;
         let nodes = live.nodes()?;
         let whole = |name: &String| {
             let container = containers.iter().find(|container| container.name == *name);
             nodes.iter().any(|node| node.name_any() == *name)
-                && container.is_some_and(|container| container.running && container.image == image)
+                && container.is_some_and(|container| container.running && has_image(definition, container, &containers))
         };
         let workers: Vec<String> = self.record.roster.pool(pool).map(|(name, _)| name.clone()).collect();
         let (mut whole, broken): (Vec<String>, Vec<String>) = workers.into_iter().partition(whole);
@@ -133,6 +136,7 @@ impl Cluster<'_> {
                 let left = self.session.runtime.volumes_of(&container.volumes)?;
                 self.session.runtime.remove_volumes(&left)?;
             }
+            live.forget_pods(worker)?;
             self.record.roster.remove(worker);
             self.record.loaded.remove(worker);
             self.record.addresses.remove(worker);
@@ -166,7 +170,7 @@ impl Cluster<'_> {
         work.intend("add-nodes", &names.join(" "))?;
         let what = format!("{} to pool {pool} ({})", plural(count, "node"), names.join(", "));
         let activity = work.events.start("Adding", what.clone());
-        let joining = Joining::prepare(self, pool, containers)?;
+        let joining = Joining::prepare(self, pool, names.len(), containers)?;
         activity.progress("nodes boot and join");
         let failures: Vec<Error> = std::thread::scope(|scope| {
             let threads: Vec<_> = names.iter().map(|name| scope.spawn(|| joining.join(name))).collect();
@@ -175,7 +179,7 @@ impl Cluster<'_> {
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }
-        live.wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, &names))
+        live.wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, &names, &Starts::new()))
             .map_err(|error| self.with_causes(error, &names))?;
         activity.finish("Added", what);
         Ok(())
@@ -234,7 +238,7 @@ impl Cluster<'_> {
     fn wait_ready(&self, names: &[String], live: &Live, work: &Work<'_>) -> Result<Vec<Node>> {
         // Nothing is shown where nothing has to be waited for.
         if let Ok(nodes) = live.nodes()
-            && missing(&nodes, names).is_none()
+            && missing(&nodes, names, &self.starts).is_none()
         {
             return Ok(nodes);
         }
@@ -247,7 +251,7 @@ impl Cluster<'_> {
         )
         .map_err(|error| self.with_causes(error, names))?;
         let nodes = live
-            .wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, names))
+            .wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, names, &self.starts))
             .map_err(|error| self.with_causes(error, names))?;
         activity.finish("Ready", format!("{}, every one of them", plural(names.len(), "node")));
         Ok(nodes)
@@ -353,15 +357,15 @@ struct Joining<'a> {
     record: &'a ClusterRecord,
     pool: &'a Pool,
     image: String,
-    fails_fast: bool,
+    patience: Option<usize>,
     network: String,
-    environment: Vec<String>,
+    manner: Manner,
     configuration: String,
     token: String,
 }
 
 impl<'a> Joining<'a> {
-    fn prepare(cluster: &'a Cluster<'_>, pool: &str, containers: &[Container]) -> Result<Self> {
+    fn prepare(cluster: &'a Cluster<'_>, pool: &str, joining: usize, containers: &[Container]) -> Result<Self> {
         let session = cluster.session;
         end_leftover_kinds(session);
         let pool = cluster.pool(pool)?;
@@ -372,7 +376,7 @@ impl<'a> Joining<'a> {
                     format!("cluster {} has no control plane that runs", session.names.cluster),
                 )
             })?;
-        let image = config::pool_image(cluster.lab, pool, cluster.kind);
+        let image = worker_image(cluster.lab, pool, control_plane, cluster.kind);
         if session.runtime.image_id(&image.reference)?.is_none() {
             session.runtime.pull(&image.reference)?;
         }
@@ -387,10 +391,13 @@ impl<'a> Joining<'a> {
             lab: cluster.lab,
             record: &cluster.record,
             pool,
-            fails_fast: cluster.kind.has_join_timeouts(image.kubernetes.map_or(0, |version| version.minor)),
+            patience: cluster
+                .kind
+                .has_join_timeouts(image.kubernetes.map_or(0, |version| version.minor))
+                .then(|| config::join_patience(joining, cluster.record.host.cpus)),
             image: image.reference,
             network: control_plane.network.clone(),
-            environment: control_plane.environment.clone(),
+            manner: control_plane.manner.clone(),
             configuration,
             token: token.to_owned(),
         })
@@ -422,7 +429,7 @@ impl<'a> Joining<'a> {
             image: &self.image,
             network: &self.network,
             mounts: &mounts,
-            environment: &self.environment,
+            manner: &self.manner,
         })?;
         let address = self.booted(name)?;
         let labels = desired.labels.into_iter().filter(|(key, _)| desired::kubelet_may_set(key)).collect();
@@ -443,14 +450,32 @@ impl<'a> Joining<'a> {
                     ("max-pods", desired.sizing.max_pods.to_string()),
                     ("system-reserved", desired.sizing.system_reserved()),
                 ],
-                fails_fast: self.fails_fast,
+                patience: self.patience,
             },
         );
         let configuration = configuration.ok_or_else(|| {
             Error::message(Kind::Failed, format!("could not understand `{KUBEADM_FILE}` of the control plane"))
         })?;
+        self.wait_for_socket(name)?;
         session.copy_text(&configuration, name, KUBEADM_FILE)?;
         session.runtime.exec(name, &["kubeadm", "join", "--config", KUBEADM_FILE]).map(|_| ())
+    }
+
+    /// Waits for the node's own container runtime: where a node's log says that it boots (cgroup v1), systemd may not be
+    /// up yet, and kubeadm starts the kubelet through it.
+    fn wait_for_socket(&self, name: &str) -> Result<()> {
+        let socket = kubelet::runtime_socket(&self.configuration);
+        let until = Instant::now() + BOOT;
+        loop {
+            match self.session.runtime.exec(name, &["test", "-S", &socket]) {
+                Ok(_) => return Ok(()),
+                Err(error) if Instant::now() > until => {
+                    let message = format!("the container runtime of node `{name}` did not start (`{socket}`)");
+                    return Err(Error::new(Kind::Outside, error.source.context(message)));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
     }
 
     /// Waits until a container has booted so far that programs can be run in it; gives its address.
@@ -473,6 +498,22 @@ impl<'a> Joining<'a> {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+}
+
+/// The image for a new worker: that of the control plane, unless its pool has a version of its own. What a newer kind would
+/// take for a new cluster must not come into one that is there.
+pub(super) fn worker_image(lab: &Lab, pool: &Pool, control_plane: &Container, kind: KindVersion) -> NodeImage {
+    if pool.kubernetes.is_some() { pool_image(lab, pool, kind) } else { NodeImage::named(&control_plane.image) }
+}
+
+/// Whether a worker was made from an image that its pool is to have.
+fn has_image(pool: &Pool, worker: &Container, containers: &[Container]) -> bool {
+    match &pool.kubernetes {
+        Some(wanted) => {
+            NodeImage::named(&worker.image).kubernetes.is_none_or(|version| images::is_of(version, wanted.value))
+        }
+        None => containers.iter().find(|node| node.is_control_plane()).is_none_or(|node| node.image == worker.image),
     }
 }
 

@@ -24,13 +24,15 @@ fn info_of_docker_and_podman_is_understood() {
 
 #[test]
 fn containers_are_read_from_what_inspect_says() {
-    let text = r#"[{"Name":"/klab-x-worker10","State":{"Status":"exited","Running":false},
+    let text = r#"[{"Name":"/klab-x-worker10","State":{"Status":"exited","Running":false,"StartedAt":"2026-08-21T10:00:00.5Z"},
+        "HostConfig":{"UsernsMode":"host","Devices":[{"PathOnHost":"/dev/fuse","PathInContainer":"/dev/fuse"}],
+                      "Binds":["/dev/mapper:/dev/mapper","/lib/modules:/lib/modules:ro"]},
         "Config":{"Image":"kindest/node:v1.36.1","Labels":{"io.x-k8s.kind.cluster":"klab-x","io.x-k8s.kind.role":"worker"},
                   "Env":["HTTP_PROXY=http://p","PATH=/usr/bin"]},
         "Mounts":[{"Type":"bind","Source":"/state/labs/x/kind/owner","Destination":"/kind/klab"},
                   {"Type":"volume","Name":"abc","Source":"/var/lib/docker/volumes/abc/_data","Destination":"/var"}],
         "NetworkSettings":{"Networks":{"kind":{"IPAddress":"172.18.0.3"}}}},
-       {"Name":"/klab-x-worker2","State":{"Running":true},"Config":{"Labels":{"io.x-k8s.kind.role":"worker"}}}]"#;
+       {"Name":"/klab-x-worker2","State":{"Running":true,"StartedAt":"0001-01-01T00:00:00Z"},"HostConfig":{"Devices":null,"Binds":null},"Config":{"Labels":{"io.x-k8s.kind.role":"worker"}}}]"#;
     let containers = parse_containers(text).unwrap();
     assert_eq!(
         containers.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(),
@@ -42,30 +44,37 @@ fn containers_are_read_from_what_inspect_says() {
             name: "klab-x-worker10".to_owned(),
             role: "worker".to_owned(),
             running: false,
+            started: Some("2026-08-21T10:00:00.5Z".parse().unwrap()),
             image: "kindest/node:v1.36.1".to_owned(),
             mounted: vec!["/state/labs/x/kind/owner".into()],
             volumes: vec!["abc".to_owned()],
             network: "kind".to_owned(),
             address: "172.18.0.3".to_owned(),
-            environment: vec!["HTTP_PROXY=http://p".to_owned()],
+            manner: Manner {
+                variables: vec!["HTTP_PROXY=http://p".to_owned()],
+                host_users: true,
+                devices: vec!["/dev/fuse".to_owned()],
+                device_mapper: true,
+            },
         }
     );
+    assert_eq!((containers[0].started, &containers[0].manner), (None, &Manner::default()));
     assert_eq!(parse_containers("no json"), None);
 }
 
 #[test]
 fn added_worker_is_started_as_kind_starts_its_own() {
     let mounts = [MountView { host: "/s/a b".to_owned(), container: "/proc/meminfo".to_owned(), read_only: true }];
-    let environment = ["NO_PROXY=.svc".to_owned()];
+    let manner = Manner { variables: vec!["NO_PROXY=.svc".to_owned()], ..Manner::default() };
     let worker = NewWorker {
         cluster: "klab-x",
         name: "klab-x-worker4",
         image: "kindest/node:v1.36.1",
         network: "kind",
         mounts: &mounts,
-        environment: &environment,
+        manner: &manner,
     };
-    let arguments = worker_arguments(Flavour::Docker, &worker);
+    let arguments = worker_arguments(Flavour::Docker, &worker, None);
     assert_eq!(
         arguments.join(" "),
         "run --name klab-x-worker4 --hostname klab-x-worker4 \
@@ -75,8 +84,13 @@ fn added_worker_is_started_as_kind_starts_its_own() {
         --restart=on-failure:1 --init=false --cgroupns=private -e NO_PROXY=.svc --volume=/s/a b:/proc/meminfo:ro \
         kindest/node:v1.36.1"
     );
-    let podman = worker_arguments(Flavour::Podman, &worker).join(" ");
+    let podman = worker_arguments(Flavour::Podman, &worker, Some("abc")).join(" ");
     assert!(podman.contains("container=podman") && !podman.contains("seccomp"), "{podman}");
+    assert!(podman.contains("--volume abc:/var:suid,exec,dev"), "{podman}");
+    let manner = Manner { host_users: true, device_mapper: true, devices: vec!["/dev/fuse".to_owned()], ..manner };
+    let arguments = worker_arguments(Flavour::Docker, &NewWorker { manner: &manner, ..worker }, None).join(" ");
+    let expected = "--userns=host --volume /dev/mapper:/dev/mapper --device /dev/fuse -e NO_PROXY=.svc";
+    assert!(arguments.contains(expected), "{arguments}");
 }
 
 #[test]
