@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{self, Context};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::ui::Format;
 
 /// Kubernetes scheduling labs from one TOML file: build the cluster, verify every pod's place, explain it, tear it down.
@@ -84,6 +84,11 @@ impl Cli {
     /// # Errors
     /// What the person who typed it must know.
     pub fn run(self, context: &mut Context) -> Result<()> {
+        let writes_csv = matches!(&self.command, Command::Verify(arguments) if arguments.is_of_class());
+        if self.format == Format::Csv && !writes_csv {
+            return Err(Error::message(Kind::Usage, "only `klab verify --seats` writes CSV")
+                .hint("`--format json` is understood by every command"));
+        }
         match self.command {
             Command::Up(arguments) => commands::up::run(context, &arguments),
             Command::Verify(arguments) => commands::verify::run(context, &arguments),

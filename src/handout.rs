@@ -53,7 +53,31 @@ mod tests {
     #[test]
     fn a_page_says_where_the_cluster_is_and_what_to_do() {
         let page = handout(&lab(), Some(7), Path::new("/state/labs/taints-07/kubeconfig"), None).unwrap();
-        insta::assert_snapshot!(page, @"");
+        insta::assert_snapshot!(page, @"
+        # Taints & tolerations
+
+        **Seat 7** · lab `taints`
+
+        A node <refuses> pods.
+
+        ## Your cluster
+
+            export KUBECONFIG=/state/labs/taints-07/kubeconfig
+            kubectl get nodes
+
+        It is yours alone: an embedded cluster, in which everything is real but the containers.
+        `klab verify taints` says whether everything is as it should be, and if not, why.
+
+        ## Steps
+
+        `klab guide taints` shows the step you are at.
+
+        ### 1 · Repel pods
+
+        Type `kubectl taint`.
+
+        ### 2 · look
+        ");
     }
 
     #[test]

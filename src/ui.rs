@@ -31,6 +31,8 @@ pub enum Format {
     Json,
     /// `JUnit` XML, for `verify` and `test`.
     Junit,
+    /// A line for each seat, for `verify --seats`.
+    Csv,
 }
 
 /// The terminal, or what stands in its place.

@@ -93,7 +93,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.interruption_leaves(None);
     activity.end();
     match context.ui.format() {
-        Format::Human => context.ui.result(&trial::report::human(&trials)),
+        Format::Human | Format::Csv => context.ui.result(&trial::report::human(&trials)),
         Format::Json => context.ui.result(&trial::report::json(&trials).to_string()),
         Format::Junit => context.ui.result(&trial::report::junit(&trials)?),
     }

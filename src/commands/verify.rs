@@ -14,7 +14,8 @@ use crate::lesson::stage;
 use crate::observe::{self, Observer};
 use crate::report::{self, Suite};
 use crate::spec::{self, Check, Lab, Subject};
-use crate::state::Progress;
+use crate::state::Lock;
+use crate::state::class::Class;
 use crate::ui::{Format, duration, plural};
 use crate::verify::{Difference, FetchedObject, Observation, Prediction, Report, Snapshot, Stability, Windows};
 
@@ -32,9 +33,19 @@ pub struct Arguments {
     /// Grade this step of the lesson; the one that is next by default.
     #[arg(long, value_name = "NAME")]
     step: Option<String>,
+    /// Look at all seats of a class once, and print where everybody is; also as `--format csv`.
+    #[arg(long, conflicts_with_all = ["step", "watch"])]
+    seats: bool,
     /// Show the verdicts as they change, until every check holds.
     #[arg(long)]
     watch: bool,
+}
+
+impl Arguments {
+    /// Whether a class is looked at.
+    pub fn is_of_class(&self) -> bool {
+        self.seats
+    }
 }
 
 /// Verifies the lab, or grades the step of its lesson that the learner is at.
@@ -42,6 +53,11 @@ pub struct Arguments {
 /// # Errors
 /// When a check does not hold, with what keeps it from holding.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    if arguments.seats {
+        let name = context.lab_or_class_name(arguments.lab.as_deref())?;
+        let class = Class::read(&context.home, &name)?;
+        return super::seats::verify(context, &class.ok_or_else(|| super::seats::no_class(&name))?);
+    }
     let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
     let kubeconfig = path(context, &lesson.lab.name.value)?;
     match &arguments.step {
@@ -237,7 +253,7 @@ pub(super) fn hinted(report: &mut Report, hint: Option<&str>) {
 fn write(context: &Context, report: &Report, grading: &Grading<'_>) -> Result<()> {
     let quietly = grading.quietly && report.ok();
     match context.ui.format() {
-        Format::Human => {
+        Format::Human | Format::Csv => {
             let text = report::human(report, report::Styles::coloured());
             if quietly { context.ui.say(text.trim_end()) } else { context.ui.result(&text) }
         }

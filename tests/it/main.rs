@@ -6,6 +6,7 @@ mod aks_binary;
 mod api;
 #[path = "../azure/mod.rs"]
 mod azure;
+mod classes;
 mod cli;
 mod clients;
 mod control;
@@ -16,6 +17,7 @@ mod kind;
 mod kubectl;
 mod labs;
 mod lesson;
+mod lesson_tests;
 mod render;
 mod server;
 mod spec;

@@ -4,6 +4,7 @@
 mod down;
 mod status;
 mod up;
+mod verify;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) use self::down::down;
 pub(super) use self::status::{row, status};
 pub(super) use self::up::up;
+pub(super) use self::verify::verify;
 
 use super::{Context, Interruption};
 use crate::error::{Error, Kind, Result};
@@ -117,13 +119,15 @@ pub(super) fn listed(names: &[String]) -> String {
     }
 }
 
+/// A lab was named where a class is needed.
+pub(super) fn no_class(lab: &str) -> Error {
+    let message = format!("lab `{lab}` has no seats");
+    Error::message(Kind::Usage, message).hint("`klab up LAB --seats 30` makes a class; `klab list` shows what is up")
+}
+
 /// The number of a seat of the class, or what is wrong with it.
 pub(super) fn seat(home: &Home, class: &str, number: u32) -> Result<String> {
-    let found = Class::read(home, class)?;
-    let Some(class) = found else {
-        let message = format!("lab `{class}` has no seats");
-        return Err(Error::message(Kind::Usage, message).hint("`klab list` shows labs and classes"));
-    };
+    let class = Class::read(home, class)?.ok_or_else(|| no_class(class))?;
     let name = class.names().find(|(known, _)| *known == number).map(|(_, name)| name);
     name.ok_or_else(|| {
         let message = format!("lab `{}` has no seat {number}", class.lab);

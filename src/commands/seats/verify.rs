@@ -1,0 +1,210 @@
+//! `klab verify --seats`: where everybody in a class is, at one glance. Nothing is waited for and nobody is moved on.
+
+use serde_json::{Value, json};
+
+use super::super::kubeconfig::{client, path};
+use super::super::lesson::Lesson;
+use super::super::{Context, LabOptions, verify::fetch};
+use super::{Failed, Workshop, jobs, listed, show};
+use crate::error::{Error, Kind, Result};
+use crate::lesson::stage;
+use crate::observe;
+use crate::parallel::parallel;
+use crate::report::{self, Suite};
+use crate::spec::Lab;
+use crate::state::class::Class;
+use crate::ui::{Format, plural, table};
+use crate::verify::{self, Report, Snapshot};
+
+/// What a glance at a seat showed.
+struct Glance {
+    number: u32,
+    seat: String,
+    /// Number (from 1) and name of the step that its learner is at; none at the set-up.
+    step: Option<(usize, String)>,
+    /// How many steps there are.
+    steps: usize,
+    report: Report,
+}
+
+impl Glance {
+    /// The first check that does not hold, and what is true instead.
+    fn failing(&self) -> String {
+        let failing = self.report.checks.iter().find(|check| !check.verdict.is_held());
+        failing.map_or_else(String::new, |check| format!("{} → {}", check.name, check.now()))
+    }
+
+    fn position(&self) -> String {
+        match &self.step {
+            None => "set-up".to_owned(),
+            Some((number, name)) => format!("{number} of {} `{name}`", self.steps),
+        }
+    }
+}
+
+/// Looks at every seat and prints the class as a table.
+///
+/// # Errors
+/// When a seat does not hold (1), or one could not be looked at.
+pub(in super::super) fn verify(context: &Context, class: &Class) -> Result<()> {
+    let workshop = Workshop::new(context);
+    let seats: Vec<(u32, String)> = class.names().collect();
+    let activity = context.ui.events().start("Verifying", plural(seats.len(), "seat"));
+    let workers = class.provider.parse().map_or(1, jobs);
+    let looks = parallel(&seats, workers, |(number, seat)| {
+        glance(&workshop.context(), *number, seat).map_err(|error| Failed { number: *number, error })
+    })?;
+    activity.end();
+    let (mut glances, mut failed) = (Vec::new(), Vec::new());
+    for look in looks {
+        match look {
+            Ok(glance) => glances.push(glance),
+            Err(error) => failed.push(error),
+        }
+    }
+    write(context, class, &glances, &failed)?;
+    let open: Vec<String> =
+        glances.iter().filter(|glance| !glance.report.ok()).map(|glance| glance.number.to_string()).collect();
+    let total = plural(seats.len(), "seat");
+    context.ui.events().note("Verified", format!("{} of {total} hold", glances.len() - open.len()));
+    if !failed.is_empty() {
+        let count = plural(failed.len(), "seat");
+        let numbers = show(context, failed);
+        return Err(Error::message(Kind::Outside, format!("{count} could not be looked at: {numbers}")).hint(format!(
+            "`klab up {} --seats {}` makes them again",
+            class.source.display(),
+            seats.len()
+        )));
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    let verb = if open.len() == 1 { "does" } else { "do" };
+    Err(Error::message(Kind::NotHeld, format!("{} of {total} {verb} not hold: {}", open.len(), listed(&open))))
+}
+
+/// One look at a seat, judged by the checks of the step that its learner is at.
+fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
+    let lesson = Lesson::open(context, Some(seat), &LabOptions::default())?;
+    let kubeconfig = path(context, seat)?;
+    let lab = &lesson.lab;
+    let next = lesson.next();
+    let at_set_up = next == Some(0) && !lesson.progress.started;
+    let step = if at_set_up { None } else { next.or(lab.steps.len().checked_sub(1)) };
+    let judge = |snapshot: &Snapshot, stage: &Lab| {
+        let mut report = verify::evaluate(&stage.checks, snapshot, &verify::Context::of(stage));
+        verify::diagnose(&mut report, &stage.checks, snapshot, &verify::Context::of(stage));
+        report
+    };
+    let staged = |step: Option<usize>| stage(lab, step.map_or(0, |step| step + 1));
+    let (step, report) = context.block_on(async {
+        let client = client(&kubeconfig).await?;
+        let mut snapshot = observe::look(&client).await?;
+        observe::complete(&client, &mut snapshot).await?;
+        let now = staged(step);
+        fetch(&client, &now.checks, &mut snapshot).await?;
+        let report = judge(&snapshot, &now);
+        if at_set_up && !report.ok() && !lab.steps.is_empty() {
+            // Who has typed the first step's commands already has left the set-up behind.
+            let first = staged(Some(0));
+            fetch(&client, &first.checks, &mut snapshot).await?;
+            let later = judge(&snapshot, &first);
+            if later.ok() && !later.checks.is_empty() {
+                return Ok((Some(0), later));
+            }
+        }
+        Ok((step, report))
+    })?;
+    let step = step.and_then(|step| Some((step + 1, lab.steps.get(step)?.name.value.clone())));
+    Ok(Glance { number, seat: seat.to_owned(), step, steps: lab.steps.len(), report })
+}
+
+fn write(context: &Context, class: &Class, glances: &[Glance], failed: &[Failed]) -> Result<()> {
+    let ui = &context.ui;
+    match ui.format() {
+        Format::Human => {
+            let mut rows =
+                vec![["SEAT", "LAB", "STEP", "CHECKS", "FIRST THAT DOES NOT HOLD"].map(str::to_owned).to_vec()];
+            rows.extend(glances.iter().map(|glance| {
+                let held = format!("{} of {}", glance.report.held(), glance.report.checks.len());
+                vec![glance.number.to_string(), glance.seat.clone(), glance.position(), held, glance.failing()]
+            }));
+            ui.result(&table(&rows));
+        }
+        Format::Csv => ui.result(&csv(glances)),
+        Format::Json => {
+            let unreachable: Vec<Value> = failed
+                .iter()
+                .map(|failed| json!({ "seat": failed.number, "message": failed.error.to_string() }))
+                .collect();
+            let document = json!({
+                "schema": "klab.class-report/1", "lab": class.lab,
+                "ok": failed.is_empty() && glances.iter().all(|glance| glance.report.ok()),
+                "seats": glances.iter().map(document).collect::<Vec<_>>(), "unreachable": unreachable,
+            });
+            ui.result(&document.to_string());
+        }
+        Format::Junit => {
+            let suites: Vec<Suite<'_>> =
+                glances.iter().map(|glance| Suite { name: &glance.seat, report: &glance.report }).collect();
+            ui.result(&report::junit(&suites)?);
+        }
+    }
+    Ok(())
+}
+
+fn document(glance: &Glance) -> Value {
+    let step = glance.step.as_ref();
+    json!({
+        "seat": glance.number, "lab": glance.seat, "ok": glance.report.ok(), "steps": glance.steps,
+        "step": step.map(|(number, name)| json!({ "number": number, "name": name })),
+        "held": glance.report.held(), "total": glance.report.checks.len(), "report": report::json(&glance.report),
+    })
+}
+
+/// A line for each seat, as spreadsheets read it (RFC 4180).
+fn csv(glances: &[Glance]) -> String {
+    let mut text = "seat,lab,step,step_name,steps,held,total,ok,first_failing\n".to_owned();
+    for glance in glances {
+        let (step, name) = glance.step.clone().unwrap_or_default();
+        let (held, total) = (glance.report.held(), glance.report.checks.len());
+        let cells = [
+            glance.number.to_string(),
+            glance.seat.clone(),
+            step.to_string(),
+            name,
+            glance.steps.to_string(),
+            held.to_string(),
+            total.to_string(),
+            glance.report.ok().to_string(),
+            glance.failing(),
+        ];
+        text.push_str(&cells.map(|cell| quoted(&cell)).join(","));
+        text.push('\n');
+    }
+    text
+}
+
+/// A cell that a spreadsheet reads as text and never as a formula.
+fn quoted(cell: &str) -> String {
+    let cell = if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}") } else { cell.to_owned() };
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_text_to_a_spreadsheet() {
+        for (cell, written) in [
+            ("taint", "taint"),
+            ("web: on a, 2 running", "\"web: on a, 2 running\""),
+            ("say \"no\"", "\"say \"\"no\"\"\""),
+            ("=1+1", "'=1+1"),
+            ("", ""),
+        ] {
+            assert_eq!(quoted(cell), written);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `klab test` as authors and pipelines run it.
+
+use crate::environment::Environment;
+
+const GOOD: &str = r#"
+lab = "good"
+
+[pool.main]
+mode = "system"
+nodes = 2
+size = "Standard_B2ms"
+
+[workload.web]
+replicas = 1
+image = "nginx:1.27"
+requests = { cpu = "50m", memory = "64Mi" }
+
+[[step]]
+name = "scale"
+do = [{ scale = "web", replicas = 3 }]
+
+[[step.check]]
+workload = "web"
+running = 3
+"#;
+
+/// What differs from run to run.
+fn steady(text: &str) -> String {
+    regex::Regex::new(r"\d+(\.\d+)? m?s\b").unwrap().replace_all(text, "[time]").into_owned()
+}
+
+#[test]
+fn lessons_pass_and_leave_nothing() {
+    let environment = Environment::new();
+    environment.write("labs/good.toml", GOOD);
+    environment.write("labs/notes/Cargo.toml", "[package]");
+    insta::assert_snapshot!(steady(&environment.klab(&["test", "labs", "--seeds", "3"])), @r"
+    --- stdout
+      ✓ passed  good  1 step  1 check  [time]  3 seeds
+    --- stderr
+          Tested 1 lab with 3 seeds in [time]
+    --- status 0
+    ");
+    assert_eq!(environment.leftovers(), Vec::<String>::new());
+    assert_eq!(environment.server_pid(), None);
+}
+
+#[test]
+fn one_that_fails_is_explained_and_the_exit_code_says_so() {
+    let environment = Environment::new();
+    environment.write("good.toml", GOOD);
+    environment.write("bad.toml", GOOD.replace("\"good\"", "\"bad\"").replace("running = 3", "pending = 1"));
+    insta::assert_snapshot!(steady(&environment.klab(&["test", "bad.toml", "good.toml"])), @r"
+    --- stdout
+      ✗ failed  bad   1 step  0 of 1 check  [time]
+          step `scale`: the check does not hold
+            ✗ failed   web: 1 Pending → 0 Pending, wanted 1 (3 running)
+                web-59756f94bd-kcj6d  runs on aks-main-52553205-vmss000000 (pool main), but is to stay Pending
+                web-59756f94bd-c4l84, web-59756f94bd-tnlzb  runs on aks-main-52553205-vmss000001 (pool main), but is to stay Pending
+                at bad.toml:18
+      ✓ passed  good  1 step  1 check       [time]
+    --- stderr
+    error: 1 of 2 lessons failed: bad
+    --- status 1
+    ");
+    let junit = environment.klab(&["test", "bad.toml", "good.toml", "--format", "junit"]);
+    assert!(junit.contains("<testsuites name=\"klab test\" tests=\"2\" skipped=\"0\" failures=\"1\""), "{junit}");
+}
+
+#[test]
+fn all_problems_of_all_files_come_before_anything_is_tried() {
+    let environment = Environment::new();
+    environment.write("labs/a.toml", GOOD.replace("\"Standard_B2ms\"", "\"Standard_B2\""));
+    environment.write("labs/b.toml", GOOD.replace("workload = \"web\"", "workload = \"wep\""));
+    environment.write("labs/c.toml", GOOD);
+    let words = environment.klab(&["test", "labs"]);
+    assert!(words.contains("labs/a.toml") && words.contains("labs/b.toml"), "{words}");
+    assert!(words.contains("2 lab files have") && words.contains("nothing was tried"), "{words}");
+    assert!(words.ends_with("--- status 2\n"), "{words}");
+}
+
+#[test]
+fn programs_of_steps_run_only_where_they_may() {
+    let environment = Environment::new();
+    let run =
+        "do = [{ run = [\"sh\", \"-c\", \"test -r $KUBECONFIG && touch ran\"] }, { scale = \"web\", replicas = 3 }]";
+    environment.write("run.toml", GOOD.replace("do = [{ scale = \"web\", replicas = 3 }]", run));
+    let refused = environment.klab(&["test", "run.toml"]);
+    assert!(refused.contains("--allow-run") && refused.ends_with("--- status 1\n"), "{refused}");
+    let allowed = environment.klab(&["test", "run.toml", "--allow-run"]);
+    assert!(allowed.ends_with("--- status 0\n"), "{allowed}");
+    assert!(environment.folder().join("ran").is_file());
+    assert_eq!(environment.leftovers(), Vec::<String>::new());
+}
