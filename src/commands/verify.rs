@@ -14,7 +14,7 @@ use crate::lesson::stage;
 use crate::observe::{self, Observer};
 use crate::report::{self, Suite};
 use crate::spec::{self, Check, Lab, Subject};
-use crate::state::Lock;
+use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::{Format, duration, plural};
 use crate::verify::{Difference, FetchedObject, Observation, Prediction, Report, Snapshot, Stability, Windows};
