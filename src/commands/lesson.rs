@@ -52,6 +52,18 @@ impl Lesson {
         (self.progress.done < self.lab.steps.len()).then_some(self.progress.done)
     }
 
+    /// Whether the learner has been shown the next step, or klab was interrupted at it.
+    pub(super) fn is_opened(&self) -> bool {
+        self.progress.opened || self.progress.doing.is_some()
+    }
+
+    /// The number (from 0) of the step whose checks say where the learner is: the one that is opened, else the last one
+    /// that was reached; none at the set-up.
+    pub(super) fn graded(&self) -> Option<usize> {
+        let reached = self.progress.done.checked_sub(1);
+        if self.is_opened() { self.next().or(reached) } else { reached }
+    }
+
     /// Where the learner is, in a few words.
     pub(super) fn position(&self) -> String {
         let total = self.lab.steps.len();
@@ -66,7 +78,7 @@ impl Lesson {
     pub(super) fn document(&self) -> Value {
         let next = self.next().and_then(|next| self.lab.steps.get(next));
         json!({
-            "steps": self.lab.steps.len(), "done": self.progress.done, "started": self.progress.started,
+            "steps": self.lab.steps.len(), "done": self.progress.done, "opened": self.is_opened(),
             "step": next.map(|step| &step.name.value),
             "interrupted": self.progress.doing.as_ref().map(|doing| &doing.step),
         })

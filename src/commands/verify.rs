@@ -124,10 +124,8 @@ const WINDOW: Duration = Duration::from_secs(2);
 fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, arguments: &Arguments) -> Result<()> {
     let lab = lesson.lab.clone();
     let next = lesson.next();
-    let reached = lesson.progress.done.checked_sub(1);
-    let opened = lesson.progress.opened || lesson.progress.doing.is_some();
-    let step = if opened { next.or(reached) } else { reached };
-    let mut looked = look(context, &lab, step, kubeconfig, arguments)?;
+    let opened = lesson.is_opened();
+    let mut looked = look(context, &lab, lesson.graded(), kubeconfig, arguments)?;
     if let Some(next) = next.filter(|_| !opened && !looked.report.ok()) {
         // Who has typed the next step's commands already has left behind what was reached.
         let patience = arguments.timeout.min(WINDOW);
@@ -145,7 +143,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         None => error,
     })?;
     if next.is_none() {
-        if reached.is_some() {
+        if !lab.steps.is_empty() {
             context.ui.events().note("Done", format!("all {}", plural(lab.steps.len(), "step")));
         }
         return Ok(());

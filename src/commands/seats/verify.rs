@@ -88,9 +88,8 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let lesson = Lesson::open(context, Some(seat), &LabOptions::default())?;
     let kubeconfig = path(context, seat)?;
     let lab = &lesson.lab;
-    let next = lesson.next();
-    let at_set_up = next == Some(0) && !lesson.progress.started;
-    let step = if at_set_up { None } else { next.or(lab.steps.len().checked_sub(1)) };
+    let step = lesson.graded();
+    let ahead = lesson.next().filter(|_| !lesson.is_opened());
     let judge = |snapshot: &Snapshot, stage: &Lab| {
         let mut report = verify::evaluate(&stage.checks, snapshot, &verify::Context::of(stage));
         verify::diagnose(&mut report, &stage.checks, snapshot, &verify::Context::of(stage));
@@ -104,13 +103,13 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
         let now = staged(step);
         fetch(&client, &now.checks, &mut snapshot).await?;
         let report = judge(&snapshot, &now);
-        if at_set_up && !report.ok() && !lab.steps.is_empty() {
-            // Who has typed the first step's commands already has left the set-up behind.
-            let first = staged(Some(0));
-            fetch(&client, &first.checks, &mut snapshot).await?;
-            let later = judge(&snapshot, &first);
+        if ahead.is_some() && !report.ok() {
+            // Who has typed the next step's commands already has left behind what was reached.
+            let next = staged(ahead);
+            fetch(&client, &next.checks, &mut snapshot).await?;
+            let later = judge(&snapshot, &next);
             if later.ok() && !later.checks.is_empty() {
-                return Ok((Some(0), later));
+                return Ok((ahead, later));
             }
         }
         Ok((step, report))
