@@ -50,17 +50,14 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     let provider = provider::provider(lab.provider, &context.home)?;
     let made = make(context, &lab, &manifests, provider.as_ref())?;
-    match context.ui.format() {
-        Format::Json => {
-            let mut document = document(&lab, &made);
-            document["steps"] = (0..lab.steps.len()).map(|step| step_document(context, &lab, step)).collect();
-            context.ui.result(&document.to_string());
-        }
-        _ => {
-            let mut text = text(&lab, &made);
-            section(&mut text, "steps", steps(context, &lab).into_iter(), "");
-            context.ui.result(&text);
-        }
+    if context.ui.format() == Format::Json {
+        let mut document = document(&lab, &made);
+        document["steps"] = (0..lab.steps.len()).map(|step| step_document(context, &lab, step)).collect();
+        context.ui.result(&document.to_string());
+    } else {
+        let mut text = text(&lab, &made);
+        section(&mut text, "steps", steps(context, &lab).into_iter(), "");
+        context.ui.result(&text);
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Some(name) => {
             let step = find(&lesson.lab, name)?;
             let looked = look(context, &lesson.lab, Some(step), &kubeconfig, arguments)?;
-            conclude(context, &looked, arguments.timeout)
+            conclude(context, &looked, arguments)
         }
         None => grade_next(context, lesson, &kubeconfig, arguments),
     }
@@ -99,12 +99,11 @@ fn look<'a>(
         hinted(&mut report, hint);
         report
     };
-    // What was watched has been shown.
     Ok(Looked { lab, step, report })
 }
 
 /// Writes the report, and fails where it does.
-fn conclude(context: &Context, looked: &Looked<'_>, timeout: Duration) -> Result<()> {
+fn conclude(context: &Context, looked: &Looked<'_>, arguments: &Arguments) -> Result<()> {
     let what = looked.step.map(|step| label(looked.lab, step));
     let grading = Grading {
         what: what.as_deref().unwrap_or("the lab"),
@@ -112,8 +111,11 @@ fn conclude(context: &Context, looked: &Looked<'_>, timeout: Duration) -> Result
         quietly: false,
         document: false,
     };
-    write(context, &looked.report, &grading)?;
-    judge(context, &looked.report, timeout, &grading)
+    // What was watched has been shown.
+    if !arguments.watch || context.ui.format() == Format::Junit {
+        write(context, &looked.report, &grading)?;
+    }
+    judge(context, &looked.report, arguments.timeout, &grading)
 }
 
 /// Long enough to see that what holds of a step holds for a while.
@@ -135,7 +137,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
             looked = ahead;
         }
     }
-    conclude(context, &looked, arguments.timeout).map_err(|error| match next.filter(|_| !opened) {
+    conclude(context, &looked, arguments).map_err(|error| match next.filter(|_| !opened) {
         Some(next) => {
             let name = &lab.steps[next].name.value;
             error.hint(format!("`klab guide` opens the next step; `klab verify --step {name}` checks that one"))

@@ -30,7 +30,9 @@ pub(super) fn watch(
 ) -> Result<Report> {
     // Nobody is late who watches.
     let mut checks = stage.checks.clone();
-    checks.iter_mut().for_each(|check| check.within = None);
+    for check in &mut checks {
+        check.within = None;
+    }
     let judge = crate::verify::Context::of(stage);
     context.block_on(async {
         let client = client(kubeconfig).await?;
@@ -84,7 +86,9 @@ impl Shown {
         if lines == self.lines {
             return;
         }
-        if context.ui.format() != Format::Human {
+        if context.ui.format() == Format::Junit {
+            // One document, when all is over.
+        } else if context.ui.format() == Format::Json {
             context.ui.result(&report::json(report).to_string());
         } else if !context.ui.redraw(&format!("{title}: {}\n\n{}", report::summary(report), lines.concat())) {
             let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();

@@ -1,5 +1,7 @@
 //! Pure: what a learner types for an action, with kubectl, az or docker.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use super::nodes::{pattern_text, selector, workload_of};
@@ -222,7 +224,7 @@ fn difference(old: &Value, new: &Value) -> Option<Value> {
 
 fn apply(lab: &Lab, path: &Located<String>) -> Vec<Line> {
     let files: Vec<String> = lab.files.matching(path).iter().map(|file| file.path.clone()).collect();
-    let is_template = |file: &String| file.ends_with(".tera");
+    let is_template = |file: &String| Path::new(file).extension().is_some_and(|extension| extension == "tera");
     let mut lines = Vec::new();
     let plain: Vec<String> =
         files.iter().filter(|file| !is_template(file)).flat_map(|file| ["-f".to_owned(), file.clone()]).collect();

@@ -105,9 +105,10 @@ impl<'a> History<'a> {
         self.cordoned.iter().any(|set| overlap(self.stage, set, nodes))
     }
 
-    /// How many nodes of the set a step has stopped (none: all), if one has.
-    pub(super) fn failed(&self, nodes: &NodeSet) -> Option<Option<u32>> {
-        self.failed.iter().rev().find(|(set, _)| overlap(self.stage, set, nodes)).map(|(_, count)| *count)
+    /// What stopped nodes of the set, if a step has.
+    pub(super) fn failure(&self, nodes: &NodeSet) -> Option<Action> {
+        let (_, count) = self.failed.iter().rev().find(|(set, _)| overlap(self.stage, set, nodes))?;
+        Some(Action::FailNode { nodes: nodes.clone(), count: *count })
     }
 
     fn narrower(&self, one: &NodeSet, other: &NodeSet) -> NodeSet {

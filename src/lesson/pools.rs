@@ -10,12 +10,12 @@ use super::perform::Performer;
 /// Brings one pool to what the stage says, as far as the action is about it. Taints, labels and other pools are left as
 /// they are: other steps, or the learner, may have changed them.
 pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
-    let name = match action {
-        Action::AddPool { pool }
-        | Action::RemovePool { pool }
-        | Action::ScalePool { pool, .. }
-        | Action::UpgradePool { pool, .. } => pool,
-        _ => return Ok(()),
+    let (Action::AddPool { pool: name }
+    | Action::RemovePool { pool: name }
+    | Action::ScalePool { pool: name, .. }
+    | Action::UpgradePool { pool: name, .. }) = action
+    else {
+        return Ok(());
     };
     let pool = stage.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))?;
     let observed = performer.provider.observe_lab(stage)?;

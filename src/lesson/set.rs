@@ -70,7 +70,9 @@ fn surplus(live: &Value, wanted: &Value) -> Option<Value> {
     for field in WHOLE {
         let (have, want) = (&live[field], &wanted[field]);
         match (have, want) {
-            (Value::Null, _) => {}
+            // Nothing is there, or one value that an apply replaces whole.
+            (Value::Null, _) | (_, Value::String(_)) => {}
+            (Value::Array(_), Value::Array(_)) if field == "tolerations" => {}
             (Value::Object(have), Value::Object(want)) => {
                 let gone: Map<String, Value> =
                     have.keys().filter(|key| !want.contains_key(*key)).map(|key| (key.clone(), Value::Null)).collect();
@@ -78,12 +80,10 @@ fn surplus(live: &Value, wanted: &Value) -> Option<Value> {
                     patch.insert(field.to_owned(), Value::Object(gone));
                 }
             }
-            // Tolerations are one value to the API server: an apply replaces them whole.
-            (Value::Array(_), Value::Array(_)) if field == "tolerations" => {}
             (Value::Array(have), Value::Array(want)) if have.len() <= want.len() => {}
-            (_, Value::String(_)) => {}
-            _ => {
-                patch.insert(field.to_owned(), Value::Null);
+            // More than is wanted, or nothing is.
+            (_, want) => {
+                patch.insert(field.to_owned(), want.clone());
             }
         }
     }
@@ -119,6 +119,11 @@ mod tests {
                 Some(json!({ "tolerations": null })),
             ),
             (json!({ "tolerations": [{ "key": "a" }] }), json!({ "tolerations": [{ "key": "b" }] }), None),
+            (
+                json!({ "topologySpreadConstraints": [{ "topologyKey": "a" }, { "topologyKey": "b" }] }),
+                json!({ "topologySpreadConstraints": [{ "topologyKey": "a" }] }),
+                Some(json!({ "topologySpreadConstraints": [{ "topologyKey": "a" }] })),
+            ),
             (
                 json!({ "affinity": { "podAffinity": {} } }),
                 json!({ "affinity": { "nodeAffinity": {} } }),

@@ -85,10 +85,7 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
         }
         Action::Uncordon { nodes } if history.is_cordoned(nodes) => one(Action::Cordon { nodes: nodes.clone() }),
         Action::FailNode { nodes, .. } => one(Action::RestoreNode { nodes: nodes.clone() }),
-        Action::RestoreNode { nodes } => match history.failed(nodes) {
-            Some(count) => one(Action::FailNode { nodes: nodes.clone(), count }),
-            None => Undo::Nothing,
-        },
+        Action::RestoreNode { nodes } => history.failure(nodes).map_or(Undo::Nothing, one),
         Action::Scale { workload, .. } => {
             match before.workload(workload).and_then(|workload| workload.replicas.as_ref()) {
                 Some(replicas) => one(Action::Scale { workload: workload.clone(), replicas: replicas.value }),
@@ -245,7 +242,7 @@ fn objects(lab: &Lab, before: &Lab, step: usize, action: usize) -> Result<BTreeM
         match &done.value {
             Action::Apply { path } => there.extend(keyed(render_files(before, path)?)),
             Action::Delete { object } if workload_of(before, object).is_none() => {
-                there.retain(|key, _| !is(key, object))
+                there.retain(|key, _| !is(key, object));
             }
             _ => {}
         }

@@ -77,8 +77,9 @@ impl Renderer {
                 let line = "─".repeat(self.room().min(40));
                 self.line(&line);
             }
-            Event::Html(text) | Event::InlineHtml(text) => self.push(&text, Style::new()),
-            Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, Style::new()),
+            Event::Html(text) | Event::InlineHtml(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.push(&text, Style::new());
+            }
             Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
         }
     }
@@ -291,7 +292,9 @@ impl Renderer {
                 let mut cell = cell(row, column);
                 let blanks = " ".repeat(width - length(&cell));
                 if number == 0 && table.header && self.colours {
-                    cell.iter_mut().for_each(|piece| piece.style = piece.style.bold());
+                    for piece in &mut cell {
+                        piece.style = piece.style.bold();
+                    }
                 }
                 let right = table.alignments.get(column) == Some(&Alignment::Right);
                 let text = shown(&cell);

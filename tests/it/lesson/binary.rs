@@ -195,6 +195,24 @@ fn watching_ends_when_everything_holds() {
 }
 
 #[test]
+fn files_of_a_step_are_found_beside_the_lab_file_wherever_klab_is_called() {
+    let environment = Environment::new();
+    let (head, _) = LAB.split_once("[[step]]").unwrap();
+    let step = "[[step]]\nname = \"files\"\ndo = [{ apply = \"k8s/*.yaml\" }]\n[[step.check]]\nobject = \"configmap/colours\"\nexist = 1\n";
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: colours }\n";
+    environment.write("labs/k8s/map.yaml", map);
+    environment.write("labs/lesson.toml", format!("{head}{step}"));
+    succeeds(&environment, &["up", "labs/lesson.toml"]);
+    succeeds(&environment, &["step"]);
+    succeeds(&environment, &["step", "--back"]);
+    std::fs::remove_dir_all(environment.folder().join("labs")).unwrap();
+    let gone = klab(&environment, &["step"]);
+    assert!(gone.contains("there is nothing to apply for k8s/*.yaml"), "{gone}");
+    assert!(gone.ends_with("--- status 3\n"), "{gone}");
+    succeeds(&environment, &["down"]);
+}
+
+#[test]
 fn programs_of_a_step_are_refused_before_anything_is_done() {
     let environment = Environment::new();
     let step = "[[step]]\nname = \"program\"\ndo = [{ scale = \"api\", replicas = 3 }, { run = [\"touch\", \"ran\"] }]\n[[step.check]]\nworkload = \"api\"\nrunning = 3\n";
