@@ -97,6 +97,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Format::Json => context.ui.result(&trial::report::json(&trials).to_string()),
         Format::Junit => context.ui.result(&trial::report::junit(&trials)?),
     }
+    if stop.load(Ordering::Relaxed) {
+        let left = trials.iter().flat_map(|lab| &lab.trials).any(|trial| trial.left.is_some());
+        let message = if left { "interrupted; not everything could be removed" } else { "interrupted; nothing is left" };
+        return Err(Error::message(Kind::Interrupted, message));
+    }
     let failed: Vec<&LabTrial> = trials.iter().filter(|lab| !lab.ok()).collect();
     if failed.is_empty() {
         context.ui.events().note("Tested", format!("{what} in {}", duration(started.elapsed())));

@@ -48,7 +48,7 @@ pub struct Arguments {
     /// they are.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MOST_SEATS))]
     seats: Option<u32>,
-    /// Most seats that are made at a time; by default as many as there are processors, on kind 2, on aks 8.
+    /// Most seats that are made at a time; 8 by default, on kind 2.
     #[arg(long, short = 'j', value_name = "COUNT", requires = "seats", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Do not wait for the checks.

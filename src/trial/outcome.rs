@@ -17,8 +17,6 @@ pub enum Moment {
     Before(String),
     /// After the actions of the step of this name.
     Step(String),
-    /// The removal.
-    Removal,
 }
 
 impl fmt::Display for Moment {
@@ -27,7 +25,6 @@ impl fmt::Display for Moment {
             Self::SetUp => write!(formatter, "set-up"),
             Self::Before(step) => write!(formatter, "before step `{step}`"),
             Self::Step(step) => write!(formatter, "step `{step}`"),
-            Self::Removal => write!(formatter, "removal"),
         }
     }
 }
@@ -66,6 +63,8 @@ pub struct Trial {
     pub phases: Vec<Phase>,
     /// Why it came no further.
     pub failure: Option<Failure>,
+    /// Why something of it is left, if it is.
+    pub left: Option<Error>,
     /// How long it took here.
     pub elapsed: Duration,
     /// How much time passed in the cluster.
@@ -73,9 +72,9 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether the lesson came to its end.
+    /// Whether the lesson came to its end and nothing of it is left.
     pub fn ok(&self) -> bool {
-        self.failure.is_none()
+        self.failure.is_none() && self.left.is_none()
     }
 
     /// The checks that do not hold.

@@ -7,6 +7,7 @@ use quick_junit::{NonSuccessKind, Report as Document, TestCase, TestCaseStatus, 
 use serde_json::{Value, json};
 
 use super::outcome::{Failure, LabTrial, Moment, Trial};
+use crate::error::Error;
 use crate::report::{self, Styles, check_lines};
 use crate::ui::{duration, plural};
 
@@ -69,24 +70,10 @@ fn failure_lines(lab: &LabTrial, trial: &Trial) -> String {
                 }
             }
         }
-        Some(Failure::Error { moment, error }) => {
-            let bad: Style = AnsiColor::Red.on_default().bold();
-            let lead: Style = AnsiColor::Cyan.on_default().bold();
-            text.push_str(&moved_in(&error.diagnostics, "      "));
-            let mut chain = error.source.chain();
-            let first = chain.next().map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "      {moment}: {bad}error{bad:#}: {}", first.replace('\n', "\n        "));
-            for cause in chain {
-                let _ =
-                    writeln!(text, "        caused by: {}", cause.to_string().trim_end().replace('\n', "\n          "));
-            }
-            for left in &error.left_behind {
-                let _ = writeln!(text, "        left behind: {left}");
-            }
-            for hint in &error.hints {
-                let _ = writeln!(text, "        {lead}hint:{lead:#} {hint}");
-            }
-        }
+        Some(Failure::Error { moment, error }) => text.push_str(&error_lines(&moment.to_string(), error)),
+    }
+    if let Some(error) = &trial.left {
+        text.push_str(&error_lines("removal", error));
     }
     if lab.trials.len() > 1 {
         let failed: Vec<String> = lab.failed().map(|trial| trial.seed.to_string()).collect();
@@ -102,6 +89,26 @@ fn failure_lines(lab: &LabTrial, trial: &Trial) -> String {
             lab.path.display(),
             seed = trial.seed,
         );
+    }
+    text
+}
+
+/// An error with its causes, what is left behind and what mends it.
+fn error_lines(moment: &str, error: &Error) -> String {
+    let bad: Style = AnsiColor::Red.on_default().bold();
+    let lead: Style = AnsiColor::Cyan.on_default().bold();
+    let mut text = moved_in(&error.diagnostics, "      ");
+    let mut chain = error.source.chain();
+    let first = chain.next().map(ToString::to_string).unwrap_or_default();
+    let _ = writeln!(text, "      {moment}: {bad}error{bad:#}: {}", first.replace('\n', "\n        "));
+    for cause in chain {
+        let _ = writeln!(text, "        caused by: {}", cause.to_string().trim_end().replace('\n', "\n          "));
+    }
+    for left in &error.left_behind {
+        let _ = writeln!(text, "        left behind: {left}");
+    }
+    for hint in &error.hints {
+        let _ = writeln!(text, "        {lead}hint:{lead:#} {hint}");
     }
     text
 }
@@ -144,26 +151,29 @@ fn trial_json(trial: &Trial) -> Value {
         })
         .collect();
     let error = match &trial.failure {
-        Some(Failure::Error { moment, error }) => {
-            let causes: Vec<String> = error.source.chain().skip(1).map(ToString::to_string).collect();
-            let message = error.source.chain().next().map(ToString::to_string);
-            json!({
-                "at": moment.to_string(), "message": message, "causes": causes,
-                "left_behind": error.left_behind, "hints": error.hints,
-            })
-        }
+        Some(Failure::Error { moment, error }) => error_json(&moment.to_string(), error),
         _ => Value::Null,
     };
+    let left = trial.left.as_ref().map(|error| error_json("removal", error));
     json!({
         "seed": trial.seed, "ok": trial.ok(), "elapsed_ms": u64::try_from(trial.elapsed.as_millis()).ok(),
         "cluster_ms": u64::try_from(trial.cluster_time.as_millis()).ok(), "phases": phases, "error": error,
+        "left": left,
+    })
+}
+
+fn error_json(at: &str, error: &Error) -> Value {
+    let causes: Vec<String> = error.source.chain().skip(1).map(ToString::to_string).collect();
+    let message = error.source.chain().next().map(ToString::to_string);
+    json!({
+        "at": at, "message": message, "causes": causes, "left_behind": error.left_behind, "hints": error.hints,
     })
 }
 
 fn step_of(moment: &Moment) -> Option<&str> {
     match moment {
         Moment::Before(step) | Moment::Step(step) => Some(step),
-        Moment::SetUp | Moment::Removal => None,
+        Moment::SetUp => None,
     }
 }
 
@@ -185,11 +195,16 @@ pub fn junit(labs: &[LabTrial]) -> anyhow::Result<String> {
                 let class = format!("{} / {}", lab.lab, phase.moment);
                 phase.report.checks.iter().map(move |check| report::junit_case(check, &class))
             }));
-            if let Some(Failure::Error { moment, error }) = &trial.failure {
+            let failure = match &trial.failure {
+                Some(Failure::Error { moment, error }) => Some((moment.to_string(), error)),
+                _ => None,
+            };
+            let left = trial.left.as_ref().map(|error| ("removal".to_owned(), error));
+            for (moment, error) in failure.into_iter().chain(left) {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
                 status.set_message(error.to_string());
                 status.set_description(error.hints.join("\n"));
-                let mut case = TestCase::new(moment.to_string(), status);
+                let mut case = TestCase::new(moment, status);
                 case.set_classname(lab.lab.as_str());
                 suite.add_test_case(case);
             }

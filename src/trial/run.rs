@@ -56,14 +56,17 @@ pub struct Patience {
 /// Tries a lesson. What was made is removed however it ends.
 pub fn run(world: &dyn World, lab: &Lab, seed: u64, patience: Patience) -> Trial {
     let started = Instant::now();
-    let mut trial =
-        Trial { seed, phases: Vec::new(), failure: None, elapsed: Duration::ZERO, cluster_time: Duration::ZERO };
+    let mut trial = Trial {
+        seed,
+        phases: Vec::new(),
+        failure: None,
+        left: None,
+        elapsed: Duration::ZERO,
+        cluster_time: Duration::ZERO,
+    };
     trial.failure = lesson(world, lab, patience, &mut trial.phases).err();
     trial.cluster_time = world.cluster_time();
-    if let Err(error) = world.down(lab) {
-        // What is left behind matters, but not more than why the lesson failed.
-        trial.failure.get_or_insert(Failure::Error { moment: Moment::Removal, error });
-    }
+    trial.left = world.down(lab).err();
     trial.elapsed = started.elapsed();
     trial
 }

@@ -53,6 +53,7 @@ pub fn sweep(plan: Plan<'_>, world: &MakeWorld<'_>, progress: &(dyn Fn(usize) + 
                 seed: *seed,
                 phases: Vec::new(),
                 failure: Some(Failure::Error { moment: Moment::SetUp, error }),
+                left: None,
                 elapsed: Duration::ZERO,
                 cluster_time: Duration::ZERO,
             },

@@ -28,7 +28,8 @@ const NAMED: usize = 12;
 /// How many seats are worked on at a time where nobody says: kind makes containers on this machine, a cloud has room.
 pub(super) fn jobs(provider: Provider) -> usize {
     match provider {
-        Provider::Sim => std::thread::available_parallelism().map_or(2, usize::from).max(2),
+        // More than there are processors: making one is to a good part waiting for the disk.
+        Provider::Sim => 8,
         Provider::Kind => 2,
         Provider::Aks => 8,
     }

@@ -84,7 +84,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
         (&Method::GET, ["clusters", name]) => {
             found(shared, name).map(|hosted| json(200, &ClusterAccess::of(&hosted, false)))
         }
-        (&Method::PUT, ["clusters", name]) => add(shared, name, &body),
+        (&Method::PUT, ["clusters", name]) => add(shared, name, &body).await,
         (&Method::PUT, ["clusters", name, "metrics"]) => {
             let figures = serde_json::from_slice::<Figures>(&body)
                 .map_err(|error| Status::bad_request(format!("not figures: {error}")));
@@ -109,10 +109,12 @@ fn found(shared: &Shared, name: &str) -> Result<Arc<Hosted>, Status> {
     shared.cluster(name).ok_or_else(|| Status::new(404, "NotFound", format!("cluster {name:?} not found")))
 }
 
-fn add(shared: &Shared, name: &str, body: &[u8]) -> Result<Response<Body>, Status> {
+async fn add(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<Body>, Status> {
     let seed: Seed =
         serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("not a seed: {error}")))?;
-    let created = shared.add(name, seed)?;
+    let (making, made) = (Arc::clone(shared), name.to_owned());
+    let created = tokio::task::spawn_blocking(move || making.add(&made, seed)).await;
+    let created = created.map_err(|error| Status::new(500, "InternalError", error.to_string()))??;
     let hosted = found(shared, name)?;
     Ok(json(if created { 201 } else { 200 }, &ClusterAccess::of(&hosted, created)))
 }

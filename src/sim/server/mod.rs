@@ -17,10 +17,10 @@ mod hosted;
 mod kubeconfig;
 mod tls;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,9 @@ struct Shared {
     identity: tls::Identity,
     admin: Token,
     clusters: RwLock<BTreeMap<String, Arc<Hosted>>>,
+    /// Names of clusters that are being made, and word of each that is done.
+    making: Mutex<BTreeSet<String>>,
+    made: Condvar,
     control: ControlThreads,
     stop: watch::Sender<bool>,
 }
@@ -110,6 +113,8 @@ impl Server {
             identity,
             admin,
             clusters: RwLock::default(),
+            making: Mutex::default(),
+            made: Condvar::new(),
             control: ControlThreads::default(),
             stop: watch::Sender::new(false),
         });
@@ -222,18 +227,31 @@ impl Shared {
         if !hosted::is_name(name) {
             return Err(Status::bad_request(format!("{name:?} is not a name for a cluster: [a-z0-9-], at most 63")));
         }
-        let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
-        if clusters.contains_key(name) {
+        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        while making.contains(name) {
+            making = self.made.wait(making).unwrap_or_else(PoisonError::into_inner);
+        }
+        if self.cluster(name).is_some() {
             return Ok(false);
         }
+        making.insert(name.to_owned());
+        drop(making);
+        // Most of this is waiting for the disk: others are made and served meanwhile.
         let folder = self.state.join("clusters").join(name);
         let made = Hosted::create(name, &folder, seed, self);
-        if made.is_err() {
+        match &made {
+            Ok(hosted) => {
+                let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
+                clusters.insert(name.to_owned(), Arc::clone(hosted));
+            }
             // Nothing of a cluster that could not be made stays; the error that matters is the first one.
-            let _ = std::fs::remove_dir_all(&folder);
+            Err(_) => {
+                let _ = std::fs::remove_dir_all(&folder);
+            }
         }
-        clusters.insert(name.to_owned(), made?);
-        Ok(true)
+        self.making.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.made.notify_all();
+        made.map(|_| true)
     }
 
     /// Removes a cluster with everything it kept. Says whether there was one.
