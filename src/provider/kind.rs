@@ -117,7 +117,7 @@ impl KindProvider {
 
     /// Pools as the world shows them: containers that are nodes of the API.
     fn look(session: &Session, lab: Option<&Lab>) -> Result<Observed> {
-        let containers = session.containers()?;
+        let containers = session.containers_seen()?;
         let record = session.record()?;
         let whole = record.as_ref().is_none_or(|record| record.complete);
         if containers.is_empty() || !whole {
@@ -204,7 +204,7 @@ impl KindProvider {
     /// Starts node containers that do not run, in an order in which each gets its old address again. Gives when which
     /// container was started.
     fn wake(session: &Session, work: &mut Work<'_>) -> Result<Starts> {
-        let containers = session.containers()?;
+        let containers = session.containers_seen()?;
         let mut stopped: Vec<&Container> = containers.iter().filter(|container| !container.running).collect();
         if stopped.is_empty() {
             return Ok(starts(&containers));
@@ -395,7 +395,7 @@ impl Provider for KindProvider {
 
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         let session = self.session(lab)?;
-        let containers = session.containers()?;
+        let containers = session.containers_seen()?;
         if containers.is_empty() {
             let message = format!("the kind cluster of lab `{lab}` is gone");
             return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));

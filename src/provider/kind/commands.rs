@@ -16,7 +16,7 @@ use crate::spec::{Lab, Pool};
 /// What would be run for these actions. Work that klab does through the API, without a tool, is a comment: the lines can be
 /// pasted into a shell as they are.
 pub(super) fn live(session: &Session, lab: &Lab, actions: &[Action], kind: KindVersion) -> Result<Vec<String>> {
-    let containers = session.containers()?;
+    let containers = session.containers_seen()?;
     let Some(record) = session.record()? else { return Ok(Vec::new()) };
     let taken = containers.iter().map(|container| container.name.clone()).collect();
     let mut told = Told { session, lab, kind, record, containers: &containers, taken, lines: Vec::new() };

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -21,6 +22,20 @@ const QUESTION: Duration = Duration::from_mins(1);
 const WORK: Duration = Duration::from_mins(3);
 /// A transfer of an image.
 const TRANSFER: Duration = Duration::from_mins(30);
+
+/// How long what was seen of a cluster counts, where several parts of one command ask in turn: each call of the runtime takes
+/// as long as all of klab's own work.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What the runtimes last said, by cluster.
+static SEEN: Mutex<BTreeMap<String, (Instant, Vec<Container>)>> = Mutex::new(BTreeMap::new());
+/// The runtimes that were found, by what was asked for: they do not change while klab runs.
+static FOUND: Mutex<BTreeMap<String, (Runtime, Info)>> = Mutex::new(BTreeMap::new());
+
+/// What was seen does not count any more: containers are about to change.
+fn forget_what_was_seen() {
+    SEEN.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
 
 /// Label with the cluster's name on every container of kind.
 pub const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
@@ -130,10 +145,18 @@ pub fn find(wanted: Option<&str>) -> Result<(Runtime, Info)> {
             vec![runtime]
         }
     };
+    let key = wanted.unwrap_or_default().to_owned();
+    if let Some(found) = FOUND.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return Ok(found.clone());
+    }
     let mut first = None;
     for runtime in candidates {
         match runtime.info() {
-            Ok(info) => return Ok((runtime, info)),
+            Ok(info) => {
+                let found = (runtime, info);
+                FOUND.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
+                return Ok(found);
+            }
             Err(error) => first = first.or(Some(error)),
         }
     }
@@ -224,11 +247,30 @@ impl Runtime {
         Host { cpus: info.cpus, memory: info.memory, emulation }
     }
 
+    /// The containers of a cluster as they were seen a moment ago, or are now: for those who change nothing.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub fn containers_seen(&self, cluster: &str) -> Result<Vec<Container>> {
+        let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner).get(cluster).cloned();
+        match seen {
+            Some((when, containers)) if when.elapsed() < FRESH => Ok(containers),
+            _ => self.containers(cluster),
+        }
+    }
+
     /// The containers of a cluster, running or not.
     ///
     /// # Errors
     /// When the runtime does not answer.
     pub fn containers(&self, cluster: &str) -> Result<Vec<Container>> {
+        let containers = self.look_for(cluster)?;
+        let seen = (Instant::now(), containers.clone());
+        SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster.to_owned(), seen);
+        Ok(containers)
+    }
+
+    fn look_for(&self, cluster: &str) -> Result<Vec<Container>> {
         let filter = format!("label={CLUSTER_LABEL}={cluster}");
         let ids = self.ask(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])?;
         let ids: Vec<&str> = ids.split_whitespace().collect();
@@ -242,7 +284,7 @@ impl Runtime {
                 Error::message(Kind::Outside, format!("could not understand what `{} inspect` says", self.program()))
             }),
             // One that vanished in between is no error: look again.
-            Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => self.containers(cluster),
+            Err(exec::Error::Failed { stderr, .. }) if failure::is_gone(&stderr) => self.look_for(cluster),
             Err(error) => Err(failure::of_runtime(self.program(), error)),
         }
     }
@@ -302,6 +344,7 @@ impl Runtime {
         if names.is_empty() {
             return Ok(());
         }
+        forget_what_was_seen();
         let mut arguments = vec!["rm", "--force", "--volumes"];
         arguments.extend(names.iter().map(String::as_str));
         match self.tool.run(&arguments, WORK) {
@@ -339,6 +382,7 @@ impl Runtime {
         if names.is_empty() {
             return Ok(());
         }
+        forget_what_was_seen();
         let mut arguments = verb.to_vec();
         arguments.extend(names.iter().map(String::as_str));
         self.call(&arguments, WORK).map(|_| ())
@@ -378,6 +422,7 @@ impl Runtime {
     /// # Errors
     /// When it does not start.
     pub fn run_worker(&self, worker: &NewWorker<'_>) -> Result<()> {
+        forget_what_was_seen();
         let volume = if self.flavour == Flavour::Podman {
             // Podman takes options only for a volume that has a name; kind finds it again by this label.
             let label = format!("{}=true", worker.name);

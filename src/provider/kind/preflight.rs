@@ -54,7 +54,7 @@ pub(super) fn problems(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<E
         problems
             .push(Error::message(Kind::Outside, message).hint("https://kind.sigs.k8s.io/docs/user/rootless tells how"));
     }
-    let containers = match session.containers() {
+    let containers = match session.containers_seen() {
         Ok(containers) => containers,
         Err(error) => {
             problems.push(error);

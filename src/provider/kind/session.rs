@@ -35,7 +35,15 @@ impl Session {
 
     /// The cluster's containers; an error if they are somebody else's.
     pub(super) fn containers(&self) -> Result<Vec<Container>> {
-        let containers = self.runtime.containers(&self.names.cluster)?;
+        self.ours(self.runtime.containers(&self.names.cluster)?)
+    }
+
+    /// As [`Session::containers`], as they were seen a moment ago: before anything is changed.
+    pub(super) fn containers_seen(&self) -> Result<Vec<Container>> {
+        self.ours(self.runtime.containers_seen(&self.names.cluster)?)
+    }
+
+    fn ours(&self, containers: Vec<Container>) -> Result<Vec<Container>> {
         if containers.is_empty() || self.is_ours(&containers) {
             return Ok(containers);
         }

@@ -87,7 +87,8 @@ fn added_worker_is_started_as_kind_starts_its_own() {
     let podman = worker_arguments(Flavour::Podman, &worker, Some("abc")).join(" ");
     assert!(podman.contains("container=podman") && !podman.contains("seccomp"), "{podman}");
     assert!(podman.contains("--volume abc:/var:suid,exec,dev"), "{podman}");
-    let manner = Manner { host_users: true, device_mapper: true, devices: vec!["/dev/fuse".to_owned()], ..manner.clone() };
+    let manner =
+        Manner { host_users: true, device_mapper: true, devices: vec!["/dev/fuse".to_owned()], ..manner.clone() };
     let arguments = worker_arguments(Flavour::Docker, &NewWorker { manner: &manner, ..worker }, None).join(" ");
     let expected = "--userns=host --volume /dev/mapper:/dev/mapper --device /dev/fuse -e NO_PROXY=.svc";
     assert!(arguments.contains(expected), "{arguments}");
