@@ -99,7 +99,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     if stop.load(Ordering::Relaxed) {
         let left = trials.iter().flat_map(|lab| &lab.trials).any(|trial| trial.left.is_some());
-        let message = if left { "interrupted; not everything could be removed" } else { "interrupted; nothing is left" };
+        let message =
+            if left { "interrupted; not everything could be removed" } else { "interrupted; nothing is left" };
         return Err(Error::message(Kind::Interrupted, message));
     }
     let failed: Vec<&LabTrial> = trials.iter().filter(|lab| !lab.ok()).collect();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use kube::Client;
 use serde_json::json;
 
 use super::kubeconfig::client;
@@ -189,8 +190,6 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
 
     let observed = provider.observe_lab(lab)?;
     let actions = plan(lab, &observed);
-    let before =
-        if observed.exists && !observed.stopped { Some(look(context, provider.kubeconfig(name)?)?) } else { None };
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
@@ -201,12 +200,14 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     record.write(&folder)?;
     work.intend("apply", &record.kinds.iter().cloned().collect::<Vec<_>>().join(" "))?;
     let activity = events.start("Applying", plural(manifests.len(), "object"));
-    let outcome = context.block_on(async {
+    let (before, outcome) = context.block_on(async {
         let client = client(&kubeconfig).await?;
+        let mut before = None;
         if observed.exists {
             lesson::reset(&client, lab, &mut work).await?;
+            before = Some(look(&client).await?);
         }
-        Applier::new(client, name).apply(manifests, &known, false).await
+        Ok((before, Applier::new(client, name).apply(manifests, &known, false).await?))
     })?;
     activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
     record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
@@ -218,14 +219,11 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     Ok(Made { outcome, cluster_changed: !actions.is_empty(), kubeconfig })
 }
 
-/// The cluster that is there before anything is changed.
-fn look(context: &Context, kubeconfig: PathBuf) -> Result<Snapshot> {
-    context.block_on(async {
-        let client = client(&kubeconfig).await?;
-        let mut snapshot = observe::look(&client).await?;
-        observe::complete(&client, &mut snapshot).await?;
-        Ok(snapshot)
-    })
+/// The cluster before the objects are applied, as far as the scheduler looks at it.
+async fn look(client: &Client) -> Result<Snapshot> {
+    let mut snapshot = observe::look(client).await?;
+    observe::complete(client, &mut snapshot).await?;
+    Ok(snapshot)
 }
 
 /// The lab's record, or a new one; a lab never changes its provider while it is up.

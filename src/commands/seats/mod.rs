@@ -29,9 +29,8 @@ const NAMED: usize = 12;
 pub(super) fn jobs(provider: Provider) -> usize {
     match provider {
         // More than there are processors: making one is to a good part waiting for the disk.
-        Provider::Sim => 8,
         Provider::Kind => 2,
-        Provider::Aks => 8,
+        Provider::Sim | Provider::Aks => 8,
     }
 }
 

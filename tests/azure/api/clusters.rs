@@ -1,6 +1,9 @@
 //! Managed clusters of the stand-in.
 
-use super::*;
+use super::{
+    Answer, BTreeMap, Cluster, Group, Instant, Model, Phase, Pool, Request, Value, busy, complete_pool, json, offer,
+    pool_properties, state,
+};
 
 impl Model {
     #[allow(clippy::too_many_arguments, reason = "everything a request to a cluster can be about")]

@@ -1,6 +1,6 @@
 //! Subscriptions and resource groups of the stand-in.
 
-use super::*;
+use super::{Answer, Group, Instant, Model, Phase, Request, Value, json, state};
 
 impl Model {
     pub(super) fn subscription_view(&self) -> Value {

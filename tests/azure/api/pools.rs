@@ -1,6 +1,6 @@
 //! Agent pools of the stand-in.
 
-use super::*;
+use super::{Answer, Instant, Model, Phase, Pool, Request, Value, in_progress, json, offer};
 
 impl Model {
     #[allow(clippy::too_many_arguments, reason = "everything a request to a pool can be about")]

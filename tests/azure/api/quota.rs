@@ -1,6 +1,6 @@
 //! vCPUs of the stand-in: what is in use, and what is refused.
 
-use super::*;
+use super::{Answer, BTreeMap, Model, Value, json, offer};
 
 impl Model {
     /// vCPUs in use, by counter.

@@ -237,7 +237,9 @@ fn killed_at_every_entry(prepare: &[&[&str]], arguments: &[&str], done: u64) -> 
         for entry in 1.. {
             // `up` brings the lab back to its set-up, whatever a kill has left.
             succeeds(&environment, &["up", "lesson.toml"]);
-            prepare.iter().for_each(|arguments| succeeds(&environment, arguments));
+            for arguments in prepare {
+                succeeds(&environment, arguments);
+            }
             let killed =
                 environment.command(arguments).env("KLAB_FAULT", format!("{moment}:{entry}")).output().unwrap();
             if killed.status.success() {
