@@ -57,6 +57,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     } else {
         let mut text = text(&lab, &made);
         section(&mut text, "steps", steps(context, &lab).into_iter(), "");
+        let left_out = lab.skipped_steps.iter();
+        let left_out = left_out.map(|skipped| format!("{}: {}", skipped.step.name, skipped.reason));
+        section(&mut text, &format!("steps left out on {}", lab.provider), left_out, "");
         context.ui.result(&text);
     }
     Ok(())
