@@ -1,7 +1,6 @@
 //! The HTTP face of the embedded cluster, in process, on a clock that is stepped.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -12,7 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use klab::sim::api::{Api, Body};
 use klab::sim::clock::SteppedClock;
 use klab::sim::cluster::{Cluster, Part, WriteOptions};
-use klab::sim::resource::{CONFIG_MAPS, NODES, PODS};
+use klab::sim::resource::CONFIG_MAPS;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use proptest::prelude::*;
@@ -266,6 +265,7 @@ async fn errors_are_statuses() {
         ("GET", "/api/v1/pods?fieldSelector=bad%3D1", Value::Null, 400, "BadRequest"),
         ("GET", "/api/v1/pods?limit=abc", Value::Null, 400, "BadRequest"),
         ("POST", "/api/v1/namespaces/default/configmaps?dryRun=Some", config_map("x", "0"), 422, "Invalid"),
+        ("DELETE", "/api/v1/namespaces/default/configmaps/a?dryRun=", Value::Null, 422, "Invalid"),
     ] {
         let (status, answer) = ask(&api, method, path, &body).await;
         assert_eq!((status, answer["reason"].as_str()), (code, Some(reason)), "{method} {path}: {answer}");
@@ -283,6 +283,38 @@ async fn errors_are_statuses() {
     let large = "x".repeat(4 * 1024 * 1024);
     let refused = send(&api, "POST", MAPS, &[("content-type", "application/json")], &large).await;
     assert_eq!(refused.status(), 413);
+}
+
+async fn json_patch(api: &Api, operations: &Value) -> (u16, Value) {
+    let headers = [("content-type", "application/json-patch+json")];
+    let response = send(api, "PATCH", &format!("{MAPS}/a"), &headers, &operations.to_string()).await;
+    let status = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap())
+}
+
+#[tokio::test]
+async fn json_patches_that_do_not_fit_leave_everything_as_it_was() {
+    let api = api();
+    let version = create(api.cluster(), "a", "0");
+    // What came before the operation that fails could not even be undone.
+    let tangled = json!([
+        {"op": "move", "from": "/metadata/labels", "path": "/data"},
+        {"op": "copy", "from": "", "path": "/metadata/labels"},
+        {"op": "move", "from": "/metadata", "path": "/metadata/labels/x"},
+    ]);
+    assert_eq!(json_patch(&api, &tangled).await.0, 422);
+    let doubling: Vec<Value> =
+        (0..64).map(|at| json!({"op": "copy", "from": "/data", "path": format!("/data/{at}")})).collect();
+    assert_eq!(json_patch(&api, &json!(doubling)).await.0, 413);
+    let many: Vec<Value> = (0..10_001).map(|_| json!({"op": "test", "path": "/data/a", "value": "0"})).collect();
+    assert_eq!(json_patch(&api, &json!(many)).await.0, 413);
+    let mut deep = vec![json!({"op": "add", "path": "/metadata/labels", "value": {}})];
+    deep.extend((1..300).map(|at| json!({"op": "add", "path": format!("/data{}", "/x".repeat(at)), "value": {}})));
+    let (status, refused) = json_patch(&api, &json!(deep)).await;
+    assert_eq!(status, 422, "{refused}");
+    assert!(refused["message"].as_str().unwrap().ends_with("json: exceeded max depth"), "{refused}");
+    assert_eq!(get(&api, &format!("{MAPS}/a")).await.1["metadata"]["resourceVersion"], version.to_string());
 }
 
 #[tokio::test]
@@ -408,65 +440,4 @@ proptest! {
         let status = runtime.block_on(api.answer(request.unwrap())).status().as_u16();
         prop_assert!((200..600).contains(&status));
     }
-}
-
-/// Run with `cargo test --release --test it api::figures -- --ignored --nocapture`.
-#[tokio::test]
-#[ignore = "figures mean something in release builds only"]
-async fn figures() {
-    let api = api();
-    let options = WriteOptions::by("test");
-    let node = json!({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "64", "pods": "9999"}}});
-    api.cluster().create(NODES, "", node, &options).unwrap();
-    let began = Instant::now();
-    for at in 0..5000 {
-        let pod = json!({
-            "metadata": {"name": format!("pod-{at}"), "labels": {"app": "web"}},
-            "spec": {"nodeName": "n", "containers": [{"name": "main", "image": "nginx:1.27",
-                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}]},
-        });
-        api.cluster().create(PODS, "default", pod, &options).unwrap();
-    }
-    println!("5,000 pods created in {:?}", began.elapsed());
-    for (what, accept, query) in [
-        ("LIST of 5,000 pods as JSON", "application/json", ""),
-        ("LIST of 5,000 pods as Table", "application/json;as=Table;v=v1;g=meta.k8s.io", ""),
-        ("LIST of 5,000 pods by spec.nodeName", "application/json", "?fieldSelector=spec.nodeName%3Dn"),
-        ("LIST of 5,000 pods, metadata only", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", ""),
-    ] {
-        let began = Instant::now();
-        let response = send(&api, "GET", &format!("/api/v1/pods{query}"), &[("accept", accept)], "").await;
-        let length = response.into_body().collect().await.unwrap().to_bytes().len();
-        println!("{what}: {length} bytes in {:?}", began.elapsed());
-    }
-    let from = create(api.cluster(), "a", "0");
-    let mut watchers = Vec::new();
-    for _ in 0..1000 {
-        watchers.push(Events::open(&api, &format!("resourceVersion={from}")).await);
-    }
-    let began = Instant::now();
-    let readers: Vec<_> = watchers
-        .into_iter()
-        .map(|mut events| {
-            tokio::spawn(async move {
-                let mut last = 0;
-                for _ in 0..1000 {
-                    let event = events.next().await.unwrap();
-                    let version = event["object"]["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
-                    assert!(last < version);
-                    last = version;
-                }
-            })
-        })
-        .collect();
-    for at in 0..1000 {
-        change(api.cluster(), "a", &format!("change {at}"));
-        if at % 10 == 0 {
-            tokio::task::yield_now().await;
-        }
-    }
-    for reader in readers {
-        reader.await.unwrap();
-    }
-    println!("1,000 events to 1,000 watchers, each parsed: {:?}", began.elapsed());
 }

@@ -13,6 +13,7 @@ mod control;
 mod docs;
 mod environment;
 mod faults;
+mod fuzz;
 mod kind;
 mod kubectl;
 mod labs;

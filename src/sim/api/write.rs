@@ -61,7 +61,7 @@ impl Call<'_> {
     }
 
     fn dry_run(&self, kind: &str) -> Result<bool, Status> {
-        let wanted: Vec<&str> = self.query.all("dryRun").filter(|value| !value.is_empty()).collect();
+        let wanted: Vec<&str> = self.query.all("dryRun").collect();
         match wanted.as_slice() {
             [] => Ok(false),
             all if all.iter().all(|value| *value == "All") => Ok(true),

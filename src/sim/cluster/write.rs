@@ -17,6 +17,10 @@ use crate::sim::schema::{Mismatch, schema};
 use crate::sim::status::Status;
 use crate::sim::validation::{self, Errors};
 
+/// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together
+/// with the ownership of its fields, which is kept a few levels deeper.
+const DEEPEST: usize = 100;
+
 /// How often a generated name that is taken is drawn again.
 const NAME_ATTEMPTS: usize = 8;
 
@@ -174,6 +178,9 @@ impl<'a> Transaction<'a> {
     /// Brings a body into canonical form, and collects what it has too much.
     pub(in crate::sim) fn decode(&mut self, resource: ResourceId, value: &mut Value) -> Result<(), Fault> {
         let row = resource.row();
+        if is_deeper(value, DEEPEST) {
+            return Err(Fault::Mismatch(Mismatch("json: exceeded max depth".to_owned())));
+        }
         let unknown = match schema().kind(&row.api_version(), row.kind) {
             Some(id) => schema().tidy(id, value).map_err(Fault::Mismatch)?.unknown,
             None => schema().tidy_custom(value).map_err(Fault::Mismatch)?.unknown,
@@ -402,6 +409,16 @@ impl fmt::Display for Fault {
             Self::Mismatch(mismatch) => mismatch.fmt(formatter),
             Self::Strict(problems) => write!(formatter, "strict decoding error: {}", problems.join(", ")),
         }
+    }
+}
+
+/// Whether a value is nested more than `levels` deep.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => true,
+        Value::Array(list) => list.iter().any(|value| is_deeper(value, levels - 1)),
+        Value::Object(object) => object.values().any(|value| is_deeper(value, levels - 1)),
+        _ => false,
     }
 }
 
