@@ -1,4 +1,5 @@
 //! kube-rs: reflectors across a restart, waiting, server-side apply, eviction.
+#![expect(clippy::large_futures, reason = "a watch of kube-rs is large, and each is awaited once")]
 
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ async fn a_reflector_outlives_the_server_and_its_history() {
         let log = folder.path().join("state/clusters/lab/objects.log");
         let (cluster, recovery) = Cluster::open(&log, std::sync::Arc::new(SystemClock), 1).unwrap();
         assert_eq!(recovery.notes, Vec::<String>::new());
-        cluster.delete(CONFIG_MAPS, "default", "doomed", &Default::default()).unwrap();
+        cluster.delete(CONFIG_MAPS, "default", "doomed", &klab::sim::cluster::DeleteOptions::default()).unwrap();
         cluster.create(CONFIG_MAPS, "default", config_map("new", "0"), &WriteOptions::by("test")).unwrap();
     }
     while told.try_recv().is_ok() {}
