@@ -18,8 +18,9 @@ use crate::error::{Context, Error, Kind, Result};
 
 /// Who klab is to the API server.
 const MANAGER: &str = "klab";
-/// Pause between two looks at the cluster.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Pause between two looks at the cluster: the first, and the longest. What is nearly there is not waited for long.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(300);
 /// How long pods may take to leave a node that is removed.
 const DRAIN: Duration = Duration::from_mins(1);
 /// One request: a server that is starting does not answer, and must not be waited for.
@@ -83,6 +84,7 @@ impl Live {
         done: impl Fn(&[Node]) -> Option<String>,
     ) -> Result<Vec<Node>> {
         let until = Instant::now() + deadline;
+        let mut pause = FIRST_PAUSE;
         loop {
             let missing = match self.nodes() {
                 Ok(nodes) => match done(&nodes) {
@@ -96,7 +98,8 @@ impl Live {
                 return Err(Error::message(Kind::Deadline, format!("after {after} still {missing}")));
             }
             progress(&missing);
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE);
         }
     }
 

@@ -128,11 +128,12 @@ pub fn meminfo(memory: u64) -> String {
     text
 }
 
-/// The files of `/sys/devices/system/node` on a machine with that many CPUs, by path, when the host has `host_cpus`.
+/// The files of `/sys/devices/system/node` on a machine with that many CPUs, by path, when the host has CPUs of these ids.
 ///
 /// Only the host's own CPU ids may be named, else the kubelet dies setting its cpuset; so NUMA nodes repeat them.
-pub fn node_directory(cpus: u32, memory: u64, host_cpus: u32) -> Vec<(String, String)> {
-    let host_cpus = host_cpus.max(1);
+pub fn node_directory(cpus: u32, memory: u64, host_ids: &[u32]) -> Vec<(String, String)> {
+    let host_ids = if host_ids.is_empty() { &[0] } else { host_ids };
+    let host_cpus = u32::try_from(host_ids.len()).unwrap_or(u32::MAX);
     let nodes = cpus.div_ceil(host_cpus).max(1);
     let mut files = Vec::new();
     let all = range(nodes);
@@ -141,18 +142,44 @@ pub fn node_directory(cpus: u32, memory: u64, host_cpus: u32) -> Vec<(String, St
     }
     let share = (memory >> 10) / u64::from(nodes);
     for node in 0..nodes {
-        let here = host_cpus.min(cpus - node * host_cpus).max(1);
+        let mut here = host_ids[..host_cpus.min(cpus - node * host_cpus).max(1) as usize].to_vec();
+        here.sort_unstable();
         let folder = format!("node{node}");
-        files.push((format!("{folder}/cpulist"), format!("{}\n", range(here))));
+        let list: Vec<String> = here.iter().map(u32::to_string).collect();
+        files.push((format!("{folder}/cpulist"), format!("{}\n", list.join(","))));
         files.push((format!("{folder}/meminfo"), format!("Node {node} MemTotal: {share:>15} kB\n")));
         let distances: Vec<_> = (0..nodes).map(|other| if other == node { "10" } else { "20" }).collect();
         files.push((format!("{folder}/distance"), format!("{}\n", distances.join(" "))));
-        for cpu in 0..here {
+        for cpu in &here {
             files.push((format!("{folder}/cpu{cpu}/topology/core_id"), format!("{cpu}\n")));
             files.push((format!("{folder}/cpu{cpu}/topology/physical_package_id"), format!("{node}\n")));
         }
     }
     files
+}
+
+/// Ids in the kernel's notation: `0-3,8,10-11`.
+fn ids(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse::<u32>().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+/// The ids a pool's nodes show. Pods of a node are kept to the CPUs it shows, so pools that are smaller than the host begin
+/// at different ones.
+fn shown_ids(pool: &str, host: &Host) -> Vec<u32> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let mut ids = ids(&online);
+    if ids.is_empty() {
+        ids = (0..host.cpus).collect();
+    }
+    // The container runtime may have fewer than the machine.
+    ids.truncate(host.cpus.max(1) as usize);
+    let start = pool.bytes().map(usize::from).sum::<usize>() % ids.len().max(1);
+    ids.rotate_left(start);
+    ids
 }
 
 /// `0`, or `0-3`, as the kernel lists ids.
@@ -180,7 +207,8 @@ pub fn write(folder: &Path, sizing: &Sizing, host: &Host) -> io::Result<()> {
             std::fs::remove_dir_all(&path)?;
         }
     }
-    for (name, text) in node_directory(sizing.cpus, sizing.memory, host.cpus) {
+    let pool = folder.file_name().unwrap_or_default().to_string_lossy();
+    for (name, text) in node_directory(sizing.cpus, sizing.memory, &shown_ids(&pool, host)) {
         let path = node_folder.join(name);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
@@ -203,7 +231,7 @@ mod tests {
     fn cpus_are_the_wanted_ones_and_only_ids_of_the_host_appear() {
         for host in [1, 2, 3, 8, 64] {
             for cpus in [1, 2, 3, 4, 16, 31, 96] {
-                let files = node_directory(cpus, 8 << 30, host);
+                let files = node_directory(cpus, 8 << 30, &(0..host).collect::<Vec<_>>());
                 assert_eq!(counted(&files), cpus as usize, "{cpus} on {host}");
                 for (path, _) in &files {
                     let id = path.split("/cpu").nth(1).and_then(|rest| rest.split('/').next());
@@ -213,6 +241,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn ids_are_those_that_are_online_and_pools_begin_at_different_ones() {
+        assert_eq!(ids("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(ids(""), Vec::<u32>::new());
+        let files = node_directory(3, 8 << 30, &[2, 4]);
+        let lists: Vec<_> = files.iter().filter(|(path, _)| path.ends_with("/cpulist")).map(|(_, text)| text).collect();
+        assert_eq!(lists, ["2,4\n", "2\n"]);
+        assert!(files.iter().any(|(path, _)| path == "node0/cpu4/topology/core_id"));
+        let host = Host { cpus: 2, memory: 0, emulation: Emulation::Full };
+        let (one, other) = (shown_ids("a", &host), shown_ids("b", &host));
+        assert!(one.len() == other.len() && one.len() <= 2, "{one:?}");
+        assert!(one.len() == 1 || one[0] != other[0], "{one:?} {other:?}");
     }
 
     #[test]
@@ -242,7 +284,7 @@ mod tests {
         let inodes =
             || [MEMINFO_FILE, NODE_FOLDER].map(|name| std::fs::metadata(folder.path().join(name)).unwrap().ino());
         let before = inodes();
-        assert!(folder.path().join("node/node15/cpu0/topology/core_id").is_file());
+        assert!(folder.path().join("node/node15/cpulist").is_file());
         write(folder.path(), &sizing(2), &host).unwrap();
         assert_eq!(inodes(), before);
         assert!(!folder.path().join("node/node1").exists());
