@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -188,17 +189,36 @@ pub(super) fn needed_images(lab: &Lab, kind: KindVersion) -> Vec<String> {
     images
 }
 
+/// The right to make the first network of a machine; ended when it is dropped.
+struct FirstNetwork {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for FirstNetwork {
+    fn drop(&mut self) {
+        // Still locked: who waits for it finds that it is not the file of that name any more. Another user's stays.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 /// Several kinds that find no network at the same time each make one of the same name. The first cluster of a machine is
 /// therefore made alone, among all klabs; a lock that cannot be had must not stop the work.
-fn first_network(session: &Session) -> Option<File> {
-    if session.runtime.has_network(NETWORK).unwrap_or(true) {
-        return None;
-    }
+fn first_network(session: &Session) -> Option<FirstNetwork> {
     let path = std::env::temp_dir().join("klab-kind-network.lock");
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let file = open.or_else(|_| OpenOptions::new().read(true).open(&path)).ok()?;
-    file.lock().ok()?;
-    Some(file)
+    loop {
+        if session.runtime.has_network(NETWORK).unwrap_or(true) {
+            return None;
+        }
+        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = open.or_else(|_| OpenOptions::new().read(true).open(&path)).ok()?;
+        file.lock().ok()?;
+        let is_current =
+            std::fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|own| own.ino() == there.ino()));
+        if is_current {
+            return Some(FirstNetwork { path, _lock: file });
+        }
+    }
 }
 
 /// A failed create: the journals tell why, then everything goes that is left of it.
