@@ -7,10 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::ControlPlane;
+use super::pod_failure::verdict;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
 use super::value::{
-    Selector, condition_is_true, integer, items, list_mut, map_mut, set_condition, text, time_of, time_text,
+    Selector, condition, condition_is_true, integer, items, list_mut, map_mut, set_condition, text, time_of, time_text,
 };
 use super::view::{Phase, PodInfo};
 use crate::sim::cluster::{DeleteOptions, Part, Propagation};
@@ -124,7 +125,7 @@ impl ControlPlane {
         );
         let mut acted = false;
         if let Some((reason, message)) = self.failure_of(&job, failed, now) {
-            acted = self.end_job(&mut job, &mut pods, reason, message, now);
+            acted = self.end_job(&mut job, &mut pods, &reason, &message, now);
         } else if is_complete(&job, succeeded, &pods) {
             self.complete_job(&mut job, &mut pods, now);
         } else if job.suspended() {
@@ -162,6 +163,7 @@ impl ControlPlane {
             if !items(&value["metadata"]["finalizers"]).iter().any(|have| have == TRACKING) {
                 continue;
             }
+            let mut counts = true;
             let outcome = match pod.phase {
                 Phase::Succeeded => 0,
                 Phase::Failed => 1,
@@ -172,7 +174,12 @@ impl ControlPlane {
                 _ if job.finished() && pod.object.deleting => 1,
                 _ => continue,
             };
-            uncounted[outcome].insert(pod.object.uid.to_string());
+            if outcome == 1 {
+                counts = verdict(&job.value, &value).is_none_or(|verdict| verdict.action != "Ignore");
+            }
+            if counts {
+                uncounted[outcome].insert(pod.object.uid.to_string());
+            }
             if outcome == 0 && job.indexed() {
                 let index = text(&value, &["metadata", "annotations", INDEX]).parse().unwrap_or_default();
                 let mut done = parse_indexes(text(&job.status, &["completedIndexes"]));
@@ -182,6 +189,7 @@ impl ControlPlane {
             released.push(pod.name());
         }
         if !released.is_empty() {
+            self.note_fatal_failure(job, pods);
             let [succeeded, failed] = &uncounted;
             let mut list = json!({});
             if !succeeded.is_empty() {
@@ -208,15 +216,34 @@ impl ControlPlane {
         true
     }
 
-    fn failure_of(&mut self, job: &Job, failed: i64, now: Timestamp) -> Option<(&'static str, &'static str)> {
+    /// A pod that has failed in a way after which no other is to try is told of before it is let go.
+    fn note_fatal_failure(&mut self, job: &mut Job, pods: &Pods) {
+        if condition_is_true(&job.status["conditions"], "FailureTarget") {
+            return;
+        }
+        let failed = pods.all.iter().filter(|pod| pod.phase == Phase::Failed);
+        let fatal = failed
+            .filter_map(|pod| verdict(&job.value, &pod.object.value()))
+            .find(|verdict| verdict.action == "FailJob");
+        if let Some(fatal) = fatal {
+            let now = self.now();
+            job.add_condition("FailureTarget", "True", "PodFailurePolicy", &fatal.message, now);
+        }
+    }
+
+    fn failure_of(&mut self, job: &Job, failed: i64, now: Timestamp) -> Option<(String, String)> {
+        let because = |reason: &str, message: &str| Some((reason.to_owned(), message.to_owned()));
+        if let Some(decided) = condition(&job.status["conditions"], "FailureTarget") {
+            return because(text(decided, &["reason"]), text(decided, &["message"]));
+        }
         if failed > job.spec("backoffLimit").unwrap_or(6) {
-            return Some(("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
+            return because("BackoffLimitExceeded", "Job has reached the specified backoff limit");
         }
         let deadline = job.spec("activeDeadlineSeconds")?;
         let start = time_of(&job.status["startTime"]).filter(|_| !job.suspended())?;
         let end = start + SignedDuration::from_secs(deadline);
         if end <= now {
-            return Some(("DeadlineExceeded", "Job was active longer than specified deadline"));
+            return because("DeadlineExceeded", "Job was active longer than specified deadline");
         }
         self.queue.add_at(Key::Job(job.name.clone()), end);
         None

@@ -18,6 +18,7 @@ mod job;
 mod namespace;
 mod nodes;
 mod observe;
+mod pod_failure;
 mod pods;
 mod queue;
 mod replica_set;
@@ -29,6 +30,7 @@ mod taint_eviction;
 mod value;
 mod view;
 mod volumes;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,6 +47,7 @@ use self::queue::{Key, Queue};
 use self::scheduler::Scheduler;
 use self::taint_eviction::Evictions;
 use self::view::View;
+use self::zones::Zones;
 use super::cluster::Cluster;
 use super::object::Object;
 
@@ -61,6 +64,7 @@ pub struct ControlPlane {
     scheduler: Scheduler,
     steps: Steps,
     evictions: Evictions,
+    zones: Zones,
     recommendations: Recommendations,
     /// Owners whose pods were refused, and how often in a row.
     refused: BTreeMap<Key, u32>,
@@ -89,6 +93,7 @@ impl ControlPlane {
             scheduler,
             steps: Steps::default(),
             evictions: Evictions::default(),
+            zones: Zones::default(),
             recommendations: Recommendations::default(),
             refused: BTreeMap::new(),
             absent_nodes: BTreeMap::new(),

@@ -8,6 +8,7 @@ use super::events::{Note, reference};
 use super::pods::writes;
 use super::queue::Key;
 use super::value::{condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text};
+use super::zones::Eviction;
 use crate::sim::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::sim::object::Object;
 use crate::sim::resource::{LEASES, NODES, PODS};
@@ -71,6 +72,7 @@ impl ControlPlane {
 
     pub(super) fn sync_node(&mut self, name: &str) {
         let Some(object) = self.cluster.get(NODES, "", name) else {
+            self.zones.forget(name);
             self.collect_pods_of_absent_node(name);
             return;
         };
@@ -238,11 +240,12 @@ impl ControlPlane {
     fn taint_by_condition(&mut self, object: &Object, value: &Value) {
         let conditions = &value["status"]["conditions"];
         let mut wanted: Vec<(&str, &str)> = Vec::new();
+        let mut leaving = None;
         for (kind, status, key) in CONDITION_TAINTS {
             if condition(conditions, kind).is_some_and(|have| have["status"] == status) {
                 wanted.push((key, "NoSchedule"));
                 if kind == "Ready" {
-                    wanted.push((key, "NoExecute"));
+                    leaving = Some(key);
                 }
             }
         }
@@ -256,6 +259,16 @@ impl ControlPlane {
             follows && taint["effect"] != "PreferNoSchedule"
         };
         let have = items(&value["spec"]["taints"]);
+        if let Some(key) = leaving {
+            let begun = have.iter().any(|taint| ours(taint) && taint["effect"] == "NoExecute");
+            match self.eviction(&object.name, begun) {
+                Eviction::Begins => wanted.push((key, "NoExecute")),
+                Eviction::Waits if begun => wanted.push((key, "NoExecute")),
+                Eviction::Waits | Eviction::Withdrawn => {}
+            }
+        } else {
+            self.zones.forget(&object.name);
+        }
         let kept: Vec<&Value> = have
             .iter()
             .filter(|taint| !ours(taint) || wanted.iter().any(|(key, effect)| is(taint, key, effect)))

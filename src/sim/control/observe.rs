@@ -213,6 +213,9 @@ impl ControlPlane {
         let woken = awake(self.view.node(&object.name)) && !awake(before.as_ref());
         let ready = |node: Option<&Arc<NodeInfo>>| node.is_some_and(|node| node.ready.as_ref() == "True");
         let recovered = ready(self.view.node(&object.name)) && !ready(before.as_ref());
+        if ready(self.view.node(&object.name)) != ready(before.as_ref()) {
+            self.readiness_changed();
+        }
         if awake(before.as_ref()) && self.view.node(&object.name).is_some_and(|node| node.stopped) {
             self.note_last_heartbeat(&object.name);
         }

@@ -144,6 +144,8 @@ pub(crate) struct NodeInfo {
     pub(crate) stopped: bool,
     /// Status of the condition Ready.
     pub(crate) ready: Box<str>,
+    /// Region and zone, as its labels say; empty for nodes without them, which are one zone together.
+    pub(crate) zone: Box<str>,
 }
 
 #[derive(Deserialize, Default)]
@@ -199,6 +201,10 @@ fn node_info(object: &Arc<Object>, heartbeat: &str) -> NodeInfo {
         taints: brief.spec.taints,
         stopped: brief.metadata.annotations.get(heartbeat).is_some_and(|value| value == "stopped"),
         ready: ready.map(|condition| condition.status.as_str()).unwrap_or_default().into(),
+        zone: ["region", "zone"]
+            .map(|part| object.label(&format!("topology.kubernetes.io/{part}")).unwrap_or_default())
+            .join("/")
+            .into(),
         object: Arc::clone(object),
     }
 }

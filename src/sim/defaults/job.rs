@@ -16,6 +16,13 @@ pub(super) fn job(value: &mut Value) {
     set(spec, "backoffLimit", if unlimited { i64::from(i32::MAX) } else { 6 });
     set(spec, "completionMode", "NonIndexed");
     set(spec, "suspend", false);
+    for rule in spec["podFailurePolicy"]["rules"].as_array_mut().into_iter().flatten() {
+        for pattern in rule["onPodConditions"].as_array_mut().into_iter().flatten() {
+            if pattern["status"].as_str().is_none_or(str::is_empty) {
+                pattern["status"] = json!("True");
+            }
+        }
+    }
     let policy = if spec["podFailurePolicy"].is_object() { "Failed" } else { "TerminatingOrFailed" };
     set(spec, "podReplacementPolicy", policy);
     set(spec, "manualSelector", false);

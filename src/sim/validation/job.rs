@@ -1,6 +1,6 @@
 //! Jobs and CronJobs.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Errors, not_negative, pod, supported, text};
 use crate::sim::schema::Path;
@@ -22,6 +22,7 @@ fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
         errors.required(path.field("completions"), "when completion mode is Indexed");
     }
+    pod_failure_policy(spec, path, errors);
     let template = path.field("template");
     pod::template(&spec["template"], &template, errors);
     let policy = &spec["template"]["spec"]["restartPolicy"];
@@ -31,6 +32,73 @@ fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
         Some("OnFailure" | "Never") => {}
         Some(_) => errors.unsupported(template.field("spec").field("restartPolicy"), policy, &["OnFailure", "Never"]),
+    }
+}
+
+const MOST_RULES: usize = 20;
+
+fn pod_failure_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let Some(rules) = spec["podFailurePolicy"]["rules"].as_array() else { return };
+    let never = &spec["template"]["spec"]["restartPolicy"];
+    if never != "Never" {
+        let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+        errors.invalid(path.field("template").field("spec").field("restartPolicy"), never, detail);
+    }
+    let policy = path.field("podFailurePolicy");
+    let list = policy.field("rules");
+    if rules.len() > MOST_RULES {
+        errors.invalid(&list, &json!(rules.len()), format!("must have at most {MOST_RULES} rules"));
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        let path = list.index(index);
+        let action = path.field("action");
+        if text(rule, "action").is_empty() {
+            errors.required(&action, "valid values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"");
+        } else if rule["action"] == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
+            errors.invalid(&action, &rule["action"], "requires the backoffLimitPerIndex to be set");
+        } else {
+            supported(&rule["action"], &action, &["Count", "FailIndex", "FailJob", "Ignore"], errors);
+        }
+        let conditions = rule["onPodConditions"].as_array().is_some_and(|list| !list.is_empty());
+        match (rule["onExitCodes"].is_object(), conditions) {
+            (false, false) => {
+                errors.invalid(&path, rule, "specifying one of OnExitCodes and OnPodConditions is required")
+            }
+            (true, true) => {
+                errors.invalid(&path, rule, "specifying both OnExitCodes and OnPodConditions is not supported");
+            }
+            (true, false) => {
+                exit_codes(&rule["onExitCodes"], &spec["template"]["spec"], &path.field("onExitCodes"), errors)
+            }
+            (false, true) => {}
+        }
+    }
+}
+
+fn exit_codes(codes: &Value, pod: &Value, path: &Path<'_>, errors: &mut Errors) {
+    supported(&codes["operator"], &path.field("operator"), &["In", "NotIn"], errors);
+    if let Some(name) = codes["containerName"].as_str() {
+        let containers = ["containers", "initContainers"].into_iter().filter_map(|list| pod[list].as_array()).flatten();
+        if !containers.into_iter().any(|container| container["name"] == name) {
+            errors.invalid(
+                path.field("containerName"),
+                &codes["containerName"],
+                "must be one of the container or initContainer names in the pod template",
+            );
+        }
+    }
+    let values = codes["values"].as_array().map_or(&[][..], Vec::as_slice);
+    let field = path.field("values");
+    if values.is_empty() {
+        errors.invalid(&field, &json!([]), "at least one value is required");
+    }
+    for (index, value) in values.iter().enumerate() {
+        if codes["operator"] == "In" && value == 0 {
+            errors.invalid(field.index(index), value, "must not be 0 for the In operator");
+        }
+        if values[..index].contains(value) {
+            errors.duplicate(field.index(index), value);
+        }
     }
 }
 

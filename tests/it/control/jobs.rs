@@ -57,6 +57,43 @@ fn fail_at_the_backoff_limit() {
 }
 
 #[test]
+fn a_failure_after_which_no_other_is_to_try_ends_the_job() {
+    let mut lab = Lab::new(1);
+    let rules = json!([{ "action": "FailJob", "onExitCodes": { "operator": "In", "values": [42] } }]);
+    let spec = json!({ "backoffLimit": 6, "completions": 1, "parallelism": 1, "podFailurePolicy": { "rules": rules } });
+    lab.apply(job("fatal", spec, &["sh", "-c", "exit 42"]));
+    lab.seconds(5);
+    let fatal = lab.get(JOBS, "fatal");
+    let name = lab.pods()[0]["metadata"]["name"].as_str().expect("a name").to_owned();
+    let message =
+        format!("Container work for pod default/{name} failed with exit code 42 matching FailJob rule at index 0");
+    for kind in ["FailureTarget", "Failed"] {
+        let have = condition(&fatal, kind);
+        assert_eq!((have["reason"].as_str(), have["message"].as_str()), (Some("PodFailurePolicy"), Some(&*message)));
+    }
+    assert_eq!(fatal["status"]["failed"], 1);
+    assert_eq!(lab.pods().len(), 1);
+}
+
+#[test]
+fn disruptions_that_are_ignored_do_not_count() {
+    let mut lab = Lab::new(2);
+    let rules = json!([{ "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget" }] }]);
+    let spec = json!({ "backoffLimit": 0, "completions": 1, "parallelism": 1, "podFailurePolicy": { "rules": rules } });
+    lab.apply(job("long", spec, &["sleep", "3600"]));
+    lab.seconds(2);
+    let node = lab.pods()[0]["spec"]["nodeName"].as_str().expect("a node").to_owned();
+    lab.change(NODES, &node, |node| {
+        node["spec"]["taints"] = json!([{ "key": "maintenance", "effect": "NoExecute" }]);
+    });
+    lab.seconds(60);
+    let long = lab.get(JOBS, "long");
+    assert!(long["status"]["failed"].is_null(), "{}", long["status"]);
+    assert_eq!(long["status"]["active"], 1, "another pod took its place");
+    assert_ne!(lab.pods()[0]["spec"]["nodeName"], json!(node));
+}
+
+#[test]
 fn pods_that_sleep_run_as_long() {
     let mut lab = Lab::new(1);
     lab.apply(job("nap", json!({ "completions": 1, "parallelism": 1 }), &["sleep", "90"]));

@@ -55,7 +55,7 @@ fn cordoned_ones_are_tainted_until_uncordoned() {
 
 #[test]
 fn conditions_become_taints() {
-    let mut lab = Lab::new(1);
+    let mut lab = Lab::new(2);
     let set = |lab: &mut Lab, kind: &str, status: &str| {
         lab.cluster
             .modify(NODES, Part::Status, "", "node-0", &WriteOptions::client("test"), |node| {
@@ -80,6 +80,7 @@ fn conditions_become_taints() {
         assert!(taints(&lab, "node-0").is_empty());
     }
     set(&mut lab, "Ready", "False");
+    lab.seconds(1);
     assert_eq!(
         taints(&lab, "node-0"),
         ["node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"]
@@ -88,7 +89,7 @@ fn conditions_become_taints() {
 
 #[test]
 fn a_stopped_one_is_unknown_after_50_seconds_and_its_pods_leave_300_later() {
-    let mut lab = Lab::new(1);
+    let mut lab = Lab::new(2);
     lab.apply(bare_pod("pinned", "node-0", patient()));
     lab.apply(bare_pod("stays", "node-0", json!([{ "operator": "Exists" }])));
     assert_eq!(lab.running(), 2);
@@ -121,9 +122,57 @@ fn a_stopped_one_is_unknown_after_50_seconds_and_its_pods_leave_300_later() {
     assert_eq!(lab.running(), 1);
 }
 
+/// Nodes whose pods are told to leave.
+fn leaving(lab: &Lab, nodes: usize) -> Vec<usize> {
+    let unreachable = "node.kubernetes.io/unreachable:NoExecute".to_owned();
+    (0..nodes).filter(|number| taints(lab, &format!("node-{number}")).contains(&unreachable)).collect()
+}
+
+#[test]
+fn the_nodes_of_a_zone_lose_their_pods_one_after_the_other() {
+    let mut lab = Lab::new(9);
+    // Of three zones in turn: 0, 3 and 6 are in one, 1 is in another.
+    for number in [0, 1, 3] {
+        lab.plane.stop_node(&format!("node-{number}")).expect("stopped");
+    }
+    lab.seconds(51);
+    assert_eq!(leaving(&lab, 9), [0, 1]);
+    lab.seconds(10);
+    assert_eq!(leaving(&lab, 9), [0, 1, 3]);
+}
+
+#[test]
+fn a_small_zone_of_which_most_is_gone_keeps_its_pods() {
+    let mut lab = Lab::new(12);
+    for number in [0, 3, 6] {
+        lab.plane.stop_node(&format!("node-{number}")).expect("stopped");
+    }
+    lab.seconds(300);
+    assert_eq!(leaving(&lab, 12), Vec::<usize>::new());
+    lab.plane.restore_node("node-6").expect("restored");
+    lab.seconds(12);
+    assert_eq!(leaving(&lab, 12), [0, 3]);
+}
+
+#[test]
+fn nothing_leaves_while_no_node_answers() {
+    let mut lab = Lab::new(2);
+    lab.apply(bare_pod("pinned", "node-0", patient()));
+    for number in [0, 1] {
+        lab.plane.stop_node(&format!("node-{number}")).expect("stopped");
+    }
+    lab.seconds(600);
+    assert_eq!(leaving(&lab, 2), Vec::<usize>::new());
+    assert_eq!(taints(&lab, "node-0"), ["node.kubernetes.io/unreachable:NoSchedule"]);
+    assert!(lab.get(PODS, "pinned")["metadata"]["deletionTimestamp"].is_null());
+    lab.plane.restore_node("node-1").expect("restored");
+    lab.seconds(10);
+    assert_eq!(leaving(&lab, 2), [0]);
+}
+
 #[test]
 fn a_restart_remembers_what_is_stopped_and_how_long_pods_have() {
-    let mut lab = Lab::new(1);
+    let mut lab = Lab::new(2);
     lab.apply(bare_pod("pinned", "node-0", patient()));
     lab.plane.stop_node("node-0").expect("stopped");
     lab.seconds(100);
