@@ -317,7 +317,7 @@ async fn large_cluster() {
     figure("the same at its highest", highest, "MiB", 1024.0, false);
     let (begun, before) = (Instant::now(), server.processor());
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let share = (server.processor() - before).as_secs_f64() / begun.elapsed().as_secs_f64() * 100.0;
+    let share = server.processor().saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64() * 100.0;
     figure("its processor time while nobody asks", share, "%", 1.0, false);
 }
 
