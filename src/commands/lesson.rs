@@ -64,6 +64,13 @@ impl Lesson {
         if self.is_opened() { self.next().or(reached) } else { reached }
     }
 
+    /// The number (from 0) of the next step, where the learner may have typed its commands without opening it. Of a step
+    /// without actions nobody can tell.
+    pub(super) fn ahead(&self) -> Option<usize> {
+        let acts = |step: &usize| self.lab.steps.get(*step).is_some_and(|step| !step.actions.is_empty());
+        self.next().filter(|_| !self.is_opened()).filter(acts)
+    }
+
     /// Where the learner is, in a few words.
     pub(super) fn position(&self) -> String {
         let total = self.lab.steps.len();

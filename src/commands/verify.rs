@@ -128,7 +128,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let next = lesson.next();
     let opened = lesson.is_opened();
     let mut looked = look(context, &lab, lesson.graded(), kubeconfig, arguments)?;
-    if let Some(next) = next.filter(|_| !opened && !looked.report.ok()) {
+    if let Some(next) = lesson.ahead().filter(|_| !looked.report.ok()) {
         // Who has typed the next step's commands already has left behind what was reached.
         let patience = arguments.timeout.min(WINDOW);
         let once = Arguments { timeout: patience, watch: false, ..arguments.clone() };

@@ -286,6 +286,7 @@ fn machine_readable() {
           "waiting_for": "1 pod is starting"
         }
       ],
+      "differences": [],
       "elapsed_ms": 31204,
       "held": 1,
       "lab": "blast",

@@ -218,14 +218,6 @@ fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again
             .to_string(),
         );
     }
-    let parts = [(made, "made"), (kept, "unchanged"), (removed, "removed"), (failed.len(), "failed")];
-    let parts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    let ready = format!("{} of {}", made + kept, plural(class.seats.len(), "seat"));
-    context
-        .ui
-        .events()
-        .note("Ready", format!("{ready} of lab `{name}`: {} in {}", parts.join(", "), duration(elapsed)));
     if !failed.is_empty() {
         let count = plural(failed.len(), "seat");
         let kind =
