@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::flow::{Comparison, Step};
+use super::known::Freedom;
 
 /// What a command did, normalised.
 pub(crate) struct Actual {
@@ -14,17 +15,21 @@ pub(crate) struct Actual {
 }
 
 /// How the step differs from the recording; `None` when it does not.
-pub(crate) fn command(step: &Step, actual: &Actual) -> Option<String> {
+pub(crate) fn command(step: &Step, actual: &Actual, freedom: Option<Freedom>) -> Option<String> {
     let mut difference = String::new();
     if step.exit.is_some() && !step.exit_varies && step.exit != actual.exit {
         let _ = writeln!(difference, "exit: recorded {:?}, now {:?}", step.exit, actual.exit);
     }
     match step.compare {
-        Comparison::Exact | Comparison::Shape => {
+        Comparison::Exact | Comparison::Shape if freedom == Some(Freedom::Blanks) => {
+            lines(&mut difference, "stdout", &without_blanks(&step.stdout), &without_blanks(&actual.stdout));
+            lines(&mut difference, "stderr", &step.stderr, &actual.stderr);
+        }
+        Comparison::Exact | Comparison::Shape if freedom.is_none() => {
             lines(&mut difference, "stdout", &step.stdout, &actual.stdout);
             lines(&mut difference, "stderr", &step.stderr, &actual.stderr);
         }
-        Comparison::Unordered => {
+        Comparison::Unordered | Comparison::Exact | Comparison::Shape => {
             lines(&mut difference, "stdout", &sorted(&step.stdout), &sorted(&actual.stdout));
             lines(&mut difference, "stderr", &sorted(&step.stderr), &sorted(&actual.stderr));
         }
@@ -45,6 +50,11 @@ pub(crate) fn command(step: &Step, actual: &Actual) -> Option<String> {
         let _ = writeln!(difference, "stdout was:\n{}stderr was:\n{}", actual.stdout, actual.stderr);
     }
     Some(difference)
+}
+
+/// JSON as this program writes it; what is no JSON stays as it is.
+fn without_blanks(text: &str) -> String {
+    serde_json::from_str::<Value>(text).map_or_else(|_| text.to_owned(), |value| value.to_string())
 }
 
 fn sorted(text: &str) -> String {

@@ -7,14 +7,10 @@ use std::fmt;
 pub(crate) enum Reason {
     /// Objects that the cluster's own parts write carry no `managedFields`.
     OwnWrites,
-    /// ReplicaSets are listed by name, and their hashes are not upstream's.
-    Hashes,
     /// What is seen in the middle of a change depends on how long its parts took, here and there.
     Pace,
     /// Equal nodes are chosen at random.
     Chance,
-    /// kubectl itself prints the entries of a map in any order.
-    MapOrder,
     /// Another minor version of kubectl than the one that recorded the flow.
     OtherKubectl,
     /// The embedded cluster runs no containers, and says so in its own words.
@@ -27,32 +23,26 @@ pub(crate) enum Reason {
     OwnOpenApi3,
     /// Documents for `explain` lack the texts about single values.
     ChoiceTexts,
-    /// The recorder's stand-in for a metrics server wrote blanks between the parts of its JSON.
-    Blanks,
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::OwnWrites => "objects of the cluster's own parts carry no managedFields",
-            Self::Hashes => "ReplicaSets are listed by name, and their hashes are not upstream's",
             Self::Pace => "what is seen in the middle of a change depends on the pace of its parts",
             Self::Chance => "equal nodes are chosen at random",
-            Self::MapOrder => "kubectl prints the entries of a map in any order",
             Self::OtherKubectl => "another kubectl than the one that recorded the flow",
             Self::NoContainers => "the embedded cluster runs no containers, and says so",
             Self::OneProcess => "scheduler and controllers are no processes of their own",
             Self::EmptyOpenApi2 => "OpenAPI v2 is empty",
             Self::OwnOpenApi3 => "OpenAPI v3 has documents of its own",
             Self::ChoiceTexts => "explain does not describe the single values of a field",
-            Self::Blanks => "the recorder's metrics server wrote blanks into its JSON",
         })
     }
 }
 
 use Reason::{
-    Blanks, Chance, ChoiceTexts, EmptyOpenApi2, Hashes, MapOrder, NoContainers, OneProcess, OtherKubectl, OwnOpenApi3,
-    OwnWrites, Pace,
+    Chance, ChoiceTexts, EmptyOpenApi2, NoContainers, OneProcess, OtherKubectl, OwnOpenApi3, OwnWrites, Pace,
 };
 
 /// Flow, steps, reason.
@@ -64,12 +54,7 @@ const KNOWN: &[(&str, &[usize], Reason)] = &[
     ("misc", &[18], EmptyOpenApi2),
     ("misc", &[37], OwnWrites),
     ("misc", &[45, 46], OneProcess),
-    ("metrics", &[20, 21, 22], Blanks),
     ("unreachable", &[20], NoContainers),
-    ("smoke-1.27", &[17], Hashes),
-    ("smoke-1.30", &[17], Hashes),
-    ("smoke-1.36", &[17], Hashes),
-    ("rollout", &[9], Hashes),
     ("rollout", &[41], Pace),
     ("smoke-1.27", &[30, 42], Pace),
     ("smoke-1.30", &[30, 42], Pace),
@@ -79,10 +64,34 @@ const KNOWN: &[(&str, &[usize], Reason)] = &[
     ("pods_watch", &[3], Pace),
     ("quotas", &[13, 14, 16], Pace),
     ("node_describe", &[5], Chance),
-    ("limitranges", &[5, 6, 13], MapOrder),
-    ("configs", &[9], MapOrder),
-    ("cordon_drain", &[24], MapOrder),
 ];
+
+/// What may differ in a step that has to be the same otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freedom {
+    /// The order of lines: kubectl prints the entries of a map as they come, and ReplicaSets of one Deployment are
+    /// listed by their hashes, which have upstream's form but not its values.
+    Lines,
+    /// Blanks in JSON: the recorder's stand-in for a metrics server wrote some.
+    Blanks,
+}
+
+/// Flow, steps, what may differ.
+const FREE: &[(&str, &[usize], Freedom)] = &[
+    ("smoke-1.27", &[17], Freedom::Lines),
+    ("smoke-1.30", &[17], Freedom::Lines),
+    ("smoke-1.36", &[17], Freedom::Lines),
+    ("rollout", &[9], Freedom::Lines),
+    ("limitranges", &[5, 6, 13], Freedom::Lines),
+    ("configs", &[9], Freedom::Lines),
+    ("cordon_drain", &[24], Freedom::Lines),
+    ("metrics", &[20, 21, 22], Freedom::Blanks),
+];
+
+/// What may differ in a step.
+pub(crate) fn freedom(flow: &str, step: usize) -> Option<Freedom> {
+    FREE.iter().find(|(known, steps, _)| *known == flow && steps.contains(&step)).map(|(_, _, freedom)| *freedom)
+}
 
 /// Steps that differ when the flow is replayed with another kubectl.
 const OTHER_KUBECTL: &[(&str, &[usize])] = &[("smoke-1.36", &[25, 59, 62, 66])];

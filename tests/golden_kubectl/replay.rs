@@ -13,11 +13,15 @@ use serde_json::{Value, json};
 
 use super::compare::{self, Actual};
 use super::flow::{Flow, Request, Step};
+use super::known;
 use super::kubectl::Kubectl;
 use super::normalise::Normaliser;
 
 /// Longest time for a command that was not interrupted when it was recorded.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a command that only looks is repeated until it sees what was recorded.
+const LOOKS_AGAIN: Duration = Duration::from_millis(1500);
 
 /// What became of a step.
 pub(crate) struct Outcome {
@@ -111,11 +115,31 @@ impl<'a> Replay<'a> {
                 outcomes.push(Outcome {
                     step: number,
                     what: argv.join(" "),
-                    difference: compare::command(step, &self.command(step, argv)),
+                    difference: self.compared(number, step, argv),
                 });
             }
         }
         outcomes
+    }
+
+    /// Runs a command and compares. One that only looks may have looked a moment too early, at a cluster in motion: it
+    /// looks again for a while.
+    fn compared(&self, number: usize, step: &Step, argv: &[String]) -> Option<String> {
+        let freedom = known::freedom(&self.flow.name, number);
+        let first = compare::command(step, &self.command(step, argv), freedom)?;
+        let looks = argv.get(1).is_some_and(|verb| matches!(verb.as_str(), "get" | "describe" | "top" | "events"))
+            && step.interrupted.is_none()
+            && step.during.is_empty();
+        let reason = known::reason(&self.flow.name, number, self.kubectl.version == self.flow.kubectl);
+        if !looks || reason.is_some_and(|reason| reason != known::Reason::Pace) {
+            return Some(first);
+        }
+        let began = Instant::now();
+        while began.elapsed() < LOOKS_AGAIN {
+            std::thread::sleep(Duration::from_millis(100));
+            compare::command(step, &self.command(step, argv), freedom)?;
+        }
+        Some(first)
     }
 
     fn prepared(&self, step: &Step, argv: &[String]) -> Command {

@@ -8,7 +8,7 @@ mod resources;
 
 use serde_json::{Value, json};
 
-use super::cluster::Transaction;
+use super::cluster::{Transaction, time_text};
 use super::resource::{self as kinds, ResourceId};
 use super::status::Status;
 
@@ -38,7 +38,7 @@ impl Transaction<'_> {
                 pods::add_default_tolerations(value);
                 self.add_default_limits(namespace, value);
                 value["status"]["qosClass"] = json!(quality_of_service(value));
-                pods::mark_gated(value);
+                pods::mark_gated(value, &time_text(self.now));
                 if let Some(node) = value["spec"]["nodeName"].as_str().map(str::to_owned) {
                     self.copy_topology(&node, value);
                 }

@@ -107,12 +107,12 @@ pub(super) fn add_default_tolerations(pod: &mut Value) {
 }
 
 /// A pod with scheduling gates says so from the start.
-pub(super) fn mark_gated(pod: &mut Value) {
+pub(super) fn mark_gated(pod: &mut Value, now: &str) {
     if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
         pod["status"]["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
-            "lastProbeTime": null, "lastTransitionTime": null,
+            "lastProbeTime": null, "lastTransitionTime": now,
         }]);
     }
 }

@@ -47,28 +47,28 @@ fn pod_failure_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let policy = path.field("podFailurePolicy");
     let list = policy.field("rules");
     if rules.len() > MOST_RULES {
-        errors.invalid(&list, &json!(rules.len()), format!("must have at most {MOST_RULES} rules"));
+        errors.invalid(list, &json!(rules.len()), format!("must have at most {MOST_RULES} rules"));
     }
     for (index, rule) in rules.iter().enumerate() {
         let path = list.index(index);
         let action = path.field("action");
         if text(rule, "action").is_empty() {
-            errors.required(&action, "valid values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"");
+            errors.required(action, "valid values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"");
         } else if rule["action"] == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
-            errors.invalid(&action, &rule["action"], "requires the backoffLimitPerIndex to be set");
+            errors.invalid(action, &rule["action"], "requires the backoffLimitPerIndex to be set");
         } else {
             supported(&rule["action"], &action, &["Count", "FailIndex", "FailJob", "Ignore"], errors);
         }
         let conditions = rule["onPodConditions"].as_array().is_some_and(|list| !list.is_empty());
         match (rule["onExitCodes"].is_object(), conditions) {
             (false, false) => {
-                errors.invalid(&path, rule, "specifying one of OnExitCodes and OnPodConditions is required")
+                errors.invalid(path, rule, "specifying one of OnExitCodes and OnPodConditions is required");
             }
             (true, true) => {
-                errors.invalid(&path, rule, "specifying both OnExitCodes and OnPodConditions is not supported");
+                errors.invalid(path, rule, "specifying both OnExitCodes and OnPodConditions is not supported");
             }
             (true, false) => {
-                exit_codes(&rule["onExitCodes"], &spec["template"]["spec"], &path.field("onExitCodes"), errors)
+                exit_codes(&rule["onExitCodes"], &spec["template"]["spec"], &path.field("onExitCodes"), errors);
             }
             (false, true) => {}
         }
@@ -90,7 +90,7 @@ fn exit_codes(codes: &Value, pod: &Value, path: &Path<'_>, errors: &mut Errors) 
     let values = codes["values"].as_array().map_or(&[][..], Vec::as_slice);
     let field = path.field("values");
     if values.is_empty() {
-        errors.invalid(&field, &json!([]), "at least one value is required");
+        errors.invalid(field, &json!([]), "at least one value is required");
     }
     for (index, value) in values.iter().enumerate() {
         if codes["operator"] == "In" && value == 0 {

@@ -318,7 +318,8 @@ fn pointer(random: &mut Random, value: &Value) -> String {
         value = inner;
     }
     if random.one_in(4) {
-        text.push_str(*random.pick(&["/-", "/99999999999999999999", "/x", "~2", "/", "/-1", "/01", "☃"]));
+        let wrong = *random.pick(&["/-", "/99999999999999999999", "/x", "~2", "/", "/-1", "/01", "☃"]);
+        text.push_str(wrong);
     }
     text
 }
@@ -327,7 +328,8 @@ fn query(random: &mut Random) -> String {
     let mut pairs: Vec<String> = (0..random.below(4).saturating_sub(1))
         .map(|_| {
             let (name, values) = random.pick(corpus::QUERY);
-            format!("{name}={}", utf8_percent_encode(*random.pick(values), NON_ALPHANUMERIC))
+            let value = *random.pick(values);
+            format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
         })
         .collect();
     for name in ["labelSelector", "fieldSelector"] {
@@ -365,7 +367,8 @@ fn yaml(random: &mut Random, value: &Value) -> String {
 /// Changes, cuts or repeats a part of a text.
 fn damage(random: &mut Random, text: &mut Vec<u8>) {
     if text.is_empty() {
-        text.extend_from_slice(*random.pick(&[&b"{"[..], b"null", b"[[[[[[", b"\xff\xfe", b"k8s\x00", b"\"", b"{}{}"]));
+        let other = *random.pick(&[&b"{"[..], b"null", b"[[[[[[", b"\xff\xfe", b"k8s\x00", b"\"", b"{}{}"]);
+        text.extend_from_slice(other);
         return;
     }
     let at = random.below(text.len());
