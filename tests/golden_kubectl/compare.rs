@@ -58,7 +58,8 @@ fn without_blanks(text: &str) -> String {
 }
 
 fn sorted(text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
+    let mut lines: Vec<&str> =
+        text.lines().flat_map(|line| line.strip_prefix("Warning: ").unwrap_or(line).split("; ")).collect();
     lines.sort_unstable();
     lines.join("\n")
 }

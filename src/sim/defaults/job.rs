@@ -16,8 +16,10 @@ pub(super) fn job(value: &mut Value) {
     set(spec, "backoffLimit", if unlimited { i64::from(i32::MAX) } else { 6 });
     set(spec, "completionMode", "NonIndexed");
     set(spec, "suspend", false);
-    for rule in spec["podFailurePolicy"]["rules"].as_array_mut().into_iter().flatten() {
-        for pattern in rule["onPodConditions"].as_array_mut().into_iter().flatten() {
+    // Not by index: that would add what is not there.
+    let rules = spec.pointer_mut("/podFailurePolicy/rules").and_then(Value::as_array_mut);
+    for rule in rules.into_iter().flatten() {
+        for pattern in rule.get_mut("onPodConditions").and_then(Value::as_array_mut).into_iter().flatten() {
             if pattern["status"].as_str().is_none_or(str::is_empty) {
                 pattern["status"] = json!("True");
             }

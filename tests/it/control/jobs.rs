@@ -23,6 +23,7 @@ fn complete_with_the_recorded_status() {
     assert_eq!(lab.pods().len(), 2);
     lab.seconds(10);
     let pi = lab.get(JOBS, "pi");
+    assert_eq!(pi["spec"].get("podFailurePolicy"), None);
     let at = pi["status"]["completionTime"].clone();
     let message = "Reached expected number of succeeded pods";
     assert_eq!(
