@@ -68,6 +68,11 @@ impl Promises {
         if !(200..300).contains(&status) || request.method == "GET" || request.uri.contains("dryRun") {
             return;
         }
+        // Kinds defined at run time are found by a table of the whole process, in which another batch may have put the
+        // same name with another scope; what becomes of their objects is seen by comparing the states alone.
+        if request.uri.contains("/labs.example/") {
+            return;
+        }
         // Some objects go with what was asked to go, without being named in the answer.
         for (asked, gone) in [("/eviction", "/pods"), ("/customresourcedefinitions", "/labs.example/")] {
             if request.uri.contains(asked) && (request.method == "DELETE" || asked == "/eviction") {
