@@ -26,6 +26,9 @@ use super::{Call, Target, answer, versions};
 /// Without `timeoutSeconds`.
 const LONGEST: Duration = Duration::from_mins(50);
 
+/// With it: an instant much later could not even be written down.
+const MOST: Duration = Duration::from_hours(24);
+
 /// Between bookmarks.
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
@@ -73,7 +76,7 @@ impl Call<'_> {
             (None, None) => {}
         }
         let seconds = self.query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
-        let timeout = seconds.filter(|seconds| *seconds > 0).map_or(LONGEST, Duration::from_secs);
+        let timeout = seconds.filter(|seconds| *seconds > 0).map_or(LONGEST, Duration::from_secs).min(MOST);
 
         let cluster = Arc::clone(self.cluster());
         // Subscribed before the state is read: a change between the two wakes the watch.
