@@ -1,9 +1,34 @@
 //! How klab reaches a cluster's API: a kubeconfig's configuration, without the proxy where none belongs.
 
 use std::net::IpAddr;
+use std::path::Path;
 
-use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+use crate::error::{Context, Kind, Result};
+
+/// A client of the cluster that a kubeconfig file names.
+///
+/// # Errors
+/// When the kubeconfig cannot be used.
+pub async fn connect(path: &Path) -> Result<Client> {
+    let config = configuration_of(path).await?;
+    Client::try_from(config).kind(Kind::Outside, || unusable(path))
+}
+
+/// The configuration of a kubeconfig file, for a caller who changes it.
+///
+/// # Errors
+/// When the kubeconfig cannot be used.
+pub async fn configuration_of(path: &Path) -> Result<Config> {
+    let kubeconfig = Kubeconfig::read_from(path).kind(Kind::Outside, || unusable(path))?;
+    configuration(kubeconfig).await.kind(Kind::Outside, || unusable(path))
+}
+
+fn unusable(path: &Path) -> String {
+    format!("could not use the kubeconfig `{}`", path.display())
+}
 
 /// The configuration of a kubeconfig's current context.
 ///

@@ -12,6 +12,7 @@ pub mod commands;
 pub mod cost;
 pub mod error;
 pub mod event;
+pub mod eviction;
 pub mod exec;
 pub mod expression;
 pub mod forecast;

@@ -1,7 +1,8 @@
 //! `klab explain`: why a pod is where it is, or why it is nowhere.
 
-use super::kubeconfig::{client, path};
+use super::kubeconfig::path;
 use super::{Context, LabOptions};
+use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::report;
@@ -32,7 +33,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = super::verify::lab(context, arguments.lab.as_deref(), &arguments.options)?;
     let path = path(context, &lab.name.value)?;
     let snapshot = context.block_on(async {
-        let client = client(&path).await?;
+        let client = connect(&path).await?;
         let mut snapshot = observe::look(&client).await?;
         observe::complete(&client, &mut snapshot).await?;
         Ok(snapshot)

@@ -1,7 +1,5 @@
 //! `klab kubeconfig`: where a lab's kubeconfig is, or what it says.
 
-use std::path::Path;
-
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::provider;
@@ -55,15 +53,4 @@ pub fn path(context: &Context, lab: &str) -> Result<std::path::PathBuf> {
 /// There is no such lab.
 pub fn not_up(lab: &str) -> Error {
     Error::message(Kind::Usage, format!("lab `{lab}` is not up")).hint("`klab list` shows the labs that are")
-}
-
-/// A client of the cluster a kubeconfig names.
-///
-/// # Errors
-/// When the kubeconfig cannot be used.
-pub async fn client(path: &Path) -> Result<kube::Client> {
-    let problem = || format!("could not use the kubeconfig `{}`", path.display());
-    let kubeconfig = kube::config::Kubeconfig::read_from(path).kind(Kind::Outside, problem)?;
-    let config = crate::client::configuration(kubeconfig).await.kind(Kind::Outside, problem)?;
-    kube::Client::try_from(config).kind(Kind::Outside, problem)
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::kubeconfig::client;
 use super::lesson::{lines, shown, step_document, title};
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
+use crate::client::connect;
 use crate::cost::LabCost;
 use crate::error::{Kind, Result};
 use crate::forecast::forecast;
@@ -93,7 +93,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     let (outcome, snapshot) = if observed.exists && !observed.stopped {
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
         context.block_on(async {
-            let client = client(&kubeconfig).await?;
+            let client = connect(&kubeconfig).await?;
             let mut snapshot = observe::look(&client).await?;
             observe::complete(&client, &mut snapshot).await?;
             Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, Some(snapshot)))

@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::kubeconfig::{client, path};
+use super::kubeconfig::path;
 use super::lesson::Lesson;
 use super::{Context, kubeconfig};
+use crate::client::connect;
 use crate::error::Result;
 use crate::observe;
 use crate::plan::{is_system_taint, taint_text};
@@ -37,7 +38,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lesson = Lesson::open(context, Some(&lab), &super::LabOptions::default()).ok();
     let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
     let path = path(context, &lab)?;
-    let snapshot = context.block_on(async { observe::look(&client(&path).await?).await })?;
+    let snapshot = context.block_on(async { observe::look(&connect(&path).await?).await })?;
 
     let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods)).collect();
     let mut workloads: BTreeMap<String, Where> = BTreeMap::new();

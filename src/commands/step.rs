@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::kubeconfig::client;
 use super::lesson::{Lesson, azure, find, label, title};
 use super::verify::{Grading, grade};
 use super::{Context, LabOptions};
+use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
@@ -267,7 +267,7 @@ impl AtWork<'_> {
         let events = self.context.ui.events();
         let mut journal = self.journal.borrow_mut();
         let mut work = Work { journal: &mut journal, events: &events };
-        let client = self.context.block_on(client(&self.kubeconfig))?;
+        let client = self.context.block_on(connect(&self.kubeconfig))?;
         let run = Run { kubeconfig: &self.kubeconfig, folder: &self.folder };
         let performer = Performer {
             runtime: self.context.runtime()?,

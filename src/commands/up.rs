@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::json;
 
-use super::kubeconfig::client;
 use super::{Context, LabOptions, absolute, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
+use crate::client::connect;
 use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
@@ -201,7 +201,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     work.intend("apply", &record.kinds.iter().cloned().collect::<Vec<_>>().join(" "))?;
     let activity = events.start("Applying", plural(manifests.len(), "object"));
     let (before, outcome) = context.block_on(async {
-        let client = client(&kubeconfig).await?;
+        let client = connect(&kubeconfig).await?;
         let mut before = None;
         if observed.exists {
             lesson::reset(&client, lab, &mut work).await?;

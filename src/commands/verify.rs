@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::kubeconfig::{client, not_up, path};
+use super::kubeconfig::{not_up, path};
 use super::lesson::{Lesson, find, label};
 use super::watch::watch;
 use super::{Context, LabOptions};
+use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
 use crate::observe::{self, Observer};
@@ -322,7 +323,7 @@ fn watch_until_final(
 ) -> Result<Report> {
     let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
     let result = context.block_on(async {
-        let client = client(kubeconfig).await?;
+        let client = connect(kubeconfig).await?;
         let started = Instant::now();
         let judge = crate::verify::Context::of(lab);
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));

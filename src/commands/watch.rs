@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Context;
-use super::kubeconfig::client;
 use super::verify::{fetch, hinted, is_fetched};
+use crate::client::connect;
 use crate::error::Result;
 use crate::observe::{self, Observer};
 use crate::report::{self, Styles, check_lines};
@@ -35,7 +35,7 @@ pub(super) fn watch(
     }
     let judge = crate::verify::Context::of(stage);
     context.block_on(async {
-        let client = client(kubeconfig).await?;
+        let client = connect(kubeconfig).await?;
         let started = Instant::now();
         let mut stability = Stability::new(Windows::of(Some(stage.provider)));
         let mut observer = Observer::new(&client);

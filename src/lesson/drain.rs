@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, EvictParams, ListParams};
+use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
 use super::nodes::{change, failure, named, some};
 use super::perform::Performer;
 use crate::error::{Error, Kind, Result};
+use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
 use crate::provider::Work;
 use crate::spec::{Action, NodeSet};
 use crate::ui::plural;
@@ -74,44 +75,30 @@ async fn round(client: &Client, nodes: &BTreeSet<String>, force: bool) -> Result
     }
     let mut round = Round { evicted: Vec::new(), left: pods.len(), refused: Vec::new() };
     for pod in &pods {
-        if pod.metadata.deletion_timestamp.is_none() {
-            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-            match api.evict(&pod.name_any(), &EvictParams::default()).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                // A disruption budget that does not allow it now may allow it in the next round.
-                Err(kube::Error::Api(status)) if status.code == 429 => {
-                    round.refused.push(format!("{}: {}", path(pod), status.message));
-                    continue;
-                }
-                Err(error) => return Err(failure(&format!("evict pod `{}`", path(pod)), &error)),
-            }
+        match evict(client, pod).await.map_err(|error| failure(&format!("evict pod `{}`", path(pod)), &error))? {
+            Eviction::Accepted => round.evicted.push(pod.uid().unwrap_or_default()),
+            Eviction::Refused(words) => round.refused.push(format!("{}: {words}", path(pod))),
         }
-        round.evicted.push(pod.uid().unwrap_or_default());
     }
     Ok(round)
 }
 
-/// Pods on those nodes that a drain moves: not those of DaemonSets, and not those of the node itself.
+/// Pods on those nodes that a drain moves.
 async fn pods_to_move(client: &Client, nodes: &BTreeSet<String>) -> Result<Vec<Pod>> {
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await;
     let pods = pods.map_err(|error| failure("list the pods", &error))?;
-    let moves = |pod: &Pod| {
-        let of_daemon_set =
-            pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
-        let is_mirror = pod.annotations().contains_key("kubernetes.io/config.mirror");
+    let is_there = |pod: &Pod| {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
-        node.is_some_and(|node| nodes.contains(node)) && !of_daemon_set && !is_mirror
+        node.is_some_and(|node| nodes.contains(node))
     };
-    Ok(pods.items.into_iter().filter(moves).collect())
+    Ok(pods.items.into_iter().filter(|pod| is_there(pod) && is_moved(pod)).collect())
 }
 
 /// Pods that nobody makes anew are lost by a drain; only `force` allows that.
 fn refuse_unowned(pods: &[Pod]) -> Result<()> {
     let is_lost = |pod: &&Pod| {
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         let owned = pod.owner_references().iter().any(|owner| owner.controller == Some(true));
-        !owned && !matches!(phase, Some("Succeeded" | "Failed")) && pod.metadata.deletion_timestamp.is_none()
+        !owned && !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()
     };
     let lost: Vec<String> = pods.iter().filter(is_lost).map(path).collect();
     if lost.is_empty() {
@@ -135,10 +122,6 @@ fn overdue(what: &str, within: Duration, refused: &[String], left: usize) -> Err
             .hint("a PodDisruptionBudget that allows no disruption keeps its pods where they are")
     };
     error.left_behind("the nodes are cordoned")
-}
-
-fn path(pod: &Pod) -> String {
-    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
 fn list(names: &[String]) -> String {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::kubeconfig::{client, path};
+use super::super::kubeconfig::path;
 use super::{Workshop, jobs};
+use crate::client::connect;
 use crate::error::Result;
 use crate::observe;
 use crate::parallel::parallel;
@@ -80,7 +81,7 @@ fn look(context: &Context, seat: &str) -> Result<Option<Snapshot>> {
         return Ok(None);
     }
     let kubeconfig = path(context, seat)?;
-    context.block_on(async { observe::look(&client(&kubeconfig).await?).await }).map(Some)
+    context.block_on(async { observe::look(&connect(&kubeconfig).await?).await }).map(Some)
 }
 
 /// The lab's own pods of a phase.

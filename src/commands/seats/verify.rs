@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::kubeconfig::{client, path};
+use super::super::kubeconfig::path;
 use super::super::lesson::Lesson;
 use super::super::{Context, LabOptions, verify::fetch};
 use super::{Failed, Workshop, jobs, listed, show};
+use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
 use crate::observe;
@@ -97,7 +98,7 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     };
     let staged = |step: Option<usize>| stage(lab, step.map_or(0, |step| step + 1));
     let (step, report) = context.block_on(async {
-        let client = client(&kubeconfig).await?;
+        let client = connect(&kubeconfig).await?;
         let mut snapshot = observe::look(&client).await?;
         observe::complete(&client, &mut snapshot).await?;
         let now = staged(step);

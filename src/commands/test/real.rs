@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::super::kubeconfig::{client, path};
+use super::super::kubeconfig::path;
 use super::super::{Context, absolute, down, up, verify};
+use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
 use crate::lesson::{Performer, Run, WallClock};
@@ -169,7 +170,7 @@ impl World for RealWorld {
         let lab = self.named(lab);
         let kubeconfig = path(&self.context, &self.name)?;
         self.context.block_on(async {
-            let client = client(&kubeconfig).await?;
+            let client = connect(&kubeconfig).await?;
             let mut snapshot = observe::look(&client).await?;
             verify::fetch(&client, &lab.checks, &mut snapshot).await?;
             Ok(crate::verify::evaluate(&lab.checks, &snapshot, &crate::verify::Context::of(&lab)))
@@ -186,7 +187,7 @@ impl World for RealWorld {
             Journal::open(&folder, "test").map_err(|error| state_error(error, "open the journal in", &folder))?;
         journal.set_provider(lab.provider.as_str());
         let events = self.context.ui.events();
-        let client = self.context.block_on(client(&kubeconfig))?;
+        let client = self.context.block_on(connect(&kubeconfig))?;
         let place = self.file.parent().unwrap_or(Path::new("/"));
         let performer = Performer {
             runtime: self.context.runtime()?,

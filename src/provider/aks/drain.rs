@@ -4,13 +4,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, EvictParams, ListParams, Patch, PatchParams};
-use kube::config::Kubeconfig;
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
+use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::Events;
+use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
 use crate::ui::plural;
 
 /// How long the pods of a pool may take to leave.
@@ -27,7 +28,7 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
         .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
     let activity = events.start("Draining", format!("pool {pool}"));
     let moved = runtime.block_on(async {
-        let client = connect(kubeconfig).await.map_err(|error| failure(pool, &error))?;
+        let client = connect(kubeconfig).await?;
         let nodes = cordon(&client, pool).await.map_err(|error| failure(pool, &error))?;
         empty(&client, pool, &nodes, DEADLINE, |left| {
             activity.progress(format!("pool {pool}: {} left", plural(left, "pod")));
@@ -36,13 +37,6 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
     })?;
     activity.finish("Drained", format!("pool {pool}: {} moved", plural(moved, "pod")));
     Ok(())
-}
-
-pub(super) async fn connect(kubeconfig: &Path) -> Result<Client, kube::Error> {
-    let broken = |error: kube::config::KubeconfigError| kube::Error::Service(Box::new(error));
-    let file = Kubeconfig::read_from(kubeconfig).map_err(broken)?;
-    let config = crate::client::configuration(file).await.map_err(broken)?;
-    Client::try_from(config)
 }
 
 async fn cordon(client: &Client, pool: &str) -> Result<Vec<String>, kube::Error> {
@@ -76,17 +70,9 @@ async fn empty(
         }
         left(pods.len());
         let mut kept = Vec::new();
-        for pod in pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
-            let namespace = pod.namespace().unwrap_or_default();
-            let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-            match api.evict(&pod.name_any(), &EvictParams::default()).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                // A disruption budget; the next round may be luckier.
-                Err(kube::Error::Api(status)) if status.code == 429 => {
-                    kept.push(format!("{namespace}/{}: {}", pod.name_any(), status.message));
-                }
-                Err(error) => return Err(failure(pool, &error)),
+        for pod in &pods {
+            if let Eviction::Refused(words) = evict(client, pod).await.map_err(|error| failure(pool, &error))? {
+                kept.push(format!("{}: {words}", path(pod)));
             }
         }
         if started.elapsed() > deadline {
@@ -104,20 +90,12 @@ async fn empty(
     }
 }
 
-/// Pods on those nodes that have to go elsewhere: not those of DaemonSets, not static ones, not finished ones.
+/// Pods on those nodes that have to go elsewhere; what has ended has nowhere to go.
 async fn pods_to_move(client: &Client, nodes: &[String]) -> Result<Vec<Pod>, kube::Error> {
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
     let is_on =
         |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).is_some_and(|node| nodes.contains(node));
-    Ok(pods.items.into_iter().filter(|pod| is_on(pod) && has_to_move(pod)).collect())
-}
-
-fn has_to_move(pod: &Pod) -> bool {
-    let of_daemon_set =
-        pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
-    let is_static = pod.annotations().contains_key("kubernetes.io/config.mirror");
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    !of_daemon_set && !is_static && !matches!(phase, Some("Succeeded" | "Failed"))
+    Ok(pods.items.into_iter().filter(|pod| is_on(pod) && is_moved(pod) && !has_ended(pod)).collect())
 }
 
 fn failure(pool: &str, error: &kube::Error) -> Error {

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
+use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::Events;
 use crate::plan::{is_system_taint, is_version, taint_text, wanted_version};
@@ -138,19 +139,20 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, events: &Events
     let activity = events.start("Checking", "the nodes");
     let started = Instant::now();
     let found = runtime.block_on(async {
-        let api: Api<Node> = Api::all(super::drain::connect(kubeconfig).await?);
+        let api: Api<Node> = Api::all(connect(kubeconfig).await?);
         loop {
-            let nodes = api.list(&ListParams::default()).await?.items;
+            let nodes = api.list(&ListParams::default()).await;
+            let nodes = nodes.kind(Kind::Outside, || "could not look at the cluster's nodes".to_owned())?.items;
             let drift = drift(lab, &nodes);
             let limit = if changed { SETTLING } else { AT_REST };
             if drift.is_empty() || started.elapsed() > limit {
-                return Ok::<_, kube::Error>((nodes.len(), drift));
+                return Ok::<_, Error>((nodes.len(), drift));
             }
             activity.progress(format!("the nodes: {}", drift[0]));
             tokio::time::sleep((started.elapsed() / 10).clamp(Duration::from_millis(20), Duration::from_secs(3))).await;
         }
     });
-    let (count, drift) = found.kind(Kind::Outside, || "could not look at the cluster's nodes".to_owned())?;
+    let (count, drift) = found?;
     if !drift.is_empty() && changed {
         let message = format!("the nodes are not as declared:\n{}", drift.join("\n"));
         return Err(Error::message(Kind::Failed, message));

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, EvictParams, GroupVersionKind, ListParams, Patch, PatchParams,
-    TypeMeta,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, TypeMeta,
 };
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::check;
 use crate::error::{Context, Error, Kind, Result};
+use crate::eviction::{evict, has_ended, is_moved, path};
 
 /// Who klab is to the API server.
 const MANAGER: &str = "klab";
@@ -44,8 +44,7 @@ impl Live {
             .build()
             .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
         let client = runtime.block_on(async {
-            let text = kube::config::Kubeconfig::read_from(kubeconfig).kind(Kind::Outside, problem)?;
-            let mut config = crate::client::configuration(text).await.kind(Kind::Outside, problem)?;
+            let mut config = crate::client::configuration_of(kubeconfig).await?;
             config.connect_timeout = Some(REQUEST);
             Client::try_from(config).kind(Kind::Outside, problem)
         })?;
@@ -140,17 +139,11 @@ impl Live {
         loop {
             let pods = self.pods_to_move(node)?;
             if pods.is_empty() || Instant::now() > until {
-                return Ok(pods
-                    .iter()
-                    .map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
-                    .collect());
+                return Ok(pods.iter().map(path).collect());
             }
-            for pod in pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
-                let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-                let name = pod.name_any();
-                let evicted = async move { api.evict(&name, &EvictParams::default()).await.map(|_| ()) };
-                // A budget that does not allow it now (429) may allow it in the next round.
-                let _ = self.request("evict a pod", evicted);
+            for pod in &pods {
+                // What does not go in this round may go in the next.
+                let _ = self.request("evict a pod", evict(&self.client, pod));
             }
             std::thread::sleep(PAUSE);
         }
@@ -176,16 +169,9 @@ impl Live {
         self.request("list the node's pods", async move { Ok(api.list(&of_node).await?.items) })
     }
 
-    /// Pods of a node that a drain moves: not those of DaemonSets, of the node itself, or that have ended.
+    /// Pods of a node that a drain moves; what has ended has nowhere to go.
     fn pods_to_move(&self, node: &str) -> Result<Vec<Pod>> {
-        let pods = self.pods_on(node)?;
-        let moves = |pod: &Pod| {
-            let owned_by_set = pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
-            let mirror = pod.annotations().contains_key("kubernetes.io/config.mirror");
-            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
-            !owned_by_set && !mirror && !["Succeeded", "Failed"].contains(&phase)
-        };
-        Ok(pods.into_iter().filter(moves).collect())
+        Ok(self.pods_on(node)?.into_iter().filter(|pod| is_moved(pod) && !has_ended(pod)).collect())
     }
 
     /// Applies an object on the server's side, as klab's own.

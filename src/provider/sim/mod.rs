@@ -11,7 +11,7 @@ use kube::Client;
 use tokio::runtime::Runtime;
 
 use super::{Provider, Work};
-use crate::commands::kubeconfig::client;
+use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
 use crate::plan::{Action, Observed};
 use crate::sim::server::Flavour;
@@ -60,7 +60,7 @@ impl Sim {
             return Ok(client);
         }
         let path = self.kubeconfig(lab)?;
-        let client = self.block_on(client(&path))?;
+        let client = self.block_on(connect(&path))?;
         Ok(self.client.get_or_init(|| client))
     }
 
