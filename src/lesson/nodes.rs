@@ -19,22 +19,6 @@ use crate::ui::plural;
 /// How often a change is tried again when somebody else changed the node in between.
 const ATTEMPTS: usize = 8;
 
-/// The nodes an action is about, where it is about nodes.
-pub(super) fn set_of(action: &Action) -> Option<&NodeSet> {
-    match action {
-        Action::Taint { nodes, .. }
-        | Action::Untaint { nodes, .. }
-        | Action::Label { nodes, .. }
-        | Action::Unlabel { nodes, .. }
-        | Action::Cordon { nodes }
-        | Action::Uncordon { nodes }
-        | Action::Drain { nodes, .. }
-        | Action::FailNode { nodes, .. }
-        | Action::RestoreNode { nodes } => Some(nodes),
-        _ => None,
-    }
-}
-
 /// The workload of a lab that an object is: named as such (`workload/web`), or by its kind (`deployment/web`).
 pub fn workload_of<'a>(lab: &'a Lab, object: &ObjectRef) -> Option<&'a Workload> {
     let kind = object.kind.to_ascii_lowercase();
@@ -93,7 +77,7 @@ pub(super) fn some(performer: &Performer<'_>, set: &NodeSet) -> Result<Vec<Node>
 
 /// Taints, labels and cordons.
 pub(super) fn change(performer: &Performer<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
-    let Some(set) = set_of(action) else { return Ok(()) };
+    let Some(set) = action.nodes() else { return Ok(()) };
     let change = Change::of(action);
     let nodes = some(performer, set)?;
     let names: Vec<String> = nodes.iter().map(ResourceExt::name_any).collect();

@@ -88,7 +88,7 @@ impl Performer<'_> {
             Undo::Impossible(why) => Ok(Some(why)),
             Undo::Actions(actions) => {
                 for action in &actions {
-                    if let Some(set) = nodes::set_of(action)
+                    if let Some(set) = action.nodes()
                         && self.runtime.block_on(nodes::select(self.client, set)).map_err(named)?.is_empty()
                     {
                         // Nodes that are gone need nothing undone.

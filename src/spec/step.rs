@@ -185,6 +185,24 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The nodes an action is about, where it is about nodes.
+    pub fn nodes(&self) -> Option<&NodeSet> {
+        match self {
+            Self::Taint { nodes, .. }
+            | Self::Untaint { nodes, .. }
+            | Self::Label { nodes, .. }
+            | Self::Unlabel { nodes, .. }
+            | Self::Cordon { nodes }
+            | Self::Uncordon { nodes }
+            | Self::Drain { nodes, .. }
+            | Self::FailNode { nodes, .. }
+            | Self::RestoreNode { nodes } => Some(nodes),
+            _ => None,
+        }
+    }
+}
+
 /// New values for fields of a workload; `None` leaves a field as it is, an empty value clears it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkloadChange {

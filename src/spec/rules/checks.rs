@@ -28,19 +28,9 @@ fn node_sets<'a>(context: &Context<'a>) -> Vec<(&'a NodeSet, &'a Location)> {
         }
     }
     for action in context.lab.steps.iter().flat_map(|step| &step.actions) {
-        let (Action::Taint { nodes, .. }
-        | Action::Untaint { nodes, .. }
-        | Action::Label { nodes, .. }
-        | Action::Unlabel { nodes, .. }
-        | Action::Cordon { nodes }
-        | Action::Uncordon { nodes }
-        | Action::Drain { nodes, .. }
-        | Action::FailNode { nodes, .. }
-        | Action::RestoreNode { nodes }) = &action.value
-        else {
-            continue;
-        };
-        sets.push((nodes, &action.at));
+        if let Some(nodes) = action.value.nodes() {
+            sets.push((nodes, &action.at));
+        }
     }
     sets
 }
