@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::taint_text;
 use crate::provider::Work;
 use crate::sim::control::HEARTBEAT_ANNOTATION;
-use crate::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind};
+use crate::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind, singular};
 use crate::ui::plural;
 
 /// How often a change is tried again when somebody else changed the node in between.
@@ -21,16 +21,15 @@ const ATTEMPTS: usize = 8;
 
 /// The workload of a lab that an object is: named as such (`workload/web`), or by its kind (`deployment/web`).
 pub fn workload_of<'a>(lab: &'a Lab, object: &ObjectRef) -> Option<&'a Workload> {
-    let kind = object.kind.to_ascii_lowercase();
-    if kind == "workload" {
+    if object.kind.eq_ignore_ascii_case("workload") {
         return lab.workload(&object.name);
     }
-    let (wanted, group) = match kind.as_str() {
-        "deployment" | "deployments" | "deploy" => (WorkloadKind::Deployment, "apps"),
-        "daemonset" | "daemonsets" | "ds" => (WorkloadKind::DaemonSet, "apps"),
-        "statefulset" | "statefulsets" | "sts" => (WorkloadKind::StatefulSet, "apps"),
-        "job" | "jobs" => (WorkloadKind::Job, "batch"),
-        "pod" | "pods" | "po" => (WorkloadKind::Pod, ""),
+    let (wanted, group) = match singular(&object.kind).as_str() {
+        "deployment" => (WorkloadKind::Deployment, "apps"),
+        "daemonset" => (WorkloadKind::DaemonSet, "apps"),
+        "statefulset" => (WorkloadKind::StatefulSet, "apps"),
+        "job" => (WorkloadKind::Job, "batch"),
+        "pod" => (WorkloadKind::Pod, ""),
         _ => return None,
     };
     lab.workloads.iter().find(|workload| {

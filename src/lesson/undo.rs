@@ -6,11 +6,10 @@ use super::history::History;
 use super::nodes::{pattern_text, workload_of};
 use super::stage::stage_within;
 use crate::apply::ObjectKey;
-use crate::observe::singular;
 use crate::plan::wanted_version;
 use crate::render::{Manifest, render, render_files};
 use crate::spec::{
-    Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadChange,
+    Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadChange, singular,
 };
 
 /// What undoes an action.

@@ -7,6 +7,7 @@
 pub mod check;
 pub mod diagnostic;
 pub mod files;
+mod kind_name;
 mod kubernetes;
 mod lab;
 mod load;
@@ -28,6 +29,7 @@ pub use crate::scheduling::selector::Selector;
 pub use check::{Check, Condition, Count, NodeSet, ObjectRef, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use files::Files;
+pub use kind_name::singular;
 pub use lab::{Lab, LoadOptions};
 pub use load::{load, parse, parse_beside, parse_bytes};
 pub use machine::{Machine, NodeResources, VmSize};

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::view::View;
-use crate::spec::ObjectRef;
+use crate::spec::{ObjectRef, singular};
 
 /// Objects of a cluster at one moment, in any order. Shared pointers, so that a watch cache can hand out the same objects
 /// again and again.
@@ -122,15 +122,15 @@ enum TypedKind {
 impl TypedKind {
     /// By kind, plural, singular or short name as kubectl knows them.
     fn of(reference: &ObjectRef) -> Option<Self> {
-        let (kind, group) = match reference.kind.to_ascii_lowercase().as_str() {
-            "node" | "nodes" | "no" => (Self::Node, ""),
-            "pod" | "pods" | "po" => (Self::Pod, ""),
-            "namespace" | "namespaces" | "ns" => (Self::Namespace, ""),
-            "deployment" | "deployments" | "deploy" => (Self::Deployment, "apps"),
-            "replicaset" | "replicasets" | "rs" => (Self::ReplicaSet, "apps"),
-            "daemonset" | "daemonsets" | "ds" => (Self::DaemonSet, "apps"),
-            "statefulset" | "statefulsets" | "sts" => (Self::StatefulSet, "apps"),
-            "job" | "jobs" => (Self::Job, "batch"),
+        let (kind, group) = match singular(&reference.kind).as_str() {
+            "node" => (Self::Node, ""),
+            "pod" => (Self::Pod, ""),
+            "namespace" => (Self::Namespace, ""),
+            "deployment" => (Self::Deployment, "apps"),
+            "replicaset" => (Self::ReplicaSet, "apps"),
+            "daemonset" => (Self::DaemonSet, "apps"),
+            "statefulset" => (Self::StatefulSet, "apps"),
+            "job" => (Self::Job, "batch"),
             _ => return None,
         };
         reference.group.as_deref().is_none_or(|wanted| wanted == group).then_some(kind)
