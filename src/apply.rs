@@ -283,6 +283,11 @@ impl Applier {
     }
 }
 
+/// How klab patches what others write to as well.
+pub fn patch_parameters() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
 /// The server's own sentence where it gave one.
 pub fn server_words(error: &kube::Error) -> String {
     match error {

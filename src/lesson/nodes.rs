@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::perform::Performer;
-use crate::apply::{MANAGER, server_words};
+use crate::apply::{patch_parameters, server_words};
 use crate::error::{Error, Kind, Result};
 use crate::plan::taint_text;
 use crate::provider::Work;
@@ -224,7 +224,7 @@ pub(super) fn matches(taint: &Taint, key: &str, value: Option<&str>, effect: Opt
 async fn change_node(client: &Client, name: &str, change: &Change<'_>) -> Result<bool> {
     let api: Api<Node> = Api::all(client.clone());
     let failed = |error: &kube::Error| failure(&format!("change node `{name}`"), error);
-    let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let parameters = patch_parameters();
     for attempt in 1.. {
         let node = api.get(name).await.map_err(|error| failed(&error))?;
         let Some(mut patch) = (change.patch)(&node) else { return Ok(false) };
@@ -256,7 +256,7 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
         let patch = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: state } } });
         performer.runtime.block_on(async {
             let api: Api<Node> = Api::all(performer.client.clone());
-            let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+            let parameters = patch_parameters();
             for name in &names {
                 let patched = api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await;
                 patched.map_err(|error| failure(&format!("change node `{name}`"), &error))?;

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
 use super::nodes::failure;
 use super::set::{main_object, take_away};
-use crate::apply::MANAGER;
+use crate::apply::patch_parameters;
 use crate::error::Result;
 use crate::observe;
 use crate::provider::Work;
@@ -39,8 +39,7 @@ pub async fn reset(client: &Client, lab: &Lab, work: &mut Work<'_>) -> Result<()
         };
         let name = node.name_any();
         work.intend("reset-node", &name)?;
-        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let patched = api.patch_metadata(&name, &parameters, &Patch::Merge(&patch)).await;
+        let patched = api.patch_metadata(&name, &patch_parameters(), &Patch::Merge(&patch)).await;
         patched.map_err(|error| failure(&format!("change node `{name}`"), &error))?;
         count += 1;
     }

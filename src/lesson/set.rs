@@ -1,12 +1,12 @@
 //! `set`: brings a workload's object to what the stage says, also where somebody else wrote the same fields.
 
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch};
 use serde_json::{Map, Value, json};
 
 use super::nodes::failure;
 use super::perform::Performer;
 use super::workloads::{apply, find, manifests};
-use crate::apply::{MANAGER, ObjectKey};
+use crate::apply::{ObjectKey, patch_parameters};
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
@@ -58,8 +58,7 @@ pub(super) async fn take_away(api: &Api<DynamicObject>, name: &str, wanted: &Val
     let Some(surplus) = surplus(&live, wanted) else { return Ok(()) };
     work.intend("change", name)?;
     let patch = json!({ "spec": { "template": { "spec": surplus } } });
-    let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await.map_err(failed)?;
+    api.patch_metadata(name, &patch_parameters(), &Patch::Merge(&patch)).await.map_err(failed)?;
     Ok(())
 }
 

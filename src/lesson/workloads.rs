@@ -6,13 +6,13 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch};
 use serde_json::json;
 
 use super::nodes::{failure, workload_of};
 use super::perform::Performer;
 use super::undo::Objects;
-use crate::apply::{Applier, MANAGER, ObjectKey};
+use crate::apply::{Applier, ObjectKey, patch_parameters};
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
@@ -67,7 +67,7 @@ pub(super) fn scale(
     let workload = find(stage, name)?;
     work.intend("scale", &format!("{name} {replicas}"))?;
     let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-    let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let parameters = patch_parameters();
     let client = performer.client.clone();
     let namespace = &workload.namespace;
     let scaled = performer.runtime.block_on(async {

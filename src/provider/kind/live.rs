@@ -13,11 +13,10 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::check;
+use crate::apply::{MANAGER, patch_parameters};
 use crate::error::{Context, Error, Kind, Result};
 use crate::eviction::{evict, has_ended, is_moved, path};
 
-/// Who klab is to the API server.
-const MANAGER: &str = "klab";
 /// Pause between two looks at the cluster: the first, and the longest. What is nearly there is not waited for long.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(300);
@@ -109,7 +108,7 @@ impl Live {
     pub(super) fn patch(&self, node: &str, patch: &Value) -> Result<()> {
         let api = self.api();
         let what = format!("change node `{node}`");
-        self.request(&what, async move { api.patch(node, &parameters(), &Patch::Merge(patch)).await.map(|_| ()) })
+        self.request(&what, async move { api.patch(node, &patch_parameters(), &Patch::Merge(patch)).await.map(|_| ()) })
     }
 
     /// Changes a node's status.
@@ -119,10 +118,9 @@ impl Live {
     pub(super) fn patch_status(&self, node: &str, patch: &Value) -> Result<()> {
         let api = self.api();
         let what = format!("change the status of node `{node}`");
-        self.request(
-            &what,
-            async move { api.patch_status(node, &parameters(), &Patch::Merge(patch)).await.map(|_| ()) },
-        )
+        self.request(&what, async move {
+            api.patch_status(node, &patch_parameters(), &Patch::Merge(patch)).await.map(|_| ())
+        })
     }
 
     /// Keeps new pods off a node and moves those that are there elsewhere, within budgets while time allows. Gives the
@@ -230,10 +228,6 @@ impl Live {
 fn words(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     format!("{} `{}`", text(&object["kind"]), text(&object["metadata"]["name"]))
-}
-
-fn parameters() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 fn failure(what: &str, error: &kube::Error) -> Error {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::apply::{MANAGER, server_words};
+use crate::apply::{MANAGER, patch_parameters, server_words};
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
@@ -146,8 +146,7 @@ async fn update(client: &Client, pool: &Pool) -> Result<()> {
             "spec": { "taints": all },
         });
         let name = node.name_any();
-        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        api.patch_metadata(&name, &parameters, &Patch::Merge(&patch))
+        api.patch_metadata(&name, &patch_parameters(), &Patch::Merge(&patch))
             .await
             .map_err(|error| failure("change", &name, &error))?;
     }
