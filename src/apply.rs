@@ -48,6 +48,11 @@ impl ObjectKey {
         }
     }
 
+    /// `apps`; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
     /// `apps/v1/Deployment`.
     pub fn type_name(&self) -> String {
         format!("{}/{}", self.api_version, self.kind)

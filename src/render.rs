@@ -158,6 +158,12 @@ pub fn render_workload(lab: &Lab, workload: &Workload) -> Result<Vec<Manifest>, 
     renderer.finish()
 }
 
+/// The object that owns a workload's pods, where the workload's template makes one.
+pub fn render_main(lab: &Lab, workload: &Workload) -> Result<Option<Manifest>, Diagnostics> {
+    let is_main = |one: &Manifest| one.kind() == workload.kind.kind() && one.name() == *workload.name;
+    Ok(render_workload(lab, workload)?.into_iter().find(is_main))
+}
+
 /// The objects of the files that a step applies.
 pub fn render_files(lab: &Lab, path: &Located<String>) -> Result<Vec<Manifest>, Diagnostics> {
     let mut renderer = Renderer::new(lab)?;

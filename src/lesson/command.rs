@@ -10,7 +10,7 @@ use super::stage::stage_within;
 use crate::exec;
 use crate::plan::taint_text;
 use crate::provider::aks;
-use crate::render::{Manifest, render_workload};
+use crate::render::{render_main, render_workload};
 use crate::sim::control::HEARTBEAT_ANNOTATION;
 use crate::spec::{Action, Autoscale, Lab, Located, NodeSet, ObjectRef, Provider, Workload};
 
@@ -143,16 +143,9 @@ fn namespace(name: &str) -> Vec<String> {
     if name == "default" || name.is_empty() { Vec::new() } else { vec!["-n".to_owned(), name.to_owned()] }
 }
 
-/// The object of a workload in what is rendered for it.
-fn main_object(lab: &Lab, workload: &Workload) -> Option<Value> {
-    let manifests = render_workload(lab, workload).ok()?;
-    let is_main = |manifest: &Manifest| manifest.kind() == workload.kind.kind() && manifest.name() == *workload.name;
-    manifests.into_iter().find(is_main).map(|manifest| manifest.object)
-}
-
 /// What differs between the workload before and after, as patches of its pod template.
 fn set(before: &Lab, after: &Lab, name: &str) -> Vec<Line> {
-    let rendered = |lab: &Lab| main_object(lab, lab.workload(name)?);
+    let rendered = |lab: &Lab| render_main(lab, lab.workload(name)?).ok()?.map(|main| main.object);
     let (Some(workload), Some(old), Some(new)) = (after.workload(name), rendered(before), rendered(after)) else {
         return vec![Line::Note(format!("change workload {name}"))];
     };

@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::nodes::failure;
 use super::perform::Performer;
-use super::workloads::{apply, find, manifests};
+use super::workloads::{apply, find, manifests, reference, unrendered};
 use crate::apply::{ObjectKey, patch_parameters};
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
+use crate::render::render_main;
 use crate::spec::{Lab, ObjectRef, Workload};
 
 /// Where the pods of a workload are described.
@@ -34,19 +35,12 @@ pub(super) fn set(performer: &Performer<'_>, stage: &Lab, name: &str, work: &mut
 /// The object that owns a workload's pods, and where it is.
 pub(super) fn main_object(stage: &Lab, workload: &Workload) -> Result<(Value, ObjectRef)> {
     let name = &workload.name.value;
-    let manifests = manifests(stage, workload)?;
-    let main = manifests.into_iter().find(|one| one.kind() == workload.kind.kind() && one.name() == name);
+    let main = render_main(stage, workload).map_err(|diagnostics| unrendered(&diagnostics))?;
     let main = main.ok_or_else(|| {
         let kind = workload.kind.kind();
         Error::message(Kind::Failed, format!("the template of workload `{name}` makes no {kind} of that name"))
     })?;
-    let key = ObjectKey::of(&main.object);
-    let reference = ObjectRef {
-        kind: key.kind.clone(),
-        group: Some(key.api_version.split_once('/').map_or("", |(group, _)| group).to_owned()),
-        name: key.name,
-        namespace: key.namespace,
-    };
+    let reference = reference(&ObjectKey::of(&main.object));
     Ok((main.object, reference))
 }
 

@@ -226,11 +226,10 @@ fn unrendered(diagnostics: &Diagnostics) -> Undo {
 
 /// Whether a reference means this object.
 fn is(key: &ObjectKey, object: &ObjectRef) -> bool {
-    let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
     key.kind.to_ascii_lowercase() == singular(&object.kind)
         && key.name == object.name
         && (key.namespace.is_empty() || key.namespace == object.namespace)
-        && object.group.as_deref().is_none_or(|named| named == group)
+        && object.group.as_deref().is_none_or(|named| named == key.group())
 }
 
 /// The lab's objects at a point: of the set-up, and of the files that steps applied before.

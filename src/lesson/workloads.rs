@@ -35,7 +35,8 @@ pub(super) fn manifests(stage: &Lab, workload: &Workload) -> Result<Vec<Manifest
     render_workload(stage, workload).map_err(|diagnostics| unrendered(&diagnostics))
 }
 
-fn unrendered(diagnostics: &Diagnostics) -> Error {
+/// What a step applies that could not be rendered.
+pub(super) fn unrendered(diagnostics: &Diagnostics) -> Error {
     Error {
         diagnostics: diagnostics.render(true),
         ..Error::message(Kind::Usage, "what the step applies could not be rendered")
@@ -137,11 +138,11 @@ pub(super) fn delete(performer: &Performer<'_>, stage: &Lab, object: &ObjectRef,
     delete_all(performer, &references, &object.to_string(), work)
 }
 
-fn reference(key: &ObjectKey) -> ObjectRef {
-    let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
+/// The object of a key, as steps name objects.
+pub(super) fn reference(key: &ObjectKey) -> ObjectRef {
     ObjectRef {
         kind: key.kind.clone(),
-        group: Some(group.to_owned()),
+        group: Some(key.group().to_owned()),
         name: key.name.clone(),
         namespace: key.namespace.clone(),
     }
