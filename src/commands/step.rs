@@ -15,7 +15,7 @@ use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
 use crate::provider::{self, Work};
 use crate::state::home::state_error;
-use crate::state::{Doing, Journal, Lock};
+use crate::state::{Doing, Journal, Lock, Progress};
 
 /// What can be typed after `klab step`.
 #[derive(Debug, clap::Args)]
@@ -155,10 +155,7 @@ impl AtWork<'_> {
         .map_err(|error| again_hint(error, "`klab step` does the step again, `klab step --back` undoes it"))?;
         let after = stage(&lab, number + 1);
         self.grade(&after, Grading { what: &label, step: Some((&lab, number)), quietly: false, document: true })?;
-        lesson.progress.done = number + 1;
-        lesson.progress.started = true;
-        lesson.progress.opened = false;
-        lesson.progress.doing = None;
+        lesson.progress = Progress::reached(number + 1);
         lesson.keep()?;
         let next = match lab.steps.get(number + 1) {
             Some(next) => format!("{label}; next is `{}`", next.name),
@@ -192,10 +189,7 @@ impl AtWork<'_> {
         for words in &kept {
             self.context.ui.events().warn(format!("not undone: {words}"));
         }
-        lesson.progress.done = number;
-        lesson.progress.started = true;
-        lesson.progress.opened = false;
-        lesson.progress.doing = None;
+        lesson.progress = Progress::reached(number);
         lesson.keep()
     }
 
