@@ -163,13 +163,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     {
         return Err(refusal);
     }
-    let mut problems = provider.preflight(lab);
-    if let Some(last) = problems.pop() {
-        for problem in &problems {
-            context.ui.error(problem);
-        }
-        return Err(last);
-    }
+    preflight(context, provider.as_ref(), lab)?;
     for caveat in provider.caveats(lab) {
         events.warn(caveat);
     }
@@ -217,6 +211,19 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
     Ok(Made { outcome, cluster_changed: !actions.is_empty(), kubeconfig })
+}
+
+/// Refuses what this machine or account cannot make; every problem is said.
+///
+/// # Errors
+/// When there is a problem.
+pub(super) fn preflight(context: &Context, provider: &dyn provider::Provider, lab: &Lab) -> Result<()> {
+    let mut problems = provider.preflight(lab);
+    let Some(last) = problems.pop() else { return Ok(()) };
+    for problem in &problems {
+        context.ui.error(problem);
+    }
+    Err(last)
 }
 
 /// The cluster before the objects are applied, as far as the scheduler looks at it.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::super::kubeconfig::path;
-use super::super::up::{Arguments, make};
+use super::super::up::{Arguments, make, preflight};
 use super::super::{Context, absolute, invalid, verify};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
 use crate::error::{Error, Kind, Result};
@@ -41,7 +41,9 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     let wanted: BTreeSet<u32> = (1..=seats).collect();
     let surplus: Vec<u32> = class.seats.difference(&wanted).copied().collect();
     refuse_collisions(home, &class, &wanted)?;
-    preflight(context, lab)?;
+    // What this machine lacks is the same for every seat, and said once.
+    let provider = provider::provider(lab.provider, home)?;
+    preflight(context, provider.as_ref(), &lab_of(lab, &seat_name(name, 1)))?;
     let again = format!("klab up {} --seats {seats}", arguments.file().display());
     context.interruption_leaves(Some(format!(
         "class `{name}` is partly made; `{again}` goes on, `klab down {name}` removes it"
@@ -120,17 +122,6 @@ fn refuse_collisions(home: &Home, class: &Class, wanted: &BTreeSet<u32>) -> Resu
     let message =
         format!("seats of class `{}` would have the names of labs that are up: {}", class.lab, taken.join(", "));
     Err(Error::message(Kind::Usage, message).hint("`klab down` removes a lab; another name in the lab file helps, too"))
-}
-
-/// What this machine lacks is the same for every seat, and said once.
-fn preflight(context: &Context, lab: &Lab) -> Result<()> {
-    let first = lab_of(lab, &seat_name(&lab.name.value, 1));
-    let mut problems = provider::provider(lab.provider, &context.home)?.preflight(&first);
-    let Some(last) = problems.pop() else { return Ok(()) };
-    for problem in &problems {
-        context.ui.error(problem);
-    }
-    Err(last)
 }
 
 /// Makes one seat, unless it is up already: what its learner did since then is not undone.
