@@ -23,8 +23,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Context, Error, Kind, Result};
-use crate::spec::{ObjectRef, singular};
-use crate::verify::Snapshot;
+use crate::spec::{Check, ObjectRef, Subject, singular};
+use crate::verify::{FetchedObject, Snapshot};
 
 /// Objects of one kind, by namespace and name.
 struct Cache<K> {
@@ -219,6 +219,25 @@ where
         Err(error) => Err(anyhow::Error::msg(crate::apply::server_words(&error)))
             .kind(Kind::Outside, || format!("could not list the cluster's {}", K::plural(&()))),
     }
+}
+
+/// Whether a check is about an object that no snapshot holds by itself.
+pub fn is_fetched(check: &Check) -> bool {
+    matches!(&check.subject.value, Subject::Object(reference) if !Snapshot::answers(reference))
+}
+
+/// Reads the objects that checks name and that no snapshot holds by itself; what was read before is forgotten.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn fetch(client: &Client, checks: &[Check], snapshot: &mut Snapshot) -> Result<()> {
+    snapshot.objects.clear();
+    for check in checks.iter().filter(|check| is_fetched(check)) {
+        let Subject::Object(reference) = &check.subject.value else { continue };
+        let object = object(client, reference).await?.map(Arc::new);
+        snapshot.objects.push(FetchedObject { reference: reference.clone(), object });
+    }
+    Ok(())
 }
 
 /// An object by kind (name, plural, short name) and name, as JSON; `None` where there is no such object or kind.

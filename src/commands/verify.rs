@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::kubeconfig::{not_up, path};
 use super::lesson::{Lesson, find, label};
@@ -14,11 +14,11 @@ use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
 use crate::observe::{self, Observer};
 use crate::report::{self, Suite};
-use crate::spec::{self, Check, Lab, Subject};
+use crate::spec::{self, Lab};
 use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::{Format, duration, plural};
-use crate::verify::{Difference, FetchedObject, Observation, Prediction, Report, Snapshot, Stability, Windows};
+use crate::verify::{Difference, Observation, Prediction, Report, Stability, Windows};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -329,7 +329,7 @@ fn watch_until_final(
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));
         // A lab that holds already is seen with one look, without a watch.
         let mut snapshot = observe::look(&client).await?;
-        fetch(&client, &lab.checks, &mut snapshot).await?;
+        observe::fetch(&client, &lab.checks, &mut snapshot).await?;
         let mut seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         let mut observer = None;
         while !is_final(&seen) && started.elapsed() < timeout {
@@ -339,7 +339,7 @@ fn watch_until_final(
             let pause = until.saturating_sub(started.elapsed());
             if let Ok(news) = tokio::time::timeout(pause, observer.next()).await {
                 snapshot = news?;
-                fetch(&client, &lab.checks, &mut snapshot).await?;
+                observe::fetch(&client, &lab.checks, &mut snapshot).await?;
             }
             seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         }
@@ -368,21 +368,4 @@ fn waiting_for(report: &Report, timeout: Duration) -> String {
         report.checks.iter().filter(|check| !check.verdict.is_held()).map(|check| check.name.as_str()).collect();
     let more = if open.len() > 1 { format!(" and {} more", open.len() - 1) } else { String::new() };
     format!("{}{more}, up to {}", open.first().unwrap_or(&"checks"), duration(timeout))
-}
-
-/// Whether a check is about an object that no snapshot holds by itself.
-pub(super) fn is_fetched(check: &Check) -> bool {
-    matches!(&check.subject.value, Subject::Object(reference) if !Snapshot::answers(reference))
-}
-
-/// Reads the objects that checks name and that no snapshot holds by itself; what was read before is forgotten.
-pub(super) async fn fetch(client: &kube::Client, checks: &[Check], snapshot: &mut Snapshot) -> Result<()> {
-    snapshot.objects.clear();
-    for check in checks.iter().filter(|check| is_fetched(check)) {
-        let Subject::Object(reference) = &check.subject.value else { continue };
-        let object: Option<Value> = observe::object(client, reference).await?;
-        let object = object.map(std::sync::Arc::new);
-        snapshot.objects.push(FetchedObject { reference: reference.clone(), object });
-    }
-    Ok(())
 }

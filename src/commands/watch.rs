@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Context;
-use super::verify::{fetch, hinted, is_fetched};
+use super::verify::hinted;
 use crate::client::connect;
 use crate::error::Result;
 use crate::observe::{self, Observer};
@@ -54,7 +54,7 @@ pub(super) fn watch(
                 (None, Some(same)) => same,
                 (None, None) => continue,
             };
-            fetch(&client, &checks, &mut seen).await?;
+            observe::fetch(&client, &checks, &mut seen).await?;
             let observation = stability.observe(&checks, &seen, &judge, started.elapsed());
             let mut report = observation.report;
             if !report.ok() {
@@ -67,7 +67,7 @@ pub(super) fn watch(
             if report.ok() {
                 return Ok(report);
             }
-            let fetched = checks.iter().any(is_fetched).then(|| started.elapsed() + AGAIN);
+            let fetched = checks.iter().any(observe::is_fetched).then(|| started.elapsed() + AGAIN);
             look_again = [observation.look_again_at, fetched].into_iter().flatten().min();
             snapshot = Some(seen);
         }

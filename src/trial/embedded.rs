@@ -16,9 +16,9 @@ use crate::plan::plan;
 use crate::provider::sim::in_process::InProcess;
 use crate::provider::{Options, Provider, Work};
 use crate::render;
-use crate::spec::{Lab, Subject};
+use crate::spec::Lab;
 use crate::state::Journal;
-use crate::verify::{self, FetchedObject, Report, Snapshot, Stability, Windows};
+use crate::verify::{self, Report, Snapshot, Stability, Windows};
 
 /// A world of its own for one trial.
 pub struct EmbeddedWorld {
@@ -38,14 +38,7 @@ impl EmbeddedWorld {
     fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
         let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.cluster())?;
         let client = self.provider.client()?;
-        for check in &lab.checks {
-            if let Subject::Object(reference) = &check.subject.value
-                && !Snapshot::answers(reference)
-            {
-                let object = self.provider.block_on(observe::object(&client, reference))?.map(std::sync::Arc::new);
-                snapshot.objects.push(FetchedObject { reference: reference.clone(), object });
-            }
-        }
+        self.provider.block_on(observe::fetch(&client, &lab.checks, &mut snapshot))?;
         Ok(snapshot)
     }
 }

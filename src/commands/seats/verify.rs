@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::kubeconfig::path;
 use super::super::lesson::Lesson;
-use super::super::{Context, LabOptions, verify::fetch};
+use super::super::{Context, LabOptions};
 use super::{Failed, Workshop, jobs, listed, show};
 use crate::client::connect;
 use crate::error::{Error, Kind, Result};
@@ -102,12 +102,12 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
         let mut snapshot = observe::look(&client).await?;
         observe::complete(&client, &mut snapshot).await?;
         let now = staged(step);
-        fetch(&client, &now.checks, &mut snapshot).await?;
+        observe::fetch(&client, &now.checks, &mut snapshot).await?;
         let report = judge(&snapshot, &now);
         if ahead.is_some() && !report.ok() {
             // Who has typed the next step's commands already has left behind what was reached.
             let next = staged(ahead);
-            fetch(&client, &next.checks, &mut snapshot).await?;
+            observe::fetch(&client, &next.checks, &mut snapshot).await?;
             let later = judge(&snapshot, &next);
             if later.ok() && !later.checks.is_empty() {
                 return Ok((ahead, later));

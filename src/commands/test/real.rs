@@ -172,7 +172,7 @@ impl World for RealWorld {
         self.context.block_on(async {
             let client = connect(&kubeconfig).await?;
             let mut snapshot = observe::look(&client).await?;
-            verify::fetch(&client, &lab.checks, &mut snapshot).await?;
+            observe::fetch(&client, &lab.checks, &mut snapshot).await?;
             Ok(crate::verify::evaluate(&lab.checks, &snapshot, &crate::verify::Context::of(&lab)))
         })
     }
