@@ -209,6 +209,16 @@ pub async fn look(client: &Client) -> Result<Snapshot> {
     })
 }
 
+/// One look at all that a snapshot can hold: what checks see, and what explanations need.
+///
+/// # Errors
+/// When the cluster refuses a list.
+pub async fn look_at_all(client: &Client) -> Result<Snapshot> {
+    let mut snapshot = look(client).await?;
+    complete(client, &mut snapshot).await?;
+    Ok(snapshot)
+}
+
 async fn list<K>(client: &Client) -> Result<Vec<Arc<K>>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,

@@ -32,12 +32,7 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = super::verify::lab(context, arguments.lab.as_deref(), &arguments.options)?;
     let path = path(context, &lab.name.value)?;
-    let snapshot = context.block_on(async {
-        let client = connect(&path).await?;
-        let mut snapshot = observe::look(&client).await?;
-        observe::complete(&client, &mut snapshot).await?;
-        Ok(snapshot)
-    })?;
+    let snapshot = context.block_on(async { observe::look_at_all(&connect(&path).await?).await })?;
     let around = verify::Context::of(&lab);
     let explanations =
         verify::explain(&snapshot, &around, &arguments.target, arguments.namespace.as_deref()).map_err(|nothing| {

@@ -94,8 +94,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
         context.block_on(async {
             let client = connect(&kubeconfig).await?;
-            let mut snapshot = observe::look(&client).await?;
-            observe::complete(&client, &mut snapshot).await?;
+            let snapshot = observe::look_at_all(&client).await?;
             Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, Some(snapshot)))
         })?
     } else {

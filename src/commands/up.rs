@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kube::Client;
 use serde_json::json;
 
 use super::{Context, LabOptions, absolute, invalid};
@@ -23,7 +22,6 @@ use crate::state::class::Class;
 use crate::state::home::{state_error, write_private};
 use crate::state::{Journal, Lock, Progress, Record};
 use crate::ui::{Format, duration, plural};
-use crate::verify::Snapshot;
 
 /// Largest class; a kind cluster's name has room for no more digits.
 const MOST_SEATS: i64 = 999;
@@ -199,7 +197,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
         let mut before = None;
         if observed.exists {
             lesson::reset(&client, lab, &mut work).await?;
-            before = Some(look(&client).await?);
+            before = Some(observe::look_at_all(&client).await?);
         }
         Ok((before, Applier::new(client, name).apply(manifests, &known, false).await?))
     })?;
@@ -224,13 +222,6 @@ pub(super) fn preflight(context: &Context, provider: &dyn provider::Provider, la
         context.ui.error(problem);
     }
     Err(last)
-}
-
-/// The cluster before the objects are applied, as far as the scheduler looks at it.
-async fn look(client: &Client) -> Result<Snapshot> {
-    let mut snapshot = observe::look(client).await?;
-    observe::complete(client, &mut snapshot).await?;
-    Ok(snapshot)
 }
 
 /// The lab's record, or a new one; a lab never changes its provider while it is up.
