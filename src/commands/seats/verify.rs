@@ -1,5 +1,6 @@
 //! `klab verify --seats`: where everybody in a class is, at one glance. Nothing is waited for and nobody is moved on.
 
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::super::kubeconfig::path;
@@ -84,36 +85,46 @@ pub(in super::super) fn verify(context: &Context, class: &Class) -> Result<()> {
     Err(Error::message(Kind::NotHeld, format!("{} of {total} {verb} not hold: {}", open.len(), listed(&open))))
 }
 
+/// A seat by the checks of one step of its lesson.
+struct Seen {
+    /// The step (from 0); none: the set-up.
+    step: Option<usize>,
+    stage: Lab,
+    snapshot: Snapshot,
+    report: Report,
+}
+
+impl Seen {
+    async fn by(client: &Client, lab: &Lab, step: Option<usize>, mut snapshot: Snapshot) -> Result<Self> {
+        let stage = stage(lab, step.map_or(0, |step| step + 1));
+        observe::fetch(client, &stage.checks, &mut snapshot).await?;
+        let report = verify::evaluate(&stage.checks, &snapshot, &verify::Context::of(&stage));
+        Ok(Self { step, stage, snapshot, report })
+    }
+}
+
 /// One look at a seat, judged by the checks of the step that its learner is at.
 fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let lesson = Lesson::open(context, Some(seat), &LabOptions::default())?;
     let kubeconfig = path(context, seat)?;
     let lab = &lesson.lab;
-    let step = lesson.graded();
     let ahead = lesson.ahead();
-    let judge = |snapshot: &Snapshot, stage: &Lab| {
-        let mut report = verify::evaluate(&stage.checks, snapshot, &verify::Context::of(stage));
-        verify::diagnose(&mut report, &stage.checks, snapshot, &verify::Context::of(stage));
-        report
-    };
-    let staged = |step: Option<usize>| stage(lab, step.map_or(0, |step| step + 1));
     let (step, report) = context.block_on(async {
         let client = connect(&kubeconfig).await?;
-        let mut snapshot = observe::look(&client).await?;
-        observe::complete(&client, &mut snapshot).await?;
-        let now = staged(step);
-        observe::fetch(&client, &now.checks, &mut snapshot).await?;
-        let report = judge(&snapshot, &now);
-        if ahead.is_some() && !report.ok() {
+        let snapshot = observe::look(&client).await?;
+        let mut seen = Seen::by(&client, lab, lesson.graded(), snapshot).await?;
+        if ahead.is_some() && !seen.report.ok() {
             // Who has typed the next step's commands already has left behind what was reached.
-            let next = staged(ahead);
-            observe::fetch(&client, &next.checks, &mut snapshot).await?;
-            let later = judge(&snapshot, &next);
-            if later.ok() && !later.checks.is_empty() {
-                return Ok((ahead, later));
+            let later = Seen::by(&client, lab, ahead, seen.snapshot.clone()).await?;
+            if later.report.ok() && !later.report.checks.is_empty() {
+                seen = later;
             }
         }
-        Ok((step, report))
+        if !seen.report.ok() {
+            observe::complete(&client, &mut seen.snapshot).await?;
+            verify::diagnose(&mut seen.report, &seen.stage.checks, &seen.snapshot, &verify::Context::of(&seen.stage));
+        }
+        Ok((seen.step, seen.report))
     })?;
     let step = step.and_then(|step| Some((step + 1, lab.steps.get(step)?.name.value.clone())));
     Ok(Glance { number, seat: seat.to_owned(), step, steps: lab.steps.len(), report })
