@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Context, LabOptions, verify};
 use crate::error::{Error, Kind, Result};
-use crate::lesson::command::{self, AzureNames, Line};
-use crate::provider::aks;
+use crate::lesson::command::{self, Line};
+use crate::provider::aks::{self, AzureNames};
 use crate::spec::{Lab, Provider, Step};
 use crate::state::{Lock, Progress};
 use crate::ui::plural;

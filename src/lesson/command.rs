@@ -9,7 +9,7 @@ use super::set::TEMPLATE;
 use super::stage::stage_within;
 use crate::exec;
 use crate::plan::taint_text;
-use crate::provider::aks;
+use crate::provider::aks::{self, AzureNames};
 use crate::render::{render_main, render_workload};
 use crate::sim::control::HEARTBEAT_ANNOTATION;
 use crate::spec::{Action, Autoscale, Lab, Located, NodeSet, ObjectRef, Provider, Workload};
@@ -29,22 +29,6 @@ impl Line {
         match self {
             Self::Command(text) | Self::Note(text) => text,
         }
-    }
-}
-
-/// Where a lab is in Azure, as commands name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AzureNames {
-    /// Resource group.
-    pub group: String,
-    /// Cluster.
-    pub cluster: String,
-}
-
-impl Default for AzureNames {
-    /// Words in their place, for a lab that is not up.
-    fn default() -> Self {
-        Self { group: "GROUP".to_owned(), cluster: "CLUSTER".to_owned() }
     }
 }
 

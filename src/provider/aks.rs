@@ -27,7 +27,7 @@ use self::cluster::World;
 pub use self::expired::Expired;
 use self::place::Place;
 use self::preflight::Offer;
-pub use self::typed::{names, pool_commands};
+pub use self::typed::{AzureNames, names, pool_commands};
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;

@@ -5,9 +5,24 @@ use std::collections::BTreeMap;
 use super::arguments;
 use super::place::Place;
 use crate::exec;
-use crate::lesson::command::AzureNames;
 use crate::spec::{Action, Lab};
 use crate::state::Home;
+
+/// Where a lab is in Azure, as commands name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AzureNames {
+    /// Resource group.
+    pub group: String,
+    /// Cluster.
+    pub cluster: String,
+}
+
+impl Default for AzureNames {
+    /// Words in their place, for a lab that is not up.
+    fn default() -> Self {
+        Self { group: "GROUP".to_owned(), cluster: "CLUSTER".to_owned() }
+    }
+}
 
 /// Where a lab that is up is in Azure; words in place of names for one that is not.
 pub fn names(home: &Home, lab: &str) -> AzureNames {
@@ -49,47 +64,4 @@ pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNa
     };
     let waiting = lines.into_iter().map(|line| line.into_iter().filter(|word| word != "--no-wait"));
     waiting.map(|line| exec::Command::new("az").args(line).to_string()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lesson::stage_within;
-    use crate::spec::{self, LoadOptions};
-
-    #[test]
-    fn the_autoscaler_is_turned_on_changed_and_turned_off() {
-        let lab = r#"
-            lab = "words"
-            provider = "aks"
-            [pool.sys]
-            [pool.p]
-            [[step]]
-            name = "scale"
-            do   = [
-                { scale_pool = "p", autoscale = { min = 1, max = 3 } },
-                { scale_pool = "p", autoscale = { min = 2, max = 5 } },
-                { scale_pool = "p", nodes = 0 },
-                { scale_pool = "p", nodes = 1 },
-            ]
-        "#;
-        let lab = spec::parse("lab.toml", lab, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
-        let typed: Vec<String> = (0..4)
-            .flat_map(|number| {
-                let (before, after) = (stage_within(&lab, 0, number), stage_within(&lab, 0, number + 1));
-                pool_commands(&before, &after, &lab.steps[0].actions[number].value, &AzureNames::default())
-            })
-            .map(|line| line.split("-n p ").last().unwrap_or_default().to_owned())
-            .collect();
-        assert_eq!(
-            typed,
-            [
-                "--enable-cluster-autoscaler --min-count 1 --max-count 3",
-                "--update-cluster-autoscaler --min-count 2 --max-count 5",
-                "--disable-cluster-autoscaler",
-                "-c 0",
-                "-c 1",
-            ]
-        );
-    }
 }

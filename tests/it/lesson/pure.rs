@@ -1,10 +1,11 @@
 //! Stages, inverses and command lines, without a cluster.
 
 use insta::assert_snapshot;
-use klab::lesson::command::{AzureNames, Line, lines};
+use klab::lesson::command::{Line, lines};
 use klab::lesson::undo::{Undo, undo};
 use klab::lesson::{stage, stage_within};
 use klab::plan::wanted_version;
+use klab::provider::aks::{AzureNames, pool_commands};
 use klab::spec::{Action, Lab, LoadOptions, Located, Provider};
 
 use super::{LESSONS, load, parse};
@@ -323,4 +324,41 @@ fn power_and_pools_are_typed_at_docker_and_az() {
     # AKS cannot stop single nodes: do this step on sim or kind
     $ echo 'two words'
     ");
+}
+
+#[test]
+fn the_autoscaler_of_a_pool_is_turned_on_changed_and_turned_off() {
+    let lab = parse(
+        r#"
+        lab = "words"
+        provider = "aks"
+        [pool.sys]
+        [pool.p]
+        [[step]]
+        name = "scale"
+        do   = [
+            { scale_pool = "p", autoscale = { min = 1, max = 3 } },
+            { scale_pool = "p", autoscale = { min = 2, max = 5 } },
+            { scale_pool = "p", nodes = 0 },
+            { scale_pool = "p", nodes = 1 },
+        ]
+        "#,
+    );
+    let typed: Vec<String> = (0..4)
+        .flat_map(|number| {
+            let (before, after) = (stage_within(&lab, 0, number), stage_within(&lab, 0, number + 1));
+            pool_commands(&before, &after, &lab.steps[0].actions[number].value, &AzureNames::default())
+        })
+        .map(|line| line.split("-n p ").last().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(
+        typed,
+        [
+            "--enable-cluster-autoscaler --min-count 1 --max-count 3",
+            "--update-cluster-autoscaler --min-count 2 --max-count 5",
+            "--disable-cluster-autoscaler",
+            "-c 0",
+            "-c 1",
+        ]
+    );
 }
