@@ -1,6 +1,6 @@
 //! The command line: what can be typed, and which command it reaches.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{self, Context};
 use crate::error::{Error, Kind, Result};
@@ -110,7 +110,7 @@ impl Cli {
             Command::Handout(arguments) => commands::handout::run(context, &arguments),
             Command::Doctor(arguments) => commands::doctor::run(context, &arguments),
             Command::Schema => commands::schema::run(context),
-            Command::Completions(arguments) => commands::completions::run(context, &arguments),
+            Command::Completions(arguments) => commands::completions::run(context, &arguments, Self::command()),
             Command::Serve(arguments) => commands::serve::run(&arguments),
         }
     }
@@ -118,8 +118,6 @@ impl Cli {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -1,10 +1,9 @@
 //! `klab completions`: completions for a shell.
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 use super::Context;
-use crate::cli::Cli;
 use crate::error::Result;
 
 /// What can be typed after `klab completions`.
@@ -15,13 +14,13 @@ pub struct Arguments {
     shell: Shell,
 }
 
-/// Prints the completions.
+/// Prints the completions for klab's command line.
 ///
 /// # Errors
 /// None.
-pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+pub fn run(context: &Context, arguments: &Arguments, mut klab: Command) -> Result<()> {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "klab", &mut text);
+    clap_complete::generate(arguments.shell, &mut klab, "klab", &mut text);
     context.ui.result(&String::from_utf8_lossy(&text));
     Ok(())
 }
