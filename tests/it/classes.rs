@@ -40,32 +40,14 @@ fn environment() -> Environment {
     environment
 }
 
-fn ok(environment: &Environment, arguments: &[&str]) -> String {
-    let output = environment.run(arguments);
-    assert!(output.status.success(), "klab {arguments:?}\n{}", environment.shown(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn json(environment: &Environment, arguments: &[&str]) -> serde_json::Value {
-    let output = environment.run(&[&["--format", "json"], arguments].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
-    let last = text.lines().last().unwrap_or_else(|| panic!("klab {arguments:?} wrote nothing"));
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-fn nothing_is_left(environment: &Environment) {
-    assert_eq!(environment.leftovers(), Vec::<String>::new());
-    assert_eq!(environment.server_pid(), None);
-}
-
 #[test]
 fn a_class_from_up_to_down() {
     let environment = environment();
-    let up = json(&environment, &["up", "class.toml", "--seats", "3"]);
+    let up = environment.json(&["up", "class.toml", "--seats", "3"]);
     assert_eq!((&up["made"], &up["kept"], &up["failed"]), (&3.into(), &0.into(), &serde_json::json!([])));
     let kubeconfigs: Vec<String> = (1..=3)
         .map(|seat| {
-            let path = ok(&environment, &["kubeconfig", "class", "--seat", &seat.to_string(), "--path"]);
+            let path = environment.succeeds(&["kubeconfig", "class", "--seat", &seat.to_string(), "--path"]);
             std::fs::read_to_string(path.trim()).unwrap()
         })
         .collect();
@@ -74,33 +56,33 @@ fn a_class_from_up_to_down() {
     assert_eq!(std::fs::read_to_string(linked).unwrap(), kubeconfigs[1]);
 
     // One learner does the step; an instructor looks, and brings up one more seat and fewer: nobody loses anything.
-    ok(&environment, &["verify", "class-02"]);
-    ok(&environment, &["step", "class-02"]);
-    let csv = ok(&environment, &["verify", "--seats", "--format", "csv"]);
+    environment.succeeds(&["verify", "class-02"]);
+    environment.succeeds(&["step", "class-02"]);
+    let csv = environment.succeeds(&["verify", "--seats", "--format", "csv"]);
     insta::assert_snapshot!(csv, @"
     seat,lab,step,step_name,steps,held,total,ok,first_failing
     1,class-01,0,,1,1,1,true,
     2,class-02,1,scale,1,1,1,true,
     3,class-03,0,,1,1,1,true,
     ");
-    let more = json(&environment, &["up", "class.toml", "--seats", "4"]);
+    let more = environment.json(&["up", "class.toml", "--seats", "4"]);
     assert_eq!((&more["made"], &more["kept"]), (&1.into(), &3.into()));
-    let fewer = json(&environment, &["up", "class.toml", "--seats", "2"]);
+    let fewer = environment.json(&["up", "class.toml", "--seats", "2"]);
     assert_eq!((&fewer["kept"], &fewer["removed"]), (&2.into(), &2.into()));
-    let status = json(&environment, &["status"]);
+    let status = environment.json(&["status"]);
     assert_eq!(status["seats"].as_array().unwrap().len(), 2);
     assert_eq!((&status["seats"][0]["running"], &status["seats"][1]["running"]), (&1.into(), &3.into()));
-    let list = json(&environment, &["list"]);
+    let list = environment.json(&["list"]);
     assert_eq!((list["labs"].as_array().unwrap().len(), &list["labs"][0]["seats"]), (1, &2.into()));
 
-    ok(&environment, &["handout", "--output", "pages"]);
+    environment.succeeds(&["handout", "--output", "pages"]);
     let page = std::fs::read_to_string(environment.folder().join("pages/class-02.md")).unwrap();
     assert!(page.contains("# A class") && page.contains("Scale `web` to three."), "{page}");
     assert!(page.contains("labs/class-02/kubeconfig"), "{page}");
     assert!(!page.contains("token") && !page.contains("secret"), "{page}");
 
-    ok(&environment, &["down"]);
-    nothing_is_left(&environment);
+    environment.succeeds(&["down"]);
+    environment.nothing_is_left();
 }
 
 #[test]
@@ -113,40 +95,40 @@ fn a_seat_that_fails_stops_no_other_and_is_taken_up_again_alone() {
     let words = environment.shown(&output);
     assert!(words.contains("1 seat of lab `class` could not be made: 2"), "{words}");
     assert!(words.contains("`klab up class.toml --seats 3` goes on with them"), "{words}");
-    ok(&environment, &["verify", "class-01"]);
-    ok(&environment, &["verify", "class-03"]);
+    environment.succeeds(&["verify", "class-01"]);
+    environment.succeeds(&["verify", "class-03"]);
     let look = environment.run(&["verify", "class", "--seats"]);
     assert_eq!(look.status.code(), Some(3), "{}", environment.shown(&look));
 
     std::fs::remove_file(obstacle).unwrap();
-    let again = json(&environment, &["up", "class.toml", "--seats", "3"]);
+    let again = environment.json(&["up", "class.toml", "--seats", "3"]);
     assert_eq!((&again["made"], &again["kept"]), (&1.into(), &2.into()));
     // The others open the step, and do not do it.
-    ok(&environment, &["guide", "class-01"]);
-    ok(&environment, &["guide", "class-03"]);
+    environment.succeeds(&["guide", "class-01"]);
+    environment.succeeds(&["guide", "class-03"]);
     let look = environment.klab(&["verify", "--seats"]);
     assert!(look.contains("2 of 3 seats do not hold: 1, 3") && look.ends_with("--- status 1\n"), "{look}");
-    ok(&environment, &["down", "class"]);
-    nothing_is_left(&environment);
+    environment.succeeds(&["down", "class"]);
+    environment.nothing_is_left();
 }
 
 #[test]
 fn a_class_is_no_lab_and_a_lab_no_class() {
     let environment = environment();
-    ok(&environment, &["up", "class.toml"]);
+    environment.succeeds(&["up", "class.toml"]);
     let refused = environment.klab(&["up", "class.toml", "--seats", "2"]);
     assert!(refused.contains("lab `class` is up on `sim`, without seats") && refused.contains("status 2"), "{refused}");
     assert!(environment.klab(&["verify", "--seats"]).contains("lab `class` has no seats"));
-    ok(&environment, &["down"]);
-    ok(&environment, &["up", "class.toml", "--seats", "1"]);
+    environment.succeeds(&["down"]);
+    environment.succeeds(&["up", "class.toml", "--seats", "1"]);
     for arguments in [&["up", "class.toml"][..], &["verify"], &["step"], &["kubeconfig"], &["explain", "web"]] {
         let refused = environment.klab(arguments);
         assert!(refused.contains("lab `class` is a class with 1 seat") && refused.contains("`class-01`"), "{refused}");
     }
     assert!(environment.klab(&["kubeconfig", "--seat", "2"]).contains("has no seat 2"));
     assert!(environment.klab(&["list", "--format", "csv"]).contains("only `klab verify --seats` writes CSV"));
-    ok(&environment, &["down"]);
-    nothing_is_left(&environment);
+    environment.succeeds(&["down"]);
+    environment.nothing_is_left();
 }
 
 #[test]
@@ -157,15 +139,15 @@ fn killed_at_any_entry_a_class_converges_or_goes() {
         let output = command.env("KLAB_FAULT", format!("after:{entry}")).output().unwrap();
         if output.status.success() {
             assert!(entry > 4, "{entry}");
-            ok(&environment, &["down"]);
+            environment.succeeds(&["down"]);
             break;
         }
         assert_eq!(output.status.signal(), Some(9), "{}", environment.shown(&output));
         if entry % 2 == 0 {
-            ok(&environment, &["up", "class.toml", "--seats", "2"]);
-            ok(&environment, &["verify", "--seats"]);
+            environment.succeeds(&["up", "class.toml", "--seats", "2"]);
+            environment.succeeds(&["verify", "--seats"]);
         }
-        ok(&environment, &["down", "class"]);
-        nothing_is_left(&environment);
+        environment.succeeds(&["down", "class"]);
+        environment.nothing_is_left();
     }
 }

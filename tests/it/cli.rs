@@ -30,12 +30,6 @@ fn full() -> String {
         .replace("running = 1", "running = 2")
 }
 
-/// The last line of a command's JSON.
-fn last_json(output: &std::process::Output) -> serde_json::Value {
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    serde_json::from_str(text.lines().last().unwrap()).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
 #[test]
 fn missing_file_is_named() {
     let environment = Environment::new();
@@ -115,9 +109,9 @@ fn second_up_changes_nothing_and_a_changed_file_updates_and_prunes() {
     environment.write("small.toml", LAB);
     let up = |text: &str| {
         environment.write("small.toml", text);
-        let output = environment.run(&["--format", "json", "up", "small.toml"]);
-        assert!(output.status.success(), "{}", environment.shown(&output));
-        last_json(&output)
+        let ready = environment.json(&["up", "small.toml"]);
+        assert_eq!(ready["event"], "ready", "{ready}");
+        ready
     };
     let names = |event: &serde_json::Value, what: &str| -> Vec<String> {
         event[what].as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap().to_owned()).collect()
@@ -130,7 +124,7 @@ fn second_up_changes_nothing_and_a_changed_file_updates_and_prunes() {
     assert_eq!(names(&changed, "created"), ["shapes"]);
     assert_eq!(names(&changed, "updated"), ["web"]);
     assert_eq!(names(&changed, "pruned"), ["colours"]);
-    assert!(environment.run(&["down"]).status.success());
+    environment.succeeds(&["down"]);
     assert_eq!(environment.leftovers(), Vec::<String>::new());
 }
 
@@ -155,8 +149,8 @@ fn objects_the_server_refuses_are_reported_in_its_own_words() {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
     environment.write("small.toml", LAB);
-    assert!(environment.run(&["up", "small.toml"]).status.success());
-    assert!(environment.run(&["down"]).status.success());
+    environment.succeeds(&["up", "small.toml"]);
+    environment.succeeds(&["down"]);
 }
 
 #[test]
@@ -178,11 +172,11 @@ fn failed_check_is_explained_and_gives_status_1() {
     assert!(shown.contains("✗ failed"), "{shown}");
     assert!(shown.contains("error: the lab does not hold: 1 of 1 check failed"), "{shown}");
     assert!(shown.ends_with("--- status 1\n"), "{shown}");
-    let report = last_json(&environment.run(&["--format", "json", "verify"]));
+    let report = environment.json(&["verify"]);
     assert_eq!((&report["schema"], &report["ok"]), (&"klab.report/1".into(), &false.into()));
     let junit = environment.klab(&["--format", "junit", "verify"]);
     assert!(junit.contains("<failure"), "{junit}");
-    assert!(environment.run(&["down"]).status.success());
+    environment.succeeds(&["down"]);
 }
 
 #[test]
@@ -196,7 +190,7 @@ fn output_in_a_pipe_has_no_escape_codes() {
         let bytes = [output.stdout, output.stderr].concat();
         assert!(!bytes.contains(&0x1b), "{arguments:?}: {}", String::from_utf8_lossy(&bytes));
     }
-    assert!(environment.run(&["down"]).status.success());
+    environment.succeeds(&["down"]);
 }
 
 #[test]
@@ -212,8 +206,8 @@ fn secrets_do_not_reach_render() {
 fn cluster_that_places_pods_otherwise_than_predicted_is_told() {
     let environment = Environment::new();
     environment.write("small.toml", LAB);
-    assert!(environment.run(&["up", "small.toml"]).status.success());
-    let report = last_json(&environment.run(&["--format", "json", "verify"]));
+    environment.succeeds(&["up", "small.toml"]);
+    let report = environment.json(&["verify"]);
     assert_eq!(report["differences"], serde_json::json!([]), "the embedded cluster does what was predicted");
     let path = environment.home().join("labs/small/record.json");
     let record = std::fs::read_to_string(&path).unwrap();
@@ -225,10 +219,10 @@ fn cluster_that_places_pods_otherwise_than_predicted_is_told() {
       ≠ other    deployment/web: predicted extra 1, the cluster placed nodepool1 1
     --- status 0
     ");
-    let report = last_json(&environment.run(&["--format", "json", "verify"]));
+    let report = environment.json(&["verify"]);
     assert_eq!(report["differences"][0]["predicted"]["pools"], serde_json::json!({"extra": 1}));
     assert_eq!(report["differences"][0]["placed"]["pools"], serde_json::json!({"nodepool1": 1}));
-    assert!(environment.run(&["down"]).status.success());
+    environment.succeeds(&["down"]);
 }
 
 #[test]
@@ -237,17 +231,17 @@ fn seed_of_the_command_line_is_kept_and_decides_ties_alike_in_plan_and_cluster()
     let lab = LAB.replace("nodes = 1", "nodes = 6");
     environment.write("small.toml", &lab);
     let nodes = |seed: &str| {
-        let plan = last_json(&environment.run(&["--format", "json", "plan", "small.toml", "--seed", seed]));
+        let plan = environment.json(&["plan", "small.toml", "--seed", seed]);
         plan["placement"][0]["nodes"].as_object().unwrap().keys().next().unwrap().clone()
     };
     let seeds = ["1", "2", "3", "4", "5", "6", "7", "8"];
     let chosen: std::collections::BTreeSet<String> = seeds.into_iter().map(nodes).collect();
     assert!(chosen.len() > 1, "seeds change who wins a tie: {chosen:?}");
     assert_eq!(nodes("7"), nodes("7"));
-    assert!(environment.run(&["up", "small.toml", "--seed", "7"]).status.success());
+    environment.succeeds(&["up", "small.toml", "--seed", "7"]);
     let shown = environment.klab(&["up", "small.toml", "--seed", "8"]);
     assert!(shown.contains("lab `small` was made with seed 7 and keeps it"), "{shown}");
-    assert!(environment.run(&["down"]).status.success());
+    environment.succeeds(&["down"]);
 }
 
 #[test]

@@ -52,6 +52,27 @@ impl Environment {
         self.command(arguments).output().unwrap()
     }
 
+    /// stdout of a klab command that must do what it is asked to.
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "klab {arguments:?}\n{}", self.shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The last document that a klab command writes with `--format json`, whatever became of it.
+    pub(crate) fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = self.run(&[&["--format", "json"], arguments].concat());
+        let text = String::from_utf8_lossy(&output.stdout);
+        let last = text.lines().last().unwrap_or_else(|| panic!("klab {arguments:?}\n{}", self.shown(&output)));
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// No lab, no file and no server are there any more.
+    pub(crate) fn nothing_is_left(&self) {
+        assert_eq!(self.leftovers(), Vec::<String>::new());
+        assert_eq!(self.server_pid(), None);
+    }
+
     /// stdout, stderr and status of a klab command as one text, with what varies made even.
     pub(crate) fn klab(&self, arguments: &[&str]) -> String {
         self.shown(&self.run(arguments))

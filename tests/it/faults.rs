@@ -36,16 +36,6 @@ fn environment() -> (Environment, PathBuf) {
     (environment, lab)
 }
 
-fn succeeds(environment: &Environment, arguments: &[&str]) {
-    let output = environment.run(arguments);
-    assert!(output.status.success(), "klab {arguments:?}\n{}", environment.shown(&output));
-}
-
-fn nothing_is_left(environment: &Environment) {
-    assert_eq!(environment.leftovers(), Vec::<String>::new());
-    assert_eq!(environment.server_pid(), None);
-}
-
 /// Runs `arguments` killed at each journal entry in turn, with `before` ahead of it and `after` once it is dead.
 /// Returns at how many entries it was killed.
 fn killed_at_every_entry(
@@ -68,18 +58,18 @@ fn killed_at_every_entry(
 }
 
 fn up(environment: &Environment) {
-    succeeds(environment, &["up", "faults.toml"]);
+    environment.succeeds(&["up", "faults.toml"]);
 }
 
 fn up_verify_down(environment: &Environment) {
     up(environment);
-    succeeds(environment, &["verify", "faults"]);
+    environment.succeeds(&["verify", "faults"]);
     down(environment);
 }
 
 fn down(environment: &Environment) {
-    succeeds(environment, &["down", "faults"]);
-    nothing_is_left(environment);
+    environment.succeeds(&["down", "faults"]);
+    environment.nothing_is_left();
 }
 
 #[test]
@@ -114,12 +104,10 @@ fn server_killed_between_commands_comes_back_with_all_objects() {
     up(&environment);
     let pid = environment.server_pid().unwrap();
     std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
-    succeeds(&environment, &["verify"]);
+    environment.succeeds(&["verify"]);
     assert_ne!(environment.server_pid().unwrap(), pid);
-    let again = environment.run(&["--format", "json", "up", "faults.toml"]);
-    let text = String::from_utf8(again.stdout).unwrap();
-    let ready: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    assert_eq!((&ready["event"], &ready["changed"]), (&"ready".into(), &false.into()), "{text}");
+    let ready = environment.json(&["up", "faults.toml"]);
+    assert_eq!((&ready["event"], &ready["changed"]), (&"ready".into(), &false.into()), "{ready}");
     down(&environment);
 }
 
@@ -138,7 +126,7 @@ fn port_taken_by_another_after_a_kill_moves_the_lab_to_a_new_port() {
             Err(error) => assert!(std::time::Instant::now() < until, "{error}"),
         }
     };
-    succeeds(&environment, &["verify"]);
+    environment.succeeds(&["verify"]);
     let kubeconfig = std::fs::read_to_string(environment.home().join("labs/faults/kubeconfig")).unwrap();
     assert!(!kubeconfig.contains(&format!(":{port}/")), "{kubeconfig}");
     drop(taken);
@@ -150,13 +138,13 @@ fn down_works_with_the_lab_file_edited_or_gone() {
     let (environment, lab) = environment();
     up(&environment);
     std::fs::write(&lab, "not a lab any more").unwrap();
-    succeeds(&environment, &["down", "faults.toml"]);
-    nothing_is_left(&environment);
+    environment.succeeds(&["down", "faults.toml"]);
+    environment.nothing_is_left();
     std::fs::write(&lab, LAB).unwrap();
     up(&environment);
     std::fs::remove_file(&lab).unwrap();
-    succeeds(&environment, &["down"]);
-    nothing_is_left(&environment);
+    environment.succeeds(&["down"]);
+    environment.nothing_is_left();
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn files_of_steps_are_found_beside_the_lab_from_anywhere() {
     "#;
     environment.write("course/files.toml", lab);
     let own = environment.write("course/own.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: own }\n");
-    assert!(environment.run(&["up", "course/files.toml"]).status.success());
-    assert!(environment.run(&["verify"]).status.success());
+    environment.succeeds(&["up", "course/files.toml"]);
+    environment.succeeds(&["verify"]);
     let guide = environment.klab(&["guide"]);
     assert!(guide.contains("kubectl apply -f [FOLDER]/course/own.yaml"), "{guide}");
     std::fs::rename(&own, own.with_extension("old")).unwrap();
@@ -91,5 +91,5 @@ fn files_of_steps_are_found_beside_the_lab_from_anywhere() {
     std::fs::rename(own.with_extension("old"), &own).unwrap();
     let step = environment.klab(&["step"]);
     assert!(step.contains("Applied own.yaml: 1 created") && step.ends_with("--- status 0\n"), "{step}");
-    assert!(environment.run(&["down"]).status.success());
+    environment.succeeds(&["down"]);
 }

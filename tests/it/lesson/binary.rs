@@ -11,8 +11,7 @@ const LAB: &str = include_str!("../../labs/lesson/lesson.toml");
 fn environment() -> Environment {
     let environment = Environment::new();
     environment.write("lesson.toml", LAB);
-    let output = environment.run(&["up", "lesson.toml"]);
-    assert!(output.status.success(), "{}", environment.shown(&output));
+    environment.succeeds(&["up", "lesson.toml"]);
     environment
 }
 
@@ -22,11 +21,6 @@ fn klab(environment: &Environment, arguments: &[&str]) -> String {
     let nodes = regex::Regex::new(r"aks-(\w+)-\d+-vmss00000(\d)").unwrap();
     let text = environment.klab(arguments);
     nodes.replace_all(&times.replace_all(&text, "in TIME"), "$1-$2").into_owned()
-}
-
-fn succeeds(environment: &Environment, arguments: &[&str]) {
-    let output = environment.run(arguments);
-    assert!(output.status.success(), "klab {arguments:?}\n{}", environment.shown(&output));
 }
 
 #[test]
@@ -101,8 +95,7 @@ fn learner_reads_types_and_is_graded() {
     ");
     let status = klab(&environment, &["status"]);
     assert!(status.contains("lesson: at step 2 of 4 `tolerate`, 1 done"), "{status}");
-    let guide = environment.run(&["--format", "json", "guide"]);
-    let guide: serde_json::Value = serde_json::from_slice(&guide.stdout).unwrap();
+    let guide = environment.json(&["guide"]);
     assert_eq!((&guide["shown"], &guide["lesson"]["done"]), (&"tolerate".into(), &1.into()));
     assert_snapshot!(klab(&environment, &["verify", "--step", "nonsense"]), @r"
     --- stderr
@@ -110,7 +103,7 @@ fn learner_reads_types_and_is_graded() {
     hint: its steps are taint, tolerate, pools, drain
     --- status 2
     ");
-    succeeds(&environment, &["verify", "--step", "taint"]);
+    environment.succeeds(&["verify", "--step", "taint"]);
     assert_snapshot!(klab(&environment, &["step", "--to", "pools"]), @r#"
     --- stdout
       ✓ held     api: on pool:extra, 6 running → 6 of 6 on pool:extra; 6 running
@@ -140,7 +133,7 @@ fn learner_reads_types_and_is_graded() {
         Verified 1 of 1 check in TIME
     --- status 0
     ");
-    succeeds(&environment, &["step", "--all"]);
+    environment.succeeds(&["step", "--all"]);
     assert_snapshot!(klab(&environment, &["step"]), @r"
     --- stderr
             Done all 4 steps are done
@@ -149,14 +142,14 @@ fn learner_reads_types_and_is_graded() {
     let again = klab(&environment, &["up", "lesson.toml"]);
     assert!(again.contains("Lesson back to the set-up; 4 steps had been done"), "{again}");
     assert!(again.ends_with("--- status 0\n"), "everything steps did is undone\n{again}");
-    succeeds(&environment, &["down"]);
+    environment.succeeds(&["down"]);
     assert_eq!(environment.leftovers(), Vec::<String>::new());
 }
 
 #[test]
 fn first_step_that_was_typed_counts_although_the_set_up_is_gone() {
     let environment = environment();
-    succeeds(&environment, &["step"]);
+    environment.succeeds(&["step"]);
     std::fs::remove_file(environment.home().join("labs/lesson/progress.json")).unwrap();
     let shown = klab(&environment, &["verify"]);
     assert!(shown.contains("Passed step 1 of 4 `taint`; `klab guide` shows the next"), "{shown}");
@@ -169,7 +162,7 @@ fn what_was_reached_holds_however_often_it_is_asked() {
         let shown = klab(&environment, &["verify"]);
         assert!(shown.contains("Passed the set-up; `klab guide` shows step 1 of 4 `taint`"), "{shown}");
     }
-    succeeds(&environment, &["step"]);
+    environment.succeeds(&["step"]);
     for _ in 0..2 {
         let shown = klab(&environment, &["verify"]);
         assert!(shown.contains("Passed step 1 of 4 `taint`; `klab guide` shows the next"), "{shown}");
@@ -183,11 +176,11 @@ fn what_was_reached_holds_however_often_it_is_asked() {
 #[test]
 fn watching_ends_when_everything_holds() {
     let environment = environment();
-    succeeds(&environment, &["verify"]);
-    succeeds(&environment, &["guide"]);
+    environment.succeeds(&["verify"]);
+    environment.succeeds(&["guide"]);
     let mut watching = environment.command(&["verify", "--watch"]);
     let watching = watching.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    succeeds(&environment, &["step"]);
+    environment.succeeds(&["step"]);
     let output = watching.wait_with_output().unwrap();
     let text = environment.shown(&output);
     assert!(output.status.success(), "{text}");
@@ -202,14 +195,14 @@ fn files_of_a_step_are_found_beside_the_lab_file_wherever_klab_is_called() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: colours }\n";
     environment.write("labs/k8s/map.yaml", map);
     environment.write("labs/lesson.toml", format!("{head}{step}"));
-    succeeds(&environment, &["up", "labs/lesson.toml"]);
-    succeeds(&environment, &["step"]);
-    succeeds(&environment, &["step", "--back"]);
+    environment.succeeds(&["up", "labs/lesson.toml"]);
+    environment.succeeds(&["step"]);
+    environment.succeeds(&["step", "--back"]);
     std::fs::remove_dir_all(environment.folder().join("labs")).unwrap();
     let gone = klab(&environment, &["step"]);
     assert!(gone.contains("there is nothing to apply for k8s/*.yaml"), "{gone}");
     assert!(gone.ends_with("--- status 3\n"), "{gone}");
-    succeeds(&environment, &["down"]);
+    environment.succeeds(&["down"]);
 }
 
 #[test]
@@ -218,12 +211,12 @@ fn programs_of_a_step_are_refused_before_anything_is_done() {
     let step = "[[step]]\nname = \"program\"\ndo = [{ scale = \"api\", replicas = 3 }, { run = [\"touch\", \"ran\"] }]\n[[step.check]]\nworkload = \"api\"\nrunning = 3\n";
     let (head, _) = LAB.split_once("[[step]]").unwrap();
     environment.write("lesson.toml", format!("{head}{step}"));
-    succeeds(&environment, &["up", "lesson.toml"]);
+    environment.succeeds(&["up", "lesson.toml"]);
     let refused = klab(&environment, &["step"]);
     assert!(refused.contains("error: step `program` runs `touch ran` on this machine (lesson.toml:"), "{refused}");
     assert!(refused.ends_with("--- status 2\n"), "{refused}");
     assert!(!environment.folder().join("ran").exists());
-    succeeds(&environment, &["step", "--allow-run"]);
+    environment.succeeds(&["step", "--allow-run"]);
     assert!(environment.folder().join("ran").exists());
     let back = klab(&environment, &["step", "--back"]);
     assert!(back.contains("warning: not undone: what `touch` did is not known"), "{back}");
@@ -236,9 +229,9 @@ fn killed_at_every_entry(prepare: &[&[&str]], arguments: &[&str], done: u64) -> 
     for moment in ["before", "after"] {
         for entry in 1.. {
             // `up` brings the lab back to its set-up, whatever a kill has left.
-            succeeds(&environment, &["up", "lesson.toml"]);
+            environment.succeeds(&["up", "lesson.toml"]);
             for arguments in prepare {
-                succeeds(&environment, arguments);
+                environment.succeeds(arguments);
             }
             let killed =
                 environment.command(arguments).env("KLAB_FAULT", format!("{moment}:{entry}")).output().unwrap();
@@ -247,7 +240,7 @@ fn killed_at_every_entry(prepare: &[&[&str]], arguments: &[&str], done: u64) -> 
             }
             assert_eq!(killed.status.signal(), Some(9), "{}", environment.shown(&killed));
             kills += 1;
-            succeeds(&environment, arguments);
+            environment.succeeds(arguments);
             let progress = std::fs::read(environment.home().join("labs/lesson/progress.json")).unwrap();
             let progress: serde_json::Value = serde_json::from_slice(&progress).unwrap();
             assert_eq!((progress["done"].as_u64(), &progress["doing"]), (Some(done), &serde_json::Value::Null));
