@@ -307,10 +307,14 @@ impl Sink for Shared {
     }
 }
 
-/// A duration as people say it: `38 ms`, `2.1 s`, `4m 11s`, `2h 14m`.
+/// A duration as people say it: `38 ms`, `2.1 s`, `4m 11s`, `2h 14m`; and as they write it, where it is whole: `5 s`, `2m`.
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
+    let whole = |unit: u64| duration.subsec_nanos() == 0 && seconds.is_multiple_of(unit);
     match seconds {
+        1..60 if whole(1) => format!("{seconds} s"),
+        60..3600 if whole(60) => format!("{}m", seconds / 60),
+        3600.. if whole(3600) => format!("{}h", seconds / 3600),
         0 => format!("{} ms", duration.as_millis()),
         1..60 => format!("{:.1} s", duration.as_secs_f64()),
         60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
@@ -350,9 +354,17 @@ mod tests {
 
     #[test]
     fn durations_read_as_people_say_them() {
-        for (milliseconds, text) in
-            [(0, "0 ms"), (38, "38 ms"), (2_140, "2.1 s"), (251_000, "4m 11s"), (8_040_000, "2h 14m")]
-        {
+        for (milliseconds, text) in [
+            (0, "0 ms"),
+            (38, "38 ms"),
+            (2_140, "2.1 s"),
+            (5_000, "5 s"),
+            (120_000, "2m"),
+            (120_400, "2m 00s"),
+            (251_000, "4m 11s"),
+            (7_200_000, "2h"),
+            (8_040_000, "2h 14m"),
+        ] {
             assert_eq!(duration(Duration::from_millis(milliseconds)), text);
         }
     }

@@ -62,7 +62,7 @@ fn pending_pods_of_a_tainted_pool() {
     let cluster = cluster(tainted).pod("web", &pod).pod("web", &pod);
     assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
     ✗ failed   web: on pool:extra, 2 running → 0 of 2 on pool:extra, 2 Pending; 0 running, wanted 2 (2 Pending)
-        web-1, web-2  Pending for 31.0 s, fits on none of 3 nodes:
+        web-1, web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         taint dedicated=special:NoSchedule is not tolerated
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
         fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.web]` (labs/x.toml:14)
@@ -103,7 +103,7 @@ fn too_little_room() {
     let cluster = cluster(json!({})).pod("web", &big(running("extra-0"))).pod("web", &big(unschedulable("")));
     assert_snapshot!(said(ON_EXTRA, &cluster), @"
     ✗ failed   web: on pool:extra, 2 running → 1 of 2 on pool:extra, 1 Pending; 1 running, wanted 2 (1 Pending)
-        web-2  Pending for 31.0 s, fits on none of 3 nodes:
+        web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         1.5 cpu requested, 0.5 of 2 free
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
         fix: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10)
@@ -135,7 +135,7 @@ fn pods_that_run_but_are_to_stay_pending() {
     );
     assert_snapshot!(said(checks, &cluster), @"
     ✗ failed   web: 2 Pending, untolerated taint → 1 Pending, 0 of them with `untolerated taint`, wanted 2
-        web-2  Pending for 31.0 s, would fit on extra-0, main-0 and main-1 now
+        web-2  Pending for 31 s, would fit on extra-0, main-0 and main-1 now
         web-1  runs on extra-0 (pool extra), but is to stay Pending
         at labs/x.toml:18
     ");

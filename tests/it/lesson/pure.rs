@@ -255,7 +255,7 @@ fn every_action_is_typed_as_kubectl_takes_it() {
     # the first 1 node of `kubectl get nodes -l agentpool=cheap`, in place of NODE:
     $ kubectl annotate nodes NODE klab.dev/heartbeat=stopped
     $ kubectl annotate nodes -l agentpool=cheap klab.dev/heartbeat-
-    # wait for 5.0 s
+    # wait for 5 s
     # add pool later with 2 nodes: the embedded cluster has no command for it, `klab step` does it
     # scale pool later to 3 nodes: the embedded cluster has no command for it, `klab step` does it
     # let the autoscaler keep pool general between 2 and 6 nodes: the embedded cluster has no command for it, `klab step` does it
