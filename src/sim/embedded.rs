@@ -4,16 +4,12 @@
 //! instant, in the thread that asked; time passes only when it is told to, from one due moment to the next. So equal
 //! requests give equal clusters, and an eviction after five minutes takes microseconds.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
-use http::{Request, Response};
 use jiff::{SignedDuration, Timestamp};
 
-use super::api::{Api, Body};
+use super::api::{self, Api};
 use super::clock::SteppedClock;
 use super::cluster::Cluster;
 use super::control::ControlPlane;
@@ -91,9 +87,19 @@ impl Embedded {
         self.settle();
     }
 
-    /// A client of its API. Must be called in the runtime that will drive the client.
+    /// A client of its API: requests made side by side are answered before the cluster acts on any of them. Must be called
+    /// in the runtime that will drive the client.
     pub fn client(&self) -> kube::Client {
-        kube::Client::new(Service(self.clone()), "default")
+        let embedded = self.clone();
+        api::client(move |request| {
+            embedded.0.under_way.fetch_add(1, Ordering::AcqRel);
+            let under_way = UnderWay(embedded.clone());
+            async move {
+                let answer = under_way.0.0.api.answer(request).await;
+                drop(under_way);
+                answer
+            }
+        })
     }
 
     fn answered(&self) {
@@ -109,41 +115,12 @@ impl std::fmt::Debug for Embedded {
     }
 }
 
-/// The API under a client: requests made side by side are answered before the cluster acts on any of them.
-struct Service(Embedded);
-
 /// Counts a request as under way until it is answered or given up.
 struct UnderWay(Embedded);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.answered();
-    }
-}
-
-impl<B> tower::Service<Request<B>> for Service
-where
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<tower::BoxError>,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        self.0.0.under_way.fetch_add(1, Ordering::AcqRel);
-        let under_way = UnderWay(self.0.clone());
-        let api = self.0.0.api.clone();
-        Box::pin(async move {
-            let answer = api.answer(request).await;
-            drop(under_way);
-            Ok(answer)
-        })
     }
 }
 

@@ -374,7 +374,7 @@ async fn users_are_who_they_impersonate_and_may_do_what_roles_say() {
 #[tokio::test]
 async fn kube_rs_applies_lists_and_watches() {
     let api = api();
-    let client = kube::Client::new(api.clone(), "default");
+    let client = api.client();
     let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client.clone());
     let wanted = config_map("applied", "1");
     let parameters = PatchParams::apply("klab-test");

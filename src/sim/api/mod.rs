@@ -1,4 +1,4 @@
-//! The HTTP face of an embedded cluster: a tower service, the same in process (under `kube::Client`) and on a socket.
+//! The HTTP face of an embedded cluster, the same in process (under `kube::Client`) and on a socket.
 //!
 //! ```text
 //! request ─ path, query, negotiate ─▶ read | watch | write | subresource | … ─▶ Cluster ─▶ answer, present ─▶ response
@@ -27,11 +27,10 @@ mod watch;
 mod write;
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::future::FutureExt;
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -114,6 +113,15 @@ impl Api {
     /// The cluster behind this API.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.shared.cluster
+    }
+
+    /// A client of it. Must be called in the runtime that will drive the client.
+    pub fn client(&self) -> kube::Client {
+        let api = self.clone();
+        client(move |request| {
+            let api = api.clone();
+            async move { api.answer(request).await }
+        })
     }
 
     /// Answers one request. The user is taken from the request's extensions, where the server that authenticated it
@@ -235,24 +243,14 @@ impl Call<'_> {
     }
 }
 
-impl<B> tower::Service<Request<B>> for Api
+/// A client whose requests never leave this process.
+pub(in crate::sim) fn client<F>(
+    mut answer: impl FnMut(Request<kube::client::Body>) -> F + Send + 'static,
+) -> kube::Client
 where
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<tower::BoxError>,
+    F: Future<Output = Response<Body>> + Send + 'static,
 {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let api = self.clone();
-        Box::pin(async move { Ok(api.answer(request).await) })
-    }
+    kube::Client::new(tower::service_fn(move |request| answer(request).map(Ok::<_, Infallible>)), "default")
 }
 
 /// An object's JSON text as `resource` serves it.
