@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::error::{Error, Kind, Result};
-use crate::provider::{self, Work};
+use crate::provider::Work;
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock};
@@ -59,7 +59,7 @@ fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
     let since = record.as_ref().map(|record| record.created);
     if let Some(record) = record {
         let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
-        let provider = provider::provider(name, &context.home)?;
+        let provider = context.provider(name)?;
         let mut journal =
             Journal::open(&folder, "down").map_err(|error| state_error(error, "open the journal in", &folder))?;
         journal.set_provider(&record.provider);

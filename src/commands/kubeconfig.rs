@@ -2,7 +2,6 @@
 
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::provider;
 
 /// What can be typed after `klab kubeconfig`.
 #[derive(Debug, clap::Args)]
@@ -47,7 +46,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 pub fn path(context: &Context, lab: &str) -> Result<std::path::PathBuf> {
     let record = context.record(lab)?.ok_or_else(|| not_up(lab))?;
     let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
-    provider::provider(name, &context.home)?.kubeconfig(lab)
+    context.provider(name)?.kubeconfig(lab)
 }
 
 /// There is no such lab.

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::Context;
 use crate::error::Result;
-use crate::provider;
 use crate::state::class::Class;
 use crate::ui::{Format, table};
 
@@ -32,11 +31,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             documents.push(json!({ "lab": lab, "state": "empty" }));
             continue;
         };
-        let provider = record
-            .provider
-            .parse()
-            .map_err(anyhow::Error::msg)
-            .and_then(|name| Ok(provider::provider(name, &context.home)?));
+        let provider = record.provider.parse().map_err(anyhow::Error::msg).and_then(|name| Ok(context.provider(name)?));
         let going = provider.as_ref().is_ok_and(|provider| provider.is_being_removed(&lab));
         if going && provider.as_ref().is_ok_and(|provider| provider.remains(&lab).is_ok_and(|left| left.is_empty())) {
             // `down --no-wait` left this to be seen.

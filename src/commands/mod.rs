@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Sink;
+use crate::provider::{self, Memory, Provider};
 use crate::spec::{self, Diagnostics, Lab, LoadOptions};
 use crate::state::class::Class;
 use crate::state::home::state_error;
@@ -46,6 +47,7 @@ pub struct Context {
     pub ui: Ui,
     /// klab's state.
     pub home: Home,
+    memory: Memory,
     runtime: OnceCell<Runtime>,
     interruption: Interruption,
 }
@@ -92,7 +94,20 @@ impl Interruption {
 impl Context {
     /// A context on a terminal and a home.
     pub fn new(ui: Ui, home: Home, interruption: Interruption) -> Self {
-        Self { ui, home, runtime: OnceCell::new(), interruption }
+        Self { ui, home, memory: Memory::default(), runtime: OnceCell::new(), interruption }
+    }
+
+    /// With what providers remember already.
+    fn remembering(self, memory: &Memory) -> Self {
+        Self { memory: memory.clone(), ..self }
+    }
+
+    /// The provider of that name, for this home.
+    ///
+    /// # Errors
+    /// When this klab does not have it.
+    pub(crate) fn provider(&self, name: spec::Provider) -> Result<Box<dyn Provider>> {
+        provider::provider(name, &self.home, &self.memory)
     }
 
     /// Runs a future to its end.
@@ -106,7 +121,7 @@ impl Context {
     /// A context whose work is part of another command: its talk goes to `sink`, its results nowhere, and an interruption
     /// is that command's business.
     pub fn apart(&self, home: Home, sink: Arc<dyn Sink>) -> Self {
-        Self::new(self.ui.apart(sink), home, Interruption::default())
+        Self::new(self.ui.apart(sink), home, Interruption::default()).remembering(&self.memory)
     }
 
     /// What the first interruption does before klab ends.

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::error::{Error, Kind, Result};
-use crate::provider::{self, Provider, Work};
+use crate::provider::{Provider, Work};
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock};
 
@@ -35,7 +35,7 @@ pub(super) fn switch(
     let _lock = Lock::take_existing(&folder, &lab, command)?.ok_or_else(not_up)?;
     let record = context.record(&lab)?.ok_or_else(not_up)?;
     let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
-    let provider = provider::provider(name, &context.home)?;
+    let provider = context.provider(name)?;
     let mut journal =
         Journal::open(&folder, command).map_err(|error| state_error(error, "open the journal in", &folder))?;
     journal.set_provider(&record.provider);

@@ -48,7 +48,7 @@ struct Plan {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
-    let provider = provider::provider(lab.provider, &context.home)?;
+    let provider = context.provider(lab.provider)?;
     let made = make(context, &lab, &manifests, provider.as_ref())?;
     if context.ui.format() == Format::Json {
         let mut document = document(&lab, &made);

@@ -59,7 +59,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let _lock = lock.ok_or_else(|| super::kubeconfig::not_up(&name))?;
     // Another klab may have gone on while this one waited for the lock.
     let mut lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
-    let provider = provider::provider(lesson.lab.provider, &context.home)?;
+    let provider = context.provider(lesson.lab.provider)?;
     let kubeconfig = provider.kubeconfig(&name)?;
     let folder = folder_of(context, &name)?;
     let mut journal = Journal::open(&lesson.folder, "step")

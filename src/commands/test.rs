@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use self::real::{Live, RealWorld};
 use super::{Context, Interruption};
 use crate::error::{Error, Kind, Result};
+use crate::provider::Memory;
 use crate::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider};
 use crate::state::Home;
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
@@ -69,7 +70,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         stop: &stop,
     };
     let live = Live::default();
-    let worlds = Worlds { terminal: context.ui.clone(), home: context.home.clone(), arguments, live: live.clone() };
+    let worlds = Worlds {
+        terminal: context.ui.clone(),
+        home: context.home.clone(),
+        memory: context.memory.clone(),
+        arguments,
+        live: live.clone(),
+    };
     let is_real = |lab: &Lab| is_real(lab, arguments);
     if labs.iter().any(is_real) {
         context.interruption_leaves(Some("what was made is being removed; a second interruption leaves it".to_owned()));
@@ -124,6 +131,7 @@ fn is_real(lab: &Lab, arguments: &Arguments) -> bool {
 struct Worlds<'a> {
     terminal: Ui,
     home: Home,
+    memory: Memory,
     arguments: &'a Arguments,
     live: Live,
 }
@@ -131,7 +139,7 @@ struct Worlds<'a> {
 impl Worlds<'_> {
     /// A context for another thread.
     fn context(&self) -> Context {
-        Context::new(self.terminal.clone(), self.home.clone(), Interruption::default())
+        Context::new(self.terminal.clone(), self.home.clone(), Interruption::default()).remembering(&self.memory)
     }
 
     fn real(&self, lab: &Lab, seed: u64) -> Result<Box<dyn World>> {

@@ -153,7 +153,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     let name = &lab.name.value;
     let folder = context.home.lab(name);
     let events = context.ui.events();
-    let provider = provider::provider(lab.provider, &context.home)?;
+    let provider = context.provider(lab.provider)?;
     let mut record = record(context, lab, &arguments.lab)?;
     record.vars.clone_from(&arguments.options.vars);
     if lab.provider == Provider::Aks

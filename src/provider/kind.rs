@@ -31,6 +31,7 @@ mod workers;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -63,15 +64,16 @@ const API_START: SignedDuration = SignedDuration::from_mins(2);
 pub struct KindProvider {
     home: Home,
     seat: Option<String>,
+    memory: Arc<docker::Memory>,
     runtime: OnceCell<(Runtime, Info)>,
     version: OnceCell<KindVersion>,
 }
 
 impl KindProvider {
-    /// The provider for a klab home.
-    pub fn new(home: &Home) -> Self {
+    /// The provider for a klab home, with what was seen of the machine already.
+    pub fn new(home: &Home, memory: Arc<docker::Memory>) -> Self {
         let seat = std::env::var(SEAT_VARIABLE).ok();
-        Self { home: home.clone(), seat, runtime: OnceCell::new(), version: OnceCell::new() }
+        Self { home: home.clone(), seat, memory, runtime: OnceCell::new(), version: OnceCell::new() }
     }
 
     /// The names of a lab: those it was made with, if it was.
@@ -92,7 +94,7 @@ impl KindProvider {
             Some(record) => Some(record.runtime),
             None => std::env::var(PROVIDER_VARIABLE).ok(),
         };
-        let found = docker::find(wanted.as_deref())?;
+        let found = docker::find(wanted.as_deref(), &self.memory)?;
         Ok(self.runtime.get_or_init(|| found))
     }
 

@@ -3,6 +3,7 @@
 pub mod aks;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
@@ -181,14 +182,20 @@ fn cannot_stop_nodes() -> Error {
         .hint("labs on sim and kind can: `fail_node` and `restore_node` work there")
 }
 
+/// What providers remember of the machine while klab runs, each time one is made anew.
+#[derive(Clone, Default)]
+pub struct Memory {
+    kind: Arc<kind::docker::Memory>,
+}
+
 /// The provider of that name.
 ///
 /// # Errors
 /// When this klab does not have it.
-pub fn provider(name: Name, home: &Home) -> Result<Box<dyn Provider>> {
+pub fn provider(name: Name, home: &Home, memory: &Memory) -> Result<Box<dyn Provider>> {
     match name {
         Name::Sim => Ok(Box::new(sim::Sim::new(home)?)),
-        Name::Kind => Ok(Box::new(kind::KindProvider::new(home))),
+        Name::Kind => Ok(Box::new(kind::KindProvider::new(home, Arc::clone(&memory.kind)))),
         Name::Aks => Ok(Box::new(aks::Aks::new(home))),
     }
 }

@@ -17,6 +17,7 @@ pub(super) use self::verify::verify;
 use super::{Context, Interruption};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Events, Sink};
+use crate::provider::Memory;
 use crate::spec::{Lab, Provider};
 use crate::state::Home;
 use crate::state::class::Class;
@@ -38,19 +39,20 @@ pub(super) fn jobs(provider: Provider) -> usize {
 pub(super) struct Workshop {
     ui: Ui,
     home: Home,
+    memory: Memory,
     sink: Arc<Once>,
 }
 
 impl Workshop {
     pub(super) fn new(context: &Context) -> Self {
         let sink = Arc::new(Once { events: context.ui.events(), said: Mutex::default() });
-        Self { ui: context.ui.clone(), home: context.home.clone(), sink }
+        Self { ui: context.ui.clone(), home: context.home.clone(), memory: context.memory.clone(), sink }
     }
 
     /// A context for one seat's work, in whichever thread.
     pub(super) fn context(&self) -> Context {
         let sink: Arc<dyn Sink> = Arc::<Once>::clone(&self.sink);
-        Context::new(self.ui.apart(sink), self.home.clone(), Interruption::default())
+        Context::new(self.ui.apart(sink), self.home.clone(), Interruption::default()).remembering(&self.memory)
     }
 }
 

@@ -42,7 +42,7 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     let surplus: Vec<u32> = class.seats.difference(&wanted).copied().collect();
     refuse_collisions(home, &class, &wanted)?;
     // What this machine lacks is the same for every seat, and said once.
-    let provider = provider::provider(lab.provider, home)?;
+    let provider = context.provider(lab.provider)?;
     preflight(context, provider.as_ref(), &lab_of(lab, &seat_name(name, 1)))?;
     let again = format!("klab up {} --seats {seats}", arguments.file().display());
     context.interruption_leaves(Some(format!(
@@ -129,7 +129,7 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     let home = &context.home;
     let kept = class::is_ready(home, name)
         && context.record(name)?.is_some_and(|record| record.applied.is_some())
-        && provider::provider(lab.provider, home)?.kubeconfig(name).is_ok();
+        && context.provider(lab.provider)?.kubeconfig(name).is_ok();
     if kept {
         return Ok(Done::Kept);
     }

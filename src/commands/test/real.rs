@@ -15,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
 use crate::lesson::{Performer, Run, WallClock};
 use crate::observe;
-use crate::provider::{self, Work};
+use crate::provider::Work;
 use crate::render;
 use crate::spec::{Lab, Provider};
 use crate::state::home::state_error;
@@ -182,7 +182,7 @@ impl World for RealWorld {
         let folder = self.context.home.lab(&self.name);
         let _lock = Lock::take(&folder, &self.name, "test")?;
         let kubeconfig = path(&self.context, &self.name)?;
-        let provider = provider::provider(lab.provider, &self.context.home)?;
+        let provider = self.context.provider(lab.provider)?;
         let mut journal =
             Journal::open(&folder, "test").map_err(|error| state_error(error, "open the journal in", &folder))?;
         journal.set_provider(lab.provider.as_str());

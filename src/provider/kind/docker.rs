@@ -4,7 +4,7 @@ mod inspect;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -28,14 +28,22 @@ const TRANSFER: Duration = Duration::from_mins(30);
 /// as long as all of klab's own work.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What the runtimes last said, by cluster.
-static SEEN: Mutex<BTreeMap<String, (Instant, Vec<Container>)>> = Mutex::new(BTreeMap::new());
-/// The runtimes that were found, by what was asked for: they do not change while klab runs.
-static FOUND: Mutex<BTreeMap<String, (Runtime, Info)>> = Mutex::new(BTreeMap::new());
+/// What runtimes said while klab runs.
+#[derive(Debug, Default)]
+pub struct Memory {
+    seen: Arc<Seen>,
+    /// The runtimes that were found, by what was asked for: they do not change while klab runs.
+    found: Mutex<BTreeMap<String, (Runtime, Info)>>,
+}
 
-/// What was seen does not count any more: containers are about to change.
-fn forget_what_was_seen() {
-    SEEN.lock().unwrap_or_else(PoisonError::into_inner).clear();
+/// The containers that were seen last, by cluster.
+#[derive(Debug, Default)]
+struct Seen(Mutex<BTreeMap<String, (Instant, Vec<Container>)>>);
+
+impl Seen {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, Vec<Container>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Label with the cluster's name on every container of kind.
@@ -61,6 +69,7 @@ pub enum Flavour {
 pub struct Runtime {
     tool: Tool,
     flavour: Flavour,
+    seen: Arc<Seen>,
 }
 
 /// What the runtime says of itself and the machine it runs on.
@@ -134,7 +143,7 @@ impl Container {
 ///
 /// # Errors
 /// When the wanted one, or docker where none answers, does not answer.
-pub fn find(wanted: Option<&str>) -> Result<(Runtime, Info)> {
+pub fn find(wanted: Option<&str>, memory: &Memory) -> Result<(Runtime, Info)> {
     let candidates: Vec<Runtime> = match wanted {
         None | Some("") => ["docker", "nerdctl", "podman"].map(Runtime::named).into_iter().flatten().collect(),
         Some(name) => {
@@ -147,15 +156,16 @@ pub fn find(wanted: Option<&str>) -> Result<(Runtime, Info)> {
         }
     };
     let key = wanted.unwrap_or_default().to_owned();
-    if let Some(found) = FOUND.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+    if let Some(found) = memory.found.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
         return Ok(found.clone());
     }
     let mut first = None;
-    for runtime in candidates {
+    for mut runtime in candidates {
+        runtime.seen = Arc::clone(&memory.seen);
         match runtime.info() {
             Ok(info) => {
                 let found = (runtime, info);
-                FOUND.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
+                memory.found.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
                 return Ok(found);
             }
             Err(error) => first = first.or(Some(error)),
@@ -173,12 +183,12 @@ impl Runtime {
             "nerdctl" | "finch" | "nerdctl.lima" => Flavour::Nerdctl,
             _ => return None,
         };
-        Some(Self { tool: Tool::new(name), flavour })
+        Some(Self { tool: Tool::new(name), flavour, seen: Arc::default() })
     }
 
     /// Writes down what it says from now on.
     pub fn transcribed(&self, file: PathBuf) -> Self {
-        Self { tool: self.tool.clone().transcribed(file), flavour: self.flavour }
+        Self { tool: self.tool.clone().transcribed(file), ..self.clone() }
     }
 
     /// The program's name.
@@ -253,7 +263,7 @@ impl Runtime {
     /// # Errors
     /// When the runtime does not answer.
     pub fn containers_seen(&self, cluster: &str) -> Result<Vec<Container>> {
-        let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner).get(cluster).cloned();
+        let seen = self.seen.lock().get(cluster).cloned();
         match seen {
             Some((when, containers)) if when.elapsed() < FRESH => Ok(containers),
             _ => self.containers(cluster),
@@ -267,7 +277,7 @@ impl Runtime {
     pub fn containers(&self, cluster: &str) -> Result<Vec<Container>> {
         let containers = self.look_for(cluster)?;
         let seen = (Instant::now(), containers.clone());
-        SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster.to_owned(), seen);
+        self.seen.lock().insert(cluster.to_owned(), seen);
         Ok(containers)
     }
 
@@ -345,7 +355,7 @@ impl Runtime {
         if names.is_empty() {
             return Ok(());
         }
-        forget_what_was_seen();
+        self.seen.lock().clear();
         let mut arguments = vec!["rm", "--force", "--volumes"];
         arguments.extend(names.iter().map(String::as_str));
         match self.tool.run(&arguments, WORK) {
@@ -383,7 +393,7 @@ impl Runtime {
         if names.is_empty() {
             return Ok(());
         }
-        forget_what_was_seen();
+        self.seen.lock().clear();
         let mut arguments = verb.to_vec();
         arguments.extend(names.iter().map(String::as_str));
         self.call(&arguments, WORK).map(|_| ())
@@ -423,7 +433,7 @@ impl Runtime {
     /// # Errors
     /// When it does not start.
     pub fn run_worker(&self, worker: &NewWorker<'_>) -> Result<()> {
-        forget_what_was_seen();
+        self.seen.lock().clear();
         let volume = if self.flavour == Flavour::Podman {
             // Podman takes options only for a volume that has a name; kind finds it again by this label.
             let label = format!("{}=true", worker.name);

@@ -100,6 +100,6 @@ fn only_runtimes_that_kind_knows_are_taken() {
         assert_eq!(Runtime::named(name).unwrap().flavour(), flavour);
     }
     assert!(Runtime::named("rkt").is_none());
-    let error = find(Some("rkt")).unwrap_err();
+    let error = find(Some("rkt"), &Memory::default()).unwrap_err();
     assert!(error.to_string().contains("`rkt`"), "{error}");
 }
