@@ -1,0 +1,146 @@
+//! Tables: what a check is about, and what it says where there is nothing of it.
+
+use super::*;
+
+#[test]
+fn a_subject_without_pods_never_holds() {
+    let gone = cluster(1).running("wbe", "main-0", 1);
+    for condition in [
+        Condition::On(pool("main")),
+        Condition::NotOn(pool("main")),
+        placement([("main", 0)]),
+        running_count(0),
+        pending(0, None),
+        Condition::Succeeded(Count::exactly(0)),
+        Condition::Spread { over: "topology.kubernetes.io/zone".into(), max_skew: 1 },
+        Condition::OnePerNode(pool("main")),
+    ] {
+        let seen = look(&check(workload("db"), [condition.clone()]), &gone);
+        assert_eq!(seen.0, "impossible: no workload db in the cluster", "{condition:?}");
+    }
+    assert_eq!(
+        look(&check(workload("db"), [Condition::Exist(Count::exactly(0))]), &gone),
+        ("held".into(), "0 pods".into())
+    );
+    assert_eq!(
+        look(&check(workload("db"), [Condition::Exist(Count::exactly(1))]), &gone),
+        ("impossible: 0 pods, wanted 1".into(), "0 pods, wanted 1".into())
+    );
+}
+
+#[test]
+fn nodes() {
+    let not_ready = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    let taint = json!({"spec": {"taints": [{"key": "dedicated", "value": "special", "effect": "NoSchedule"}]}});
+    let wanted = || Condition::Tainted(serde_json::from_value(taint["spec"]["taints"][0].clone()).unwrap());
+    let main = || Cluster::default().pool("main", 2);
+    for (condition, cluster, verdict, now) in [
+        (Condition::Exist(Count::exactly(2)), main(), "held", "2 nodes"),
+        (Condition::Exist(Count::exactly(3)), main(), "impossible: 2 nodes, wanted 3", "2 nodes, wanted 3"),
+        (Condition::Ready(true), main(), "held", "2 of 2 ready"),
+        (
+            Condition::Ready(true),
+            main().node("main", 2, not_ready.clone()),
+            "impossible: 1 node is not ready",
+            "2 of 3 ready, not main-2",
+        ),
+        (
+            Condition::Ready(true),
+            main().node("main", 2, json!({"status": {"conditions": null}})),
+            "not yet: 1 node is not ready",
+            "2 of 3 ready, not main-2",
+        ),
+        (Condition::Ready(false), Cluster::default().node("main", 0, not_ready), "held", "1 of 1 not ready"),
+        (
+            Condition::Ready(false),
+            main(),
+            "impossible: 2 nodes are still ready",
+            "0 of 2 not ready, not main-0 and main-1",
+        ),
+        (Condition::Schedulable(true), main(), "held", "2 of 2 schedulable"),
+        (
+            Condition::Schedulable(true),
+            main().node("main", 2, json!({"spec": {"unschedulable": true}})),
+            "impossible: 1 node is cordoned",
+            "2 of 3 schedulable, not main-2",
+        ),
+        (
+            Condition::Schedulable(false),
+            Cluster::default().node("main", 0, json!({"spec": {"unschedulable": true}})),
+            "held",
+            "1 of 1 cordoned",
+        ),
+        (
+            wanted(),
+            Cluster::default().node("main", 0, taint.clone()),
+            "held",
+            "1 of 1 tainted dedicated=special:NoSchedule",
+        ),
+        (
+            wanted(),
+            main(),
+            "impossible: 2 nodes are without the taint dedicated=special:NoSchedule",
+            "0 of 2 tainted dedicated=special:NoSchedule, not main-0 and main-1",
+        ),
+        (
+            Condition::Ready(true),
+            Cluster::default().pool("other", 1),
+            "impossible: no node is in pool:main; there are other-0",
+            "no node is in pool:main; there are other-0",
+        ),
+        (Condition::Exist(Count::exactly(0)), Cluster::default().pool("other", 1), "held", "0 nodes"),
+        (running_count(1), main(), "impossible: this condition is about pods", "this condition is about pods"),
+    ] {
+        let seen = look(&check(Subject::Nodes(pool("main")), [condition.clone()]), &cluster);
+        assert_eq!((seen.0.as_str(), seen.1.as_str()), (verdict, now), "{condition:?}");
+    }
+}
+
+#[test]
+fn objects() {
+    let reference = |kind: &str, name: &str| ObjectRef {
+        kind: kind.into(),
+        group: None,
+        name: name.into(),
+        namespace: "default".into(),
+    };
+    let mut cluster = cluster(2);
+    cluster.snapshot.objects = vec![FetchedObject {
+        reference: reference("configmap", "settings"),
+        object: Some(json!({"data": {"mode": "fast"}}).into()),
+    }];
+    let cel = |text: &str| Condition::Cel(text.to_owned());
+    let one = || Condition::Exist(Count::exactly(1));
+    for (subject, condition, verdict) in [
+        (reference("deploy", "web"), cel("object.spec.replicas == 2"), "held"),
+        (reference("deploy", "web"), cel("object.spec.replicas == 3"), "not yet: its controller is still at work"),
+        (reference("deploy", "wbe"), cel("object.spec.replicas == 2"), "impossible: there is no deploy/wbe"),
+        (reference("deploy", "web"), one(), "held"),
+        (reference("deploy", "wbe"), one(), "impossible: deploy/wbe does not exist"),
+        (reference("deploy", "web"), Condition::Exist(Count::exactly(0)), "impossible: deploy/web exists"),
+        (reference("configmap", "settings"), cel("object.data.mode == 'fast'"), "held"),
+        (
+            reference("configmap", "settings"),
+            cel("object.data.mode == 'slow'"),
+            "impossible: `object.data.mode == 'slow'` is false; object.data.mode is \"fast\"",
+        ),
+        (reference("configmap", "other"), one(), "impossible: configmap/other does not exist"),
+    ] {
+        let seen = look(&check(Subject::Object(subject.clone()), [condition.clone()]), &cluster);
+        assert_eq!(seen.0, verdict, "{subject} {condition:?}");
+    }
+}
+
+#[test]
+fn pods_of_a_workload_by_label_and_by_owner() {
+    let by_label = json!({"metadata": {"name": "labelled", "labels": {"klab.dev/workload": "web"}}});
+    let elsewhere = json!({"metadata": {"name": "stranger", "labels": {"klab.dev/workload": "api"}}});
+    let cluster = cluster(1).running("web", "main-0", 1).pod("x", &by_label).pod("y", &elsewhere);
+    let names: Vec<_> = cluster
+        .snapshot
+        .pods_of("web", &Context::default())
+        .iter()
+        .filter_map(|pod| pod.metadata.name.clone())
+        .collect();
+    assert_eq!(names, ["labelled", "web-1"]);
+}
