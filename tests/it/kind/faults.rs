@@ -1,0 +1,156 @@
+//! What is refused, what goes wrong, klab killed: nothing is left behind.
+
+use super::*;
+
+#[test]
+fn faults_end_with_words_and_leave_nothing() {
+    for (fault, what, code, words) in [
+        ("join-failure", "klab-pools-worker", 4, "unknown flag: --max-podz"),
+        ("port-in-use", "30000", 3, "a port of this machine that the lab wants is in use"),
+        ("late-container", "klab-pools-worker9", 4, "docker run --name lb"),
+    ] {
+        let stage = Stage::new(LAB);
+        stage.pair.fault(fault, what);
+        let talk = stage.fails(code, &["up", "pools.toml"]);
+        assert!(talk.contains(words), "{fault}: {talk}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(stage.pair.containers(), Vec::<String>::new(), "{fault}");
+        stage.up();
+        stage.down();
+    }
+}
+
+#[test]
+fn what_is_missing_outside_is_said_before_anything_is_made() {
+    let stage = Stage::new(LAB);
+    stage.pair.fault("docker-down", "");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("Docker is installed but does not run") && talk.contains("systemctl start docker"), "{talk}");
+    stage.pair.end_fault("docker-down");
+    stage.pair.fault("kind-version", "0.20.0");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("kind 0.20.0 is too old"), "{talk}");
+    stage.write(&LAB.replace("kubernetes = \"1.36\"", "kubernetes = \"1.35\""));
+    stage.pair.fault("no-registry", "");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("could not pull the image `kindest/node:v1.35.8"), "{talk}");
+    assert_eq!(stage.pair.containers(), Vec::<String>::new());
+    stage.down();
+}
+
+#[test]
+fn cluster_of_somebody_else_is_left_alone() {
+    let stage = Stage::new(LAB);
+    stage.pair.add_foreign("klab-pools");
+    let talk = stage.fails(3, &["up", "pools.toml"]);
+    assert!(talk.contains("that this klab did not make") && talk.contains("KLAB_SEAT"), "{talk}");
+    stage.succeeds(&["down", "pools"]);
+    assert_eq!(stage.pair.containers(), ["klab-pools-control-plane"]);
+    let seat = stage.command(&["up", "pools.toml"]).env("KLAB_SEAT", "s07").output().unwrap();
+    assert!(seat.status.success(), "{}", stage.environment.shown(&seat));
+    assert!(stage.pair.containers().contains(&"klab-pools-s07-worker3".to_owned()));
+    // The record knows the seat: `down` needs no variable.
+    stage.succeeds(&["down", "pools"]);
+    assert_eq!(stage.pair.containers(), ["klab-pools-control-plane"]);
+}
+
+#[test]
+fn down_works_without_kind_and_with_half_a_cluster() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    std::fs::remove_file(stage.environment.folder().join("pair/containers/klab-pools-control-plane.json")).unwrap();
+    stage.pair.remove_program("kind");
+    std::fs::remove_file(stage.environment.folder().join("pools.toml")).unwrap();
+    stage.down();
+}
+
+#[test]
+fn killed_kubeconfig_lock_does_not_block() {
+    let stage = Stage::new(LAB);
+    stage.environment.write("home/labs/pools/kubeconfig.lock", "");
+    let talk = stage.up();
+    assert!(talk.contains("which a killed kind had left"), "{talk}");
+    stage.down();
+}
+
+/// klab killed at every entry of its journal: `up` converges, `down` leaves nothing.
+fn killed_at_every_entry(moment: &str) {
+    use std::os::unix::process::ExitStatusExt;
+    for entry in 1.. {
+        let stage = Stage::new(LAB);
+        let fault = format!("{moment}:{entry}");
+        let up = stage.command(&["up", "pools.toml"]).env("KLAB_FAULT", fault).output().unwrap();
+        if up.status.success() {
+            assert!(entry > 2, "{entry}");
+            stage.down();
+            return;
+        }
+        assert_eq!(up.status.signal(), Some(9), "{}", stage.environment.shown(&up));
+        if entry % 2 == 0 {
+            stage.up();
+        }
+        stage.down();
+    }
+}
+
+#[test]
+fn klab_killed_before_any_entry_converges_or_goes() {
+    killed_at_every_entry("before");
+}
+
+#[test]
+fn klab_killed_after_any_entry_converges_or_goes() {
+    killed_at_every_entry("after");
+}
+
+#[test]
+fn half_created_cluster_is_made_whole_or_removed() {
+    for again in [true, false] {
+        let stage = Stage::new(LAB);
+        stage.pair.fault("kind-killed", "");
+        let talk = stage.fails(4, &["up", "pools.toml"]);
+        assert!(talk.contains("could not create the cluster"), "{talk}");
+        if again {
+            stage.up();
+        }
+        stage.down();
+    }
+}
+
+/// What kind, kubeadm or the kubelet would refuse minutes later is refused at once, all of it.
+#[test]
+fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
+    let stage = Stage::new(
+        &LAB.replace("[pool.extra]", "[pool.extra]\nresources = { \"example.com/fpga\" = \"500m\" }")
+            .replace("kubernetes = \"1.36\"", "kubernetes = \"1.36\"\n"),
+    );
+    let file = stage.environment.folder().join("pools.toml");
+    let text = std::fs::read_to_string(&file).unwrap()
+        + "\n[kind]\ncontrol_planes = 2\npod_subnet = \"10.96.0.0/12\"\nfeature_gates = { \"lower-case\" = true }\n\
+           mounts = [{ host = \"absent\", container = \"/data\" }, { host = \".\", container = \"/proc/x\" }]\n\
+           ports = [{ host = 30080, container = 80 }, { host = 30080, container = 81 }]\n\n\
+           [kind.registry_mirrors]\n\"docker.io\" = \"mirror.example.com\"\n";
+    stage.write(&text);
+    let talk = stage.fails(2, &["up", "pools.toml"]);
+    for words in [
+        "`example.com/fpga = \"500m\"` is not a whole number",
+        "`control_planes = 2` gives no cluster that can lose a node",
+        "the networks of pods (10.96.0.0/12) and services (10.96.0.0/16) overlap",
+        "`lower-case` cannot be a feature gate",
+        "is to be mounted into the nodes, and is not there",
+        "`/proc/x` holds what the node itself needs",
+        "port 30080 of this machine is mapped twice",
+        "the mirror of `docker.io`, `mirror.example.com`, is not a URL",
+        "nothing was created",
+    ] {
+        assert!(talk.contains(words), "{words}\n{talk}");
+    }
+    assert_eq!(stage.pair.containers(), Vec::<String>::new());
+    // `check` says the same, on a machine without any of the tools.
+    let checked = stage.environment.run(&["check", "pools.toml", "--provider", "kind"]);
+    let talk = stage.environment.shown(&checked);
+    assert_eq!(checked.status.code(), Some(2), "{talk}");
+    for words in ["`control_planes = 2` gives no cluster", "is not a URL", "pools.toml has 8 errors"] {
+        assert!(talk.contains(words), "{words}\n{talk}");
+    }
+}
