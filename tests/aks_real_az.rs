@@ -35,6 +35,7 @@ fn az_or_skip(test: &str) -> Option<PathBuf> {
 struct Setup {
     folder: tempfile::TempDir,
     server: Server,
+    _kubernetes: azure::kubernetes::Behind,
     login: Login,
     _turn: std::sync::MutexGuard<'static, ()>,
 }
@@ -48,9 +49,9 @@ impl Setup {
         let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(Model::new(latency));
-        azure::kubernetes::attach(&server.model, folder.path());
+        let kubernetes = azure::kubernetes::attach(&server.model, folder.path());
         let login = login(&server, folder.path());
-        Self { folder, server, login, _turn: turn }
+        Self { folder, server, _kubernetes: kubernetes, login, _turn: turn }
     }
 
     fn write(&self, name: &str, text: &str) {

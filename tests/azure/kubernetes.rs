@@ -9,17 +9,33 @@ use klab::sim::server::{Flavour, Seed, Server, ServerOptions};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::api::{Model, PoolView};
 use super::offer;
 
-/// How often the nodes are brought to what the pools say.
+/// How often is asked whether there are other pools.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Gives every cluster of the model a Kubernetes; it ends with the process.
-pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) {
+/// The Kubernetes of all clusters of a model; it ends with this value.
+pub struct Behind {
+    model: Arc<Mutex<Model>>,
+    _end: oneshot::Sender<()>,
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        // The model, which may outlive the test, holds the server no longer.
+        self.model.lock().unwrap_or_else(PoisonError::into_inner).kubeconfig = Box::new(|_| String::new());
+    }
+}
+
+/// Gives every cluster of the model a Kubernetes.
+#[must_use = "it ends when it is dropped"]
+pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
     let (sender, receiver) = mpsc::channel();
     let (shared, state) = (Arc::clone(model), folder.join("kubernetes"));
+    let (end, mut ended) = oneshot::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         runtime.block_on(async {
@@ -27,38 +43,40 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) {
                 Server::start(ServerOptions { state_directory: state, port: None }).await.expect("the server starts");
             let server = Arc::new(server);
             sender.send((Arc::clone(&server), tokio::runtime::Handle::current())).expect("the test waits");
-            loop {
-                tokio::time::sleep(STEP).await;
+            // Pools that the nodes follow already need no other look: only pools make and remove nodes.
+            let mut followed = BTreeMap::new();
+            while tokio::time::timeout(STEP, &mut ended).await.is_err() {
                 let clusters = shared.lock().unwrap_or_else(PoisonError::into_inner).pools_by_cluster();
                 for (cluster, pools) in clusters {
-                    let seed = Seed { flavour: Flavour::Aks, ..Seed::default() };
-                    server.add(&cluster, seed).expect("the name is one of klab's");
-                    let text = server.kubeconfig(&cluster).expect("it was just added");
+                    if followed.get(&cluster) == Some(&pools) {
+                        continue;
+                    }
+                    server.add(&cluster, seed()).expect("the name is one of klab's");
+                    let api = server.api(&cluster).expect("it was just added");
                     // What a test takes away at this very moment is looked at again in the next step.
-                    let _ = follow(&text, &pools).await;
+                    if follow(api.client(), &pools).await.is_ok() {
+                        followed.insert(cluster, pools);
+                    }
                 }
             }
+            server.stop();
         });
     });
     let (server, runtime) = receiver.recv().expect("the server starts");
     model.lock().unwrap_or_else(PoisonError::into_inner).kubeconfig = Box::new(move |cluster| {
         let _runtime = runtime.enter();
-        server.add(cluster, Seed { flavour: Flavour::Aks, ..Seed::default() }).expect("the name is one of klab's");
+        server.add(cluster, seed()).expect("the name is one of klab's");
         server.kubeconfig(cluster).expect("it was just added")
     });
+    Behind { model: Arc::clone(model), _end: end }
 }
 
-async fn client(kubeconfig: &str) -> Result<Client, kube::Error> {
-    let broken = |error: kube::config::KubeconfigError| kube::Error::Service(Box::new(error));
-    let file = kube::config::Kubeconfig::from_yaml(kubeconfig).map_err(broken)?;
-    let config = kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
-        .await
-        .map_err(broken)?;
-    Client::try_from(config)
+fn seed() -> Seed {
+    Seed { flavour: Flavour::Aks, ..Seed::default() }
 }
 
-async fn follow(kubeconfig: &str, pools: &[PoolView]) -> Result<(), kube::Error> {
-    let api: Api<Node> = Api::all(client(kubeconfig).await?);
+async fn follow(client: Client, pools: &[PoolView]) -> Result<(), kube::Error> {
+    let api: Api<Node> = Api::all(client);
     let live = api.list(&ListParams::default()).await?;
     let live: BTreeMap<String, Node> = live.items.into_iter().map(|node| (node.name_any(), node)).collect();
     let wanted: BTreeMap<String, Value> = pools.iter().flat_map(nodes).collect();

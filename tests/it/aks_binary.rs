@@ -33,15 +33,16 @@ running = 1
 struct Setup {
     environment: Environment,
     fake: Fake,
+    _kubernetes: kubernetes::Behind,
 }
 
 impl Setup {
     fn new(latency: Latency) -> Self {
         let environment = Environment::new();
         let fake = Fake::start(Model::new(latency));
-        kubernetes::attach(&fake.model, environment.folder());
+        let kubernetes = kubernetes::attach(&fake.model, environment.folder());
         environment.write("small.toml", SMALL);
-        Self { environment, fake }
+        Self { environment, fake, _kubernetes: kubernetes }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
