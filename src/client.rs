@@ -3,8 +3,13 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use crate::error::{Context, Kind, Result};
 
@@ -14,7 +19,28 @@ use crate::error::{Context, Kind, Result};
 /// When the kubeconfig cannot be used.
 pub async fn connect(path: &Path) -> Result<Client> {
     let config = configuration_of(path).await?;
-    Client::try_from(config).kind(Kind::Outside, || unusable(path))
+    client_of(config).kind(Kind::Outside, || unusable(path))
+}
+
+/// klab's own server is spoken to in HTTP/2: requests that are under way at once share a connection, where kube's own
+/// client makes one for each, and a TLS handshake takes longer than most requests there.
+fn client_of(config: Config) -> Result<Client, kube::Error> {
+    if config.proxy_url.is_some() || !config.cluster_url.path().starts_with("/clusters/") {
+        return Client::try_from(config);
+    }
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(config.connect_timeout);
+    let tls = config.rustls_client_config()?;
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_all_versions();
+    let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(https.wrap_connector(tcp));
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .service(http.map_err(BoxError::from));
+    Ok(Client::new(service, config.default_namespace))
 }
 
 /// The configuration of a kubeconfig file, for a caller who changes it.

@@ -1,4 +1,4 @@
-//! Connections: TLS, HTTP/1.1, who it is, and which cluster or face of klab answers.
+//! Connections: TLS, HTTP/1.1 and HTTP/2, who it is, and which cluster or face of klab answers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use http::header::AUTHORIZATION;
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -19,7 +19,7 @@ use super::super::api::{Body, User, status_response};
 use super::super::status::Status;
 use super::credentials::Digest;
 use super::hosted::Hosted;
-use super::{Shared, admin};
+use super::{Shared, admin, tls};
 
 /// Time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -27,6 +27,13 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const HEAD: Duration = Duration::from_mins(2);
 /// Time for the body of a request to arrive and be worked on. Bodies of answers, which watches keep open, are not meant.
 const REQUEST: Duration = Duration::from_mins(1);
+/// How often the other end of an HTTP/2 connection is asked whether it is there, and how long it may take to answer.
+const PING: Duration = Duration::from_secs(30);
+const PONG: Duration = Duration::from_secs(20);
+/// Requests under way at once on one HTTP/2 connection, watches among them (what Go's servers allow).
+const MOST_STREAMS: u32 = 250;
+/// Bytes of headers that are read.
+const MOST_HEADERS: u32 = 64 * 1024;
 /// Connections served at the same time.
 const MOST_CONNECTIONS: usize = 8192;
 
@@ -70,6 +77,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
+    let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     let mut stop = shared.stop.subscribe();
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = Arc::clone(&shared);
@@ -81,12 +89,17 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
             })
         }
     });
-    let served = http1::Builder::new()
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = if http_2 { builder.http2_only() } else { builder.http1_only() };
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MOST_HEADERS as usize);
+    builder
+        .http2()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PONG)
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_header_list_size(MOST_HEADERS);
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut served = std::pin::pin!(served);
     tokio::select! {
         // An error ends the connection; there is nobody left to tell.

@@ -102,6 +102,9 @@ pub(super) fn der(pem: &str) -> io::Result<CertificateDer<'static>> {
     CertificateDer::from_pem_slice(pem.as_bytes()).map_err(other)
 }
 
+/// HTTP/2, as a TLS handshake names it.
+pub(super) const HTTP_2: &[u8] = b"h2";
+
 fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Arc<ServerConfig>> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
@@ -117,6 +120,6 @@ fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Ar
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![der(certificate)?], key)
         .map_err(other)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
