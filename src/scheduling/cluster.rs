@@ -179,6 +179,14 @@ impl Cluster {
         }))
     }
 
+    /// Notes when the kubelet took a bound pod (`status.startTime`, in microseconds since the epoch), by which preemption
+    /// chooses among equals.
+    pub fn set_started(&mut self, namespace: &str, name: &str, started: Option<i64>) {
+        if let Some(id) = self.state.pod_id(namespace, name) {
+            self.state.set_started(id, started);
+        }
+    }
+
     /// Forgets a pod.
     pub fn remove_pod(&mut self, namespace: &str, name: &str) -> Option<Event> {
         let entry = self.state.remove_pod(namespace, name)?;

@@ -282,6 +282,13 @@ impl State {
         self.pod_ids.get(namespace)?.get(name).copied()
     }
 
+    /// When the kubelet took a pod that is there, in microseconds since the epoch.
+    pub(crate) fn set_started(&mut self, id: PodId, started: Option<i64>) {
+        if let Some(entry) = self.pods.get_mut(id as usize).and_then(Option::as_mut) {
+            entry.started = started;
+        }
+    }
+
     pub(crate) fn pods(&self) -> impl Iterator<Item = &PodEntry> {
         self.pods.iter().flatten()
     }

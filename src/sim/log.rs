@@ -13,7 +13,7 @@
 //! state of the random numbers, and: the object's JSON (tag 1, a version of an object), its identity (tag 2, the end
 //! of an object), or a row of the table of resources (tag 3, a kind defined at run time, before its first object).
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::object::Object;
-use super::resource::{ALL_VERBS, ONLY_STATUS, Resource, ResourceId};
+use super::resource::{CustomName, ResourceId};
 
 const START: &[u8; 4] = b"KREC";
 const HEADER: usize = 12;
@@ -66,6 +66,8 @@ pub(in crate::sim) struct Contents {
     pub(in crate::sim) notes: Vec<String>,
     /// Whether the file was damaged before its end, so that it must be written anew.
     damaged: bool,
+    /// The kinds that the file describes.
+    defined: Vec<ResourceId>,
 }
 
 /// The open file.
@@ -90,9 +92,6 @@ struct Definition {
     kind: String,
     plural: String,
     namespaced: bool,
-    short_names: Vec<String>,
-    categories: Vec<String>,
-    status: bool,
 }
 
 impl Log {
@@ -181,6 +180,11 @@ impl Log {
         self.size > SMALL && self.size > self.snapshot.saturating_mul(GROWTH)
     }
 
+    /// The kinds defined at run time that the file describes.
+    pub(in crate::sim) fn described(&self) -> HashSet<ResourceId> {
+        self.described.clone()
+    }
+
     /// How far the file reaches, for [`Log::adopt`].
     pub(in crate::sim) fn size(&self) -> u64 {
         self.size
@@ -221,13 +225,14 @@ impl Log {
     }
 }
 
-/// Writes all objects into a new file at `path`, and syncs it. The file is left open at its end.
+/// Writes all objects, and the kinds that were `described` before, into a new file at `path`, and syncs it. The file is left open at its end.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub(in crate::sim) fn write_snapshot(
     path: &Path,
     objects: &[Arc<Object>],
+    described: &HashSet<ResourceId>,
     version: u64,
     random: u64,
 ) -> io::Result<File> {
@@ -237,11 +242,13 @@ pub(in crate::sim) fn write_snapshot(
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
     let mut buffer = Vec::with_capacity(1 << 20);
-    let mut described: HashSet<ResourceId> = HashSet::new();
+    // What is written after the snapshot relies on what the log described before.
+    let own = objects.iter().map(|object| object.resource).filter(|kind| kind.row().custom);
+    let kinds: BTreeSet<ResourceId> = described.iter().copied().chain(own).collect();
+    for kind in kinds {
+        define(&mut buffer, kind, random);
+    }
     for object in objects {
-        if object.resource.row().custom && described.insert(object.resource) {
-            define(&mut buffer, object.resource, random);
-        }
         put(&mut buffer, object, random);
         if buffer.len() > 1 << 20 {
             file.write_all(&buffer)?;
@@ -261,16 +268,12 @@ fn put(buffer: &mut Vec<u8>, object: &Object, random: u64) {
 
 fn define(buffer: &mut Vec<u8>, resource: ResourceId, random: u64) {
     let row = resource.row();
-    let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
     let definition = Definition {
         group: row.group.to_owned(),
         version: row.version.to_owned(),
         kind: row.kind.to_owned(),
         plural: row.plural.to_owned(),
         namespaced: row.namespaced,
-        short_names: owned(row.short_names),
-        categories: owned(row.categories),
-        status: !row.subresources.is_empty(),
     };
     // A struct of strings always serialises.
     let text = serde_json::to_vec(&definition).unwrap_or_default();
@@ -333,6 +336,17 @@ fn whole_record(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 impl Contents {
+    /// The kind of an object of this file.
+    fn kind(&self, api_version: &str, kind: &str, has_namespace: bool) -> Option<ResourceId> {
+        ResourceId::by_kind(api_version, kind).or_else(|| {
+            let described = |id: &&ResourceId| {
+                let row = id.row();
+                row.kind == kind && row.namespaced == has_namespace && row.api_version() == api_version
+            };
+            self.defined.iter().rev().find(described).copied()
+        })
+    }
+
     fn take(&mut self, payload: Bytes) -> Result<(), String> {
         let number = |range: std::ops::Range<usize>| {
             payload.get(range).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
@@ -345,7 +359,9 @@ impl Contents {
         let body = payload.slice(17..);
         match *tag {
             PUT => {
-                let object = Object::restore(body).ok_or("a record holds no object, and was skipped")?;
+                let object =
+                    Object::restore(body, |version, kind, has_namespace| self.kind(version, kind, has_namespace));
+                let object = object.ok_or("a record holds no object, and was skipped")?;
                 self.entries.push(Entry::Put(Arc::new(object)));
             }
             REMOVE if body.is_empty() => {}
@@ -355,13 +371,14 @@ impl Contents {
                     return Err("a removal names no object, and was skipped".to_owned());
                 };
                 let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-                let resource = ResourceId::by_kind(&api_version, kind)
+                let resource = self
+                    .kind(&api_version, kind, !namespace.is_empty())
                     .ok_or_else(|| format!("a removal of an unknown kind {kind} was skipped"))?;
                 self.entries.push(Entry::Remove { resource, namespace: namespace.to_owned(), name: name.to_owned() });
             }
             DEFINE => {
                 let definition: Definition = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-                definition.define();
+                self.defined.extend(definition.define());
             }
             other => return Err(format!("a record of an unknown sort ({other}) was skipped")),
         }
@@ -371,28 +388,14 @@ impl Contents {
 
 impl Definition {
     /// Makes the kind known to this process, unless it is.
-    fn define(self) {
-        let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-        let known = ResourceId::by_path(&self.group, &self.version, &self.plural);
-        if known.is_some_and(|id| id.row().kind == self.kind && id.row().namespaced == self.namespaced) {
-            return;
-        }
-        let leak_all = |list: Vec<String>| -> &'static [&'static str] {
-            Box::leak(list.into_iter().map(leak).collect::<Vec<_>>().into_boxed_slice())
-        };
-        ResourceId::define(Resource {
-            group: leak(self.group),
-            version: leak(self.version),
-            kind: leak(self.kind),
-            plural: leak(self.plural),
+    fn define(&self) -> Option<ResourceId> {
+        ResourceId::define(&CustomName {
+            group: &self.group,
+            version: &self.version,
+            kind: &self.kind,
+            plural: &self.plural,
             namespaced: self.namespaced,
-            short_names: leak_all(self.short_names),
-            categories: leak_all(self.categories),
-            verbs: ALL_VERBS,
-            subresources: if self.status { ONLY_STATUS } else { &[] },
-            stored_as: None,
-            custom: true,
-        });
+        })
     }
 }
 

@@ -1,12 +1,15 @@
 //! One stored object: the metadata the machinery asks for all the time, and the JSON as served.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::resource::ResourceId;
 
-/// An immutable version of an object. Kept as JSON text, not as a tree: a tree takes ten times the memory.
+/// An immutable version of an object. Kept as JSON text; a tree takes ten times the memory, so the one it was written
+/// from stays only while the cluster works with it ([`Object::forget_tree`]).
 #[derive(Debug, Clone)]
 pub struct Object {
     /// Which row of the resource table.
@@ -27,6 +30,17 @@ pub struct Object {
     pub deleting: bool,
     /// The whole object as JSON text, resourceVersion included.
     pub json: Bytes,
+    tree: Tree,
+}
+
+/// The tree an object was written from, while it is kept. A copy of the object starts without.
+#[derive(Debug, Default)]
+struct Tree(Mutex<Option<Arc<Value>>>);
+
+impl Clone for Tree {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// One owner reference.
@@ -78,11 +92,24 @@ impl Object {
             owners,
             deleting: !metadata["deletionTimestamp"].is_null(),
             json: encode(resource, value),
+            tree: Tree::default(),
         }
     }
 
-    /// Makes an object of its own JSON text, as [`Object::json`] has it. `None` if that is not one.
-    pub fn restore(json: Bytes) -> Option<Self> {
+    /// [`Object::new`], which keeps the value.
+    pub(in crate::sim) fn with_tree(resource: ResourceId, resource_version: u64, value: Value) -> Self {
+        let object = Self::new(resource, resource_version, &value);
+        Self { tree: Tree(Mutex::new(Some(Arc::new(value)))), ..object }
+    }
+
+    /// Leaves the text alone to tell what the object is.
+    pub(in crate::sim) fn forget_tree(&self) {
+        *self.tree.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Makes an object of its own JSON text, as [`Object::json`] has it. `resource_of` knows the kinds, by `apiVersion`,
+    /// `kind` and whether the object has a namespace. `None` if the text is no object.
+    pub fn restore(json: Bytes, resource_of: impl Fn(&str, &str, bool) -> Option<ResourceId>) -> Option<Self> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Header<'a> {
@@ -91,7 +118,8 @@ impl Object {
             metadata: Value,
         }
         let header: Header<'_> = serde_json::from_slice(&json).ok()?;
-        let resource = ResourceId::by_kind(header.api_version, header.kind)?;
+        let has_namespace = header.metadata["namespace"].is_string();
+        let resource = resource_of(header.api_version, header.kind, has_namespace)?;
         let version = header.metadata["resourceVersion"].as_str()?.parse().ok()?;
         let small = Self::new(resource, version, &serde_json::json!({ "metadata": header.metadata }));
         Some(Self { json, ..small })
@@ -106,8 +134,19 @@ impl Object {
         (b"{", self.json.slice((typed + group).min(self.json.len())..))
     }
 
-    /// The object as a JSON tree.
-    pub fn value(&self) -> Value {
+    /// The object as a JSON tree to read.
+    pub fn value(&self) -> Arc<Value> {
+        let kept = self.tree.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        kept.unwrap_or_else(|| Arc::new(self.parsed()))
+    }
+
+    /// The object as a JSON tree to change.
+    pub fn to_value(&self) -> Value {
+        let kept = self.tree.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        kept.map_or_else(|| self.parsed(), Arc::unwrap_or_clone)
+    }
+
+    fn parsed(&self) -> Value {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
@@ -155,61 +194,66 @@ const MANAGED_FIELDS_ORDER: &[&str] =
 /// Writes `kind`, `apiVersion`, `metadata`, then the rest; [`Object::without_type`] relies on the first two.
 fn encode(resource: ResourceId, value: &Value) -> Bytes {
     let row = resource.row();
-    let mut text = String::with_capacity(1024);
-    text.push_str(r#"{"kind":""#);
-    text.push_str(row.kind);
-    text.push_str(r#"","apiVersion":""#);
+    let mut text = Vec::with_capacity(4096);
+    text.extend_from_slice(br#"{"kind":""#);
+    text.extend_from_slice(row.kind.as_bytes());
+    text.extend_from_slice(br#"","apiVersion":""#);
     if !row.group.is_empty() {
-        text.push_str(row.group);
-        text.push('/');
+        text.extend_from_slice(row.group.as_bytes());
+        text.push(b'/');
     }
-    text.push_str(row.version);
-    text.push_str(r#"","metadata":"#);
+    text.extend_from_slice(row.version.as_bytes());
+    text.extend_from_slice(br#"","metadata":"#);
     ordered(&mut text, &value["metadata"], METADATA_ORDER, |text, field, value| {
         if field != "managedFields" {
             return write_value(text, value);
         }
-        text.push('[');
+        text.push(b'[');
         for (at, entry) in value.as_array().into_iter().flatten().enumerate() {
             if at > 0 {
-                text.push(',');
+                text.push(b',');
             }
             ordered(text, entry, MANAGED_FIELDS_ORDER, |text, _, value| write_value(text, value));
         }
-        text.push(']');
+        text.push(b']');
     });
     for (field, value) in value.as_object().into_iter().flatten() {
         if !matches!(field.as_str(), "kind" | "apiVersion" | "metadata") {
-            text.push(',');
+            text.push(b',');
             write_value(&mut text, field);
-            text.push(':');
+            text.push(b':');
             write_value(&mut text, value);
         }
     }
-    text.push('}');
-    Bytes::from(text)
+    text.push(b'}');
+    // Most objects are much smaller than the room that was made, and they stay for long.
+    Bytes::copy_from_slice(&text)
 }
 
 /// Writes a JSON object with the fields of `order` first, then what else there is.
-fn ordered(text: &mut String, value: &Value, order: &[&str], write: impl Fn(&mut String, &str, &Value)) {
-    let Some(map) = value.as_object() else { return text.push_str("{}") };
+fn ordered(text: &mut Vec<u8>, value: &Value, order: &[&str], write: impl Fn(&mut Vec<u8>, &str, &Value)) {
+    let Some(map) = value.as_object() else { return text.extend_from_slice(b"{}") };
     let first = order.iter().filter_map(|field| map.get_key_value(*field));
     let rest = map.iter().filter(|(field, _)| !order.contains(&field.as_str()));
-    text.push('{');
+    text.push(b'{');
     for (at, (field, value)) in first.chain(rest).enumerate() {
         if at > 0 {
-            text.push(',');
+            text.push(b',');
         }
         write_value(text, field);
-        text.push(':');
+        text.push(b':');
         write(text, field, value);
     }
-    text.push('}');
+    text.push(b'}');
 }
 
-fn write_value<T: serde::Serialize + ?Sized>(text: &mut String, value: &T) {
+fn write_value<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
+    let start = text.len();
     // Strings and trees of strings always serialise.
-    text.push_str(&serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()));
+    if serde_json::to_writer(&mut *text, value).is_err() {
+        text.truncate(start);
+        text.extend_from_slice(b"null");
+    }
 }
 
 #[cfg(test)]
@@ -235,7 +279,7 @@ mod tests {
                 r#""spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}"#
             )
         );
-        assert_eq!(object.value(), value);
+        assert_eq!(*object.value(), value);
     }
 
     #[test]

@@ -4,13 +4,15 @@ use std::sync::{PoisonError, RwLock};
 
 /// A row of [`RESOURCES`], by index: cheap to copy, compare and use as a key.
 ///
-/// Indices beyond the table are kinds defined at run time by CustomResourceDefinitions ([`ResourceId::define`]); they
-/// are good for this process only, so whatever is written to disk names group, version and kind instead.
+/// Indices beyond the table are kinds defined at run time by CustomResourceDefinitions ([`ResourceId::define`]). They
+/// are good for this process only, so whatever is written to disk names group, version and kind instead; and they say
+/// only what a kind is called, because the clusters of a process may define it differently. What else a definition
+/// says is asked of the cluster that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(pub u16);
 
 /// One served resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// API group, empty for core.
     pub group: &'static str,
@@ -37,7 +39,7 @@ pub struct Resource {
 }
 
 /// `status`, `scale`, `binding`, …
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Subresource {
     /// Last part of the path.
     pub name: &'static str,
@@ -181,8 +183,8 @@ resources! {
     PRIORITY_LEVEL_CONFIGURATIONS = global("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").parts(ONLY_STATUS);
 }
 
-/// Kinds that CustomResourceDefinitions brought in, in this process. Rows are never taken out: an id stays good, and
-/// defining the same kind again finds its row.
+/// Kinds that CustomResourceDefinitions brought in, in any cluster of this process. Rows are never taken out: an id
+/// stays good, and defining the same kind again, there or elsewhere, finds its row.
 static DEFINED: RwLock<Vec<&'static Resource>> = RwLock::new(Vec::new());
 
 /// How many kinds may be defined at run time, over all clusters of a process.
@@ -280,29 +282,34 @@ impl ResourceId {
         })
     }
 
-    /// The row whose path is `/apis/<group>/<version>/<plural>`.
+    /// The row of the fixed table whose path is `/apis/<group>/<version>/<plural>`.
     pub fn by_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::find(|row| row.group == group && row.version == version && row.plural == plural)
     }
 
-    /// The row of an object's `apiVersion` and `kind`.
+    /// The row of the fixed table with an object's `apiVersion` and `kind`.
     pub fn by_kind(api_version: &str, kind: &str) -> Option<Self> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self::find(|row| row.kind == kind && row.group == group && row.version == version)
     }
 
     /// The row of a kind defined at run time: found, or added. `None` when too many have been defined.
-    pub fn define(resource: Resource) -> Option<Self> {
+    pub fn define(name: &CustomName<'_>) -> Option<Self> {
+        let id = |at: usize| u16::try_from(RESOURCES.len() + at).ok().map(Self);
         let mut defined = DEFINED.write().unwrap_or_else(PoisonError::into_inner);
-        let at = match defined.iter().position(|row| **row == resource) {
-            Some(at) => at,
-            None if defined.len() < MOST_DEFINED => {
-                defined.push(Box::leak(Box::new(resource)));
-                defined.len() - 1
-            }
-            None => return None,
-        };
-        u16::try_from(RESOURCES.len() + at).ok().map(Self)
+        if let Some(at) = defined.iter().position(|row| name.is(row)) {
+            return id(at);
+        }
+        if defined.len() >= MOST_DEFINED {
+            return None;
+        }
+        let keep = |text: &str| -> &'static str { Box::leak(text.into()) };
+        defined.push(Box::leak(Box::new(Resource {
+            namespaced: name.namespaced,
+            custom: true,
+            ..global(keep(name.group), keep(name.version), keep(name.kind), keep(name.plural))
+        })));
+        id(defined.len() - 1)
     }
 
     /// All rows of the fixed table.
@@ -311,12 +318,29 @@ impl ResourceId {
     }
 
     fn find(wanted: impl Fn(&Resource) -> bool) -> Option<Self> {
-        let at = RESOURCES.iter().position(&wanted).or_else(|| {
-            let defined = DEFINED.read().unwrap_or_else(PoisonError::into_inner);
-            // The latest definition of a path wins: an older row is a kind that was deleted and defined anew.
-            Some(RESOURCES.len() + defined.iter().rposition(|row| wanted(row))?)
-        })?;
-        u16::try_from(at).ok().map(Self)
+        RESOURCES.iter().position(wanted).and_then(|at| u16::try_from(at).ok()).map(Self)
+    }
+}
+
+/// What a kind defined at run time is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CustomName<'a> {
+    /// API group.
+    pub group: &'a str,
+    /// API version inside the group.
+    pub version: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+    /// Plural name as in paths.
+    pub plural: &'a str,
+    /// Whether objects live in a namespace.
+    pub namespaced: bool,
+}
+
+impl CustomName<'_> {
+    fn is(&self, row: &Resource) -> bool {
+        (self.group, self.version, self.kind, self.plural, self.namespaced)
+            == (row.group, row.version, row.kind, row.plural, row.namespaced)
     }
 }
 
@@ -343,11 +367,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_defined_twice_is_one_row() {
-        let widget = Resource { custom: true, ..namespaced("table.example", "v1", "Widget", "widgets") };
-        let id = ResourceId::define(widget.clone()).unwrap();
-        assert_eq!(ResourceId::define(widget), Some(id));
+    fn a_kind_defined_twice_is_one_row_and_with_another_scope_another() {
+        let widget =
+            CustomName { group: "table.example", version: "v1", kind: "Widget", plural: "widgets", namespaced: true };
+        let id = ResourceId::define(&widget).unwrap();
+        assert_eq!(ResourceId::define(&widget), Some(id));
         assert_eq!(id.row().qualified(), "widgets.table.example");
-        assert_eq!(ResourceId::by_kind("table.example/v1", "Widget"), Some(id));
+        let global = ResourceId::define(&CustomName { namespaced: false, ..widget }).unwrap();
+        assert_ne!(global, id);
+        assert_eq!((id.row().namespaced, global.row().namespaced), (true, false));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::object::Object;
-use super::resource::ResourceId;
+use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 
 /// How many changes a watch may lie behind before it is told that its place is gone (410).
 const HISTORY: usize = 50_000;
@@ -111,6 +111,24 @@ impl Store {
     /// Every object, by kind, namespace and name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.objects.values().flat_map(BTreeMap::values)
+    }
+
+    /// The kinds there are objects of.
+    pub fn kinds(&self) -> impl Iterator<Item = ResourceId> {
+        self.objects.iter().filter(|(_, objects)| !objects.is_empty()).map(|(kind, _)| *kind)
+    }
+
+    /// Whether a kind has a `status` subresource: for one defined at run time, what its definition says.
+    pub fn has_status(&self, resource: ResourceId) -> bool {
+        let row = resource.row();
+        if !row.custom {
+            return row.has_status();
+        }
+        self.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified()).is_some_and(|definition| {
+            let definition = definition.value();
+            let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+            versions.any(|version| version["name"] == row.version && version["subresources"]["status"].is_object())
+        })
     }
 
     /// How many objects there are.

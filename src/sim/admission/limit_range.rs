@@ -11,7 +11,7 @@ use crate::sim::status::Status;
 
 impl Transaction<'_> {
     fn limit_ranges(&self, namespace: &str) -> Vec<Value> {
-        self.state.store.list(LIMIT_RANGES, Some(namespace)).map(|range| range.value()).collect()
+        self.state.store.list(LIMIT_RANGES, Some(namespace)).map(|range| range.to_value()).collect()
     }
 
     /// Fills in `default` and `defaultRequest` of the namespace's LimitRanges, and notes it in an annotation.

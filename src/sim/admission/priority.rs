@@ -1,5 +1,7 @@
 //! Priority classes: from a name to a number, and only one default.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::forbidden;
@@ -25,7 +27,7 @@ impl Transaction<'_> {
             };
             Some(class.value())
         };
-        let class = class.unwrap_or(Value::Null);
+        let class = class.unwrap_or_default();
         let priority = class["value"].as_i64().unwrap_or_default();
         if let Some(given) = pod["spec"]["priority"].as_i64().filter(|given| *given != priority) {
             let because = format!(
@@ -46,7 +48,7 @@ impl Transaction<'_> {
     }
 
     /// The class of pods that name none: of several defaults the lowest, as upstream.
-    fn default_class(&self) -> Option<Value> {
+    fn default_class(&self) -> Option<Arc<Value>> {
         self.state
             .store
             .list(PRIORITY_CLASSES, None)

@@ -122,7 +122,7 @@ impl Transaction<'_> {
             let Some(current) = self.state.store.get(RESOURCE_QUOTAS, &object.namespace, &object.name).cloned() else {
                 continue;
             };
-            let mut value = current.value();
+            let mut value = current.to_value();
             let mut used = amounts(&value["status"]["used"]);
             for (name, amount) in change {
                 let slot = used.entry(name).or_insert_with(|| nothing(amount));
@@ -135,7 +135,7 @@ impl Transaction<'_> {
 
     /// Counts what a new or changed quota covers, and writes its status.
     pub(in crate::sim) fn recount_quota(&mut self, quota: &Arc<Object>) {
-        let mut value = quota.value();
+        let mut value = quota.to_value();
         let hard = amounts(&value["spec"]["hard"]);
         let mut used: Amounts =
             hard.iter().map(|(name, amount)| (name.clone(), Quantity::ZERO.with_format(amount.format()))).collect();

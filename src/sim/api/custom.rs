@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
-use super::super::resource::{ALL_VERBS, CUSTOM_RESOURCE_DEFINITIONS, ONLY_STATUS, RESOURCES, Resource, ResourceId};
+use super::super::resource::{
+    CUSTOM_RESOURCE_DEFINITIONS, CustomName, ONLY_STATUS, RESOURCES, Resource, ResourceId, Subresource,
+};
 use super::super::status::Status;
 use super::custom_schema;
 
@@ -20,44 +22,63 @@ pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) 
     defined_by(&definition.value()).into_iter().find(|id| id.row().version == version)
 }
 
+/// Whether this cluster has kinds of its own.
+pub(super) fn any(cluster: &Cluster) -> bool {
+    cluster.has_any(CUSTOM_RESOURCE_DEFINITIONS)
+}
+
 /// All resources of this cluster, in the order discovery lists them.
-pub(super) fn all(cluster: &Cluster) -> Vec<ResourceId> {
-    let mut found: Vec<ResourceId> = ResourceId::fixed().collect();
+pub(super) fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
+    let mut found: Vec<&'static Resource> = RESOURCES.iter().collect();
     for definition in cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0 {
-        found.extend(defined_by(&definition.value()));
+        found.extend(described_by(&definition.value()));
     }
     found
 }
 
 /// Group and version of every resource of this cluster.
 pub(super) fn group_versions(cluster: &Cluster) -> impl Iterator<Item = (&'static str, &'static str)> {
-    all(cluster).into_iter().map(|id| (id.row().group, id.row().version))
+    rows(cluster).into_iter().map(|row| (row.group, row.version))
+}
+
+/// The served versions of a CustomResourceDefinition.
+fn defined(definition: &Value) -> impl Iterator<Item = (&Value, ResourceId)> {
+    let spec = &definition["spec"];
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    versions.filter(|version| version["served"] == true).filter_map(|version| {
+        let name = CustomName {
+            group: name(&spec["group"])?,
+            version: name(&version["name"])?,
+            kind: name(&spec["names"]["kind"])?,
+            plural: name(&spec["names"]["plural"])?,
+            namespaced: spec["scope"] == "Namespaced",
+        };
+        Some((version, ResourceId::define(&name)?))
+    })
+}
+
+fn name(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
 }
 
 /// The served versions of a CustomResourceDefinition as resources.
-pub(super) fn defined_by(definition: &Value) -> Vec<ResourceId> {
-    let spec = &definition["spec"];
+fn defined_by(definition: &Value) -> Vec<ResourceId> {
+    defined(definition).map(|(_, id)| id).collect()
+}
+
+/// The served versions of a CustomResourceDefinition, with all that discovery tells of them.
+fn described_by(definition: &Value) -> Vec<&'static Resource> {
+    let names = &definition["spec"]["names"];
     let texts = |value: &Value| -> Vec<&'static str> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).filter_map(interned).collect()
     };
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).and_then(interned);
-    let versions = spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
-    let defined = |version: &Value| {
-        ResourceId::define(Resource {
-            group: text(&spec["group"])?,
-            version: text(&version["name"])?,
-            kind: text(&spec["names"]["kind"])?,
-            plural: text(&spec["names"]["plural"])?,
-            namespaced: spec["scope"] == "Namespaced",
-            short_names: slice(texts(&spec["names"]["shortNames"])),
-            categories: slice(texts(&spec["names"]["categories"])),
-            verbs: ALL_VERBS,
-            subresources: if version["subresources"]["status"].is_object() { ONLY_STATUS } else { &[] },
-            stored_as: None,
-            custom: true,
-        })
+    let (short_names, categories) = (slice(texts(&names["shortNames"])), slice(texts(&names["categories"])));
+    let described = |(version, id): (&Value, ResourceId)| {
+        let subresources: &[Subresource] =
+            if version["subresources"]["status"].is_object() { ONLY_STATUS } else { &[] };
+        row(Resource { short_names, categories, subresources, ..id.row().clone() })
     };
-    versions.filter_map(defined).collect()
+    defined(definition).filter_map(described).collect()
 }
 
 /// Says that a definition's names are accepted and its kinds served, which is so as soon as it is stored.
@@ -117,6 +138,7 @@ pub(super) fn check(cluster: &Cluster, resource: ResourceId, value: &Value) -> R
 const MOST_KEPT: usize = 50_000;
 
 static TEXTS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+static ROWS: Mutex<Option<HashSet<&'static Resource>>> = Mutex::new(None);
 static SLICES: Mutex<Option<HashSet<&'static [&'static str]>>> = Mutex::new(None);
 
 /// The text, kept for the life of the process; equal texts are kept once.
@@ -132,6 +154,21 @@ fn interned(text: &str) -> Option<&'static str> {
     let text: &'static str = Box::leak(text.into());
     kept.insert(text);
     Some(text)
+}
+
+/// The row, kept as texts are.
+fn row(row: Resource) -> Option<&'static Resource> {
+    let mut kept = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.get_or_insert_default();
+    if let Some(found) = kept.get(&row) {
+        return Some(found);
+    }
+    if kept.len() >= MOST_KEPT {
+        return None;
+    }
+    let row: &'static Resource = Box::leak(Box::new(row));
+    kept.insert(row);
+    Some(row)
 }
 
 fn slice(texts: Vec<&'static str>) -> &'static [&'static str] {
@@ -169,8 +206,12 @@ mod tests {
         }});
         let found = defined_by(&definition);
         assert_eq!(found, defined_by(&definition));
-        let rows: Vec<_> = found.iter().map(|id| id.row()).collect();
-        assert_eq!(rows.len(), 1);
+        let rows = described_by(&definition);
+        assert_eq!((found.len(), rows.len()), (1, 1));
         assert_eq!((rows[0].version, rows[0].short_names, rows[0].has_status()), ("v1", &["gd"][..], true));
+        let mut renamed = definition.clone();
+        renamed["spec"]["names"]["shortNames"] = json!(["gdg"]);
+        assert_eq!(defined_by(&renamed), found, "objects stay where they are");
+        assert_eq!(described_by(&renamed)[0].short_names, ["gdg"]);
     }
 }

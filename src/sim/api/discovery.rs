@@ -1,5 +1,9 @@
 //! Which groups, versions and resources there are: aggregated documents, and the older ones piece by piece.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
 use http::header::{ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
@@ -68,8 +72,7 @@ struct ResourceList<'a> {
 impl Call<'_> {
     fn served(&self) -> Groups {
         let mut groups: Groups = Vec::new();
-        let mut rows: Vec<&'static Resource> =
-            custom::all(self.cluster()).into_iter().map(super::ResourceId::row).collect();
+        let mut rows: Vec<&'static Resource> = custom::rows(self.cluster());
         rows.extend(metrics::rows(&self.api.metrics()));
         for row in rows {
             let at = groups.iter().position(|(group, _)| *group == row.group).unwrap_or_else(|| {
@@ -93,7 +96,7 @@ impl Call<'_> {
     /// `/api`
     pub(super) fn core_versions(&self) -> Result<Response<Body>, Status> {
         if self.form()? == Form::Discovery {
-            return Ok(self.aggregated(str::is_empty));
+            return Ok(self.aggregated(true));
         }
         let address = &self.api.address;
         Ok(answer::json_text(
@@ -107,7 +110,7 @@ impl Call<'_> {
     /// `/apis`
     pub(super) fn groups(&self) -> Result<Response<Body>, Status> {
         if self.form()? == Form::Discovery {
-            return Ok(self.aggregated(|group| !group.is_empty()));
+            return Ok(self.aggregated(false));
         }
         let groups: Vec<String> = self
             .served()
@@ -197,11 +200,45 @@ impl Call<'_> {
         answer::json_text(200, serde_json::to_string_pretty(&value).unwrap_or_default())
     }
 
-    fn aggregated(&self, wanted: impl Fn(&str) -> bool) -> Response<Body> {
-        let items: Vec<Value> = self
-            .served()
+    /// The document of the core group, or of all others.
+    fn aggregated(&self, core: bool) -> Response<Body> {
+        let document = self.aggregated_document(core);
+        let known =
+            self.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == document.etag.as_bytes());
+        let mut response = answer::json_as(AGGREGATED, if known { Bytes::new() } else { document.text.clone() });
+        if known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        if let Ok(etag) = HeaderValue::from_str(&document.etag) {
+            response.headers_mut().insert(ETAG, etag);
+        }
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+        response
+    }
+
+    /// Without kinds of its own a cluster has the same document as all others like it.
+    fn aggregated_document(&self, core: bool) -> Arc<Document> {
+        static SHARED: Mutex<BTreeMap<(bool, bool), Arc<Document>>> = Mutex::new(BTreeMap::new());
+        if custom::any(self.cluster()) {
+            return Arc::new(Document::of(self.served(), core));
+        }
+        let key = (core, metrics::rows(&self.api.metrics()).is_empty());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(shared.entry(key).or_insert_with(|| Arc::new(Document::of(self.served(), core))))
+    }
+}
+
+/// An aggregated discovery document.
+struct Document {
+    text: Bytes,
+    etag: String,
+}
+
+impl Document {
+    fn of(groups: Groups, core: bool) -> Self {
+        let items: Vec<Value> = groups
             .into_iter()
-            .filter(|(group, _)| wanted(group))
+            .filter(|(group, _)| group.is_empty() == core)
             .map(|(group, versions)| {
                 let versions: Vec<Value> = versions
                     .iter()
@@ -218,17 +255,7 @@ impl Call<'_> {
             "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
         });
         let text = document.to_string();
-        let etag = format!("\"{}\"", hash(&[&text]));
-        let known = self.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
-        let mut response = answer::json_as(AGGREGATED, if known { String::new() } else { text });
-        if known {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-        }
-        if let Ok(etag) = HeaderValue::from_str(&etag) {
-            response.headers_mut().insert(ETAG, etag);
-        }
-        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
-        response
+        Self { etag: format!("\"{}\"", hash(&[&text])), text: text.into() }
     }
 }
 

@@ -121,7 +121,7 @@ impl Call<'_> {
     fn node_metrics(&self, metrics: Metrics, name: Option<&str>) -> Result<Response<Body>, Status> {
         let all = self.cluster().list(NODES, None).0;
         let pods: Vec<Value> = match metrics {
-            Metrics::Share(_) => self.cluster().list(PODS, None).0.iter().map(|pod| pod.value()).collect(),
+            Metrics::Share(_) => self.cluster().list(PODS, None).0.iter().map(|pod| pod.to_value()).collect(),
             _ => Vec::new(),
         };
         let items = self.selected(NODES, None, name)?.into_iter().map(|node| {

@@ -277,6 +277,5 @@ pub(in crate::sim) fn resources_of(
     group: &str,
     version: &str,
 ) -> Vec<&'static super::resource::Resource> {
-    let all = custom::all(cluster).into_iter().map(ResourceId::row);
-    all.filter(|row| row.group == group && row.version == version).collect()
+    custom::rows(cluster).into_iter().filter(|row| row.group == group && row.version == version).collect()
 }

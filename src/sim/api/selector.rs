@@ -454,7 +454,7 @@ impl<'a> Fields<'a> {
         if object.resource == PODS {
             Self::Pod(serde_json::from_slice(&object.json).unwrap_or_default())
         } else {
-            Self::Other(object.resource, object.value())
+            Self::Other(object.resource, object.to_value())
         }
     }
 

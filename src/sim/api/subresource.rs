@@ -4,7 +4,7 @@ use http::{Method, Response};
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Part};
-use super::super::resource::{NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES};
+use super::super::resource::{NAMESPACES, NODES, ONLY_STATUS, PODS, SERVICE_ACCOUNTS, SERVICES};
 use super::super::status::Status;
 use super::body::Body;
 use super::write::read_delete_options;
@@ -13,7 +13,9 @@ use super::{Call, Target, answer, method_not_allowed, no_such_resource};
 impl Call<'_> {
     pub(super) fn subresource(&self, target: &Target, name: &str, rest: &str) -> Result<Response<Body>, Status> {
         let row = target.resource.row();
-        let Some(subresource) = row.subresource(name) else { return Err(no_such_resource()) };
+        let custom_status = row.custom && name == "status" && self.cluster().has_status(target.resource);
+        let own = if custom_status { ONLY_STATUS.first() } else { row.subresource(name) };
+        let Some(subresource) = own else { return Err(no_such_resource()) };
         let method = &self.parts.method;
         let part = match (target.resource, name) {
             (_, "status" | "approval") => Part::Status,

@@ -11,7 +11,7 @@ pub(super) fn text(resource: ResourceId, object: &Object) -> Bytes {
     if resource == object.resource {
         return object.json.clone();
     }
-    let value = served(resource, object.value());
+    let value = served(resource, object.to_value());
     // Through an object again, for the order of fields.
     Object::new(resource, object.resource_version, &value).json
 }

@@ -34,7 +34,7 @@ impl Transaction<'_> {
         }
         let current = self.existing(resource, namespace, name)?;
         check_preconditions(&current, options)?;
-        let mut value = current.value();
+        let mut value = current.to_value();
         if resource == kinds::NAMESPACES {
             return self.delete_namespace(&current, value);
         }

@@ -88,13 +88,13 @@ impl Cluster {
 
     /// Writes the file anew with only what there is now. Others go on reading and writing meanwhile.
     fn compact(&self) -> io::Result<()> {
-        let (objects, version, random, since, path) = {
+        let (objects, described, version, random, since, path) = {
             let state = self.lock();
             let Some(log) = &state.log else { return Ok(()) };
             let objects: Vec<Arc<Object>> = state.store.all().cloned().collect();
-            (objects, state.store.version(), state.random.state(), log.size(), log.snapshot_path())
+            (objects, log.described(), state.store.version(), state.random.state(), log.size(), log.snapshot_path())
         };
-        let snapshot = write_snapshot(&path, &objects, version, random)?;
+        let snapshot = write_snapshot(&path, &objects, &described, version, random)?;
         let mut state = self.lock();
         match &mut state.log {
             Some(log) => log.adopt(snapshot, since),

@@ -14,6 +14,7 @@ mod strategy;
 mod subresource;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,7 @@ use super::store::{Event, Gone, Store};
 pub use durable::Recovery;
 pub(in crate::sim) use metadata::time_text;
 use random::Random;
+use trees::Trees;
 pub(in crate::sim) use write::{Fault, Transaction};
 
 /// Who writes, and how.
@@ -175,6 +177,7 @@ pub(in crate::sim) struct State {
     log: Option<Log>,
     /// The certificate authority published to pods in `kube-root-ca.crt`.
     root_certificate: String,
+    trees: Trees,
 }
 
 impl State {
@@ -205,6 +208,7 @@ impl Cluster {
                 addresses: None,
                 log: None,
                 root_certificate: String::new(),
+                trees: Trees::default(),
             }),
             clock,
             changed: watch::Sender::new(0),
@@ -219,6 +223,11 @@ impl Cluster {
     /// Sees the resourceVersion of each change as it happens.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
+    }
+
+    /// Gives up what is only kept to save time while the cluster is busy.
+    pub fn rest(&self) {
+        self.lock().trees.forget();
     }
 
     /// A random string of the letters Kubernetes uses for generated names.
@@ -247,6 +256,21 @@ impl Cluster {
     pub fn list(&self, resource: ResourceId, namespace: Option<&str>) -> (Vec<Arc<Object>>, u64) {
         let state = self.lock();
         (state.store.list(resource, namespace).cloned().collect(), state.store.version())
+    }
+
+    /// The kinds there are objects of.
+    pub fn kinds(&self) -> Vec<ResourceId> {
+        self.lock().store.kinds().collect()
+    }
+
+    /// Whether a kind has a `status` subresource in this cluster.
+    pub fn has_status(&self, resource: ResourceId) -> bool {
+        self.lock().store.has_status(resource)
+    }
+
+    /// Whether there are objects of a kind.
+    pub fn has_any(&self, resource: ResourceId) -> bool {
+        self.lock().store.list(resource, None).next().is_some()
     }
 
     /// [`Cluster::list`] for one name, without a walk over all objects.

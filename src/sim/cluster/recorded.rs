@@ -179,7 +179,7 @@ fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
         _ => return None,
     };
     Some(match answer {
-        Ok((code, object)) => (code, object.value()),
+        Ok((code, object)) => (code, object.to_value()),
         Err(status) => (i64::from(status.code), status.to_value()),
     })
 }

@@ -4,11 +4,6 @@ use serde_json::{Value, json};
 
 use crate::sim::resource::{self as kinds, ResourceId};
 
-/// Whether the kind has a `status` subresource, so that its status is written only there.
-pub(super) fn has_status(resource: ResourceId) -> bool {
-    resource.row().subresources.iter().any(|part| part.name == "status")
-}
-
 /// Whether the kind counts the versions of its spec in `metadata.generation`.
 pub(super) fn has_generation(resource: ResourceId) -> bool {
     resource.row().custom
@@ -30,8 +25,8 @@ pub(super) fn has_generation(resource: ResourceId) -> bool {
 }
 
 /// The status a new object of the kind starts with; `None` where the body's is kept (nodes register with theirs),
-/// null for none.
-pub(super) fn initial_status(resource: ResourceId) -> Option<Value> {
+/// null for none. `has_status` says whether it has the subresource.
+pub(super) fn initial_status(resource: ResourceId, has_status: bool) -> Option<Value> {
     match resource {
         kinds::NODES => None,
         kinds::NAMESPACES => Some(json!({ "phase": "Active" })),
@@ -39,8 +34,8 @@ pub(super) fn initial_status(resource: ResourceId) -> Option<Value> {
             Some(json!({ "phase": "Pending" }))
         }
         kinds::CUSTOM_RESOURCE_DEFINITIONS => Some(Value::Null),
-        _ if resource.row().custom && has_status(resource) => Some(Value::Null),
-        _ if has_status(resource) => Some(json!({})),
+        _ if has_status && resource.row().custom => Some(Value::Null),
+        _ if has_status => Some(json!({})),
         _ => None,
     }
 }

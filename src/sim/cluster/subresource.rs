@@ -112,7 +112,7 @@ impl Transaction<'_> {
         if old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
             return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
         }
-        let mut new = old;
+        let mut new = (*old).clone();
         new["spec"]["nodeName"] = json!(node);
         self.copy_topology(node, &mut new);
         // The pod has its node, so none is kept for it any longer.
@@ -150,7 +150,7 @@ impl Transaction<'_> {
             self.charge_budget(&pod, &value)?;
         }
         if !pod.deleting && !options.dry_run {
-            let mut marked = value;
+            let mut marked = (*value).clone();
             let now = time_text(self.now);
             let observed = marked["metadata"]["generation"].clone();
             set_condition(&mut marked["status"], "DisruptionTarget", |condition| {
@@ -185,7 +185,7 @@ impl Transaction<'_> {
                 ));
             }
         };
-        let mut changed = budget.value();
+        let mut changed = budget.to_value();
         let number = |field: &str| changed["status"][field].as_i64().unwrap_or_default();
         let (healthy, desired, allowed) =
             (number("currentHealthy"), number("desiredHealthy"), number("disruptionsAllowed"));
@@ -269,9 +269,9 @@ impl Transaction<'_> {
                 }),
             });
         }
-        let mut new = old.clone();
+        let mut new = (*old).clone();
         new["spec"]["replicas"] = json!(replicas);
-        let written = self.write_over(&current, Part::Main, old, new, None)?;
+        let written = self.write_over(&current, Part::Main, &old, new, None)?;
         Ok(scale_of(resource, &written.value()))
     }
 }

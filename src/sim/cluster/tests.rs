@@ -72,7 +72,7 @@ fn a_write_that_changes_nothing_keeps_the_version() {
 fn a_stale_version_is_a_conflict_and_identity_stays() {
     let (_, cluster) = cluster();
     let made = cluster.create(CONFIG_MAPS, "default", config_map("one"), &KUBECTL()).expect("created");
-    let mut stale = made.value();
+    let mut stale = made.to_value();
     stale["data"]["a"] = json!("2");
     let newer = cluster.update(CONFIG_MAPS, Part::Main, "default", "one", stale.clone(), &KUBECTL()).expect("updated");
     assert_eq!(newer.uid, made.uid);

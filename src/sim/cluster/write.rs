@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::strategy::{self, has_generation, has_status};
+use super::strategy::{self, has_generation};
 use super::{FieldValidation, Part, State, WriteOptions, Written, bootstrap, metadata};
 use crate::sim::admission::Bookkeeping;
 use crate::sim::defaults::{self, Addresses};
@@ -85,7 +85,7 @@ impl<'a> Transaction<'a> {
         current: &Arc<Object>,
         part: Part,
         namespace: &str,
-        old: Value,
+        old: &Value,
         mut new: Value,
     ) -> Result<Arc<Object>, Status> {
         Self::address(current.resource, namespace, &current.name, &mut new)?;
@@ -105,7 +105,7 @@ impl<'a> Transaction<'a> {
         self.namespace_accepts(resource, namespace, &name)?;
         let uid = self.state.random.uid();
         metadata::stamp(&mut value, &uid, self.now, has_generation(resource));
-        if let Some(status) = strategy::initial_status(resource) {
+        if let Some(status) = strategy::initial_status(resource, self.has_status(resource)) {
             if status.is_null() {
                 value.as_object_mut().map(|object| object.remove("status"));
             } else {
@@ -201,6 +201,26 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// [`Transaction::decode`] of a stored object, which is in canonical form, after a change: of a status that was
+    /// changed alone only the status need be looked at.
+    fn decode_changed(
+        &mut self,
+        resource: ResourceId,
+        part: Part,
+        old: &Value,
+        value: &mut Value,
+    ) -> Result<(), Fault> {
+        let row = resource.row();
+        let only_status = part == Part::Status
+            && self.options.validation == FieldValidation::Ignore
+            && value["status"].is_object()
+            && old["metadata"] == value["metadata"];
+        match schema().kind(&row.api_version(), row.kind).filter(|_| only_status) {
+            Some(id) => schema().tidy_field(id, "status", &mut value["status"]).map_err(Fault::Mismatch).map(drop),
+            None => self.decode(resource, value),
+        }
+    }
+
     /// Replaces an object by what a client sent.
     pub(in crate::sim) fn replace(
         &mut self,
@@ -216,7 +236,7 @@ impl<'a> Transaction<'a> {
         metadata::check_name(name, &value)?;
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
-        self.write_over(&current, part, old, value, None)
+        self.write_over(&current, part, &old, value, None)
     }
 
     /// Changes an object in place.
@@ -230,15 +250,21 @@ impl<'a> Transaction<'a> {
     ) -> Result<Arc<Object>, Status> {
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
-        let mut value = old.clone();
+        let mut value = (*old).clone();
         change(&mut value);
-        self.decode(resource, &mut value).map_err(|fault| fault.of_body(resource.row()))?;
+        self.decode_changed(resource, part, &old, &mut value).map_err(|fault| fault.of_body(resource.row()))?;
         metadata::address(resource.row(), namespace, &mut value)?;
-        self.write_over(&current, part, old, value, None)
+        self.write_over(&current, part, &old, value, None)
     }
 
-    fn writer(&self, resource: ResourceId, part: Part) -> Writer<'a> {
-        Writer { manager: self.options.manager, resource, part, now: self.now }
+    /// Whether the kind has a `status` subresource in this cluster, so that its status is written only there.
+    pub(in crate::sim) fn has_status(&self, resource: ResourceId) -> bool {
+        self.state.store.has_status(resource)
+    }
+
+    pub(in crate::sim) fn writer(&self, resource: ResourceId, part: Part) -> Writer<'a> {
+        let has_status = self.has_status(resource);
+        Writer { manager: self.options.manager, resource, part, has_status, now: self.now }
     }
 
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
@@ -246,45 +272,45 @@ impl<'a> Transaction<'a> {
         &mut self,
         current: &Arc<Object>,
         part: Part,
-        old: Value,
+        old: &Value,
         mut new: Value,
         managed: Option<Managed>,
     ) -> Result<Arc<Object>, Status> {
         let resource = current.resource;
-        metadata::carry_over(resource.row(), &current.name, &old, &mut new)?;
-        let mut new = select_part(resource, part, &old, new);
+        metadata::carry_over(resource.row(), &current.name, old, &mut new)?;
+        let mut new = select_part(resource, part, self.has_status(resource), old, new);
         defaults::apply(resource, &mut new);
         if resource == kinds::DAEMON_SETS && part == Part::Main {
-            strategy::count_template(Some(&old), &mut new);
+            strategy::count_template(Some(old), &mut new);
         }
         strategy::label_namespace(resource, &current.name, &mut new);
         match managed {
             Some(managed) => managed.store(&mut new),
-            None => track(Some(&old), &mut new, &self.writer(resource, part), self.options.tracked),
+            None => track(Some(old), &mut new, &self.writer(resource, part), self.options.tracked),
         }
         let mut errors = Errors::default();
         if resource == kinds::SERVICES && part == Part::Main && old["spec"] != new["spec"] {
-            keep_allocated(&old, &mut new);
+            keep_allocated(old, &mut new);
             let mut addresses = self.addresses_in_use(Some(current));
             let random = &mut self.state.random;
             addresses.allocate(&mut new, &mut errors, || random.next());
             self.state.addresses = None;
         }
-        if part == Part::Main && old != new {
-            validation::check(resource, Some(&old), &new, &mut errors);
+        if part == Part::Main && *old != new {
+            validation::check(resource, Some(old), &new, &mut errors);
         }
         errors.into_result(resource.row(), &current.name)?;
-        if has_generation(resource) && part != Part::Status && strategy::spec_differs(resource, &old, &new) {
+        if has_generation(resource) && part != Part::Status && strategy::spec_differs(resource, old, &new) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
         }
-        if new == old {
+        if new == *old {
             return Ok(Arc::clone(current));
         }
         if deletion_is_complete(resource, &new) {
             return Ok(self.remove(resource, new));
         }
         if part != Part::Status && current.resource.row().namespaced {
-            self.check_quota(resource, &current.namespace, Some(&old), &new)?;
+            self.check_quota(resource, &current.namespace, Some(old), &new)?;
         }
         Ok(self.commit(resource, new))
     }
@@ -293,7 +319,7 @@ impl<'a> Transaction<'a> {
     pub(super) fn commit(&mut self, resource: ResourceId, value: Value) -> Arc<Object> {
         if self.options.dry_run {
             let version = value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
-            return Arc::new(Object::new(resource, version.unwrap_or_default(), &value));
+            return Arc::new(Object::with_tree(resource, version.unwrap_or_default(), value));
         }
         let (plan, recount) = self.quota_effects(resource, &value, true);
         let object = self.commit_plain(resource, value);
@@ -317,14 +343,15 @@ impl<'a> Transaction<'a> {
         }
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         let old = self.state.store.get(resource, namespace, name).map(|object| object.value());
-        (self.plan_quota(resource, namespace, old.as_ref(), stays.then_some(value)), false)
+        (self.plan_quota(resource, namespace, old.as_deref(), stays.then_some(value)), false)
     }
 
     /// Stores a version as it is: the next resourceVersion, history, log.
     pub(in crate::sim) fn commit_plain(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let object = self.state.store.put(Object::new(resource, version, &value));
+        let object = self.state.store.put(Object::with_tree(resource, version, value));
+        self.state.trees.keep(&object);
         if let Some(log) = &mut self.state.log {
             log.put(&object, self.state.random.state());
         }
@@ -453,10 +480,10 @@ fn keep_allocated(old: &Value, new: &mut Value) {
 }
 
 /// The next version: of `new` what the part covers, of `old` the rest.
-fn select_part(resource: ResourceId, part: Part, old: &Value, mut new: Value) -> Value {
+fn select_part(resource: ResourceId, part: Part, has_status: bool, old: &Value, mut new: Value) -> Value {
     match part {
         Part::Main => {
-            if has_status(resource) {
+            if has_status {
                 set_or_remove(&mut new, "status", old.get("status"));
             }
             if resource == kinds::NAMESPACES {

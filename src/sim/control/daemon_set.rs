@@ -27,7 +27,7 @@ const NAME_FIELD: &str = "metadata.name";
 /// One DaemonSet during a sync.
 struct Daemon {
     object: Arc<Object>,
-    value: Value,
+    value: Arc<Value>,
     requires: RequiredNodeAffinity,
     tolerations: Vec<Toleration>,
     revision: Revision,

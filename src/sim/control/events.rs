@@ -291,7 +291,7 @@ mod tests {
     }
 
     fn events(cluster: &Cluster) -> Vec<Value> {
-        cluster.list(EVENTS, None).0.iter().map(|event| event.value()).collect()
+        cluster.list(EVENTS, None).0.iter().map(|event| event.to_value()).collect()
     }
 
     #[test]

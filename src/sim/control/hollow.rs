@@ -64,7 +64,7 @@ impl ControlPlane {
         if pod.object.deleting {
             self.stop_pod(&pod, now);
         } else if pod.finished() {
-        } else if !pod.started {
+        } else if pod.started.is_none() {
             self.admit_pod(&pod, &node, now);
         } else if pod.phase == Phase::Pending {
             let (due, _) = self.steps.due(&pod, Step::Start, now, self.settings.hollow.start);

@@ -31,7 +31,7 @@ const BURST: i64 = 500;
 struct Job {
     name: ObjectName,
     object: Arc<Object>,
-    value: Value,
+    value: Arc<Value>,
     status: Value,
 }
 

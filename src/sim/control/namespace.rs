@@ -8,7 +8,7 @@ use super::pods::writes;
 use super::queue::Key;
 use super::value::{items, list_mut, set_condition, time_of, time_text};
 use crate::sim::cluster::{DeleteOptions, Part, Propagation};
-use crate::sim::resource::{EVENTS, NAMESPACES, RESOURCES, ResourceId, SERVICE_ACCOUNTS};
+use crate::sim::resource::{EVENTS, NAMESPACES, ResourceId, SERVICE_ACCOUNTS};
 
 const FINALIZER: &str = "kubernetes";
 /// How long the real controller waits before it empties a namespace.
@@ -37,11 +37,8 @@ impl ControlPlane {
                 return;
             }
         }
-        let custom = (RESOURCES.len()..).filter_map(|at| u16::try_from(at).ok()).map(ResourceId);
-        let kinds: Vec<ResourceId> = ResourceId::fixed()
-            .chain(custom.take_while(|id| id.row().custom))
-            .filter(|id| id.row().namespaced && id.row().stored_as.is_none() && *id != EVENTS)
-            .collect();
+        let mut kinds = self.cluster.kinds();
+        kinds.retain(|id| id.row().namespaced && *id != EVENTS);
         let mut left: Vec<(ResourceId, usize)> = Vec::new();
         let mut finalizers: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
         for kind in kinds {

@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 use super::ControlPlane;
 use super::events::{Note, reference};
@@ -93,7 +94,7 @@ impl ControlPlane {
     }
 
     /// What a new node gets: a lease, an address range for its pods, times in its conditions.
-    fn register(&mut self, object: &Object, value: &mut Value) {
+    fn register(&mut self, object: &Object, value: &mut Arc<Value>) {
         let name = object.name.to_string();
         let now = self.now();
         let lacks_range = text(value, &["spec", "podCIDR"]).is_empty();
@@ -175,7 +176,7 @@ impl ControlPlane {
             });
     }
 
-    fn watch_silent_node(&mut self, object: &Object, value: &mut Value) {
+    fn watch_silent_node(&mut self, object: &Object, value: &mut Arc<Value>) {
         let renewed = self
             .cluster
             .get(LEASES, LEASE_NAMESPACE, &object.name)
@@ -218,7 +219,7 @@ impl ControlPlane {
     }
 
     /// A node whose kubelet posts again.
-    fn revive(&mut self, object: &Object, value: &mut Value) {
+    fn revive(&mut self, object: &Object, value: &mut Arc<Value>) {
         let time = time_text(self.now());
         self.note_last_heartbeat(&object.name);
         let written =

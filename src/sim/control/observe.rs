@@ -11,7 +11,7 @@ use crate::sim::object::Object;
 use crate::sim::resource::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS,
     NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
-    RESOURCE_QUOTAS, RESOURCES, ResourceId, SERVICES, STATEFUL_SETS,
+    RESOURCE_QUOTAS, ResourceId, SERVICES, STATEFUL_SETS,
 };
 use crate::sim::store::Change;
 
@@ -35,8 +35,7 @@ impl ControlPlane {
         self.scheduler.forget();
         // Changes made during the lists are seen again by `since`, which does no harm.
         let mut oldest = None;
-        let custom = (RESOURCES.len()..).filter_map(|at| u16::try_from(at).ok()).map(ResourceId);
-        for id in ResourceId::fixed().chain(custom.take_while(|id| id.row().custom)) {
+        for id in self.cluster.kinds() {
             let (objects, version) = self.cluster.list(id, None);
             oldest.get_or_insert(version);
             for object in objects {

@@ -25,7 +25,7 @@ pub(super) struct Revision {
 
 impl Revision {
     fn new(object: Arc<Object>) -> Self {
-        let mut value = object.value();
+        let mut value = object.to_value();
         Self { number: integer(&value, &["revision"]).unwrap_or_default(), data: value["data"].take(), object }
     }
 

@@ -1,8 +1,10 @@
 //! The scheduler's loop around [`crate::scheduling`]: keeps its picture of the cluster, tries the pods that wait, and
 //! writes what came of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
@@ -33,6 +35,8 @@ fn writes() -> WriteOptions<'static> {
 pub(super) struct Scheduler {
     pub(super) picture: Picture,
     waiting: Queue,
+    /// Pods that wait, as read from this version of theirs.
+    read: HashMap<PodKey, (u64, Pod)>,
     seed: u64,
 }
 
@@ -46,7 +50,12 @@ enum Nomination<'a> {
 
 impl Scheduler {
     pub(super) fn new(seed: u64) -> Self {
-        Self { picture: Picture::new(TieBreak::Seeded(seed)), waiting: Queue::new(), seed }
+        Self { picture: Picture::new(TieBreak::Seeded(seed)), waiting: Queue::new(), read: HashMap::new(), seed }
+    }
+
+    fn no_longer_waits(&mut self, key: &PodKey) {
+        self.waiting.remove(key);
+        self.read.remove(key);
     }
 
     /// Forgets everything, before all objects are read again.
@@ -66,32 +75,42 @@ impl ControlPlane {
         let now = self.now();
         let key = PodKey::new(&object.namespace, &object.name);
         let Some(after) = after else {
-            self.scheduler.waiting.remove(&key);
+            self.scheduler.no_longer_waits(&key);
             let event = self.scheduler.picture.remove_pod(&object.namespace, &object.name);
             self.pass_on(event);
             return;
         };
         // Most changes of a running pod (readiness, restarts) concern nobody here.
-        let unconcerned = before.is_some_and(|before| {
-            !after.node.is_empty()
-                && before.node == after.node
-                && before.started == after.started
-                && before.finished() == after.finished()
+        let same_but_for_place = before.is_some_and(|before| {
+            before.finished() == after.finished()
                 && before.object.deleting == object.deleting
                 && before.object.labels == object.labels
                 && before.generation == after.generation
         });
-        if unconcerned {
+        let known = !after.node.is_empty()
+            && self.scheduler.picture.node_of(&object.namespace, &object.name).as_deref() == Some(&*after.node);
+        if same_but_for_place && known {
+            if before.is_some_and(|before| before.node.is_empty()) {
+                // The picture was told when the scheduler bound it.
+                self.scheduler.no_longer_waits(&key);
+                self.queue.add(Key::Schedule);
+            }
+            if before.is_some_and(|before| before.started != after.started) {
+                let started = after.started.map(Timestamp::as_microsecond);
+                self.scheduler.picture.set_started(&object.namespace, &object.name, started);
+            }
             return;
         }
         // What the types do not hold cannot be scheduled; admission keeps such pods out.
         let Ok(pod) = object.decode::<Pod>() else { return };
+        let event = self.scheduler.picture.set_pod(&pod);
         if after.node.is_empty() {
             let _refused = self.scheduler.waiting.set(&pod, now);
+            self.scheduler.read.insert(key, (object.resource_version, pod));
         } else {
-            self.scheduler.waiting.remove(&key);
+            self.scheduler.no_longer_waits(&key);
         }
-        if let Ok(event) = self.scheduler.picture.set_pod(&pod) {
+        if let Ok(event) = event {
             self.pass_on(event);
         }
         self.queue.add(Key::Schedule);
@@ -189,7 +208,11 @@ impl ControlPlane {
 
     fn try_pod(&mut self, key: &PodKey) {
         let name = ObjectName::new(&key.namespace, &key.name);
-        let pod = self.view.pod(&name).and_then(|info| Some((Arc::clone(info), info.object.decode::<Pod>().ok()?)));
+        let pod = self.view.pod(&name).map(Arc::clone).and_then(|info| {
+            let read = self.scheduler.read.remove(key).filter(|(version, _)| *version == info.object.resource_version);
+            let pod = read.map(|(_, pod)| pod).or_else(|| info.object.decode().ok())?;
+            Some((info, pod))
+        });
         let Some((info, pod)) = pod else {
             self.scheduler.waiting.remove(key);
             return;

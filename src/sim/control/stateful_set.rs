@@ -21,7 +21,7 @@ const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 /// One StatefulSet during a sync.
 struct Set {
     object: Arc<Object>,
-    value: Value,
+    value: Arc<Value>,
     selector: Selector,
     /// Revision that pods below the partition keep.
     current: Revision,
@@ -63,7 +63,7 @@ impl Set {
         if revision.object.uid == self.update.object.uid {
             return Some(self.value["spec"]["template"].clone());
         }
-        let mut template = revision.object.value()["data"]["spec"]["template"].take();
+        let mut template = revision.object.value()["data"]["spec"]["template"].clone();
         template.as_object_mut()?.remove("$patch");
         Some(template)
     }

@@ -38,8 +38,8 @@ pub(crate) struct PodInfo {
     pub(crate) ip: Option<Box<str>>,
     /// `metadata.generation`.
     pub(crate) generation: i64,
-    /// `status.startTime`: the kubelet has seen it.
-    pub(crate) started: bool,
+    /// `status.startTime`: when the kubelet took it.
+    pub(crate) started: Option<Timestamp>,
 }
 
 impl PodInfo {
@@ -126,7 +126,7 @@ fn pod_info(object: &Arc<Object>) -> PodInfo {
         generation: brief.metadata.generation,
         created: time(brief.metadata.creation_timestamp).unwrap_or_default(),
         ip: brief.status.pod_ip.map(Into::into),
-        started: brief.status.start_time.is_some(),
+        started: time(brief.status.start_time),
         object: Arc::clone(object),
     }
 }

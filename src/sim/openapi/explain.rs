@@ -96,12 +96,13 @@ pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
     let mut kinds = Vec::new();
     let mut custom = Map::new();
     for row in rows {
-        let Some(id) = ResourceId::by_path(row.group, row.version, row.plural) else { continue };
         if row.custom {
             let reversed: Vec<&str> = row.group.rsplit('.').collect();
             let name = format!("{}.{}.{}", reversed.join("."), row.version, row.kind);
             custom.insert(name, custom_schema(cluster, row));
-        } else if let Some(kind) = add(&mut generator, id) {
+        } else if let Some(id) = ResourceId::by_path(row.group, row.version, row.plural)
+            && let Some(kind) = add(&mut generator, id)
+        {
             kinds.push((kind, *row));
         }
     }

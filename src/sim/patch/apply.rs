@@ -44,7 +44,7 @@ impl Transaction<'_> {
             )));
         }
         Self::address(resource, namespace, name, &mut config)?;
-        let writer = Writer { manager: self.options.manager, resource, part, now: self.now };
+        let writer = self.writer(resource, part);
         let shape = shape.map(Shape::Struct);
         let place = Place::root(shape.as_ref());
         let mut wanted = fields_of(&config, place);
@@ -64,10 +64,10 @@ impl Transaction<'_> {
         let mut managed = Managed::before_apply(&live, &writer);
         let last = managed.entry(&writer, true).fields.clone();
         managed.entry(&writer, true).fields = wanted.clone();
-        let mut merged = live.clone();
+        let mut merged = (*live).clone();
         if part == Part::Main {
             // The status is written through its own subresource only.
-            if row.subresources.iter().any(|one| one.name == "status")
+            if writer.has_status
                 && let Some(config) = config.as_object_mut()
             {
                 config.remove("status");
@@ -110,7 +110,7 @@ impl Transaction<'_> {
         if writer.manager == KUBECTL && live["metadata"]["annotations"][LAST_APPLIED].is_string() {
             merged["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
         }
-        let object = self.write_over(&current, part, live, merged, Some(managed))?;
+        let object = self.write_over(&current, part, &live, merged, Some(managed))?;
         Ok((object, false))
     }
 }
@@ -121,7 +121,7 @@ fn taken_over(live: &Value, writer: &Writer<'_>, place: Place<'_>) -> Fields {
     let Some(text) = annotation.filter(|_| writer.manager == KUBECTL) else { return Fields::default() };
     let Ok(before) = serde_json::from_str::<Value>(text) else { return Fields::default() };
     let mut fields = fields_of(&before, place);
-    let mut merged = live.clone();
+    let mut merged = (*live).clone();
     merge(&mut merged, &before, place);
     let changed = difference(live, &merged, writer);
     fields.subtract(&changed.changed);

@@ -71,6 +71,8 @@ pub(in crate::sim) struct Writer<'a> {
     pub(in crate::sim) manager: &'a str,
     pub(in crate::sim) resource: ResourceId,
     pub(in crate::sim) part: Part,
+    /// Whether the kind has a `status` subresource.
+    pub(in crate::sim) has_status: bool,
     pub(in crate::sim) now: Timestamp,
 }
 
@@ -240,7 +242,7 @@ pub(super) fn strip(fields: &mut Fields, writer: &Writer<'_>) {
     }
     match writer.part {
         Part::Main => {
-            if writer.resource.row().subresources.iter().any(|part| part.name == "status") {
+            if writer.has_status {
                 fields.cut(&["f:status"]);
             }
         }

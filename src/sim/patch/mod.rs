@@ -109,14 +109,14 @@ impl Transaction<'_> {
         let row = resource.row();
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
-        let mut new = old.clone();
+        let mut new = (*old).clone();
         patch.carry_out(&row.api_version(), row.kind, &mut new)?;
         if row.custom && matches!(patch, Patch::Strategic(_)) {
             return Err(unsupported());
         }
         let before = new.clone();
         self.decode(resource, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
-        self.store_patched(&current, part, namespace, old, new)
+        self.store_patched(&current, part, namespace, &old, new)
     }
 }
 

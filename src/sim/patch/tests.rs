@@ -25,7 +25,7 @@ fn apply(
     let options = WriteOptions::client(manager);
     let (object, created) =
         cluster.patch(resource, Part::Main, "default", &name, Patch::Apply { value, force }, &options)?;
-    Ok((object.value(), created))
+    Ok((object.to_value(), created))
 }
 
 fn config_map(data: Value) -> Value {

@@ -10,6 +10,8 @@ use super::super::control::{ControlPlane, Settings};
 
 /// Most threads; each serves many clusters.
 const MOST: usize = 4;
+/// A cluster where nothing is due for longer is at rest.
+const BREATHER: Duration = Duration::from_millis(200);
 
 /// A few threads, started as clusters come.
 #[derive(Default)]
@@ -81,6 +83,9 @@ async fn drive(work: Work) {
             // What is due already was done; a clock that stands still must not spin.
             Duration::try_from(due.duration_since(cluster.now())).unwrap_or_default().max(Duration::from_millis(1))
         });
+        if wait > BREATHER {
+            cluster.rest();
+        }
         tokio::select! {
             _ = &mut stop => return,
             changed = changes.changed() => {

@@ -101,11 +101,11 @@ impl Lab {
 
     fn get(&self, resource: ResourceId, name: &str) -> Value {
         let namespace = if resource.row().namespaced { "default" } else { "" };
-        self.cluster.get(resource, namespace, name).map(|object| object.value()).unwrap_or_default()
+        self.cluster.get(resource, namespace, name).map(|object| object.to_value()).unwrap_or_default()
     }
 
     fn list(&self, resource: ResourceId) -> Vec<Value> {
-        self.cluster.list(resource, Some("default")).0.iter().map(|object| object.value()).collect()
+        self.cluster.list(resource, Some("default")).0.iter().map(|object| object.to_value()).collect()
     }
 
     fn pods(&self) -> Vec<Value> {

@@ -2,9 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// Kinds that the requests may define: group and plural.
-pub(super) const CUSTOM: &[(&str, &str)] = &[("labs.example", "widgets"), ("labs.example", "gadgets")];
-
 /// A kind that requests are for.
 pub(super) struct Sort {
     /// Path up to where namespaces begin.

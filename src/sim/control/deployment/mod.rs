@@ -5,6 +5,7 @@ mod rollout;
 mod sets;
 
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 use self::sets::{ReplicaSetView, Sets};
 use super::ControlPlane;
@@ -27,7 +28,7 @@ const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 struct Deployment {
     name: ObjectName,
     object: std::sync::Arc<Object>,
-    value: Value,
+    value: Arc<Value>,
 }
 
 impl Deployment {
@@ -104,7 +105,7 @@ impl ControlPlane {
     fn find_new_set(&mut self, deployment: &mut Deployment, sets: &mut Sets, create: bool) {
         let revision = sets.max_old_revision() + 1;
         if let Some(set) = sets.new_set_mut() {
-            let mut value = set.value.clone();
+            let mut value = (*set.value).clone();
             let annotated = annotate_set(&deployment.value, &mut value, revision, true);
             let min_ready = &deployment.value["spec"]["minReadySeconds"];
             let min_ready_differs = *min_ready != value["spec"]["minReadySeconds"];
@@ -169,7 +170,7 @@ impl ControlPlane {
             // Another template, or another owner, has this hash: count the collision and hash again.
             Err(status) if status.reason == "AlreadyExists" => {
                 let collisions = integer(&deployment.value, &["status", "collisionCount"]).unwrap_or_default() + 1;
-                deployment.value["status"]["collisionCount"] = json!(collisions);
+                Arc::make_mut(&mut deployment.value)["status"]["collisionCount"] = json!(collisions);
                 self.put_deployment_status(deployment);
             }
             Err(status) => {
@@ -199,9 +200,9 @@ impl ControlPlane {
             },
         );
         if let Ok(object) = written {
-            let status = deployment.value["status"].take();
+            let status = deployment.value["status"].clone();
             deployment.value = object.value();
-            deployment.value["status"] = status;
+            Arc::make_mut(&mut deployment.value)["status"] = status;
             deployment.object = object;
         }
     }
@@ -218,7 +219,7 @@ impl ControlPlane {
     /// Scales a ReplicaSet, with the event that says so.
     fn scale_set(&mut self, deployment: &Deployment, set: &mut ReplicaSetView, replicas: i64) -> bool {
         let before = set.replicas();
-        let mut value = set.value.clone();
+        let mut value = (*set.value).clone();
         let annotated =
             annotate_size(&mut value, deployment.replicas(), deployment.replicas() + deployment.max_surge());
         if before == replicas && !annotated {

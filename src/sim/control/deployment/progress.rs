@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 use super::super::ControlPlane;
 use super::super::queue::Key;
@@ -17,7 +18,7 @@ impl ControlPlane {
     pub(super) fn write_deployment_status(&mut self, deployment: &mut Deployment, sets: &Sets) {
         let status = self.status_of(deployment, sets);
         if status != deployment.value["status"] {
-            deployment.value["status"] = status;
+            Arc::make_mut(&mut deployment.value)["status"] = status;
             self.put_deployment_status(deployment);
         }
     }
@@ -72,7 +73,7 @@ impl ControlPlane {
         }
         set_replica_failure(&mut status, sets, now);
         if status != deployment.value["status"] {
-            deployment.value["status"] = status;
+            Arc::make_mut(&mut deployment.value)["status"] = status;
             self.put_deployment_status(deployment);
         }
     }
@@ -110,7 +111,14 @@ impl ControlPlane {
     /// Sets Progressing outside a rollout's judgement (new set made or found, or could not be made).
     pub(super) fn write_progress(&mut self, deployment: &mut Deployment, value: &str, reason: &str, message: &str) {
         let now = self.now();
-        set_deployment_condition(&mut deployment.value["status"], PROGRESSING, value, reason, message, now);
+        set_deployment_condition(
+            &mut Arc::make_mut(&mut deployment.value)["status"],
+            PROGRESSING,
+            value,
+            reason,
+            message,
+            now,
+        );
         self.put_deployment_status(deployment);
     }
 

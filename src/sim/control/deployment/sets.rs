@@ -16,7 +16,7 @@ use crate::sim::resource::REPLICA_SETS;
 #[derive(Debug, Clone)]
 pub(super) struct ReplicaSetView {
     pub(super) object: Arc<Object>,
-    pub(super) value: Value,
+    pub(super) value: Arc<Value>,
 }
 
 impl ReplicaSetView {

@@ -1,5 +1,7 @@
 //! The HTTP face of the embedded cluster, in process, on a clock that is stepped.
 
+mod custom;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
