@@ -43,12 +43,13 @@ impl Pair {
         }
         for program in ["kind", "docker"] {
             let path = folder.join("bin").join(program);
-            // Results go past the stand-in's own stdout: a server that is started must not hold the caller's pipe.
+            // Results go through a file: a server that is started must not hold the caller's pipe.
             let script = format!(
-                "#!/bin/sh\nPAIR_FOLDER='{folder}' PAIR_PROGRAM={program} PAIR_RESULTS=/proc/$$/fd/1 \
+                "#!/bin/sh\nresults=$(mktemp '{folder}/results.XXXXXX')\n\
+                 PAIR_FOLDER='{folder}' PAIR_PROGRAM={program} PAIR_RESULTS=$results \
                  PAIR_ARGUMENTS=\"$(printf '%s\\037' \"$@\")\" \
                  '{this}' --exact kind::pair::play --ignored --nocapture --test-threads=1 >/dev/null\n\
-                 exit $?\n",
+                 code=$?\ncat \"$results\"\nrm \"$results\"\nexit $code\n",
                 folder = folder.display(),
                 this = std::env::current_exe().unwrap().display()
             );
