@@ -201,7 +201,9 @@ impl Command {
     fn record(&self, started: Instant, output: Option<&Output>) {
         let Some(file) = &self.transcript else { return };
         let status = output.map_or_else(|| "was killed at its deadline".to_owned(), status_words);
-        let mut entry = format!("{:.0} $ {self}\n", Timestamp::now());
+        let took = started.elapsed();
+        let began = Timestamp::now() - jiff::SignedDuration::try_from(took).unwrap_or_default();
+        let mut entry = format!("{began:.3} $ {self}\n");
         let streams = output.iter().flat_map(|output| [&output.stdout, &output.stderr]);
         let streams = streams.zip([TRANSCRIPT_RESULTS, TRANSCRIPT_TALK]).skip(usize::from(self.results_are_secret));
         for (stream, most) in streams {
@@ -212,7 +214,7 @@ impl Command {
                 entry.push_str("  … (cut here)\n");
             }
         }
-        let _ = writeln!(entry, "= {status} after {}", crate::ui::duration(started.elapsed()));
+        let _ = writeln!(entry, "= {status} after {}", crate::ui::duration(took));
         let _ = crate::state::home::open_private_append(file).and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 
