@@ -10,6 +10,7 @@ mod drain;
 mod expired;
 mod failure;
 pub mod live;
+mod look;
 mod place;
 mod pools;
 mod preflight;
@@ -73,9 +74,14 @@ impl Aks {
         self.az.on(&place.subscription).with_transcript(self.home.lab(&place.lab).join(TRANSCRIPT))
     }
 
-    fn account(&self, lab: &str, subscription: Option<&str>) -> Result<Account> {
+    /// az before it is known where the lab is.
+    fn az_before(&self, lab: &str, subscription: Option<&str>) -> Az {
         let az = self.az.with_transcript(self.home.lab(lab).join(TRANSCRIPT));
-        let az = subscription.map_or(az.clone(), |subscription| az.on(subscription));
+        subscription.map_or(az.clone(), |subscription| az.on(subscription))
+    }
+
+    fn account(&self, lab: &str, subscription: Option<&str>) -> Result<Account> {
+        let az = self.az_before(lab, subscription);
         az.ask(&arguments::account_show())
             .map_err(|failure| failure.into_error("could not see which Azure subscription is meant", None))
     }
@@ -116,10 +122,17 @@ impl Aks {
         if let Some(known) = self.known.borrow().as_ref().filter(|known| known.place == place) {
             return Ok(known.clone());
         }
-        let world = World::look(&self.az_for(&place), &place)?;
+        let az = self.az_for(&place);
+        let world =
+            if self.remembers(&place.lab) { World::look(&az, &place)? } else { World::look_at_new(&az, &place)? };
         let known = Known { place, world };
         *self.known.borrow_mut() = Some(known.clone());
         Ok(known)
+    }
+
+    /// Whether a lab was made from this machine.
+    fn remembers(&self, lab: &str) -> bool {
+        Place::read(&self.home.lab(lab)).is_some()
     }
 
     fn forget(&self) {
@@ -131,16 +144,13 @@ impl Aks {
         if !limits.is_empty() {
             return Ok(limits);
         }
-        let remembered = Place::read(&self.home.lab(&lab.name.value)).is_some();
-        let location = &lab.aks.location.value;
-        let (known, early) = if remembered {
+        let (known, early) = if self.remembers(&lab.name.value) {
             (self.place_of_lab(lab).and_then(|place| self.look(place))?, None)
         } else {
             // Of a lab that is new, everything has to be asked: what the region offers while the lab is looked for.
-            let az = self.az.with_transcript(self.home.lab(&lab.name.value).join(TRANSCRIPT));
-            let az = lab.aks.subscription.as_deref().map_or(az.clone(), |subscription| az.on(subscription));
+            let az = self.az_before(&lab.name.value, lab.aks.subscription.as_deref());
             std::thread::scope(|scope| {
-                let offer = scope.spawn(|| Offer::ask(&az, location));
+                let offer = scope.spawn(|| Offer::ask(&az, lab));
                 let known = self.place_of_lab(lab).and_then(|place| self.look(place));
                 known.map(|known| (known, offer.join().ok().flatten()))
             })?
@@ -162,7 +172,7 @@ impl Aks {
         if actions.iter().all(|action| matches!(action, Action::UpdatePool { .. } | Action::RemovePool { .. })) {
             return Ok(Vec::new());
         }
-        let offer = early.or_else(|| Offer::ask(&self.az_for(place), location));
+        let offer = early.or_else(|| Offer::ask(&self.az_for(place), lab));
         let offer = offer.ok_or_else(|| Error::message(Kind::Failed, "could not run several calls of az at once"))?;
         Ok(offer.problems(lab, &actions, place))
     }
@@ -208,7 +218,7 @@ impl Provider for Aks {
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
         let known = match self.place_of_lab(lab).and_then(|place| self.look(place)) {
             // Commands of a lab that was never made can be read without az and without a login.
-            Err(error) if error.kind == Kind::Outside && Place::read(&self.home.lab(&lab.name.value)).is_none() => {
+            Err(error) if error.kind == Kind::Outside && !self.remembers(&lab.name.value) => {
                 Known { place: Place::of_lab(lab, &Account::unknown()), world: World::default() }
             }
             known => known?,

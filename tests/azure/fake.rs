@@ -213,6 +213,10 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
             printed(&json!({ "id": subscription, "name": "Stand-in", "state": "Enabled", "tenantId": model.tenant,
             "user": { "name": super::CLIENT, "type": "servicePrincipal" }, "isDefault": true }))
         }
+        "rest" if options.get("--method") == Some("get") => {
+            let path = options.text("--url").replace("{subscriptionId}", &subscription);
+            raw(ask("GET", &path, Value::Null))
+        }
         "group show" => plain(ask("GET", &group("-n"), Value::Null)),
         "group create" => {
             plain(ask("PUT", &group("-n"), json!({ "location": options.text("-l"), "tags": options.pairs("--tags") })))
@@ -399,6 +403,23 @@ fn error(answer: &Answer) -> Option<Said> {
 
 fn plain(answer: Answer) -> Said {
     error(&answer).unwrap_or_else(|| printed(&answer.body))
+}
+
+/// What `az rest` prints.
+fn raw(answer: Answer) -> Said {
+    if answer.lost || answer.status < 400 {
+        return plain(answer);
+    }
+    let reason = match answer.status {
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        409 => "Conflict",
+        429 => "Too Many Requests",
+        503 => "Service Unavailable",
+        _ => "Bad Request",
+    };
+    refusal(&format!("{reason}({})", answer.body))
 }
 
 /// What `--no-wait` prints.

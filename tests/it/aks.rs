@@ -183,7 +183,7 @@ fn unchanged_lab_takes_at_most_four_calls_and_changes_nothing() {
     assert_eq!(actions, []);
     let calls = setup.fake.take_calls();
     assert!(calls.len() <= 4, "{calls:?}");
-    assert!(calls.iter().all(|call| call.contains("show")), "{calls:?}");
+    assert!(calls.iter().all(|call| call.contains("show") || call.starts_with("rest --method get ")), "{calls:?}");
 }
 
 #[test]
@@ -350,6 +350,38 @@ fn requests_cut_on_the_way_are_made_again() {
         setup.fault(Fault { within: true, ..Fault::new(method, path, 1, Trouble::Cut) });
         setup.up(LAB, Options::default()).unwrap_or_else(|error| panic!("{path}: {error}"));
         assert_eq!(plain(&setup.everything()), COMPLETE, "{path}");
+    }
+}
+
+#[test]
+fn new_lab_is_looked_for_with_one_question() {
+    let setup = Setup::new();
+    assert!(setup.aks().preflight(&setup.lab(LAB)).is_empty());
+    let calls = setup.fake.take_calls();
+    assert_eq!(calls.iter().filter(|call| call.contains("/resourceGroups/")).count(), 1, "{calls:#?}");
+    assert!(calls.iter().any(|call| call.contains("kubernetesVersions")), "{calls:#?}");
+    // A lab that leaves the version to Azure does not ask which there are.
+    let any = LAB.replace("kubernetes = \"1.34\"", "");
+    assert!(setup.aks().preflight(&setup.lab(&any)).is_empty());
+    let calls = setup.fake.take_calls();
+    assert!(!calls.iter().any(|call| call.contains("kubernetesVersions")), "{calls:#?}");
+}
+
+#[test]
+fn question_that_got_lost_is_asked_again() {
+    let setup = Setup::new();
+    for trouble in [
+        Trouble::Cut,
+        Trouble::Refuse {
+            status: 429,
+            code: "TooManyRequests".to_owned(),
+            message: "Wait.".to_owned(),
+            retry_after: Some(1),
+        },
+    ] {
+        setup.fault(Fault { within: true, ..Fault::new("GET", "/skus", 2, trouble) });
+        assert!(setup.aks().preflight(&setup.lab(LAB)).is_empty());
+        assert!(setup.fake.model().faults.iter().all(|fault| fault.times == 0));
     }
 }
 

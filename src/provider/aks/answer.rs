@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::failure::Failure;
 use crate::plan::{Declared, Observed, ObservedNode, ObservedPool};
@@ -34,6 +35,15 @@ pub(super) struct User {
     pub(super) name: String,
 }
 
+/// Whether a subscription may use a provider.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Registration {
+    /// `Registered`, `NotRegistered`, …
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) registration_state: String,
+}
+
 /// `az version`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct ToolVersion {
@@ -42,7 +52,7 @@ pub(super) struct ToolVersion {
     pub(super) cli: String,
 }
 
-/// `az group show`.
+/// A resource group.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Group {
     /// Name as it was made.
@@ -73,7 +83,7 @@ impl Group {
     }
 }
 
-/// `az aks show`.
+/// A cluster; Azure's answer flattened, as az shows it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cluster {
@@ -200,7 +210,7 @@ impl Cluster {
     }
 }
 
-/// One of `az aks nodepool list`, or of a cluster's `agentPoolProfiles`.
+/// A pool; Azure's answer flattened, or one of a cluster's `agentPoolProfiles`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentPool {
@@ -323,7 +333,7 @@ fn parse_taint(text: &str) -> Option<Taint> {
     })
 }
 
-/// One of `az vm list-skus`.
+/// A VM size of a region.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sku {
@@ -416,7 +426,7 @@ impl Sku {
     }
 }
 
-/// One of `az vm list-usage`.
+/// A row of the vCPU quota.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Usage {
@@ -441,7 +451,7 @@ pub(super) struct UsageName {
     pub(super) localized_value: String,
 }
 
-/// `az aks get-versions`.
+/// The Kubernetes versions of a region.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Versions {
     #[serde(default, deserialize_with = "null_is_default")]
@@ -457,7 +467,7 @@ pub(super) struct Version {
     pub(super) minor: String,
     /// Patches, by name.
     #[serde(rename = "patchVersions", default, deserialize_with = "null_is_default")]
-    pub(super) patches: BTreeMap<String, serde_json::Value>,
+    pub(super) patches: BTreeMap<String, Value>,
     /// Support plans.
     #[serde(default, deserialize_with = "null_is_default")]
     pub(super) capabilities: VersionCapabilities,
@@ -479,18 +489,16 @@ impl Version {
     }
 }
 
-/// az writes null where it has nothing.
+/// Azure and az write null where they have nothing.
 fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A number, or a number in quotes: az's answers have both.
+/// A number, or a number in quotes: answers have both.
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    match serde_json::Value::deserialize(deserializer)? {
-        serde_json::Value::Number(number) => {
-            number.as_i64().ok_or_else(|| serde::de::Error::custom("not a whole number"))
-        }
-        serde_json::Value::String(text) => text.parse().map_err(serde::de::Error::custom),
+    match Value::deserialize(deserializer)? {
+        Value::Number(number) => number.as_i64().ok_or_else(|| serde::de::Error::custom("not a whole number")),
+        Value::String(text) => text.parse().map_err(serde::de::Error::custom),
         other => Err(serde::de::Error::custom(format!("{other} is no number"))),
     }
 }

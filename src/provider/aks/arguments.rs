@@ -66,8 +66,9 @@ pub(super) fn account_show() -> Arguments {
     Line::new("account show").0
 }
 
-pub(super) fn group_show(group: &str) -> Arguments {
-    Line::new("group show").option("-n", group).0
+/// A question to Azure itself: a path, or the address of a list's next page.
+pub(super) fn get(url: &str) -> Arguments {
+    Line::new("rest --method get").option("--url", url).0
 }
 
 pub(super) fn group_create(place: &Place, tags: &BTreeMap<String, String>) -> Arguments {
@@ -88,33 +89,12 @@ pub(super) fn tag_update(id: &str, tags: &BTreeMap<String, String>) -> Arguments
     Line::new("tag update").option("--resource-id", id).option("--operation", "Merge").list("--tags", pairs(tags)).0
 }
 
-pub(super) fn provider_show() -> Arguments {
-    Line::new("provider show").option("-n", "Microsoft.ContainerService").option("--query", "registrationState").0
-}
-
-pub(super) fn versions(location: &str) -> Arguments {
-    Line::new("aks get-versions").option("-l", location).0
-}
-
-/// All sizes of a region; without `--all` az leaves out restricted ones, and klab could not say why one is missing.
-pub(super) fn skus(location: &str) -> Arguments {
-    Line::new("vm list-skus").option("-l", location).option("-r", "virtualMachines").option("--all", "true").0
-}
-
-pub(super) fn usage(location: &str) -> Arguments {
-    Line::new("vm list-usage").option("-l", location).0
-}
-
 fn cluster(words: &str, place: &Place) -> Line {
     Line::new(words).option("-g", &place.group).option("-n", &place.cluster)
 }
 
 fn pool(words: &str, place: &Place, name: &str) -> Line {
     Line::new(words).option("-g", &place.group).option("--cluster-name", &place.cluster).option("-n", name)
-}
-
-pub(super) fn cluster_show(place: &Place) -> Arguments {
-    cluster("aks show", place).0
 }
 
 /// All clusters of the subscription.
@@ -293,10 +273,6 @@ pub(super) fn pool_upgrade(place: &Place, name: &str, version: KubernetesVersion
 
 pub(super) fn pool_delete(place: &Place, name: &str) -> Arguments {
     pool("aks nodepool delete", place, name).flag("--no-wait").0
-}
-
-pub(super) fn pool_list(place: &Place) -> Arguments {
-    Line::new("aks nodepool list").option("-g", &place.group).option("--cluster-name", &place.cluster).0
 }
 
 #[cfg(test)]

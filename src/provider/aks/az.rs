@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use super::arguments::Arguments;
-use super::failure::{Class, Failure};
+use super::failure::Failure;
 use crate::exec::Command;
 
 /// A call that only asks.
@@ -73,27 +73,22 @@ impl Az {
     /// Runs az and understands its answer.
     pub(super) fn ask<T: DeserializeOwned>(&self, arguments: &Arguments) -> Result<T, Failure> {
         let text = self.run(arguments, ASK)?;
-        serde_json::from_str(&text).map_err(|error| Failure {
-            class: Class::Other,
-            code: None,
-            words: format!("could not understand az's answer: {error}"),
-            command: self.command(arguments).to_string(),
-        })
+        serde_json::from_str(&text).map_err(|error| Failure::of_answer(&error, &self.command(arguments).to_string()))
     }
 
-    /// Runs az and understands its answer; `None` where what was asked for does not exist.
-    pub(super) fn find<T: DeserializeOwned>(&self, arguments: &Arguments) -> Result<Option<T>, Failure> {
-        match self.ask(arguments) {
-            Ok(found) => Ok(Some(found)),
-            Err(failure) if failure.is_absence() => Ok(None),
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// Waits between two looks at something that began a while ago.
+    /// Waits before the next try at something that began a while ago.
     pub(super) fn pause(&self, running_for: Duration) {
+        self.sleep(self.pace.next(running_for));
+    }
+
+    /// Waits between two looks at something that began a while ago. A look that took long has been a wait itself.
+    pub(super) fn pause_after_look(&self, since: Instant, looked: Instant) {
+        self.sleep(self.pace.next(since.elapsed()).saturating_sub(looked.elapsed()));
+    }
+
+    pub(super) fn sleep(&self, time: Duration) {
         let entered = Instant::now();
-        std::thread::sleep(self.pace.next(running_for));
+        std::thread::sleep(time);
         self.ledger.note(entered, false);
     }
 }

@@ -7,6 +7,7 @@ use super::answer::{Cluster, Group};
 use super::arguments::{self, Arguments};
 use super::az::{Az, CHANGE};
 use super::failure::{Class, Failure};
+use super::look::unless_absent;
 use super::place::Place;
 use super::pools::journal_action;
 use crate::error::{Error, Kind, Result};
@@ -37,6 +38,25 @@ impl World {
         Ok(world)
     }
 
+    /// Looks at a lab of which this machine knows nothing: where there is no group, one question is enough.
+    ///
+    /// # Errors
+    /// As [`World::look`].
+    pub(super) fn look_at_new(az: &Az, place: &Place) -> Result<Self> {
+        if !place.own_group {
+            return Self::look(az, place);
+        }
+        let cluster = az.cluster_or_why_not(place);
+        if cluster.as_ref().is_err_and(Failure::is_absence_of_group) {
+            return Ok(Self::default());
+        }
+        let failed = |failure: Failure| could_not_look(failure, place);
+        let group = az.group(&place.group).map_err(failed)?;
+        let world = Self { group, cluster: unless_absent(cluster).map_err(failed)? };
+        world.refuse_foreign(place)?;
+        Ok(world)
+    }
+
     /// Looks at group and cluster at once; what is not klab's counts as not there.
     ///
     /// # Errors
@@ -50,13 +70,11 @@ impl World {
 
     fn look_at_all(az: &Az, place: &Place) -> Result<Self> {
         let (group, cluster) = std::thread::scope(|scope| {
-            let group = scope.spawn(|| az.find::<Group>(&arguments::group_show(&place.group)));
-            let cluster = az.find::<Cluster>(&arguments::cluster_show(place));
+            let group = scope.spawn(|| az.group(&place.group));
+            let cluster = az.cluster(place);
             (group.join(), cluster)
         });
-        let failed = |failure: Failure| {
-            failure.into_error(&format!("could not look for lab `{}` in Azure", place.lab), Some(place))
-        };
+        let failed = |failure: Failure| could_not_look(failure, place);
         let group = group.map_err(|_| Error::message(Kind::Failed, "could not run two calls of az at once"))?;
         Ok(Self { group: group.map_err(failed)?, cluster: cluster.map_err(failed)? })
     }
@@ -88,6 +106,10 @@ impl World {
         }
         self.cluster.as_ref().filter(|cluster| !is_going(cluster) && !failed_at_birth(cluster))
     }
+}
+
+fn could_not_look(failure: Failure, place: &Place) -> Error {
+    failure.into_error(&format!("could not look for lab `{}` in Azure", place.lab), Some(place))
 }
 
 fn is_going(cluster: &Cluster) -> bool {
@@ -236,7 +258,8 @@ pub(super) fn wait_settled(az: &Az, place: &Place, activity: &Activity, what: &s
     let since = Instant::now();
     let mut silent: Option<Instant> = None;
     loop {
-        match az.find::<Cluster>(&arguments::cluster_show(place)) {
+        let looked = Instant::now();
+        match az.cluster(place) {
             Ok(None) => return Ok(None),
             Ok(Some(cluster)) if is_settled(&cluster) => return Ok(Some(cluster)),
             Ok(Some(cluster)) => {
@@ -258,7 +281,7 @@ pub(super) fn wait_settled(az: &Az, place: &Place, activity: &Activity, what: &s
             return Err(Error::message(Kind::Deadline, message)
                 .left_behind(format!("cluster `{}`, still being changed", place.cluster)));
         }
-        az.pause(since.elapsed());
+        az.pause_after_look(since, looked);
     }
 }
 
@@ -395,9 +418,7 @@ fn remove_cluster(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> {
 fn wait_cluster_gone(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> {
     let what = format!("cluster {}", place.cluster);
     let activity = work.events.start("Removing", what.clone());
-    wait_gone(az, place, &what, &activity, || {
-        az.find::<Cluster>(&arguments::cluster_show(place)).map(|found| found.is_some())
-    })?;
+    wait_gone(az, place, &what, &activity, || az.cluster(place).map(|found| found.is_some()))?;
     activity.finish("Removed", what);
     Ok(())
 }
@@ -405,9 +426,7 @@ fn wait_cluster_gone(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> 
 fn wait_group_gone(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> {
     let what = format!("resource group {}", place.group);
     let activity = work.events.start("Removing", what.clone());
-    wait_gone(az, place, &what, &activity, || {
-        az.find::<Group>(&arguments::group_show(&place.group)).map(|found| found.is_some())
-    })?;
+    wait_gone(az, place, &what, &activity, || az.group(&place.group).map(|found| found.is_some()))?;
     activity.finish("Removed", what);
     Ok(())
 }
@@ -417,14 +436,12 @@ pub(super) fn wait_removed(az: &Az, place: &Place, activity: &Activity) -> Resul
     if place.own_group {
         let what = format!("resource group {}", place.group);
         wait_gone(az, place, &what, activity, || {
-            az.find::<Group>(&arguments::group_show(&place.group))
-                .map(|found| found.is_some_and(|group| place.owns(&group.tags)))
+            az.group(&place.group).map(|found| found.is_some_and(|group| place.owns(&group.tags)))
         })
     } else {
         let what = format!("cluster {}", place.cluster);
         wait_gone(az, place, &what, activity, || {
-            az.find::<Cluster>(&arguments::cluster_show(place))
-                .map(|found| found.is_some_and(|cluster| place.owns(&cluster.tags)))
+            az.cluster(place).map(|found| found.is_some_and(|cluster| place.owns(&cluster.tags)))
         })
     }
 }
@@ -439,6 +456,7 @@ fn wait_gone(
     let since = Instant::now();
     let mut silent: Option<Instant> = None;
     loop {
+        let looked = Instant::now();
         match is_there() {
             Ok(false) => return Ok(()),
             Ok(true) => silent = None,
@@ -454,7 +472,7 @@ fn wait_gone(
             let message = format!("{what} was still there after {}", crate::ui::duration(since.elapsed()));
             return Err(Error::message(Kind::Deadline, message).left_behind(format!("{what}, being removed by Azure")));
         }
-        az.pause(since.elapsed());
+        az.pause_after_look(since, looked);
     }
 }
 
@@ -465,9 +483,9 @@ pub(super) fn remains(az: &Az, place: &Place) -> Result<Vec<String>> {
     };
     let joined = |_| Error::message(Kind::Failed, "could not run several calls of az at once");
     let (group, machines, cluster) = std::thread::scope(|scope| {
-        let group = scope.spawn(|| az.find::<Group>(&arguments::group_show(&place.group)));
-        let machines = scope.spawn(|| az.find::<Group>(&arguments::group_show(&place.node_group)));
-        let cluster = az.find::<Cluster>(&arguments::cluster_show(place));
+        let group = scope.spawn(|| az.group(&place.group));
+        let machines = scope.spawn(|| az.group(&place.node_group));
+        let cluster = az.cluster(place);
         (group.join(), machines.join(), cluster)
     });
     let mut left = Vec::new();

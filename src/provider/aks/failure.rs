@@ -183,6 +183,12 @@ const CATALOGUE: &[Row] = &[
             "read timed out",
         ],
     ),
+    // Servers on the way to Azure have no codes.
+    texts(Class::Throttled, &["error: too many requests"]),
+    texts(
+        Class::Server,
+        &["error: internal server error", "error: bad gateway", "error: service unavailable", "error: gateway timeout"],
+    ),
 ];
 
 impl Failure {
@@ -215,10 +221,17 @@ impl Failure {
         }
     }
 
+    /// An answer that is none.
+    pub(super) fn of_answer(error: &serde_json::Error, command: &str) -> Self {
+        let words = format!("could not understand az's answer: {error}");
+        Self { class: Class::Other, code: None, words, command: command.to_owned() }
+    }
+
     /// What az's exit code and stderr mean.
     pub(super) fn from_stderr(exit: Option<i32>, stderr: &str) -> Self {
         let words: Vec<&str> = stderr.lines().filter(|line| !line.starts_with("WARNING: ")).collect();
         let words = words.join("\n").trim().to_owned();
+        let words = words_of_rest(&words).unwrap_or(words);
         let code = words
             .lines()
             .find_map(|line| line.strip_prefix("ERROR: (")?.split_once(')'))
@@ -254,6 +267,11 @@ impl Failure {
     /// Whether what was asked for is not there.
     pub(super) fn is_absence(&self) -> bool {
         self.class == Class::NotFound
+    }
+
+    /// Whether the very resource group of what was asked for is not there.
+    pub(super) fn is_absence_of_group(&self) -> bool {
+        self.code.as_deref() == Some("ResourceGroupNotFound")
     }
 
     /// As an error for the person at the terminal: what klab could not do, az's own words, what mends it.
@@ -296,6 +314,16 @@ impl Failure {
         };
         vec![hint]
     }
+}
+
+/// What `az rest` makes of a refusal, `ERROR: Not Found({"error":{"code":"…","message":"…"}})`, in the form of az's other
+/// commands, `ERROR: (code) message`.
+fn words_of_rest(words: &str) -> Option<String> {
+    let (_, json) = words.strip_prefix("ERROR: ")?.split_once('(').filter(|(_, json)| json.starts_with('{'))?;
+    // az's own advice may follow.
+    let answer = serde_json::Deserializer::from_str(json).into_iter::<serde_json::Value>().next()?.ok()?;
+    let error = if answer["error"].is_object() { &answer["error"] } else { &answer };
+    Some(format!("ERROR: ({}) {}", error["code"].as_str()?, error["message"].as_str().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -449,6 +477,33 @@ mod tests {
         for (exit, stderr, class) in SEEN {
             let failure = Failure::from_stderr(Some(*exit), stderr);
             assert_eq!(failure.class, *class, "{stderr}");
+        }
+    }
+
+    #[test]
+    fn refusals_through_az_rest_are_those_of_other_commands() {
+        for (stderr, words, class) in [
+            (
+                "ERROR: Not Found({\"error\":{\"code\":\"ResourceGroupNotFound\",\"message\":\"Resource group 'x' could not be found.\"}})",
+                "ERROR: (ResourceGroupNotFound) Resource group 'x' could not be found.",
+                Class::NotFound,
+            ),
+            (
+                "ERROR: Unauthorized({\n  \"error\": {\"code\": \"ExpiredAuthenticationToken\", \"message\": \"It has expired (today).\"}\n})\n\
+                 Interactive authentication is needed. Please run:\naz logout\naz login",
+                "ERROR: (ExpiredAuthenticationToken) It has expired (today).",
+                Class::Login,
+            ),
+            (
+                "ERROR: Too Many Requests({\"code\":\"Throttled\",\"message\":\"Wait.\"})",
+                "ERROR: (Throttled) Wait.",
+                Class::Throttled,
+            ),
+            ("ERROR: Service Unavailable", "ERROR: Service Unavailable", Class::Server),
+            ("ERROR: Bad Gateway(<html></html>)", "ERROR: Bad Gateway(<html></html>)", Class::Server),
+        ] {
+            let failure = Failure::from_stderr(Some(1), stderr);
+            assert_eq!((failure.words.as_str(), failure.class), (words, class), "{stderr}");
         }
     }
 

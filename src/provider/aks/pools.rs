@@ -198,7 +198,7 @@ fn drive<'a>(az: &Az, place: &'a Place, tasks: &mut [Task<'a>], limit: usize, wo
             if !tasks.iter().any(Task::wants_a_look) {
                 continue;
             }
-            match az.ask::<Vec<AgentPool>>(&arguments::pool_list(place)) {
+            match az.pools(place) {
                 Ok(pools) => {
                     failed_looks = None;
                     looked = Instant::now();

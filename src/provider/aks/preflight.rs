@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Sku, ToolVersion, Usage, Versions};
+use super::answer::{Registration, Sku, ToolVersion, Usage, Versions};
 use super::arguments;
 use super::az::Az;
 use super::failure::{Class, Failure};
 use super::place::Place;
 use crate::error::{Error, Kind};
-use crate::plan::{Action, size_name};
+use crate::plan::{Action, size_name, wanted_version};
 use crate::spec::{AksTier, Lab, Os, Pool, PoolMode};
 
 /// The oldest az that is known to have every option klab uses.
@@ -18,25 +18,32 @@ const OLDEST: (u32, u32) = (2, 60);
 #[derive(Debug, Clone)]
 pub(super) struct Offer {
     tool: Result<ToolVersion, Failure>,
-    registration: Result<String, Failure>,
-    versions: Result<Versions, Failure>,
+    registration: Result<Registration, Failure>,
+    /// None where the lab leaves the version to Azure.
+    versions: Option<Result<Versions, Failure>>,
     skus: Result<Vec<Sku>, Failure>,
     usage: Result<Vec<Usage>, Failure>,
 }
 
 impl Offer {
-    /// Asks for everything at once.
-    pub(super) fn ask(az: &Az, location: &str) -> Option<Self> {
+    /// Asks for everything at once that is of interest to a lab.
+    pub(super) fn ask(az: &Az, lab: &Lab) -> Option<Self> {
+        let location = &lab.aks.location.value;
+        let names_a_version =
+            wanted_version(lab, None).is_some() || lab.pools.iter().any(|pool| pool.kubernetes.is_some());
         std::thread::scope(|scope| {
             let tool = scope.spawn(|| az.ask(&arguments::tool_version()));
-            let registration = scope.spawn(|| az.ask(&arguments::provider_show()));
-            let versions = scope.spawn(|| az.ask(&arguments::versions(location)));
-            let usage = scope.spawn(|| az.ask(&arguments::usage(location)));
-            let skus = az.ask(&arguments::skus(location));
+            let registration = scope.spawn(|| az.registration());
+            let versions = names_a_version.then(|| scope.spawn(|| az.versions(location)));
+            let usage = scope.spawn(|| az.usage(location));
+            let skus = az.sizes(location);
             Some(Self {
                 tool: tool.join().ok()?,
                 registration: registration.join().ok()?,
-                versions: versions.join().ok()?,
+                versions: match versions {
+                    Some(versions) => Some(versions.join().ok()?),
+                    None => None,
+                },
                 skus,
                 usage: usage.join().ok()?,
             })
@@ -53,7 +60,10 @@ impl Offer {
         }
         for (failure, what) in [
             (self.registration.as_ref().err(), "could not see whether Microsoft.ContainerService is registered"),
-            (self.versions.as_ref().err(), "could not list the Kubernetes versions to be had"),
+            (
+                self.versions.as_ref().and_then(|versions| versions.as_ref().err()),
+                "could not list the Kubernetes versions to be had",
+            ),
             (self.skus.as_ref().err(), "could not list the VM sizes to be had"),
             (self.usage.as_ref().err(), "could not list the vCPU quota"),
         ] {
@@ -71,10 +81,10 @@ impl Offer {
         if let Ok(version) = &self.tool {
             problems.extend(old_tool(version));
         }
-        if let Ok(state) = &self.registration {
-            problems.extend(unregistered(state, place));
+        if let Ok(registration) = &self.registration {
+            problems.extend(unregistered(&registration.registration_state, place));
         }
-        if let Ok(versions) = &self.versions {
+        if let Some(Ok(versions)) = &self.versions {
             problems.extend(version_problems(lab, actions, versions, place));
         }
         if let Ok(skus) = &self.skus {
@@ -157,7 +167,7 @@ fn unregistered(state: &str, place: &Place) -> Option<Error> {
 fn version_problems(lab: &Lab, actions: &[Action], versions: &Versions, place: &Place) -> Vec<Error> {
     let changes_cluster =
         actions.iter().any(|action| matches!(action, Action::CreateCluster | Action::UpgradeCluster { .. }));
-    let cluster = crate::plan::wanted_version(lab, None).filter(|_| changes_cluster);
+    let cluster = wanted_version(lab, None).filter(|_| changes_cluster);
     let pools = lab
         .pools
         .iter()
