@@ -10,6 +10,7 @@ mod drain;
 mod expired;
 mod failure;
 pub mod live;
+mod login;
 mod look;
 mod place;
 mod pools;
@@ -40,6 +41,8 @@ use crate::state::Home;
 pub struct Aks {
     home: Home,
     az: Az,
+    /// az's own folder, where klab may read who is logged in.
+    login: Option<PathBuf>,
     known: RefCell<Option<Known>>,
 }
 
@@ -56,12 +59,18 @@ const TRANSCRIPT: &str = "az.log";
 impl Aks {
     /// The provider for a klab home, with the az of the environment (`KLAB_AZ`, else `az` on PATH).
     pub fn new(home: &Home) -> Self {
-        Self { home: home.clone(), az: Az::from_environment(), known: RefCell::new(None) }
+        Self { home: home.clone(), az: Az::from_environment(), login: login::folder(), known: RefCell::new(None) }
     }
 
     /// The provider with a certain az and pace.
     pub fn with(home: &Home, program: impl Into<std::ffi::OsString>, pace: Pace) -> Self {
-        Self { home: home.clone(), az: Az::new(program, pace), known: RefCell::new(None) }
+        Self { home: home.clone(), az: Az::new(program, pace), login: None, known: RefCell::new(None) }
+    }
+
+    /// The same provider, whose az has its login in a folder (`AZURE_CONFIG_DIR`).
+    #[must_use]
+    pub fn logged_in_at(self, folder: impl Into<PathBuf>) -> Self {
+        Self { login: Some(folder.into()), ..self }
     }
 
     /// When klab was inside az or waiting for Azure.
@@ -80,8 +89,11 @@ impl Aks {
         subscription.map_or(az.clone(), |subscription| az.on(subscription))
     }
 
-    fn account(&self, lab: &str, subscription: Option<&str>) -> Result<Account> {
-        let az = self.az_before(lab, subscription);
+    /// The subscription that is meant and who is logged in: as az's own file says, else as az says.
+    fn account(&self, az: &Az, subscription: Option<&str>) -> Result<Account> {
+        if let Some(account) = self.login.as_deref().and_then(|folder| login::account(folder, subscription)) {
+            return Ok(account);
+        }
         az.ask(&arguments::account_show())
             .map_err(|failure| failure.into_error("could not see which Azure subscription is meant", None))
     }
@@ -90,7 +102,8 @@ impl Aks {
     fn place_of_lab(&self, lab: &Lab) -> Result<Place> {
         let name = &lab.name.value;
         let Some(place) = Place::read(&self.home.lab(name)) else {
-            let account = self.account(name, lab.aks.subscription.as_deref())?;
+            let subscription = lab.aks.subscription.as_deref();
+            let account = self.account(&self.az_before(name, subscription), subscription)?;
             return Ok(Place::of_lab(lab, &account));
         };
         let location = &lab.aks.location.value;
@@ -113,7 +126,7 @@ impl Aks {
     fn place_of_name(&self, lab: &str) -> Result<Place> {
         match Place::read(&self.home.lab(lab)) {
             Some(place) => Ok(place),
-            None => Ok(Place::of_name(lab, &self.account(lab, None)?, "")),
+            None => Ok(Place::of_name(lab, &self.account(&self.az_before(lab, None), None)?, "")),
         }
     }
 

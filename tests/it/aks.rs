@@ -368,6 +368,22 @@ fn new_lab_is_looked_for_with_one_question() {
 }
 
 #[test]
+fn account_is_read_where_az_keeps_it() {
+    let setup = Setup::new();
+    let subscription = setup.fake.model().subscription.clone();
+    let profile = json!({ "subscriptions": [{ "id": subscription, "name": "Stand-in", "user": { "name": CLIENT },
+        "isDefault": true, "environmentName": "AzureCloud" }] });
+    std::fs::write(setup.folder.path().join("azureProfile.json"), profile.to_string()).unwrap();
+    let (lab, aks) = (setup.lab(LAB), setup.aks().logged_in_at(setup.folder.path()));
+    let read = aks.observe_lab(&lab).map(|_| aks.commands(&lab, &[Action::CreateCluster]).unwrap()).unwrap();
+    assert!(!setup.fake.take_calls().iter().any(|call| call.starts_with("account show")));
+    let aks = setup.aks();
+    let asked = aks.observe_lab(&lab).map(|_| aks.commands(&lab, &[Action::CreateCluster]).unwrap()).unwrap();
+    assert!(setup.fake.take_calls().iter().any(|call| call.starts_with("account show")));
+    assert_eq!(read, asked);
+}
+
+#[test]
 fn question_that_got_lost_is_asked_again() {
     let setup = Setup::new();
     for trouble in [

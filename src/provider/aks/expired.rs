@@ -34,7 +34,7 @@ impl Aks {
     /// # Errors
     /// When Azure does not answer.
     pub fn labs(&self) -> Result<Vec<Expired>> {
-        let account = self.account_here()?;
+        let account = self.account(&self.az, None)?;
         let az = self.az.on(&account.id);
         let failed = |failure: super::failure::Failure| failure.into_error("could not look for labs in Azure", None);
         let (groups, clusters) = std::thread::scope(|scope| {
@@ -65,12 +65,6 @@ impl Aks {
         cluster::wait_removed(&az, place, &activity)?;
         activity.finish("Removed", what);
         cluster::remains(&az, place)
-    }
-
-    fn account_here(&self) -> Result<Account> {
-        self.az
-            .ask(&arguments::account_show())
-            .map_err(|failure| failure.into_error("could not see which Azure subscription is meant", None))
     }
 }
 

@@ -1,0 +1,101 @@
+//! Who is logged in, read from az's own file: what `az account show` would say, without starting az for it.
+//!
+//! Whether the login is still good is not to be seen there; every question to Azure shows it.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::answer::{Account, User};
+
+/// The file in az's folder.
+const FILE: &str = "azureProfile.json";
+
+#[derive(Deserialize)]
+struct Profile {
+    subscriptions: Vec<Subscription>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Subscription {
+    id: String,
+    name: String,
+    user: User,
+    is_default: bool,
+    environment_name: String,
+}
+
+/// The folder of the az that klab runs, as far as klab can know it.
+///
+/// A program named by `KLAB_AZ` may be a script with a login of its own; then only a folder that is named too is believed.
+pub(super) fn folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    match (variable("AZURE_CONFIG_DIR"), variable("KLAB_AZ")) {
+        (Some(folder), _) => Some(folder),
+        (None, Some(_)) => None,
+        (None, None) => Some(variable("HOME")?.join(".azure")),
+    }
+}
+
+/// The account of a subscription, by id or name, else of the one az has selected.
+///
+/// `None` where the file leaves a doubt: az is to be asked then.
+pub(super) fn account(folder: &Path, subscription: Option<&str>) -> Option<Account> {
+    let text = std::fs::read_to_string(folder.join(FILE)).ok()?;
+    // az writes a byte order mark.
+    let profile: Profile = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;
+    // Each cloud has a selected subscription, and which cloud is meant is decided elsewhere.
+    let cloud = &profile.subscriptions.first()?.environment_name;
+    if profile.subscriptions.iter().any(|subscription| subscription.environment_name != *cloud) {
+        return None;
+    }
+    let is_meant = |found: &&Subscription| match subscription {
+        Some(wanted) => found.id.eq_ignore_ascii_case(wanted) || found.name.eq_ignore_ascii_case(wanted),
+        None => found.is_default,
+    };
+    let mut meant = profile.subscriptions.iter().filter(is_meant);
+    match (meant.next(), meant.next()) {
+        (Some(found), None) => Some(Account { id: found.id.clone(), user: found.user.clone() }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn row(id: &str, name: &str, selected: bool, cloud: &str) -> Value {
+        json!({ "id": id, "name": name, "state": "Enabled", "user": { "name": format!("{id}@example.com"), "type": "user" },
+            "isDefault": selected, "tenantId": "t", "environmentName": cloud, "managedByTenants": null })
+    }
+
+    fn read(rows: &[Value], subscription: Option<&str>) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("\u{feff}{}", json!({ "installationId": "i", "subscriptions": rows }));
+        std::fs::write(folder.path().join(FILE), text).unwrap();
+        account(folder.path(), subscription).map(|account| format!("{} {}", account.id, account.user.name))
+    }
+
+    #[test]
+    fn account_is_the_selected_one_or_the_one_that_is_named() {
+        let rows = [row("a", "Work", false, "AzureCloud"), row("b", "Play", true, "AzureCloud")];
+        assert_eq!(read(&rows, None).as_deref(), Some("b b@example.com"));
+        assert_eq!(read(&rows, Some("A")).as_deref(), Some("a a@example.com"));
+        assert_eq!(read(&rows, Some("work")).as_deref(), Some("a a@example.com"));
+    }
+
+    #[test]
+    fn az_is_asked_where_the_file_leaves_a_doubt() {
+        let twice = [row("a", "Same", false, "AzureCloud"), row("b", "Same", false, "AzureCloud")];
+        let clouds = [row("a", "Work", true, "AzureCloud"), row("b", "Play", true, "AzureChinaCloud")];
+        assert_eq!(read(&twice, None), None, "none is selected");
+        assert_eq!(read(&twice, Some("Same")), None, "two have that name");
+        assert_eq!(read(&twice, Some("Other")), None, "none has that name");
+        assert_eq!(read(&clouds, None), None, "two clouds");
+        assert_eq!(read(&[], None), None, "nobody is logged in");
+        assert!(account(Path::new("/nowhere"), None).is_none());
+    }
+}
