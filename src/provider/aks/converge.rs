@@ -82,14 +82,8 @@ pub(super) fn converge(
     let file = credentials::path(folder);
     let fetch = !credentials::reaches(&file, Some(&cluster));
     let changes = std::mem::take(&mut agenda.changes);
-    std::thread::scope(|scope| {
-        let fetched = fetch.then(|| scope.spawn(|| credentials::fetch(az, place, &file)));
-        pools::run(az, place, changes, limit, work)?;
-        match fetched.map(std::thread::ScopedJoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) => Err(Error::message(Kind::Failed, "could not run two calls of az at once")),
-            None => Ok(()),
-        }
+    pools::run_beside(az, place, changes, limit, work, || {
+        if fetch { credentials::fetch(az, place, &file) } else { Ok(()) }
     })?;
     for (pool, _) in &agenda.replacements {
         replace::replace(az, place, lab, pool, &cluster.agent_pool_profiles, &tags, &file, work)?;

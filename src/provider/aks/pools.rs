@@ -19,6 +19,15 @@ pub(super) const IN_FLIGHT: usize = 4;
 /// How often a call that failed on the way to Azure is made again.
 const ATTEMPTS: u32 = 4;
 
+/// How long no look is taken while a call of az is at its start: it would only slow that down.
+const UNLESS_STARTING: Duration = Duration::from_secs(5);
+
+/// How many calls of az are at their start at once. That is work for a processor: more of them would only be late all
+/// together, and the first pool to be ready is what the next one in the row waits for.
+fn most_starts() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// What one call does to a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -101,6 +110,8 @@ struct Task<'a> {
     attempts: u32,
     /// Since when Azure has been refusing because it is busy.
     busy_since: Option<Instant>,
+    /// When az last answered: looks that began before it tell what was before.
+    answered: Instant,
     /// Looks since the request at which the pool was not to be seen.
     unseen: u32,
     /// Whether a failed pool was removed once already to be made again.
@@ -113,8 +124,23 @@ struct Task<'a> {
 /// # Errors
 /// What could not be done, all of it.
 pub(super) fn run(az: &Az, place: &Place, jobs: Vec<Job>, limit: usize, work: &mut Work<'_>) -> Result<()> {
+    run_beside(az, place, jobs, limit, work, || Ok(()))
+}
+
+/// Does all jobs, and something else in another thread as soon as Azure is at work and az is not.
+///
+/// # Errors
+/// As [`run`]; where that did well, what became of the other thing.
+pub(super) fn run_beside(
+    az: &Az,
+    place: &Place,
+    jobs: Vec<Job>,
+    limit: usize,
+    work: &mut Work<'_>,
+    beside: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
     if jobs.is_empty() {
-        return Ok(());
+        return beside();
     }
     let start = Instant::now();
     let mut tasks: Vec<Task<'_>> = jobs
@@ -125,14 +151,15 @@ pub(super) fn run(az: &Az, place: &Place, jobs: Vec<Job>, limit: usize, work: &m
             state: State::Waiting { not_before: start },
             attempts: 0,
             busy_since: None,
+            answered: start,
             unseen: 0,
             made_again: false,
             activity: None,
         })
         .collect();
-    let outcome = drive(az, place, &mut tasks, limit, work);
+    let outcome = drive(az, place, &mut tasks, limit, work, beside);
     work.events.under_way(Vec::new());
-    outcome?;
+    let beside = outcome?;
     let mut errors: Vec<Error> = Vec::new();
     for task in tasks {
         if let State::Failed(error) = task.state {
@@ -140,7 +167,7 @@ pub(super) fn run(az: &Az, place: &Place, jobs: Vec<Job>, limit: usize, work: &m
         }
     }
     match errors.len() {
-        0 => Ok(()),
+        0 => beside,
         1 => Err(errors.remove(0)),
         several => Err(joined(several, errors)),
     }
@@ -167,52 +194,74 @@ fn joined(count: usize, errors: Vec<Error>) -> Error {
     error
 }
 
-fn drive<'a>(az: &Az, place: &'a Place, tasks: &mut [Task<'a>], limit: usize, work: &mut Work<'_>) -> Result<()> {
-    let (sender, receiver) = mpsc::channel::<(usize, Result<(), Failure>)>();
+/// What a call of az came to.
+enum News {
+    Submitted { index: usize, result: Result<(), Failure> },
+    Looked { began: Instant, pools: Result<Vec<AgentPool>, Failure> },
+}
+
+/// Gives what became of the thing beside.
+fn drive<'a>(
+    az: &Az,
+    place: &'a Place,
+    tasks: &mut [Task<'a>],
+    limit: usize,
+    work: &mut Work<'_>,
+    beside: impl FnOnce() -> Result<()> + Send,
+) -> Result<Result<()>> {
+    let (sender, receiver) = mpsc::channel::<News>();
     let mut looked = Instant::now();
+    let mut looking = false;
     let mut failed_looks: Option<Instant> = None;
+    let mut beside = Some(beside);
     std::thread::scope(|scope| {
+        let mut aside = None;
         loop {
             start_waiting(tasks, limit, work, |index, arguments| {
                 let (az, sender) = (az.clone(), sender.clone());
                 scope.spawn(move || {
                     let result = az.run(&arguments, CHANGE).map(|_| ());
                     // The receiver is gone only when the work was given up.
-                    let _ = sender.send((index, result));
+                    let _ = sender.send(News::Submitted { index, result });
                 });
             })?;
             work.events.under_way(tasks.iter().filter_map(Task::under_way).collect());
+            if !tasks.iter().any(|task| matches!(task.state, State::Submitting)) {
+                aside = beside.take().map(|beside| scope.spawn(beside)).or(aside);
+            }
             if tasks.iter().all(|task| matches!(task.state, State::Done | State::Failed(_))) {
-                return Ok(());
+                let joined = aside.take().map(std::thread::ScopedJoinHandle::join);
+                let lost = |_| Error::message(Kind::Failed, "could not run two calls of az at once");
+                return joined.map_or(Ok(Ok(())), |joined| joined.map_err(lost));
             }
             let entered = Instant::now();
-            if let Ok((index, result)) = receiver.recv_timeout(until_next(az, tasks, looked)) {
-                az.ledger.note(entered, false);
-                tasks[index].submitted(result, az);
-                while let Ok((index, result)) = receiver.try_recv() {
-                    tasks[index].submitted(result, az);
-                }
-                continue;
-            }
+            let news = receiver.recv_timeout(until_next(az, tasks, looked, looking));
             az.ledger.note(entered, false);
-            if !tasks.iter().any(Task::wants_a_look) {
-                continue;
-            }
-            match az.pools(place) {
-                Ok(pools) => {
+            match news {
+                Ok(News::Submitted { index, result }) => tasks[index].submitted(result, az),
+                Ok(News::Looked { began, pools: Ok(pools) }) => {
+                    looking = false;
                     failed_looks = None;
-                    looked = Instant::now();
-                    for task in tasks.iter_mut() {
+                    for task in tasks.iter_mut().filter(|task| task.answered <= began) {
                         task.look(&pools, az, work);
                     }
                 }
-                Err(failure) => {
-                    looked = Instant::now();
-                    let since = *failed_looks.get_or_insert(looked);
+                Ok(News::Looked { began, pools: Err(failure) }) => {
+                    looking = false;
+                    let since = *failed_looks.get_or_insert(began);
                     if !failure.class.passes() || since.elapsed() > az.pace.patience {
                         return Err(given_up(failure, place, tasks));
                     }
                 }
+                Err(_) if !looking && tasks.iter().any(Task::wants_a_look) => {
+                    looking = true;
+                    looked = Instant::now();
+                    let (az, sender) = (az.clone(), sender.clone());
+                    scope.spawn(move || {
+                        let _ = sender.send(News::Looked { began: looked, pools: az.pools(place) });
+                    });
+                }
+                Err(_) => {}
             }
         }
     })
@@ -235,6 +284,8 @@ fn start_waiting(
 ) -> Result<()> {
     let busy = |task: &Task<'_>| matches!(task.state, State::Submitting | State::Uncertain(_) | State::Running { .. });
     let mut in_flight = tasks.iter().filter(|task| busy(task)).count();
+    let mut starting = tasks.iter().filter(|task| matches!(task.state, State::Submitting)).count();
+    let most_starts = most_starts();
     for (index, task) in tasks.iter_mut().enumerate() {
         let State::Waiting { not_before } = task.state else { continue };
         if in_flight >= limit || Instant::now() < not_before {
@@ -244,16 +295,21 @@ fn start_waiting(
             task.finish();
             continue;
         };
+        let settles = step.operation == Operation::Settle;
+        if !settles && starting >= most_starts {
+            continue;
+        }
         if task.activity.is_none() {
             task.activity = Some(work.events.start(task.job.doing, task.job.what.clone()));
         }
         in_flight += 1;
-        if step.operation == Operation::Settle {
+        if settles {
             task.state = State::Running { since: Instant::now() };
             continue;
         }
         work.intend(&journal_action(&step.arguments), &format!("{}/{}", task.place.cluster, task.job.pool))?;
         task.state = State::Submitting;
+        starting += 1;
         task.unseen = 0;
         submit(index, step.arguments.clone());
     }
@@ -267,18 +323,18 @@ pub(super) fn journal_action(arguments: &Arguments) -> String {
 }
 
 /// Time until something is to be done without an answer of az.
-fn until_next(az: &Az, tasks: &[Task<'_>], looked: Instant) -> Duration {
+fn until_next(az: &Az, tasks: &[Task<'_>], looked: Instant, looking: bool) -> Duration {
     let now = Instant::now();
     let mut until = Duration::from_mins(1);
     let submitting = tasks.iter().any(|task| matches!(task.state, State::Submitting));
     for task in tasks {
         let due = match &task.state {
             State::Waiting { not_before } if *not_before > now => *not_before,
+            // One look at a time.
+            _ if looking => continue,
             State::Uncertain(_) => looked + az.pace.least,
-            // Looks while az is starting would only slow that down.
             State::Running { since } => {
-                looked
-                    + az.pace.next(now - *since).max(if submitting { Duration::from_secs(2) } else { Duration::ZERO })
+                looked + az.pace.next(now - *since).max(if submitting { UNLESS_STARTING } else { Duration::ZERO })
             }
             _ => continue,
         };
@@ -306,6 +362,7 @@ impl Task<'_> {
     /// az has answered.
     fn submitted(&mut self, result: Result<(), Failure>, az: &Az) {
         let now = Instant::now();
+        self.answered = now;
         match result {
             Ok(()) => {
                 self.busy_since = None;
