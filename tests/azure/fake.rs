@@ -5,6 +5,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -34,6 +35,8 @@ struct Shared {
     /// world as that one did.
     points: usize,
     kill: Option<(usize, Moment)>,
+    /// Calls that begin with these words reach Azure so much later.
+    late: Option<(&'static str, Duration)>,
 }
 
 /// Exit code, stdout, stderr.
@@ -93,6 +96,11 @@ impl Fake {
         shared.kill = Some((call, moment));
     }
 
+    /// Makes calls that begin with some words reach Azure later than others.
+    pub fn delay(&self, words: &'static str, time: Duration) {
+        self.shared().late = Some((words, time));
+    }
+
     /// Lets klab live; says whether it was killed.
     pub fn stop_killing(&self) -> bool {
         self.shared().kill.take().is_none()
@@ -114,6 +122,10 @@ impl Fake {
         if due == Some(Moment::Before) {
             kill(&parent);
             return;
+        }
+        let late = self.shared().late.filter(|(words, _)| arguments.join(" ").starts_with(words));
+        if let Some((_, time)) = late {
+            std::thread::sleep(time);
         }
         let (status, stdout, stderr) = answer(&mut self.model(), &arguments);
         if due == Some(Moment::After) {

@@ -1,7 +1,8 @@
 //! The cluster as a whole: looked at, created, upgraded, stopped, started, removed; each request waited for.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use super::answer::{Cluster, Group};
 use super::arguments::{self, Arguments};
@@ -17,6 +18,9 @@ use crate::spec::{Lab, Pool};
 
 /// How often a call that failed on the way to Azure is made again.
 const ATTEMPTS: u32 = 4;
+
+/// How long a request for a group goes before the one for its cluster.
+const HEAD_START: Duration = Duration::from_millis(100);
 
 /// What is in Azure of a lab.
 #[derive(Debug, Clone, Default)]
@@ -143,14 +147,15 @@ pub(super) fn create(
     wait_for_removals(az, place, world, work)?;
     let activity = work.events.start("Creating", what.clone());
     let group_is_there = world.group.as_ref().is_some_and(|group| !group.is_going());
-    if place.own_group && !group_is_there {
-        change(az, place, &arguments::group_create(place, tags), &place.group, "create the resource group", work)?;
-    }
     let arguments = arguments::cluster_create(lab, place, first, tags);
+    let mut early = None;
+    if place.own_group && !group_is_there {
+        early = request_group(az, place, &arguments::group_create(place, tags), &arguments, work)?;
+    }
     let mut made_again = false;
     loop {
         work.events.under_way(vec![format!("cluster `{}` is being created", place.cluster)]);
-        request_cluster(az, place, &arguments, work)?;
+        request_cluster(az, place, &arguments, early.take(), work)?;
         let cluster = wait_settled(az, place, &activity, &what)?;
         work.events.under_way(Vec::new());
         match cluster {
@@ -186,12 +191,68 @@ pub(super) fn create(
     }
 }
 
+/// What a call of az that changes something came to.
+type Outcome = std::result::Result<String, Failure>;
+
+/// Asks for the lab's own group. Gives what a request for the cluster came to, where one was made by the way.
+///
+/// az needs longer until it asks for a cluster than Azure needs to make a group; so both calls are on their way at once.
+/// Where Azure has heard of the cluster first, it has refused for want of the group, and nothing has happened.
+fn request_group(
+    az: &Az,
+    place: &Place,
+    group: &Arguments,
+    cluster: &Arguments,
+    work: &mut Work<'_>,
+) -> Result<Option<Outcome>> {
+    let lost = || Error::message(Kind::Failed, "could not run two calls of az at once");
+    work.intend(&journal_action(group), &place.group)?;
+    let (made, early) = std::thread::scope(|scope| -> Result<(Outcome, Option<Outcome>)> {
+        let (sender, receiver) = mpsc::channel();
+        scope.spawn(move || {
+            // The receiver is gone only when the journal could not be written.
+            let _ = sender.send(az.run(group, CHANGE));
+        });
+        if let Ok(made) = receiver.recv_timeout(HEAD_START) {
+            return Ok((made, None));
+        }
+        work.intend(&journal_action(cluster), &place.cluster)?;
+        work.events.under_way(vec![format!("cluster `{}` is being created", place.cluster)]);
+        let early = az.run(cluster, CHANGE);
+        Ok((receiver.recv().map_err(|_| lost())?, Some(early)))
+    })?;
+    if let Err(failure) = made {
+        if !failure.class.passes() {
+            let error =
+                failure.into_error(&format!("could not create the resource group `{}`", place.group), Some(place));
+            return Err(match early {
+                Some(Ok(_)) => error.left_behind(format!("cluster `{}`, being created", place.cluster)),
+                _ => error,
+            });
+        }
+        az.pause(Duration::ZERO);
+        change(az, place, group, &place.group, "create the resource group", work)?;
+    }
+    Ok(early.filter(|early| !early.as_ref().is_err_and(Failure::is_absence_of_group)))
+}
+
 /// Asks for the cluster until the request is taken, or it is there from a request whose answer was lost.
-fn request_cluster(az: &Az, place: &Place, arguments: &Arguments, work: &mut Work<'_>) -> Result<()> {
+fn request_cluster(
+    az: &Az,
+    place: &Place,
+    arguments: &Arguments,
+    mut early: Option<Outcome>,
+    work: &mut Work<'_>,
+) -> Result<()> {
     let since = Instant::now();
     for attempt in 1.. {
-        work.intend(&journal_action(arguments), &place.cluster)?;
-        let Err(failure) = az.run(arguments, CHANGE) else { return Ok(()) };
+        let outcome = if let Some(early) = early.take() {
+            early
+        } else {
+            work.intend(&journal_action(arguments), &place.cluster)?;
+            az.run(arguments, CHANGE)
+        };
+        let Err(failure) = outcome else { return Ok(()) };
         let failed = |failure: Failure| {
             failure.into_error(&format!("could not create cluster `{}`", place.cluster), Some(place))
         };
