@@ -1,4 +1,6 @@
 //! How long a lab takes on AKS beyond what Azure takes: the real az (where there is one) against the stand-in.
+//!
+//! `KLAB_TIMELINE=1` shows every call of az with its beginning and its time.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints its figures and stops where it fails")]
 
 #[path = "../tests/azure/mod.rs"]
@@ -31,7 +33,7 @@ fn main() {
     {
         let folder = tempfile::tempdir().unwrap();
         let fake = Fake::start(Model::new(latency));
-        measure("fake az", &fake.program(folder.path()), folder.path());
+        measure("fake az", &fake.program(folder.path()), folder.path(), None);
     }
     match real::find() {
         Err(reason) => println!("real az: not measured, {reason}"),
@@ -40,7 +42,7 @@ fn main() {
             let server = Server::start(Model::new(latency));
             let login = Login::new(&az, &server, folder.path());
             let program = wrapped(&login, folder.path());
-            measure("real az", &program, folder.path());
+            measure("real az", &program, folder.path(), Some(&login.folder));
         }
     }
 }
@@ -60,7 +62,7 @@ fn wrapped(login: &Login, folder: &Path) -> std::path::PathBuf {
     program
 }
 
-fn measure(name: &str, az: &Path, folder: &Path) {
+fn measure(name: &str, az: &Path, folder: &Path, login: Option<&Path>) {
     let pools: Vec<String> = (1..=5).map(|number| format!("[pool.p{number}]\nsize = \"Standard_B2ms\"\n")).collect();
     let pools = pools.concat();
     let path = folder.join("bench.toml");
@@ -70,8 +72,16 @@ fn measure(name: &str, az: &Path, folder: &Path) {
     let home = Home::new(folder.join("home"));
     for run in ["first up", "unchanged up"] {
         let aks = Aks::with(&home, az, Pace::default());
+        let aks = match login {
+            Some(folder) => aks.logged_in_at(folder),
+            None => aks,
+        };
         let (events, state) = (Events::nowhere(), home.lab("bench"));
         std::fs::create_dir_all(&state).unwrap();
+        // Every run has a transcript of its own.
+        let transcript = state.join("az.log");
+        let _ = std::fs::remove_file(&transcript);
+        let began = jiff::Timestamp::now();
         let started = Instant::now();
         let mut journal = Journal::open(&state, "up").unwrap();
         if let Some(problem) = aks.preflight(&lab).into_iter().next() {
@@ -90,5 +100,27 @@ fn measure(name: &str, az: &Path, folder: &Path) {
             own.as_secs_f64() * 1e3,
             ledger.calls()
         );
+        if std::env::var_os("KLAB_TIMELINE").is_some() {
+            timeline(&std::fs::read_to_string(&transcript).unwrap_or_default(), began);
+        }
+    }
+}
+
+/// Every call of az with its beginning and its time, as the transcript has them.
+fn timeline(transcript: &str, began: jiff::Timestamp) {
+    let mut calls: Vec<(i64, String)> = Vec::new();
+    for line in transcript.lines() {
+        if let Some((time, command)) = line.split_once(" $ ") {
+            let Ok(time) = time.parse::<jiff::Timestamp>() else { continue };
+            let words: String = command.split(' ').skip(1).collect::<Vec<_>>().join(" ").chars().take(150).collect();
+            calls.push(((time.as_millisecond() - began.as_millisecond()), words));
+        } else if let (Some(ended), Some((_, words))) = (line.strip_prefix("= "), calls.last_mut()) {
+            let took = ended.rsplit(" after ").next().unwrap_or_default();
+            *words = format!("{took:>7}  {words}");
+        }
+    }
+    calls.sort();
+    for (began, words) in calls {
+        println!("    {:6.2} s {words}", Duration::from_millis(began.unsigned_abs()).as_secs_f64());
     }
 }

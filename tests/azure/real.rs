@@ -35,6 +35,8 @@ pub fn find() -> Result<PathBuf, String> {
 /// A logged-in az: what its environment must hold.
 pub struct Login {
     pub az: PathBuf,
+    /// Where the login is.
+    pub folder: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -59,7 +61,7 @@ impl Login {
             ("AZURE_CORE_INSTANCE_DISCOVERY", "false".as_ref()),
         ];
         let environment = variables.iter().map(|(name, value)| (OsString::from(name), (*value).to_owned())).collect();
-        let login = Self { az: az.to_owned(), environment };
+        let login = Self { az: az.to_owned(), folder: config.clone(), environment };
         let url = server.url();
         login.run(&[
             "cloud",
