@@ -324,6 +324,20 @@ impl Cluster {
         })
     }
 
+    /// Creates an event that a part of the cluster writes, in canonical form.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub(in crate::sim) fn create_event(
+        &self,
+        namespace: &str,
+        name: &str,
+        value: Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<Arc<Object>, Status> {
+        self.transact(options, |transaction| transaction.create_event(namespace, name, value))
+    }
+
     /// Replaces an object; with `metadata.resourceVersion` in `value` only if that is still the latest.
     ///
     /// # Errors

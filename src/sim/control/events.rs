@@ -166,7 +166,7 @@ impl Recorder {
             "firstTimestamp": time_text(now), "lastTimestamp": time_text(now), "count": 1, "type": kind,
             "eventTime": null, "reportingComponent": component, "reportingInstance": instance,
         });
-        if cluster.create(EVENTS, event_namespace(about), event, &WriteOptions::by(note.component)).is_ok() {
+        if cluster.create_event(event_namespace(about), &name, event, &WriteOptions::by(note.component)).is_ok() {
             self.written.insert(key, Written { name, count: 1 });
         }
     }
@@ -220,7 +220,7 @@ impl Recorder {
         if let Some(related) = related {
             event["related"] = related.clone();
         }
-        if cluster.create(EVENTS, namespace, event, &WriteOptions::by("kube-scheduler")).is_ok() {
+        if cluster.create_event(namespace, &name, event, &WriteOptions::by("kube-scheduler")).is_ok() {
             self.series.insert(key, Series { name, count: 1, last: now });
         }
     }

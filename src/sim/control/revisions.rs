@@ -20,13 +20,17 @@ pub(super) const HASH_LABEL: &str = "controller-revision-hash";
 pub(super) struct Revision {
     pub(super) object: Arc<Object>,
     pub(super) number: i64,
-    data: Value,
+    value: Arc<Value>,
 }
 
 impl Revision {
     fn new(object: Arc<Object>) -> Self {
-        let mut value = object.to_value();
-        Self { number: integer(&value, &["revision"]).unwrap_or_default(), data: value["data"].take(), object }
+        let value = object.value();
+        Self { number: integer(&value, &["revision"]).unwrap_or_default(), value, object }
+    }
+
+    fn data(&self) -> &Value {
+        &self.value["data"]
     }
 
     /// The hash alone.
@@ -40,6 +44,15 @@ pub(super) fn data_of_template(template: &Value) -> Value {
     let mut template = template.clone();
     map_mut(&mut template).insert("$patch".to_owned(), json!("replace"));
     json!({ "spec": { "template": template } })
+}
+
+/// Whether that is what a revision keeps of the template.
+fn is_data_of(data: &Value, template: &Value) -> bool {
+    let Some(kept) = data["spec"]["template"].as_object() else { return false };
+    let fields = template.as_object().map_or(0, serde_json::Map::len);
+    kept.len() == fields + 1
+        && kept.get("$patch").is_some_and(|patch| patch == "replace")
+        && template.as_object().into_iter().flatten().all(|(field, value)| kept.get(field) == Some(value))
 }
 
 impl ControlPlane {
@@ -61,10 +74,10 @@ impl ControlPlane {
     /// Finds the revision of the present template, renumbering an older equal one, or makes it. Gives back all
     /// revisions with the present one last.
     pub(super) fn sync_revisions(&mut self, owner: &Object, value: &Value) -> Vec<Revision> {
-        let data = data_of_template(&value["spec"]["template"]);
+        let template = &value["spec"]["template"];
         let mut revisions = self.revisions_of(owner);
         let next = revisions.last().map_or(1, |last| last.number + 1);
-        if let Some(place) = revisions.iter().rposition(|revision| revision.data == data) {
+        if let Some(place) = revisions.iter().rposition(|revision| is_data_of(revision.data(), template)) {
             if place + 1 < revisions.len() {
                 let name = revisions[place].object.name.clone();
                 let renumbered = self.cluster.modify(
@@ -80,6 +93,7 @@ impl ControlPlane {
             }
             return revisions;
         }
+        let data = data_of_template(template);
         // The hash covers the template, and what tells it from an earlier revision of the same hash.
         let data_text = data.to_string();
         for collision in 0..10u8 {
@@ -138,5 +152,10 @@ mod tests {
         let data = data_of_template(&template);
         assert_eq!(data["spec"]["template"]["$patch"], "replace");
         assert_eq!(data["spec"]["template"]["metadata"], template["metadata"]);
+        assert!(is_data_of(&data, &template));
+        for other in [json!({"metadata": {"labels": {"app": "web"}}, "spec": {}}), json!({"spec": {}}), json!(null)] {
+            assert!(!is_data_of(&data, &other), "{other}");
+            assert!(is_data_of(&data_of_template(&other), &other), "{other}");
+        }
     }
 }
