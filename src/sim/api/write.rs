@@ -230,6 +230,9 @@ impl Call<'_> {
         let options = self.delete_options()?;
         let row = target.resource.row();
         if target.resource == CUSTOM_RESOURCE_DEFINITIONS && !options.dry_run {
+            // Its objects go first, and only if it may go itself.
+            let trial = DeleteOptions { dry_run: true, ..options.clone() };
+            self.cluster().delete(target.stored(), target.namespace(), target.name(), &trial)?;
             custom::delete_objects(self.cluster(), target.name())?;
         }
         let deleted = self.cluster().delete(target.stored(), target.namespace(), target.name(), &options)?;

@@ -316,3 +316,11 @@ pub(super) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors
         }
     }
 }
+
+/// A definition is called after what it defines.
+pub(super) fn definition(value: &Value, errors: &mut Errors) {
+    let wanted = format!("{}.{}", text(&value["spec"]["names"], "plural"), text(&value["spec"], "group"));
+    if text(&value["metadata"], "name") != wanted {
+        errors.invalid("metadata.name", &value["metadata"]["name"], "must be spec.names.plural+\".\"+spec.group");
+    }
+}

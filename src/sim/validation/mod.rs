@@ -58,6 +58,7 @@ pub fn check(resource: ResourceId, old: Option<&Value>, new: &Value, errors: &mu
         kinds::HORIZONTAL_POD_AUTOSCALERS => config::autoscaler(new, errors),
         kinds::ROLE_BINDINGS | kinds::CLUSTER_ROLE_BINDINGS => config::role_binding(new, errors),
         kinds::PERSISTENT_VOLUME_CLAIMS => config::claim(new, errors),
+        kinds::CUSTOM_RESOURCE_DEFINITIONS => config::definition(new, errors),
         _ => {}
     }
     let Some(old) = old else { return };

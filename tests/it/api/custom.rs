@@ -84,6 +84,26 @@ async fn objects_stay_when_their_definition_changes() {
     assert_eq!(ask(&api, "PUT", &path, &again).await.1["status"], json!({ "phase": "Ready" }));
 }
 
+#[tokio::test]
+async fn a_definition_that_may_not_go_keeps_its_objects_and_bears_the_name_of_its_kind() {
+    let api = api();
+    let mut misnamed = definition("Namespaced", "gz");
+    misnamed["metadata"]["name"] = json!("a");
+    let (status, answer) = ask(&api, "POST", DEFINITIONS, &misnamed).await;
+    let words = r#"metadata.name: Invalid value: "a": must be spec.names.plural+"."+spec.group"#;
+    assert_eq!((status, answer["message"].as_str().unwrap().contains(words)), (422, true), "{answer}");
+
+    create(&api, DEFINITIONS, &definition("Namespaced", "gz")).await;
+    create(&api, IN_DEFAULT, &gizmo("kept")).await;
+    let of_definition = format!("{DEFINITIONS}/gizmos.labs.test");
+    let other = json!({ "preconditions": { "uid": "another" } });
+    assert_eq!(ask(&api, "DELETE", &of_definition, &other).await.0, 409);
+    assert_eq!(names(&api).await, ["kept"]);
+    assert_eq!(ask(&api, "DELETE", &of_definition, &Value::Null).await.0, 200);
+    create(&api, DEFINITIONS, &definition("Namespaced", "gz")).await;
+    assert_eq!(names(&api).await, Vec::<String>::new());
+}
+
 /// The log is written anew while it holds the definition and no object of the kind, and an object is made then.
 #[tokio::test]
 async fn objects_made_after_the_log_was_written_anew_are_restored() {
