@@ -14,9 +14,8 @@ use super::custom_schema;
 
 /// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
 pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {
-    let fixed = RESOURCES.iter().position(|row| row.group == group && row.version == version && row.plural == plural);
-    if let Some(at) = fixed {
-        return u16::try_from(at).ok().map(ResourceId);
+    if let Some(fixed) = ResourceId::by_path(group, version, plural) {
+        return Some(fixed);
     }
     let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &format!("{plural}.{group}"))?;
     defined_by(&definition.value()).into_iter().find(|id| id.row().version == version)
