@@ -1,7 +1,13 @@
 //! Figures of the embedded cluster's API server: `cargo bench --bench api`, or `-- applies lists watches large labs` for some.
 //!
 //! The server is the release binary's own process; its clients are this process, over TLS on the loopback address.
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints its figures and stops where it fails")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark prints its figures and stops where it fails"
+)]
+
+mod machine;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,6 +23,8 @@ use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+
+use machine::machine;
 
 const KLAB: &str = env!("CARGO_BIN_EXE_klab");
 const ROUNDS: usize = 7;
@@ -341,14 +349,4 @@ fn many_labs() {
     figure("500 labs of labs/scheduling.toml in one server, all checks hold", elapsed.as_secs_f64(), "s", 15.0, false);
     figure("its memory, resident", now, "MiB", 1536.0, false);
     figure("the same at its highest", highest, "MiB", 1536.0, false);
-}
-
-/// What the figures were measured on.
-fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split_whitespace().next().unwrap_or("?").to_owned();
-    format!("{cores} cores,{}, load {load}", model.trim_start_matches([' ', '\t', ':']).trim_end())
 }

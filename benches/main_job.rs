@@ -3,10 +3,14 @@
 //! Every figure is of whole processes of the release binary, started as a user would start them.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod machine;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use machine::machine;
 
 const KLAB: &str = env!("CARGO_BIN_EXE_klab");
 const ROUNDS: usize = 15;
@@ -126,14 +130,4 @@ fn write_large_lab(folder: &Path) -> PathBuf {
     let path = folder.join("large.toml");
     std::fs::write(&path, lab).expect("the folder is writable");
     path
-}
-
-/// What the figures were measured on.
-fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split_whitespace().next().unwrap_or("?").to_owned();
-    format!("{cores} cores,{}, load {load}", model.trim_start_matches([' ', '\t', ':']).trim_end())
 }

@@ -4,14 +4,18 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and has nobody to report errors to")]
 
+mod machine;
+
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use klab::scheduling::{Cluster, Outcome, TieBreak, admission};
 use serde_json::{Value, json};
 
+use machine::machine;
+
 fn main() {
-    machine();
+    println!("machine: {}, klab {}", machine(), env!("CARGO_PKG_VERSION"));
     throughput("plain pods", 1_000, 10_000, 20_000, &plain);
     throughput("plain pods", 5_000, 30_000, 10_000, &plain);
     throughput("zone spread + hostname anti-affinity", 1_000, 3_000, 5_000, &|number| spread(number, 10));
@@ -26,20 +30,6 @@ fn main() {
     if wanted("what if") {
         what_if(5_000);
     }
-}
-
-fn machine() {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpu = read("/proc/cpuinfo");
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let load = read("/proc/loadavg");
-    println!(
-        "machine: {}, {cores} cores, load {} before the run, klab {}",
-        model.trim_start_matches([':', '\t', ' ']),
-        load.split(' ').next().unwrap_or("?"),
-        env!("CARGO_PKG_VERSION"),
-    );
 }
 
 fn node(number: usize) -> Node {
