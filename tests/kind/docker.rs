@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::kubelet::{join, restart_kubelet_later};
@@ -52,8 +53,11 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
             for name in names {
                 let mut container = state.container(name).unwrap();
                 container.running = arguments[0] == "start";
+                let slowly = container.running && state.take_fault_of("slow-start", name);
                 if container.running {
-                    container.started = Some(jiff::Timestamp::now().to_string());
+                    // Times of kubelets are whole seconds: what one said before is of another second than a slow start.
+                    let later = SignedDuration::from_secs(slowly.into());
+                    container.started = Some((Timestamp::now() + later).to_string());
                 }
                 state.save(&container);
                 if container.role == "control-plane" {
@@ -63,8 +67,8 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
                         state.stop_api(&container.cluster);
                     }
                 }
-                if container.running && state.take_fault_of("slow-start", name) {
-                    restart_kubelet_later(state, name);
+                if slowly {
+                    restart_kubelet_later(state, name, "1");
                 } else if container.running {
                     state.start_kubelet(&mut container);
                 }

@@ -140,14 +140,15 @@ pub(super) fn join(state: &State, container: &mut Container, flags: &[String]) -
     container.joined = true;
     if state.take_fault("slow-worker").is_some() {
         // Its kubelet registers a moment after everybody thinks all is done.
-        restart_kubelet_later(state, &container.name);
+        restart_kubelet_later(state, &container.name, "0.5");
         return Ok(());
     }
     state.start_kubelet(container);
     Ok(())
 }
 
-pub(super) fn restart_kubelet_later(state: &State, node: &str) {
+/// After so many seconds.
+pub(super) fn restart_kubelet_later(state: &State, node: &str, seconds: &str) {
     let docker = state.folder.join("bin/docker");
-    later(&format!("sleep 0.5; '{}' exec --privileged {node} systemctl restart kubelet", docker.display()));
+    later(&format!("sleep {seconds}; '{}' exec --privileged {node} systemctl restart kubelet", docker.display()));
 }
