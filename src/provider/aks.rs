@@ -3,6 +3,7 @@
 mod answer;
 mod arguments;
 pub mod az;
+mod az_files;
 mod cluster;
 mod converge;
 mod credentials;
@@ -10,7 +11,6 @@ mod drain;
 mod expired;
 mod failure;
 pub mod live;
-mod login;
 mod look;
 mod place;
 mod pools;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use self::answer::Account;
+use self::answer::{Account, ToolVersion};
 use self::az::{Az, Ledger, Pace};
 use self::cluster::World;
 pub use self::expired::Expired;
@@ -41,7 +41,7 @@ use crate::state::Home;
 pub struct Aks {
     home: Home,
     az: Az,
-    /// az's own folder, where klab may read who is logged in.
+    /// az's own folder, where klab may read who is logged in and how old az is.
     login: Option<PathBuf>,
     known: RefCell<Option<Known>>,
 }
@@ -59,7 +59,7 @@ const TRANSCRIPT: &str = "az.log";
 impl Aks {
     /// The provider for a klab home, with the az of the environment (`KLAB_AZ`, else `az` on PATH).
     pub fn new(home: &Home) -> Self {
-        Self { home: home.clone(), az: Az::from_environment(), login: login::folder(), known: RefCell::new(None) }
+        Self { home: home.clone(), az: Az::from_environment(), login: az_files::folder(), known: RefCell::new(None) }
     }
 
     /// The provider with a certain az and pace.
@@ -91,11 +91,16 @@ impl Aks {
 
     /// The subscription that is meant and who is logged in: as az's own file says, else as az says.
     fn account(&self, az: &Az, subscription: Option<&str>) -> Result<Account> {
-        if let Some(account) = self.login.as_deref().and_then(|folder| login::account(folder, subscription)) {
+        if let Some(account) = self.login.as_deref().and_then(|folder| az_files::account(folder, subscription)) {
             return Ok(account);
         }
         az.ask(&arguments::account_show())
             .map_err(|failure| failure.into_error("could not see which Azure subscription is meant", None))
+    }
+
+    /// The version of az, where its own file says it.
+    fn az_version(&self) -> Option<ToolVersion> {
+        self.login.as_deref().and_then(az_files::version)
     }
 
     /// Where the lab is: as remembered, else as the lab file says.
@@ -162,8 +167,9 @@ impl Aks {
         } else {
             // Of a lab that is new, everything has to be asked: what the region offers while the lab is looked for.
             let az = self.az_before(&lab.name.value, lab.aks.subscription.as_deref());
+            let version = self.az_version();
             std::thread::scope(|scope| {
-                let offer = scope.spawn(|| Offer::ask(&az, lab));
+                let offer = scope.spawn(|| Offer::ask(&az, lab, version));
                 let known = self.place_of_lab(lab).and_then(|place| self.look(place));
                 known.map(|known| (known, offer.join().ok().flatten()))
             })?
@@ -185,7 +191,7 @@ impl Aks {
         if actions.iter().all(|action| matches!(action, Action::UpdatePool { .. } | Action::RemovePool { .. })) {
             return Ok(Vec::new());
         }
-        let offer = early.or_else(|| Offer::ask(&self.az_for(place), lab));
+        let offer = early.or_else(|| Offer::ask(&self.az_for(place), lab, self.az_version()));
         let offer = offer.ok_or_else(|| Error::message(Kind::Failed, "could not run several calls of az at once"))?;
         Ok(offer.problems(lab, &actions, place))
     }

@@ -285,7 +285,10 @@ fn start_waiting(
     let busy = |task: &Task<'_>| matches!(task.state, State::Submitting | State::Uncertain(_) | State::Running { .. });
     let mut in_flight = tasks.iter().filter(|task| busy(task)).count();
     let mut starting = tasks.iter().filter(|task| matches!(task.state, State::Submitting)).count();
-    let most_starts = most_starts();
+    // One whose end others wait for begins alone: it is ready the sooner.
+    let alone =
+        tasks.len() > limit && tasks.iter().all(|task| matches!(task.state, State::Waiting { .. } | State::Submitting));
+    let most_starts = if alone { 1 } else { most_starts() };
     for (index, task) in tasks.iter_mut().enumerate() {
         let State::Waiting { not_before } = task.state else { continue };
         if in_flight >= limit || Instant::now() < not_before {

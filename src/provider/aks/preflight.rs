@@ -26,13 +26,14 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Asks for everything at once that is of interest to a lab.
-    pub(super) fn ask(az: &Az, lab: &Lab) -> Option<Self> {
+    /// Asks for everything at once that is of interest to a lab; also for az's version, unless it is known to be new enough.
+    pub(super) fn ask(az: &Az, lab: &Lab, known: Option<ToolVersion>) -> Option<Self> {
+        let known = known.filter(|version| old_tool(version).is_none());
         let location = &lab.aks.location.value;
         let names_a_version =
             wanted_version(lab, None).is_some() || lab.pools.iter().any(|pool| pool.kubernetes.is_some());
         std::thread::scope(|scope| {
-            let tool = scope.spawn(|| az.ask(&arguments::tool_version()));
+            let tool = scope.spawn(|| known.map_or_else(|| az.ask(&arguments::tool_version()), Ok));
             let registration = scope.spawn(|| az.registration());
             let versions = names_a_version.then(|| scope.spawn(|| az.versions(location)));
             let usage = scope.spawn(|| az.usage(location));
