@@ -128,6 +128,32 @@ async fn klab_s_own_face_adds_lists_removes_and_stops() {
     running.await.unwrap();
 }
 
+/// As when `klab up` was killed, and `klab down` comes while its request is still worked on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_being_made_is_removed_when_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Arc::new(start(folder.path()).await);
+    let mut large = seed();
+    let node = large.objects[0].clone();
+    large.objects = (0..300)
+        .map(|number| {
+            let mut node = node.clone();
+            node["metadata"]["name"] = json!(format!("n{number}"));
+            node
+        })
+        .collect();
+    let making = Arc::clone(&server);
+    let made = tokio::task::spawn_blocking(move || making.add("late", large));
+    let saved = folder.path().join("clusters/late");
+    while !saved.join("seed.json").exists() {
+        tokio::task::yield_now().await;
+    }
+    let admin = Client::new(&access(folder.path()).unwrap()).await.unwrap_or_else(fail);
+    assert!(admin.remove("late").await.unwrap_or_else(fail));
+    assert!(!saved.exists());
+    assert!(made.await.unwrap().unwrap(), "it was made before it was removed");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_are_for_the_user_only() {
     let folder = tempfile::tempdir().unwrap();

@@ -131,8 +131,9 @@ impl Provider for Sim {
 
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let activity = work.events.start("Removing", format!("cluster {lab} (embedded)"));
-        if self.exists(lab) {
-            let access = self.server()?;
+        // Where nothing is saved yet, a request of a klab that was killed may still be on its way to the server.
+        let server = if self.exists(lab) { Some(self.server()?) } else { daemon::running(&self.home)? };
+        if let Some(access) = server {
             work.intend("remove-cluster", lab)?;
             self.block_on(async { server::Client::new(&access).await?.remove(lab).await })?;
         }

@@ -94,7 +94,9 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
             })
         }
         (&Method::DELETE, ["clusters", name]) => {
-            shared.remove(name).map(|removed| json(200, &json!({ "removed": removed })))
+            let name = (*name).to_owned();
+            let removed = waiting(shared, move |shared| shared.remove(&name)).await;
+            removed.map(|removed| json(200, &json!({ "removed": removed })))
         }
         (&Method::POST, ["stop"]) => {
             shared.stop.send_replace(true);
@@ -112,9 +114,18 @@ fn found(shared: &Shared, name: &str) -> Result<Arc<Hosted>, Status> {
 async fn add(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<Body>, Status> {
     let seed: Seed =
         serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("not a seed: {error}")))?;
-    let (making, made) = (Arc::clone(shared), name.to_owned());
-    let created = tokio::task::spawn_blocking(move || making.add(&made, seed)).await;
-    let created = created.map_err(|error| Status::new(500, "InternalError", error.to_string()))??;
+    let made = name.to_owned();
+    let created = waiting(shared, move |shared| shared.add(&made, seed)).await?;
     let hosted = found(shared, name)?;
     Ok(json(if created { 201 } else { 200 }, &ClusterAccess::of(&hosted, created)))
+}
+
+/// Does what waits for the disk where nobody else waits for it.
+async fn waiting<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce(&Shared) -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    let shared = Arc::clone(shared);
+    let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+    done.map_err(|error| Status::new(500, "InternalError", error.to_string()))?
 }

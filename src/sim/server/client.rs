@@ -135,5 +135,5 @@ async fn client_for(url: &str, authority: &str, token: &str) -> Result<kube::Cli
         ..Kubeconfig::default()
     };
     let config = crate::client::configuration(kubeconfig).await.map_err(|error| Error::new(Kind::Outside, error))?;
-    kube::Client::try_from(config).map_err(failed)
+    crate::client::client_of(config).map_err(failed)
 }

@@ -84,9 +84,9 @@ struct Shared {
     identity: tls::Identity,
     admin: Token,
     clusters: RwLock<BTreeMap<String, Arc<Hosted>>>,
-    /// Names of clusters that are being made, and word of each that is done.
-    making: Mutex<BTreeSet<String>>,
-    made: Condvar,
+    /// Names of clusters that are being made or removed, and word of each that is done.
+    changing: Mutex<BTreeSet<String>>,
+    changed: Condvar,
     control: ControlThreads,
     stop: watch::Sender<bool>,
 }
@@ -113,8 +113,8 @@ impl Server {
             identity,
             admin,
             clusters: RwLock::default(),
-            making: Mutex::default(),
-            made: Condvar::new(),
+            changing: Mutex::default(),
+            changed: Condvar::new(),
             control: ControlThreads::default(),
             stop: watch::Sender::new(false),
         });
@@ -227,40 +227,44 @@ impl Shared {
         if !hosted::is_name(name) {
             return Err(Status::bad_request(format!("{name:?} is not a name for a cluster: [a-z0-9-], at most 63")));
         }
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        while making.contains(name) {
-            making = self.made.wait(making).unwrap_or_else(PoisonError::into_inner);
-        }
+        // Most of this is waiting for the disk: others are made and served meanwhile.
+        let _turn = self.turn(name);
         if self.cluster(name).is_some() {
             return Ok(false);
         }
-        making.insert(name.to_owned());
-        drop(making);
-        // Most of this is waiting for the disk: others are made and served meanwhile.
         let folder = self.state.join("clusters").join(name);
-        let made = Hosted::create(name, &folder, seed, self);
-        match &made {
+        match Hosted::create(name, &folder, seed, self) {
             Ok(hosted) => {
-                let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
-                clusters.insert(name.to_owned(), Arc::clone(hosted));
+                self.clusters.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), hosted);
+                Ok(true)
             }
             // Nothing of a cluster that could not be made stays; the error that matters is the first one.
-            Err(_) => {
+            Err(status) => {
                 let _ = std::fs::remove_dir_all(&folder);
+                Err(status)
             }
         }
-        self.making.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.made.notify_all();
-        made.map(|_| true)
     }
 
-    /// Removes a cluster with everything it kept. Says whether there was one.
+    /// Removes a cluster with everything it kept, also one that is being made for somebody who has gone. Says whether
+    /// there was one.
     fn remove(&self, name: &str) -> Result<bool, Status> {
+        let _turn = self.turn(name);
         let removed = self.clusters.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         let Some(hosted) = removed else { return Ok(false) };
         hosted.close();
         hosted.delete_folder().map_err(|error| hosted::io_status("remove the cluster's folder", &error))?;
         Ok(true)
+    }
+
+    /// Waits until nobody makes or removes the cluster of that name.
+    fn turn<'a>(&'a self, name: &'a str) -> Turn<'a> {
+        let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        while changing.contains(name) {
+            changing = self.changed.wait(changing).unwrap_or_else(PoisonError::into_inner);
+        }
+        changing.insert(name.to_owned());
+        Turn { shared: self, name }
     }
 
     fn close(&self) {
@@ -270,6 +274,19 @@ impl Shared {
         }
         // Only a hint to other processes; they look whether the process lives.
         let _ = std::fs::remove_file(self.state.join(ACCESS_FILE));
+    }
+}
+
+/// The right to make or remove the cluster of a name, until this is dropped.
+struct Turn<'a> {
+    shared: &'a Shared,
+    name: &'a str,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner).remove(self.name);
+        self.shared.changed.notify_all();
     }
 }
 
