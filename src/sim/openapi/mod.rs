@@ -46,7 +46,16 @@ pub(super) fn index(cluster: &Cluster, headers: &HeaderMap) -> Response<Body> {
         let _ = write!(text, "{comma}\"{path}\":{{\"serverRelativeURL\":\"/openapi/v3/{path}?hash={rich}{hash}\"}}");
     }
     text.push_str("}}");
-    respond("text/plain; charset=utf-8", text, None)
+    let tag = format!("\"{}\"", hash(&text));
+    unless_known(headers, &tag).unwrap_or_else(|| respond("text/plain; charset=utf-8", text, Some(&tag)))
+}
+
+/// 304 for a client that has the document of this tag.
+fn unless_known(headers: &HeaderMap, tag: &str) -> Option<Response<Body>> {
+    headers.get(IF_NONE_MATCH).filter(|known| known.as_bytes() == tag.as_bytes())?;
+    let mut response = respond("application/json", String::new(), Some(tag));
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    Some(response)
 }
 
 /// `/openapi/v3/<path>`
@@ -68,10 +77,8 @@ pub(super) fn document(
     let mut text = operations(&resources);
     let rich = explains(headers) || wanted.is_some_and(|hash| hash.starts_with(RICH));
     let tag = format!("\"{}{}\"", if rich { RICH } else { "" }, hash(&text));
-    if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
-        let mut response = respond("application/json", String::new(), Some(&tag));
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        return Some(response);
+    if let Some(known) = unless_known(headers, &tag) {
+        return Some(known);
     }
     if rich {
         text.pop();

@@ -149,6 +149,26 @@ async fn a_watcher_that_does_not_read_holds_nobody_up_and_misses_nothing() {
 }
 
 #[tokio::test]
+async fn documents_are_not_sent_to_whoever_has_them() {
+    let api = api();
+    let discovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    for path in ["/apis", "/openapi/v3", "/openapi/v3/apis/apps/v1"] {
+        let accept = ("accept", discovery);
+        let first = send(&api, "GET", path, &[accept], "").await;
+        assert_eq!(first.status(), 200, "{path}");
+        let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+        let again = send(&api, "GET", path, &[accept, ("if-none-match", &tag)], "").await;
+        assert_eq!((again.status().as_u16(), again.headers()["etag"].to_str().unwrap()), (304, tag.as_str()), "{path}");
+        let other = send(&api, "GET", path, &[accept, ("if-none-match", "\"0\"")], "").await;
+        assert_eq!(other.status(), 200, "{path}");
+    }
+    // A command that explains gets documents with descriptions, under another tag.
+    let plain = send(&api, "GET", "/openapi/v3", &[], "").await.headers()["etag"].clone();
+    let rich = send(&api, "GET", "/openapi/v3", &[("kubectl-command", "kubectl explain")], "").await;
+    assert_ne!(plain, rich.headers()["etag"]);
+}
+
+#[tokio::test]
 async fn objects_enter_and_leave_the_selector_of_a_watch() {
     let api = api();
     create(api.cluster(), "a", "1");
