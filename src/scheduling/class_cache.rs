@@ -1,7 +1,8 @@
 //! Verdicts and scores per node, kept for each class of pods and recomputed only for nodes that changed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::cycle::{Cycle, Refused, Tallies};
 use super::plugins::{self, Delta, Normalize, PLUGINS, Raw, View};

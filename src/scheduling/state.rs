@@ -1,8 +1,10 @@
 //! The cluster as the scheduler sees it: nodes, placed and nominated pods, and everything selectors refer to.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::disruption::Budgets;
 use super::node_info::{NodeInfo, NodeSpec};

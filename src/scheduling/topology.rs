@@ -1,7 +1,8 @@
 //! Topology domains: which value of a label each node has, and which existing pods' affinity terms hold where.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::pod_info::{AffinityTerm, PodInfo};
 use super::selector::Labels;

@@ -96,6 +96,29 @@ impl Object {
         }
     }
 
+    /// An object without labels and owners, of its own text.
+    pub(in crate::sim) fn of_text(
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        resource_version: u64,
+        text: &[u8],
+    ) -> Self {
+        Self {
+            resource,
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: uid.into(),
+            resource_version,
+            labels: Box::default(),
+            owners: Box::default(),
+            deleting: false,
+            json: Bytes::copy_from_slice(text),
+            tree: Tree::default(),
+        }
+    }
+
     /// [`Object::new`], which keeps the value.
     pub(in crate::sim) fn with_tree(resource: ResourceId, resource_version: u64, value: Value) -> Self {
         let object = Self::new(resource, resource_version, &value);
@@ -136,14 +159,17 @@ impl Object {
 
     /// The object as a JSON tree to read.
     pub fn value(&self) -> Arc<Value> {
-        let kept = self.tree.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        kept.unwrap_or_else(|| Arc::new(self.parsed()))
+        self.kept().unwrap_or_else(|| Arc::new(self.parsed()))
+    }
+
+    /// The tree, while it is kept.
+    pub(in crate::sim) fn kept(&self) -> Option<Arc<Value>> {
+        self.tree.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The object as a JSON tree to change.
     pub fn to_value(&self) -> Value {
-        let kept = self.tree.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        kept.map_or_else(|| self.parsed(), Arc::unwrap_or_clone)
+        self.kept().map_or_else(|| self.parsed(), Arc::unwrap_or_clone)
     }
 
     fn parsed(&self) -> Value {
@@ -155,7 +181,7 @@ impl Object {
     /// # Errors
     /// When the JSON does not fit the type, which admission keeps from happening for the kinds it knows.
     pub fn decode<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        serde_json::from_slice(&self.json)
+        self.kept().map_or_else(|| serde_json::from_slice(&self.json), |tree| T::deserialize(&*tree))
     }
 
     /// The value of a label.

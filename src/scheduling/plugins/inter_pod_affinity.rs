@@ -1,6 +1,6 @@
 //! InterPodAffinity: required and preferred affinity and anti-affinity between pods, in both directions.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use super::{Delta, RawScores, Refusal, View};
 use crate::scheduling::cycle::Cycle;

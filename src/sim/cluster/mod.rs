@@ -6,6 +6,7 @@
 mod bootstrap;
 mod delete;
 mod durable;
+mod event;
 mod metadata;
 mod random;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use super::resource::ResourceId;
 use super::status::Status;
 use super::store::{Event, Gone, Store};
 pub use durable::Recovery;
+pub(in crate::sim) use event::{EventSource, NewEvent};
 pub(in crate::sim) use metadata::time_text;
 use random::Random;
 use trees::Trees;
@@ -322,20 +324,6 @@ impl Cluster {
             let object = transaction.create(resource, namespace, value)?;
             Ok(transaction.written(object, true))
         })
-    }
-
-    /// Creates an event that a part of the cluster writes, in canonical form.
-    ///
-    /// # Errors
-    /// The Status an API server would answer with.
-    pub(in crate::sim) fn create_event(
-        &self,
-        namespace: &str,
-        name: &str,
-        value: Value,
-        options: &WriteOptions<'_>,
-    ) -> Result<Arc<Object>, Status> {
-        self.transact(options, |transaction| transaction.create_event(namespace, name, value))
     }
 
     /// Replaces an object; with `metadata.resourceVersion` in `value` only if that is still the latest.

@@ -144,29 +144,8 @@ impl<'a> Transaction<'a> {
         Ok(object)
     }
 
-    /// Creates an event of a part of the cluster. It comes in canonical form, so that the rules for what clients send have
-    /// nothing to find; there are more events than all other objects together.
-    pub(super) fn create_event(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        mut value: Value,
-    ) -> Result<Arc<Object>, Status> {
-        let row = kinds::EVENTS.row();
-        self.namespace_accepts(kinds::EVENTS, namespace, name)?;
-        value["kind"] = json!(row.kind);
-        value["apiVersion"] = json!(row.api_version());
-        let uid = self.state.random.uid();
-        metadata::stamp(&mut value, &uid, self.now, false);
-        debug_assert_eq!(self.canonical(kinds::EVENTS, &value).as_ref(), Ok(&value));
-        self.check_quota(kinds::EVENTS, namespace, None, &value)?;
-        if self.state.store.get(kinds::EVENTS, namespace, name).is_some() {
-            return Err(Status::already_exists(row, name));
-        }
-        Ok(self.commit(kinds::EVENTS, value))
-    }
-
-    fn canonical(&mut self, resource: ResourceId, value: &Value) -> Result<Value, Fault> {
+    /// What the rules for what clients send make of a value.
+    pub(super) fn canonical(&mut self, resource: ResourceId, value: &Value) -> Result<Value, Fault> {
         let mut value = value.clone();
         self.decode(resource, &mut value)?;
         Ok(value)
@@ -378,8 +357,14 @@ impl<'a> Transaction<'a> {
     pub(in crate::sim) fn commit_plain(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let object = self.state.store.put(Object::with_tree(resource, version, value));
+        let object = self.store(Object::with_tree(resource, version, value));
         self.state.trees.keep(&object);
+        object
+    }
+
+    /// Puts a version into history and log.
+    pub(super) fn store(&mut self, object: Object) -> Arc<Object> {
+        let object = self.state.store.put(object);
         if let Some(log) = &mut self.state.log {
             log.put(&object, self.state.random.state());
         }
@@ -419,7 +404,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Namespace lifecycle: new objects need a namespace that is not on its way out.
-    fn namespace_accepts(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<(), Status> {
+    pub(super) fn namespace_accepts(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<(), Status> {
         let row = resource.row();
         if !row.namespaced {
             return Ok(());
@@ -567,9 +552,11 @@ fn select_part(resource: ResourceId, part: Part, has_status: bool, old: &Value, 
 fn set_or_remove(object: &mut Value, field: &str, value: Option<&Value>) {
     let Some(object) = object.as_object_mut() else { return };
     match value {
-        Some(value) => object.insert(field.to_owned(), value.clone()),
-        None => object.remove(field),
-    };
+        // Most writes leave most parts alone, and to compare is cheaper than to copy.
+        Some(value) if object.get(field) == Some(value) => {}
+        Some(value) => drop(object.insert(field.to_owned(), value.clone())),
+        None => drop(object.remove(field)),
+    }
 }
 
 /// Whether an object that is being deleted has nothing left to wait for.

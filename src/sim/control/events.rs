@@ -1,12 +1,13 @@
 //! Events as Kubernetes components write them: names, sources, counting of equal ones, combining of similar ones.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
+use foldhash::{HashMap, HashMapExt};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::value::{micro_time_text, time_text};
-use crate::sim::cluster::{Cluster, Part, WriteOptions};
+use crate::sim::cluster::{Cluster, EventSource, NewEvent, Part, WriteOptions};
 use crate::sim::object::Object;
 use crate::sim::resource::EVENTS;
 
@@ -154,19 +155,25 @@ impl Recorder {
             self.written.remove(&key);
         }
         let name = self.name_for(about, now);
-        let mut source = json!({ "component": note.component });
-        if !note.host.is_empty() {
-            source["host"] = json!(note.host);
-        }
         // The combined event is made anew by the correlator, without the reporting controller.
         let (component, instance) = if combined { ("", "") } else { (note.component, note.host) };
-        let event = json!({
-            "metadata": { "name": name, "namespace": event_namespace(about) },
-            "involvedObject": about, "reason": note.reason, "message": message, "source": source,
-            "firstTimestamp": time_text(now), "lastTimestamp": time_text(now), "count": 1, "type": kind,
-            "eventTime": null, "reportingComponent": component, "reportingInstance": instance,
-        });
-        if cluster.create_event(event_namespace(about), &name, event, &WriteOptions::by(note.component)).is_ok() {
+        let (namespace, time) = (event_namespace(about), time_text(now));
+        let event = NewEvent {
+            action: None,
+            count: Some(1),
+            event_time: None,
+            first_timestamp: Some(&time),
+            involved_object: about,
+            last_timestamp: Some(&time),
+            message: &message,
+            reason: note.reason,
+            related: None,
+            reporting_component: component,
+            reporting_instance: instance,
+            source: EventSource { component: note.component, host: note.host },
+            kind,
+        };
+        if cluster.create_event(namespace, &name, &event, &WriteOptions::by(note.component)).is_ok() {
             self.written.insert(key, Written { name, count: 1 });
         }
     }
@@ -210,17 +217,22 @@ impl Recorder {
             }
         }
         let name = self.name_for(about, now);
-        let mut event = json!({
-            "metadata": { "name": name, "namespace": namespace },
-            "involvedObject": about, "reason": note.reason, "message": note.message, "source": {},
-            "firstTimestamp": null, "lastTimestamp": null, "type": kind, "eventTime": micro_time_text(now),
-            "action": action, "reportingComponent": note.component,
-            "reportingInstance": format!("{}-{}", note.component, note.host),
-        });
-        if let Some(related) = related {
-            event["related"] = related.clone();
-        }
-        if cluster.create_event(namespace, &name, event, &WriteOptions::by("kube-scheduler")).is_ok() {
+        let event = NewEvent {
+            action: Some(action),
+            count: None,
+            event_time: Some(&micro_time_text(now)),
+            first_timestamp: None,
+            involved_object: about,
+            last_timestamp: None,
+            message: note.message,
+            reason: note.reason,
+            related,
+            reporting_component: note.component,
+            reporting_instance: &format!("{}-{}", note.component, note.host),
+            source: EventSource::default(),
+            kind,
+        };
+        if cluster.create_event(namespace, &name, &event, &WriteOptions::by("kube-scheduler")).is_ok() {
             self.series.insert(key, Series { name, count: 1, last: now });
         }
     }

@@ -1,9 +1,9 @@
 //! The scheduler's loop around [`crate::scheduling`]: keeps its picture of the cluster, tries the pods that wait, and
 //! writes what came of it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};

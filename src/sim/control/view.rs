@@ -1,8 +1,9 @@
 //! What the control plane remembers of the cluster between changes: small summaries and indexes, never copies.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -114,7 +115,10 @@ struct ConditionBrief<'a> {
 }
 
 fn pod_info(object: &Arc<Object>) -> PodInfo {
-    let brief: PodBrief<'_> = serde_json::from_slice(&object.json).unwrap_or_default();
+    let tree = object.kept();
+    let brief =
+        tree.as_ref().map_or_else(|| serde_json::from_slice(&object.json), |tree| PodBrief::deserialize(&**tree));
+    let brief: PodBrief<'_> = brief.unwrap_or_default();
     let conditions = brief.status.conditions.unwrap_or_default();
     let ready = conditions.iter().find(|condition| condition.kind == "Ready");
     let time = |text: Option<&str>| text.and_then(|text| text.parse().ok());
@@ -192,7 +196,7 @@ struct NodeConditionBrief {
 }
 
 fn node_info(object: &Arc<Object>, heartbeat: &str) -> NodeInfo {
-    let brief: NodeBrief = serde_json::from_slice(&object.json).unwrap_or_default();
+    let brief: NodeBrief = object.decode().unwrap_or_default();
     let ready = brief.status.conditions.iter().find(|condition| condition.kind == "Ready");
     let address = brief.status.addresses.iter().find(|address| address.kind == "InternalIP");
     NodeInfo {

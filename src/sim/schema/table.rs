@@ -1,6 +1,6 @@
 //! The table of types in memory, and its reader.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// A type by its place in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
