@@ -18,13 +18,12 @@ use crate::verify::{PredictedWorkload, Prediction, Snapshot, predict};
 /// Where the lab's pods will go: in the cluster that is there with its pools as the lab file says, or, without one, in
 /// a new cluster, where the system's own pods come first and take their room.
 pub fn forecast(lab: &Lab, manifests: &[Manifest], present: Option<&Snapshot>) -> Prediction {
-    let mut objects: Vec<Value> = if present.is_some() { Vec::new() } else { system::objects(flavour(lab)) };
-    let system = objects.len();
-    objects.extend(manifests.iter().map(|manifest| manifest.object.clone()));
+    let system = if present.is_some() { &[] } else { system::objects(flavour(lab)) };
+    let objects: Vec<&Value> = system.iter().chain(manifests.iter().map(|manifest| &manifest.object)).collect();
     let snapshot = with_pools(lab, present.cloned().unwrap_or_default());
     let mut prediction = predict(&snapshot, &objects, TieBreak::Seeded(lab.sim.seed.unwrap_or_default()));
     let of_lab = |workload: &PredictedWorkload| {
-        objects[system..].iter().any(|object| {
+        objects[system.len()..].iter().any(|object| {
             object["kind"] == workload.kind.as_str() && object["metadata"]["name"] == workload.name.as_str()
         })
     };

@@ -9,6 +9,8 @@ mod kind;
 mod roles;
 mod workload;
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -30,17 +32,22 @@ pub enum Flavour {
 }
 
 /// Everything a fresh cluster of this look holds, in the order in which it is made.
-pub fn objects(flavour: Flavour) -> Vec<Value> {
-    let mut objects = Vec::new();
-    objects.extend(priority_classes());
-    objects.extend(api_service(flavour));
-    objects.extend(roles::objects());
+pub fn objects(flavour: Flavour) -> &'static [Value] {
+    static OF_FLAVOUR: [LazyLock<Vec<Value>>; 3] = [
+        LazyLock::new(|| furnished(Flavour::Aks, aks::objects())),
+        LazyLock::new(|| furnished(Flavour::Kind, kind::objects())),
+        LazyLock::new(|| furnished(Flavour::Bare, Vec::new())),
+    ];
     match flavour {
-        Flavour::Aks => objects.extend(aks::objects()),
-        Flavour::Kind => objects.extend(kind::objects()),
-        Flavour::Bare => {}
+        Flavour::Aks => &OF_FLAVOUR[0],
+        Flavour::Kind => &OF_FLAVOUR[1],
+        Flavour::Bare => &OF_FLAVOUR[2],
     }
-    objects
+}
+
+/// What every API server makes itself, then what is of the flavour.
+fn furnished(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
+    priority_classes().into_iter().chain(api_service(flavour)).chain(roles::objects()).chain(own).collect()
 }
 
 /// Fills a fresh cluster; what is there already stays as it is.
@@ -57,7 +64,7 @@ pub fn bootstrap(cluster: &Cluster, flavour: Flavour) {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         if cluster.get(resource, &namespace, name).is_none() {
-            let made = cluster.create(resource, &namespace, object, &WriteOptions::by("kube-addon-manager"));
+            let made = cluster.create(resource, &namespace, object.clone(), &WriteOptions::by("kube-addon-manager"));
             debug_assert!(made.is_ok(), "{made:?}");
         }
     }

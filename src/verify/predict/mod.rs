@@ -6,6 +6,7 @@ mod expand;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ struct Candidate {
 /// Predicts where the pods of `objects` (in the order in which they are applied) go in a cluster that looks like the
 /// snapshot: with planned nodes where none exist yet, with the pods that are there. Pods that a present object already
 /// has stay where they are, unless its template changes; then all of them are placed anew.
-pub fn predict(snapshot: &Snapshot, objects: &[Value], tie_break: TieBreak) -> Prediction {
+pub fn predict(snapshot: &Snapshot, objects: &[impl Borrow<Value>], tie_break: TieBreak) -> Prediction {
+    let objects = || objects.iter().map(Borrow::borrow);
     let context = Context::default();
     let view = View::new(snapshot, &context);
     let mut cluster = model::cluster(&view, tie_break);
@@ -70,11 +72,11 @@ pub fn predict(snapshot: &Snapshot, objects: &[Value], tie_break: TieBreak) -> P
             .filter_map(|class| Some((class.metadata.name.clone()?, (**class).clone())))
             .collect(),
     };
-    for object in objects {
+    for object in objects() {
         introduce(object, &mut cluster, &mut defaults);
     }
     let mut forecast = Forecast { view: &view, cluster, workloads: Vec::new(), queue: VecDeque::new() };
-    for object in objects {
+    for object in objects() {
         if let Some(root) = expand::root(object) {
             forecast.take_in(object, &root, &defaults);
         }
