@@ -1,5 +1,7 @@
 //! Server-side apply of a lab's objects in dependency order, and pruning of what the lab no longer has.
 
+mod kinds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -7,7 +9,7 @@ use anyhow::anyhow;
 use futures::stream::{self, StreamExt};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::GroupVersionKind;
-use kube::discovery::{ApiResource, Discovery, Scope};
+use kube::discovery::{Discovery, Scope};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 use serde_json::Value;
@@ -115,7 +117,7 @@ struct Live {
 pub struct Applier {
     client: Client,
     lab: String,
-    kinds: BTreeMap<String, Option<(ApiResource, Scope)>>,
+    kinds: BTreeMap<String, Option<kinds::Served>>,
 }
 
 impl Applier {
@@ -204,20 +206,27 @@ impl Applier {
         Ok((outcome, live))
     }
 
-    async fn resolve(&mut self, kinds: &BTreeSet<String>) -> Result<()> {
-        let unknown = |this: &Self| kinds.iter().any(|kind| !matches!(this.kinds.get(kind), Some(Some(_))));
-        if !unknown(self) {
+    async fn resolve(&mut self, wanted: &BTreeSet<String>) -> Result<()> {
+        let unknown = |this: &Self| -> Vec<String> {
+            wanted.iter().filter(|kind| !matches!(this.kinds.get(*kind), Some(Some(_)))).cloned().collect()
+        };
+        for kind in unknown(self) {
+            let (api_version, name) = kind.rsplit_once('/').unwrap_or(("", &kind));
+            self.kinds.insert(kind.clone(), kinds::known(api_version, name));
+        }
+        let unknown = unknown(self);
+        if unknown.is_empty() {
             return Ok(());
         }
         let discovery = Discovery::new(self.client.clone())
             .run_aggregated()
             .await
             .kind(Kind::Outside, || "could not ask the cluster which kinds it serves".to_owned())?;
-        for kind in kinds {
-            let (api_version, name) = kind.rsplit_once('/').unwrap_or(("", kind));
+        for kind in unknown {
+            let (api_version, name) = kind.rsplit_once('/').unwrap_or(("", &kind));
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
             let served = discovery.resolve_gvk(&GroupVersionKind::gvk(group, version, name));
-            self.kinds.insert(kind.clone(), served.map(|(resource, capabilities)| (resource, capabilities.scope)));
+            self.kinds.insert(kind, served.map(|(resource, capabilities)| (resource, capabilities.scope)));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -9,6 +10,7 @@ use hyper_util::rt::TokioExecutor;
 use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use tokio_rustls::rustls::ClientConfig;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use crate::error::{Context, Kind, Result};
@@ -24,15 +26,19 @@ pub async fn connect(path: &Path) -> Result<Client> {
 
 /// klab's own server is spoken to in HTTP/2: requests that are under way at once share a connection, where kube's own
 /// client makes one for each, and a TLS handshake takes longer than most requests there.
-fn client_of(config: Config) -> Result<Client, kube::Error> {
-    if config.proxy_url.is_some() || !config.cluster_url.path().starts_with("/clusters/") {
+///
+/// # Errors
+/// When the configuration's certificates cannot be read.
+pub fn client_of(config: Config) -> Result<Client, kube::Error> {
+    let own = ["/clusters/", "/klab/"].iter().any(|face| config.cluster_url.path().starts_with(face));
+    if config.proxy_url.is_some() || !own {
         return Client::try_from(config);
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(config.connect_timeout);
-    let tls = config.rustls_client_config()?;
+    let tls = tls_of(&config)?;
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_all_versions();
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(https.wrap_connector(tcp));
     let service = ServiceBuilder::new()
@@ -41,6 +47,30 @@ fn client_of(config: Config) -> Result<Client, kube::Error> {
         .layer(config.extra_headers_layer()?)
         .service(http.map_err(BoxError::from));
     Ok(Client::new(service, config.default_namespace))
+}
+
+/// The TLS side of a configuration: one for all that trust the same authority and show no certificate, so that a handshake
+/// with a server that is known takes up the session of the one before.
+fn tls_of(config: &Config) -> Result<ClientConfig, kube::Error> {
+    static LAST: Mutex<Option<(Vec<Vec<u8>>, ClientConfig)>> = Mutex::new(None);
+    let Some(authority) = config.root_cert.clone().filter(|_| bears_a_token_alone(config)) else {
+        return config.rustls_client_config();
+    };
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, tls)) = last.as_ref()
+        && *known == authority
+    {
+        return Ok(tls.clone());
+    }
+    let tls = config.rustls_client_config()?;
+    *last = Some((authority, tls.clone()));
+    Ok(tls)
+}
+
+fn bears_a_token_alone(config: &Config) -> bool {
+    let proof = &config.auth_info;
+    let shows_a_certificate = proof.client_certificate.is_some() || proof.client_certificate_data.is_some();
+    !shows_a_certificate && !config.accept_invalid_certs && config.tls_server_name.is_none()
 }
 
 /// The configuration of a kubeconfig file, for a caller who changes it.

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use kube::Client;
 use serde_json::json;
 
+use super::verify::Cluster;
 use super::{Context, LabOptions, absolute, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::client::connect;
@@ -91,13 +93,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         arguments.lab.display()
     );
     context.interruption_leaves(Some(words));
-    let outcome = make(context, arguments, &lab, &manifests).map_err(|error| with_way_on(error, arguments, &name))?;
+    let made = make(context, arguments, &lab, &manifests).map_err(|error| with_way_on(error, arguments, &name))?;
     context.interruption_leaves(None);
     drop(lock);
     if !arguments.no_wait {
-        super::verify::wait_and_report(context, &lab, arguments.timeout, true)?;
+        super::verify::wait_and_report(context, &lab, made.cluster(), arguments.timeout)?;
     }
-    report(context, &lab, &outcome, started.elapsed());
+    report(context, &lab, &made, started.elapsed());
     Ok(())
 }
 
@@ -143,6 +145,19 @@ pub(super) struct Made {
     outcome: Outcome,
     cluster_changed: bool,
     kubeconfig: PathBuf,
+    client: Client,
+}
+
+impl Made {
+    /// Whether the cluster and its objects were as the lab says already.
+    fn is_unchanged(&self) -> bool {
+        !self.cluster_changed && self.outcome.is_unchanged()
+    }
+
+    /// The cluster, for those who look at it.
+    pub(super) fn cluster(&self) -> Cluster<'_> {
+        Cluster { client: &self.client, changed: !self.is_unchanged() }
+    }
 }
 
 /// Makes cluster and objects, or brings them to what the lab says. The lab's lock must be held.
@@ -192,14 +207,15 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     record.write(&folder)?;
     work.intend("apply", &record.kinds.iter().cloned().collect::<Vec<_>>().join(" "))?;
     let activity = events.start("Applying", plural(manifests.len(), "object"));
-    let (before, outcome) = context.block_on(async {
+    let (client, before, outcome) = context.block_on(async {
         let client = connect(&kubeconfig).await?;
         let mut before = None;
         if observed.exists {
             lesson::reset(&client, lab, &mut work).await?;
             before = Some(observe::look_at_all(&client).await?);
         }
-        Ok((before, Applier::new(client, name).apply(manifests, &known, false).await?))
+        let outcome = Applier::new(client.clone(), name).apply(manifests, &known, false).await?;
+        Ok((client, before, outcome))
     })?;
     activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
     record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
@@ -208,7 +224,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     }
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
-    Ok(Made { outcome, cluster_changed: !actions.is_empty(), kubeconfig })
+    Ok(Made { outcome, cluster_changed: !actions.is_empty(), kubeconfig, client })
 }
 
 /// Refuses what this machine or account cannot make; every problem is said.
@@ -273,7 +289,7 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
         context.ui.result(
             &json!({
                 "event": "ready", "lab": name, "provider": lab.provider.as_str(), "kubeconfig": made.kubeconfig,
-                "changed": made.cluster_changed || !outcome.is_unchanged(),
+                "changed": !made.is_unchanged(),
                 "created": outcome.created, "updated": outcome.updated, "pruned": outcome.pruned,
                 "unchanged": outcome.unchanged.len(), "elapsed_ms": u64::try_from(elapsed.as_millis()).ok(),
             })
@@ -281,9 +297,11 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
         );
         return;
     }
-    let unchanged = !made.cluster_changed && made.outcome.is_unchanged();
-    let what =
-        if unchanged { format!("lab `{name}` was as its file says; nothing changed") } else { format!("lab `{name}`") };
+    let what = if made.is_unchanged() {
+        format!("lab `{name}` was as its file says; nothing changed")
+    } else {
+        format!("lab `{name}`")
+    };
     context.ui.events().note("Ready", format!("{what} in {}", duration(elapsed)));
     let guide = if lab.steps.is_empty() { String::new() } else { format!("klab guide {name}    ") };
     if lab.provider == Provider::Sim || !context.ui.quiet() {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use kube::Client;
 use serde_json::json;
 
 use super::kubeconfig::{not_up, path};
@@ -209,14 +210,14 @@ pub struct Grading<'a> {
     pub document: bool,
 }
 
-/// Waits for the lab's checks and writes the report; with `quietly`, only where something does not hold.
+/// Waits for the checks of a lab that was just made, and writes the report where something does not hold.
 ///
 /// # Errors
 /// When a check does not hold (1) or the deadline passes before that is certain (5).
-pub fn wait_and_report(context: &Context, lab: &Lab, timeout: Duration, quietly: bool) -> Result<()> {
-    let kubeconfig = path(context, &lab.name.value)?;
-    let report = wait_for_set_up(context, lab, &kubeconfig, timeout)?;
-    grade_report(context, report, timeout, &Grading { what: "the lab", step: None, quietly, document: false })
+pub(super) fn wait_and_report(context: &Context, lab: &Lab, cluster: Cluster<'_>, timeout: Duration) -> Result<()> {
+    let predicted = predicted(context, lab)?;
+    let report = watch_until_final(context, lab, cluster, timeout, predicted.as_ref())?;
+    grade_report(context, report, timeout, &Grading { what: "the lab", step: None, quietly: true, document: false })
 }
 
 /// Waits for the checks of a stage and writes the report.
@@ -305,46 +306,71 @@ fn judge(context: &Context, report: &Report, timeout: Duration, grading: &Gradin
 /// # Errors
 /// When the cluster does not answer.
 pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, timeout: Duration) -> Result<Report> {
-    watch_until_final(context, lab, kubeconfig.as_ref(), timeout, None)
+    let client = context.block_on(connect(kubeconfig.as_ref()))?;
+    watch_until_final(context, lab, Cluster { client: &client, changed: false }, timeout, None)
+}
+
+/// As [`wait`], for a lab that was just made.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) fn wait_after(context: &Context, lab: &Lab, cluster: Cluster<'_>, timeout: Duration) -> Result<Report> {
+    watch_until_final(context, lab, cluster, timeout, None)
 }
 
 /// As [`wait`], for the set-up: where its pods were to go is compared with where they are.
 fn wait_for_set_up(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) -> Result<Report> {
-    let predicted = context.record(&lab.name.value)?.and_then(|record| record.predicted);
-    watch_until_final(context, lab, kubeconfig, timeout, predicted.as_ref())
+    let (predicted, client) = (predicted(context, lab)?, context.block_on(connect(kubeconfig))?);
+    watch_until_final(context, lab, Cluster { client: &client, changed: false }, timeout, predicted.as_ref())
+}
+
+/// Where the lab's pods were to go, as `up` has noted it.
+fn predicted(context: &Context, lab: &Lab) -> Result<Option<Prediction>> {
+    Ok(context.record(&lab.name.value)?.and_then(|record| record.predicted))
+}
+
+/// The cluster that is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Cluster<'a> {
+    pub(super) client: &'a Client,
+    /// Whether it was just changed: then it cannot hold yet and is watched at once. One that may hold already is seen with
+    /// one look, without a watch.
+    pub(super) changed: bool,
 }
 
 fn watch_until_final(
     context: &Context,
     lab: &Lab,
-    kubeconfig: &Path,
+    cluster: Cluster<'_>,
     timeout: Duration,
     predicted: Option<&Prediction>,
 ) -> Result<Report> {
     let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
     let result = context.block_on(async {
-        let client = connect(kubeconfig).await?;
         let started = Instant::now();
         let judge = crate::verify::Context::of(lab);
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));
-        // A lab that holds already is seen with one look, without a watch.
-        let mut snapshot = observe::look(&client).await?;
-        observe::fetch(&client, &lab.checks, &mut snapshot).await?;
+        let client = cluster.client;
+        let mut observer = cluster.changed.then(|| Observer::new(client));
+        let mut snapshot = match &mut observer {
+            Some(observer) => observer.next().await?,
+            None => observe::look(client).await?,
+        };
+        observe::fetch(client, &lab.checks, &mut snapshot).await?;
         let mut seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
-        let mut observer = None;
         while !is_final(&seen) && started.elapsed() < timeout {
             activity.progress(waiting_for(&seen.report, timeout));
-            let observer = observer.get_or_insert_with(|| Observer::new(&client));
+            let observer = observer.get_or_insert_with(|| Observer::new(client));
             let until = seen.look_again_at.map_or(timeout, |at| at.min(timeout));
             let pause = until.saturating_sub(started.elapsed());
             if let Ok(news) = tokio::time::timeout(pause, observer.next()).await {
                 snapshot = news?;
-                observe::fetch(&client, &lab.checks, &mut snapshot).await?;
+                observe::fetch(client, &lab.checks, &mut snapshot).await?;
             }
             seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         }
         if !seen.report.ok() {
-            observe::complete(&client, &mut snapshot).await?;
+            observe::complete(client, &mut snapshot).await?;
             crate::verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
         }
         if let Some(prediction) = predicted {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::kubeconfig::path;
 use super::super::up::{Arguments, make, preflight};
 use super::super::{Context, absolute, invalid, verify};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
@@ -137,10 +136,10 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(arguments.file(), &diagnostics))?;
     let lock = Lock::take(&home.lab(name), name, "up --seats")?;
     class::set_ready(home, name, false)?;
-    make(context, arguments, &lab, &manifests)?;
+    let made = make(context, arguments, &lab, &manifests)?;
     drop(lock);
     if let Some(patience) = arguments.patience() {
-        let report = verify::wait(context, &lab, path(context, name)?, patience)?;
+        let report = verify::wait_after(context, &lab, made.cluster(), patience)?;
         if let Some(check) = report.checks.iter().find(|check| !check.verdict.is_held()) {
             let message = format!("its set-up does not hold: {} → {}", check.name, check.now());
             return Err(Error::message(Kind::NotHeld, message));
