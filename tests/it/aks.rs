@@ -275,6 +275,9 @@ fn at_most_four_pools_are_in_flight() {
         requests.iter().filter(|request| request.starts_with("PUT") && request.contains("/agentPools/p")).count(),
         7
     );
+    let first =
+        requests.iter().find(|request| request.starts_with("PUT") && request.contains("/agentPools/p")).unwrap();
+    assert!(first.contains("/agentPools/p0"), "the one that the last ones wait for begins alone: {first}");
     assert!(setup.fake.model().most_busy_pools <= 4, "{}", setup.fake.model().most_busy_pools);
     assert!(setup.fake.model().most_busy_pools > 1, "nothing ran side by side");
 }
