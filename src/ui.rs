@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::error::Error;
 use crate::event::{Event, Events, Sink};
@@ -164,8 +164,11 @@ impl Ui {
     /// Says on Ctrl-C what the interruption leaves.
     pub fn interrupted(&self, leaves: Option<&str>) {
         if let Some(live) = &self.shared.live {
-            // Live lines that are left standing look like work that goes on.
+            // Live lines that are left standing, or drawn once more by a thread that has not heard, look like work that
+            // goes on.
+            self.shared.bars().drain().for_each(|(_, bar)| bar.finish_and_clear());
             let _ = live.clear();
+            live.set_draw_target(ProgressDrawTarget::hidden());
         }
         let leaves = leaves.map_or(String::new(), |words| format!("; {words}"));
         for what in self.under_way() {
