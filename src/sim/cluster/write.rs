@@ -144,13 +144,6 @@ impl<'a> Transaction<'a> {
         Ok(object)
     }
 
-    /// What the rules for what clients send make of a value.
-    pub(super) fn canonical(&mut self, resource: ResourceId, value: &Value) -> Result<Value, Fault> {
-        let mut value = value.clone();
-        self.decode(resource, &mut value)?;
-        Ok(value)
-    }
-
     /// What the registry sets on new objects of some kinds. Returns the addresses in use once the object is stored.
     fn prepare_new(&mut self, resource: ResourceId, value: &mut Value, errors: &mut Errors) -> Option<Addresses> {
         match resource {
