@@ -207,26 +207,28 @@ impl Applier {
     }
 
     async fn resolve(&mut self, wanted: &BTreeSet<String>) -> Result<()> {
-        let unknown = |this: &Self| -> Vec<String> {
-            wanted.iter().filter(|kind| !matches!(this.kinds.get(*kind), Some(Some(_)))).cloned().collect()
-        };
-        for kind in unknown(self) {
-            let (api_version, name) = kind.rsplit_once('/').unwrap_or(("", &kind));
-            self.kinds.insert(kind.clone(), kinds::known(api_version, name));
+        let mut asked = Vec::new();
+        for kind in wanted {
+            if matches!(self.kinds.get(kind), Some(Some(_))) {
+                continue;
+            }
+            let (api_version, name) = kind.rsplit_once('/').unwrap_or(("", kind));
+            match kinds::known(api_version, name) {
+                Some(served) => drop(self.kinds.insert(kind.clone(), Some(served))),
+                None => asked.push((kind, api_version, name)),
+            }
         }
-        let unknown = unknown(self);
-        if unknown.is_empty() {
+        if asked.is_empty() {
             return Ok(());
         }
         let discovery = Discovery::new(self.client.clone())
             .run_aggregated()
             .await
             .kind(Kind::Outside, || "could not ask the cluster which kinds it serves".to_owned())?;
-        for kind in unknown {
-            let (api_version, name) = kind.rsplit_once('/').unwrap_or(("", &kind));
+        for (kind, api_version, name) in asked {
             let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
             let served = discovery.resolve_gvk(&GroupVersionKind::gvk(group, version, name));
-            self.kinds.insert(kind, served.map(|(resource, capabilities)| (resource, capabilities.scope)));
+            self.kinds.insert(kind.clone(), served.map(|(resource, capabilities)| (resource, capabilities.scope)));
         }
         Ok(())
     }
