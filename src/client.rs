@@ -53,17 +53,17 @@ pub fn client_of(config: Config) -> Result<Client, kube::Error> {
 /// with a server that is known takes up the session of the one before.
 fn tls_of(config: &Config) -> Result<ClientConfig, kube::Error> {
     static LAST: Mutex<Option<(Vec<Vec<u8>>, ClientConfig)>> = Mutex::new(None);
-    let Some(authority) = config.root_cert.clone().filter(|_| bears_a_token_alone(config)) else {
+    let Some(authority) = config.root_cert.as_ref().filter(|_| bears_a_token_alone(config)) else {
         return config.rustls_client_config();
     };
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((known, tls)) = last.as_ref()
-        && *known == authority
+        && known == authority
     {
         return Ok(tls.clone());
     }
     let tls = config.rustls_client_config()?;
-    *last = Some((authority, tls.clone()));
+    *last = Some((authority.clone(), tls.clone()));
     Ok(tls)
 }
 
