@@ -42,7 +42,7 @@ pub struct Aks {
     home: Home,
     az: Az,
     /// az's own folder, where klab may read who is logged in and how old az is.
-    login: Option<PathBuf>,
+    az_folder: Option<PathBuf>,
     known: RefCell<Option<Known>>,
 }
 
@@ -59,18 +59,23 @@ const TRANSCRIPT: &str = "az.log";
 impl Aks {
     /// The provider for a klab home, with the az of the environment (`KLAB_AZ`, else `az` on PATH).
     pub fn new(home: &Home) -> Self {
-        Self { home: home.clone(), az: Az::from_environment(), login: az_files::folder(), known: RefCell::new(None) }
+        Self {
+            home: home.clone(),
+            az: Az::from_environment(),
+            az_folder: az_files::folder(),
+            known: RefCell::new(None),
+        }
     }
 
     /// The provider with a certain az and pace.
     pub fn with(home: &Home, program: impl Into<std::ffi::OsString>, pace: Pace) -> Self {
-        Self { home: home.clone(), az: Az::new(program, pace), login: None, known: RefCell::new(None) }
+        Self { home: home.clone(), az: Az::new(program, pace), az_folder: None, known: RefCell::new(None) }
     }
 
     /// The same provider, whose az has its login in a folder (`AZURE_CONFIG_DIR`).
     #[must_use]
     pub fn logged_in_at(self, folder: impl Into<PathBuf>) -> Self {
-        Self { login: Some(folder.into()), ..self }
+        Self { az_folder: Some(folder.into()), ..self }
     }
 
     /// When klab was inside az or waiting for Azure.
@@ -91,7 +96,7 @@ impl Aks {
 
     /// The subscription that is meant and who is logged in: as az's own file says, else as az says.
     fn account(&self, az: &Az, subscription: Option<&str>) -> Result<Account> {
-        if let Some(account) = self.login.as_deref().and_then(|folder| az_files::account(folder, subscription)) {
+        if let Some(account) = self.az_folder.as_deref().and_then(|folder| az_files::account(folder, subscription)) {
             return Ok(account);
         }
         az.ask(&arguments::account_show())
@@ -100,7 +105,7 @@ impl Aks {
 
     /// The version of az, where its own file says it.
     fn az_version(&self) -> Option<ToolVersion> {
-        self.login.as_deref().and_then(az_files::version)
+        self.az_folder.as_deref().and_then(az_files::version)
     }
 
     /// Where the lab is: as remembered, else as the lab file says.

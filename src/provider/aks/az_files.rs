@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(found(&[], None), None, "nobody is logged in");
         assert!(account(Path::new("/nowhere"), None).is_none());
     }
+
     #[test]
     fn version_of_az_is_what_it_noted_at_its_start() {
         let folder = tempfile::tempdir().unwrap();
