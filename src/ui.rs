@@ -167,7 +167,6 @@ impl Ui {
             // Live lines that are left standing, or drawn once more by a thread that has not heard, look like work that
             // goes on.
             self.shared.bars().drain().for_each(|(_, bar)| bar.finish_and_clear());
-            let _ = live.clear();
             live.set_draw_target(ProgressDrawTarget::hidden());
         }
         let leaves = leaves.map_or(String::new(), |words| format!("; {words}"));
