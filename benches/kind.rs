@@ -5,12 +5,13 @@
 
 #![expect(clippy::print_stdout, reason = "figures are the result")]
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use self::machine::machine;
 use self::pair::Pair;
 
+mod machine;
 #[path = "../tests/kind/pair.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "made for tests")]
 mod pair;
@@ -92,9 +93,7 @@ fn report(what: &str, times: &mut [Duration], bar: Duration, note: &str) {
 fn main() {
     // Called as kind or docker.
     pair::perform();
-    let load = std::fs::read_to_string(Path::new("/proc/loadavg")).unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    println!("{cores} cores, load {}", load.split_whitespace().next().unwrap_or("?"));
+    println!("{}", machine());
     let (mut up, mut again, mut added, mut down) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut calls_up, mut calls_again) = (0, 0);
     for _ in 0..ROUNDS {

@@ -3,9 +3,13 @@
 //! Every figure is of whole processes of the release binary, started as a user would start them.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod machine;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use machine::machine;
 
 const KLAB: &str = env!("CARGO_BIN_EXE_klab");
 const ROUNDS: usize = 5;
@@ -44,17 +48,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
 fn main() {
     let home = tempfile::tempdir().expect("a temporary folder");
     let home = home.path().join("state");
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("{processors} processors; load {}", load());
+    println!("{}", machine());
     lessons(&home);
     class(&home);
     seeds(&home);
-}
-
-/// What else the machine was doing while the figures were taken.
-fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
 /// All shipped lessons, every step, in process.

@@ -134,7 +134,7 @@ impl Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        // By their command lines: one that was killed while it started has not said who it is.
+        // By their command lines: one whose kind outlived a klab that was killed may not have said who it is.
         let servers = self.folder.join("clusters").display().to_string();
         let _ = Command::new("pkill").args(["-9", "-f", &servers]).stderr(Stdio::null()).status();
     }
