@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 pub use redact::redact;
 
+use crate::deadline;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 
 /// A program with its arguments, passed as they are, never through a shell.
@@ -144,7 +145,7 @@ impl Command {
     /// keeps running (`az` is a script over Python).
     pub fn written(&self, deadline: Duration) -> Result<Written, Error> {
         let started = Instant::now();
-        let until = started + deadline;
+        let until = deadline::after(started, deadline);
         let broken = |source| Error::Broken { command: self.to_string(), source };
         let handle = self.expression().stdin_null().stdout_capture().stderr_capture().unchecked().start();
         let handle = handle.map_err(|source| match source.kind() {
@@ -202,7 +203,7 @@ impl Command {
         let Some(file) = &self.transcript else { return };
         let status = output.map_or_else(|| "was killed at its deadline".to_owned(), status_words);
         let took = started.elapsed();
-        let began = Timestamp::now() - jiff::SignedDuration::try_from(took).unwrap_or_default();
+        let began = Timestamp::now().saturating_sub(took).unwrap_or_default();
         let mut entry = format!("{began:.3} $ {self}\n");
         let streams = output.iter().flat_map(|output| [&output.stdout, &output.stderr]);
         let streams = streams.zip([TRANSCRIPT_RESULTS, TRANSCRIPT_TALK]).skip(usize::from(self.results_are_secret));

@@ -5,11 +5,14 @@
 //! and explained ([`verify`]). [`scheduling`] is the one place that knows where a pod may go; the embedded cluster
 //! ([`sim`]), the plan, the checks and the explanations all ask it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
+
 pub mod apply;
 pub mod cli;
 pub mod client;
 pub mod commands;
 pub mod cost;
+pub mod deadline;
 pub mod error;
 pub mod event;
 pub mod eviction;

@@ -67,7 +67,7 @@ pub(super) fn watch(
             if report.ok() {
                 return Ok(report);
             }
-            let fetched = checks.iter().any(observe::is_fetched).then(|| started.elapsed() + AGAIN);
+            let fetched = checks.iter().any(observe::is_fetched).then(|| started.elapsed().saturating_add(AGAIN));
             look_again = [observation.look_again_at, fetched].into_iter().flatten().min();
             snapshot = Some(seen);
         }

@@ -36,7 +36,7 @@ pub(super) fn drain(
     let names: Vec<String> = nodes.iter().cloned().collect();
     let what = named(set, &names);
     let within = within.and_then(|within| Duration::try_from(within).ok()).unwrap_or(WITHIN);
-    let until = performer.time.now() + within;
+    let until = performer.time.now().saturating_add(within);
     work.intend("drain-nodes", &set.to_string())?;
     let activity = work.events.start("Draining", what.clone());
     let mut moved = BTreeSet::new();

@@ -183,7 +183,7 @@ async fn delete_one(api: &Api<DynamicObject>, name: &str) -> Result<Option<Strin
 
 /// Waits until objects are gone; one of the same name that is new counts as gone.
 fn wait_gone(performer: &Performer<'_>, mut left: Vec<(Api<DynamicObject>, String, String)>, what: &str) -> Result<()> {
-    let until = performer.time.now() + GONE;
+    let until = performer.time.now().saturating_add(GONE);
     loop {
         left = performer.runtime.block_on(async {
             let mut still = Vec::new();

@@ -50,6 +50,7 @@ use self::workers::Cluster;
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
+use crate::sim::clock::later;
 use crate::spec::Lab;
 use crate::state::Home;
 use crate::ui::plural;
@@ -261,7 +262,7 @@ fn nodes_of(session: &Session, containers: &[Container]) -> Result<Vec<Node>> {
     let started = containers.iter().filter(|node| node.is_control_plane()).filter_map(|node| node.started).max();
     loop {
         match live.nodes() {
-            Err(_) if started.is_some_and(|started| Timestamp::now() < started + API_START) => {
+            Err(_) if started.is_some_and(|started| Timestamp::now() < later(started, API_START)) => {
                 std::thread::sleep(Duration::from_millis(300));
             }
             result => return result,

@@ -10,6 +10,17 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
+/// `by` after an instant. Objects hold periods of any length: where the sum is beyond what an instant can be, it is the
+/// last one.
+pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// `by` before an instant, and not before the first one.
+pub(crate) fn earlier(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_sub(by).unwrap_or(Timestamp::MIN)
+}
+
 /// The machine's own clock.
 #[derive(Debug, Default)]
 pub struct SystemClock;
@@ -33,7 +44,7 @@ impl SteppedClock {
     /// Moves the clock forward.
     pub fn step(&self, by: SignedDuration) {
         let mut now = self.lock();
-        *now += by;
+        *now = later(*now, by);
     }
 
     /// Moves the clock to `instant`, never backwards.

@@ -16,6 +16,7 @@ use crate::plan::plan;
 use crate::provider::sim::in_process::InProcess;
 use crate::provider::{Options, Provider, Work};
 use crate::render;
+use crate::sim::clock::later;
 use crate::spec::Lab;
 use crate::state::Journal;
 use crate::verify::{self, Report, Snapshot, Stability, Windows};
@@ -61,7 +62,7 @@ impl World for EmbeddedWorld {
     fn wait(&self, lab: &Lab, timeout: Duration) -> Result<Report> {
         let embedded = self.provider.cluster()?;
         let begun = embedded.now();
-        let at = |elapsed: Duration| begun + SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        let at = |elapsed: Duration| later(begun, SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX));
         let judge = verify::Context::of(lab);
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));
         loop {

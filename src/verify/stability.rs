@@ -131,7 +131,7 @@ impl Windows {
         let verdict = match (&result.verdict, held_since) {
             (Verdict::Held, Some(since)) => {
                 let hold = self.hold(check);
-                if next.is_past(since + hold) {
+                if next.is_past(since.saturating_add(hold)) {
                     return Verdict::Held;
                 }
                 let so_far = next.now.saturating_sub(since);
@@ -139,7 +139,9 @@ impl Windows {
                     waiting_for: format!("it holds, for {:.1} s of {:.1} s", so_far.as_secs_f64(), hold.as_secs_f64()),
                 }
             }
-            (Verdict::Impossible { because }, _) if !next.is_past(quiet_since + self.settle) || expected(next) => {
+            (Verdict::Impossible { because }, _)
+                if !next.is_past(quiet_since.saturating_add(self.settle)) || expected(next) =>
+            {
                 Verdict::NotYet { waiting_for: because.clone() }
             }
             (verdict, _) => verdict.clone(),

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::super::kubeconfig::path;
 use super::super::{Context, absolute, down, up, verify};
 use crate::client::connect;
+use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
 use crate::lesson::{Performer, Run, WallClock};
@@ -53,7 +54,7 @@ impl Live {
             .map(|(home, lab)| {
                 let context = context.apart(Home::new(&home), Arc::new(Silent));
                 std::thread::spawn(move || {
-                    let until = Instant::now() + LET_GO;
+                    let until = deadline::within(LET_GO);
                     // The thread that was interrupted may still hold the lab's lock for a moment.
                     while let Err(error) = down::remove(&context, &lab) {
                         if Instant::now() > until {

@@ -155,7 +155,7 @@ impl Ledger {
         let mut reached: Option<Instant> = None;
         for span in spans {
             let from = reached.map_or(span.from, |reached| reached.max(span.from));
-            total += span.to.saturating_duration_since(from);
+            total = total.saturating_add(span.to.saturating_duration_since(from));
             reached = Some(reached.map_or(span.to, |reached| reached.max(span.to)));
         }
         total

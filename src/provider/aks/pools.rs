@@ -9,6 +9,7 @@ use super::arguments::{self, Arguments};
 use super::az::{Az, CHANGE};
 use super::failure::{Class, Failure};
 use super::place::Place;
+use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
@@ -335,9 +336,10 @@ fn until_next(az: &Az, tasks: &[Task<'_>], looked: Instant, looking: bool) -> Du
             State::Waiting { not_before } if *not_before > now => *not_before,
             // One look at a time.
             _ if looking => continue,
-            State::Uncertain(_) => looked + az.pace.least,
+            State::Uncertain(_) => deadline::after(looked, az.pace.least),
             State::Running { since } => {
-                looked + az.pace.next(now - *since).max(if submitting { UNLESS_STARTING } else { Duration::ZERO })
+                let least = if submitting { UNLESS_STARTING } else { Duration::ZERO };
+                deadline::after(looked, az.pace.next(now.saturating_duration_since(*since)).max(least))
             }
             _ => continue,
         };
@@ -403,7 +405,7 @@ impl Task<'_> {
             let reason = failure.code.as_deref().unwrap_or("az failed").to_owned();
             activity.progress(format!("{} (Azure is busy: {reason}; trying again)", self.job.what));
         }
-        self.state = State::Waiting { not_before: now + az.pace.next(since.elapsed()) };
+        self.state = State::Waiting { not_before: deadline::after(now, az.pace.next(since.elapsed())) };
     }
 
     /// All pools as they are now.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::desired::Desired;
 use crate::plan::{Declared, is_system_taint, taint_text};
 use crate::scheduling::quantity::Quantity;
+use crate::sim::clock::later;
 
 /// One thing in which a node is not what it is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub(super) fn has_reported_since(node: &Node, moment: Timestamp) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let ready = conditions.and_then(|all| all.iter().find(|one| one.type_ == "Ready"));
     let heartbeat = ready.and_then(|ready| ready.last_heartbeat_time.as_ref());
-    heartbeat.is_some_and(|time| time.0 + SignedDuration::from_secs(1) > moment)
+    heartbeat.is_some_and(|time| later(time.0, SignedDuration::from_secs(1)) > moment)
 }
 
 /// Why a node is not Ready, in its kubelet's words.

@@ -13,6 +13,7 @@ use super::images::{self, load_balancer};
 use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use super::version::KindVersion;
+use crate::deadline;
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::provider::Work;
@@ -129,7 +130,7 @@ fn write_files(session: &Session, lab: &Lab, record: &ClusterRecord, kind: KindV
 /// a kind that is at work holds the lock for milliseconds.
 pub(super) fn release_kubeconfig_lock(session: &Session, work: &Work<'_>) -> Result<()> {
     let path = session.names.kubeconfig_lock();
-    let until = Instant::now() + Duration::from_millis(500);
+    let until = deadline::within(Duration::from_millis(500));
     while path.exists() {
         if Instant::now() > until {
             work.events.warn(format!("removed `{}`, which a killed kind had left", path.display()));

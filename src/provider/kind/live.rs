@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::check;
 use crate::apply::{MANAGER, patch_parameters};
+use crate::deadline;
 use crate::error::{Context, Error, Kind, Result};
 use crate::eviction::{evict, has_ended, is_moved, path};
 
@@ -81,7 +82,7 @@ impl Live {
         progress: impl Fn(&str),
         done: impl Fn(&[Node]) -> Option<String>,
     ) -> Result<Vec<Node>> {
-        let until = Instant::now() + deadline;
+        let until = deadline::within(deadline);
         let mut pause = FIRST_PAUSE;
         loop {
             let missing = match self.nodes() {
@@ -133,7 +134,7 @@ impl Live {
             Err(error) if is_not_found(&error) => return Ok(Vec::new()),
             result => result?,
         }
-        let until = Instant::now() + DRAIN;
+        let until = deadline::within(DRAIN);
         loop {
             let pods = self.pods_to_move(node)?;
             if pods.is_empty() || Instant::now() > until {

@@ -17,6 +17,7 @@ use super::live::{Live, Starts, missing, unregistered};
 use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use super::version::KindVersion;
+use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::plan::Declared;
 use crate::provider::Work;
@@ -465,7 +466,7 @@ impl<'a> Joining<'a> {
     /// up yet, and kubeadm starts the kubelet through it.
     fn wait_for_socket(&self, name: &str) -> Result<()> {
         let socket = kubelet::runtime_socket(&self.configuration);
-        let until = Instant::now() + BOOT;
+        let until = deadline::within(BOOT);
         loop {
             match self.session.runtime.exec(name, &["test", "-S", &socket]) {
                 Ok(_) => return Ok(()),
@@ -480,7 +481,7 @@ impl<'a> Joining<'a> {
 
     /// Waits until a container has booted so far that programs can be run in it; gives its address.
     fn booted(&self, name: &str) -> Result<String> {
-        let until = Instant::now() + BOOT;
+        let until = deadline::within(BOOT);
         loop {
             let log = self.session.runtime.logs(name)?;
             if log.lines().any(has_booted) {

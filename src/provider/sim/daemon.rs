@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::deadline;
 use crate::error::{Context, Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::sim::server::{Access, client};
@@ -43,7 +44,7 @@ impl ServerLock {
 /// When the state folder cannot be read.
 pub fn running(home: &Home) -> Result<Option<Access>> {
     let folder = home.server();
-    let until = Instant::now() + STOP;
+    let until = deadline::within(STOP);
     // A server that holds the lock answers, or is about to: it begins to listen a few milliseconds after it took the
     // lock, and lets go of it a moment after it was killed.
     while folder.join("lock").is_file() && ServerLock::take(&folder)?.is_none() {

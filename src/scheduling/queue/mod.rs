@@ -209,7 +209,7 @@ impl Queue {
         if self.is_ready() {
             return None;
         }
-        self.unschedulable.first().map(|(since, _)| *since + SWEEP_AFTER)
+        self.unschedulable.first().map(|(since, _)| after(*since, SWEEP_AFTER))
     }
 
     /// Whether [`Self::pop`] would hand out a pod without time passing.
@@ -240,7 +240,8 @@ impl Queue {
                 self.put(key, waiting);
             }
         }
-        while let Some((_, key)) = self.unschedulable.first().filter(|(since, _)| *since + SWEEP_AFTER <= now).cloned()
+        while let Some((_, key)) =
+            self.unschedulable.first().filter(|(since, _)| after(*since, SWEEP_AFTER) <= now).cloned()
         {
             self.bring_back(&key, now);
         }
@@ -275,6 +276,10 @@ impl Queue {
     }
 }
 
+fn after(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
 impl Waiting {
     fn rank(&self) -> Rank {
         (Reverse(self.facts.info.priority), self.entered, self.number)
@@ -283,8 +288,8 @@ impl Waiting {
     /// Where the pod goes when something can help it.
     fn place_after_event(&self, now: Timestamp) -> Place {
         let doublings = self.failures.saturating_sub(1).min(10);
-        let backoff = (FIRST_BACKOFF * (1 << doublings)).min(LONGEST_BACKOFF);
-        let until = self.entered + backoff;
+        let backoff = FIRST_BACKOFF.saturating_mul(1 << doublings).min(LONGEST_BACKOFF);
+        let until = after(self.entered, backoff);
         if self.failures > 0 && until > now { Place::BackingOff { until } } else { Place::Active }
     }
 }

@@ -111,7 +111,7 @@ impl Call<'_> {
             _ => json!(["https://kubernetes.default.svc"]),
         };
         let now = self.cluster().now();
-        let expires = now + jiff::SignedDuration::from_secs(seconds);
+        let expires = crate::sim::clock::later(now, jiff::SignedDuration::from_secs(seconds));
         let claims = json!({
             "aud": audiences, "exp": expires.as_second(), "iat": now.as_second(), "nbf": now.as_second(),
             "iss": "https://kubernetes.default.svc",

@@ -108,9 +108,9 @@ impl Call<'_> {
             announce: initial == Some(true),
             seen,
             bookmarks,
-            next_bookmark: now + BOOKMARKS,
+            next_bookmark: after(now, BOOKMARKS),
             earliest: now,
-            deadline: now + timeout,
+            deadline: after(now, timeout),
             ended: false,
         };
         let stream = futures::stream::unfold(watch, Watch::next);
@@ -143,6 +143,11 @@ struct Watch {
     ended: bool,
 }
 
+/// `by` after an instant.
+fn after(instant: Instant, by: Duration) -> Instant {
+    Instant::from_std(crate::deadline::after(instant.into_std(), by))
+}
+
 impl Watch {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         if self.ended {
@@ -158,7 +163,7 @@ impl Watch {
             self.changes.mark_unchanged();
             let frame = self.new_changes();
             if !frame.is_empty() {
-                self.earliest = Instant::now() + GATHER;
+                self.earliest = after(Instant::now(), GATHER);
                 return Some((frame, self));
             }
             let bookmark = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
@@ -169,7 +174,7 @@ impl Watch {
                     }
                 }
                 () = sleep_until(bookmark) => {
-                    self.next_bookmark = Instant::now() + BOOKMARKS;
+                    self.next_bookmark = after(Instant::now(), BOOKMARKS);
                     self.ended = Instant::now() >= self.deadline;
                     return self.bookmarks.then(|| (self.bookmark(false), self));
                 }

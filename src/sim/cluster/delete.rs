@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::metadata::time_text;
 use super::strategy::{has_generation, orphans_by_default};
 use super::{DeleteOptions, Deleted, Propagation, Transaction};
+use crate::sim::clock::{earlier, later};
 use crate::sim::object::Object;
 use crate::sim::resource::{self as kinds, ResourceId};
 use crate::sim::status::Status;
@@ -47,8 +48,8 @@ impl Transaction<'_> {
                 let had = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
                 if grace.asked && grace.seconds < had {
                     let deadline = value["metadata"]["deletionTimestamp"].as_str().and_then(|at| at.parse().ok());
-                    let began = deadline.unwrap_or(self.now) - SignedDuration::from_secs(had);
-                    mark(resource, &mut value, began + SignedDuration::from_secs(grace.seconds), grace.seconds);
+                    let began = earlier(deadline.unwrap_or(self.now), SignedDuration::from_secs(had));
+                    mark(resource, &mut value, later(began, SignedDuration::from_secs(grace.seconds)), grace.seconds);
                     if grace.seconds == 0 && !waits {
                         return Ok(Deleted::Gone(self.remove(resource, value)));
                     }
@@ -59,7 +60,7 @@ impl Transaction<'_> {
                 }
                 return Ok(Deleted::Terminating(self.keep(&current, value, finalizers)));
             }
-            mark(resource, &mut value, self.now + SignedDuration::from_secs(grace.seconds), grace.seconds);
+            mark(resource, &mut value, later(self.now, SignedDuration::from_secs(grace.seconds)), grace.seconds);
             if grace.seconds == 0 && !waits {
                 return Ok(Deleted::Gone(self.remove(resource, value)));
             }

@@ -12,6 +12,7 @@ use super::queue::{Key, ObjectName};
 use super::value::{Selector, integer, items, list_mut, text, time_text};
 use super::view::PodInfo;
 use crate::scheduling::quantity::Quantity;
+use crate::sim::clock::{earlier, later};
 use crate::sim::cluster::Part;
 use crate::sim::resource::{HORIZONTAL_POD_AUTOSCALERS, ResourceId};
 
@@ -41,15 +42,15 @@ impl ControlPlane {
             return;
         };
         let now = self.now();
-        let due = self.recommendations.0.entry(name.clone()).or_insert_with(|| (now + PERIOD, Vec::new())).0;
+        let due = self.recommendations.0.entry(name.clone()).or_insert_with(|| (later(now, PERIOD), Vec::new())).0;
         self.queue.add_at(Key::Autoscaler(name.clone()), due.max(now));
         if due > now {
             return;
         }
         if let Some((due, _)) = self.recommendations.0.get_mut(name) {
-            *due = now + PERIOD;
+            *due = later(now, PERIOD);
         }
-        self.queue.add_at(Key::Autoscaler(name.clone()), now + PERIOD);
+        self.queue.add_at(Key::Autoscaler(name.clone()), later(now, PERIOD));
         let value = object.value();
         let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
         let target = &value["spec"]["scaleTargetRef"];
@@ -204,7 +205,7 @@ impl ControlPlane {
     ) -> i64 {
         let window =
             integer(value, &["spec", "behavior", "scaleDown", "stabilizationWindowSeconds"]).unwrap_or(STABILIZATION);
-        let since = now - SignedDuration::from_secs(window);
+        let since = earlier(now, SignedDuration::from_secs(window));
         let mut stable = recommended;
         if let Some((_, past)) = self.recommendations.0.get_mut(name) {
             if past.is_empty() {

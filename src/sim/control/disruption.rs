@@ -11,6 +11,7 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::value::{Selector, condition, int_or_percent, integer, time_of, time_text};
 use super::view::PodInfo;
+use crate::sim::clock::later;
 use crate::sim::cluster::Part;
 use crate::sim::object::Object;
 use crate::sim::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, REPLICA_SETS, STATEFUL_SETS};
@@ -89,7 +90,7 @@ impl ControlPlane {
         let now = self.now();
         let mut disrupted = BTreeMap::new();
         for (pod, since) in value["status"]["disruptedPods"].as_object().into_iter().flatten() {
-            let Some(end) = time_of(since).map(|since| since + DISRUPTION_TIMEOUT) else { continue };
+            let Some(end) = time_of(since).map(|since| later(since, DISRUPTION_TIMEOUT)) else { continue };
             let there = pods.iter().any(|have| have.object.name.as_ref() == pod && !have.object.deleting);
             if there && end > now {
                 disrupted.insert(pod.clone(), since.clone());

@@ -12,6 +12,7 @@ use super::hash::{fnv32, fnv64};
 use super::queue::{Key, ObjectName};
 use super::value::{at, integer, items, list_mut, text, time_of, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
+use crate::sim::clock::later;
 use crate::sim::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::sim::resource::PODS;
 
@@ -46,7 +47,7 @@ impl Steps {
             return (*due, false);
         }
         let spread = if step == Step::Start { spread(pod, delay) } else { SignedDuration::ZERO };
-        let due = now + delay + spread;
+        let due = later(now, delay.saturating_add(spread));
         self.0.insert(name, (pod.object.uid.clone(), step, due));
         (due, true)
     }
@@ -305,7 +306,7 @@ impl ControlPlane {
         self.steps.forget(&pod.name());
         self.write_pod_status(pod, status, conditions);
         let back_off = SignedDuration::from_secs((10 << (most - 1).clamp(0, 5)).min(300));
-        let (due, _) = self.steps.due(pod, Step::Finish, now, back_off + self.settings.hollow.job);
+        let (due, _) = self.steps.due(pod, Step::Finish, now, back_off.saturating_add(self.settings.hollow.job));
         self.queue.add_at(Key::Kubelet(pod.name()), due);
     }
 
@@ -505,8 +506,9 @@ fn run_time(container: &Value, otherwise: SignedDuration) -> Option<SignedDurati
             Some(b's') => (&amount[..amount.len() - 1], 1.0),
             _ => (amount, 1.0),
         };
-        let seconds = number.parse::<f64>().ok().filter(|number| (0.0..1e9).contains(number)).unwrap_or_default();
-        slept += SignedDuration::from_secs_f64(seconds * factor);
+        let seconds = number.parse::<f64>().ok().filter(|number| *number >= 0.0).unwrap_or_default();
+        slept =
+            slept.saturating_add(SignedDuration::try_from_secs_f64(seconds * factor).unwrap_or(SignedDuration::MAX));
     }
     Some(if slept.is_zero() { otherwise } else { slept })
 }

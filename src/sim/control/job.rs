@@ -14,6 +14,7 @@ use super::value::{
     Selector, condition, condition_is_true, integer, items, list_mut, map_mut, set_condition, text, time_of, time_text,
 };
 use super::view::{Phase, PodInfo};
+use crate::sim::clock::later;
 use crate::sim::cluster::{DeleteOptions, Part, Propagation};
 use crate::sim::object::Object;
 use crate::sim::resource::{JOBS, PODS};
@@ -241,7 +242,7 @@ impl ControlPlane {
         }
         let deadline = job.spec("activeDeadlineSeconds")?;
         let start = time_of(&job.status["startTime"]).filter(|_| !job.suspended())?;
-        let end = start + SignedDuration::from_secs(deadline);
+        let end = later(start, SignedDuration::from_secs(deadline));
         if end <= now {
             return because("DeadlineExceeded", "Job was active longer than specified deadline");
         }
@@ -347,7 +348,7 @@ impl ControlPlane {
             .iter()
             .filter(|condition| matches!(condition["type"].as_str(), Some("Complete" | "Failed")))
             .find_map(|condition| time_of(&condition["lastTransitionTime"]));
-        let Some(end) = finished.map(|finished| finished + SignedDuration::from_secs(seconds)) else { return };
+        let Some(end) = finished.map(|finished| later(finished, SignedDuration::from_secs(seconds))) else { return };
         if end > self.now() {
             self.queue.add_at(Key::Job(job.name.clone()), end);
             return;
@@ -405,7 +406,7 @@ fn back_off_end(pods: &Pods, failed: i64, limit: i64) -> Option<Timestamp> {
         })
         .max()?;
     let doubled = FIRST_BACKOFF.saturating_mul(1 << (failed - 1).clamp(0, 10));
-    Some(last + SignedDuration::from_secs(doubled.min(LONGEST_BACKOFF)))
+    Some(later(last, SignedDuration::from_secs(doubled.min(LONGEST_BACKOFF))))
 }
 
 fn job_pod(job: &Job) -> Value {

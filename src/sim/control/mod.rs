@@ -48,6 +48,7 @@ use self::scheduler::Scheduler;
 use self::taint_eviction::Evictions;
 use self::view::View;
 use self::zones::Zones;
+use super::clock::later;
 use super::cluster::Cluster;
 use super::object::Object;
 
@@ -144,7 +145,7 @@ impl ControlPlane {
         let failures = self.refused.entry(key.clone()).or_default();
         let wait = SignedDuration::from_secs((1 << (*failures).min(6)).min(60));
         *failures += 1;
-        let due = self.now() + wait;
+        let due = later(self.now(), wait);
         self.queue.add_at(key, due);
     }
 

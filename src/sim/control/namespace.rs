@@ -7,6 +7,7 @@ use super::ControlPlane;
 use super::pods::writes;
 use super::queue::Key;
 use super::value::{items, list_mut, set_condition, time_of, time_text};
+use crate::sim::clock::later;
 use crate::sim::cluster::{DeleteOptions, Part, Propagation};
 use crate::sim::resource::{EVENTS, NAMESPACES, ResourceId, SERVICE_ACCOUNTS};
 
@@ -32,8 +33,8 @@ impl ControlPlane {
         // everything is to take its time.
         if !self.settings.hollow.stop.is_zero() {
             let deleted = time_of(&object.value()["metadata"]["deletionTimestamp"]).unwrap_or_default();
-            if deleted + GRACE > self.now() {
-                self.queue.add_at(Key::NamespaceEnd(name.into()), deleted + GRACE);
+            if later(deleted, GRACE) > self.now() {
+                self.queue.add_at(Key::NamespaceEnd(name.into()), later(deleted, GRACE));
                 return;
             }
         }

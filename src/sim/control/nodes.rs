@@ -10,6 +10,7 @@ use super::pods::writes;
 use super::queue::Key;
 use super::value::{condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text};
 use super::zones::Eviction;
+use crate::sim::clock::later;
 use crate::sim::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::sim::object::Object;
 use crate::sim::resource::{LEASES, NODES, PODS};
@@ -182,7 +183,7 @@ impl ControlPlane {
             .get(LEASES, LEASE_NAMESPACE, &object.name)
             .and_then(|lease| time_of(&lease.value()["spec"]["renewTime"]));
         let now = self.now();
-        let end = renewed.map_or(now, |renewed| renewed + GRACE);
+        let end = renewed.map_or(now, |renewed| later(renewed, GRACE));
         if end > now {
             self.queue.add_at(Key::Node(object.name.clone()), end);
             return;
@@ -323,7 +324,7 @@ impl ControlPlane {
             return;
         }
         let now = self.now();
-        let end = *self.absent_nodes.entry(name.into()).or_insert(now + QUARANTINE);
+        let end = *self.absent_nodes.entry(name.into()).or_insert(later(now, QUARANTINE));
         if end > now {
             self.queue.add_at(Key::Node(name.into()), end);
             return;

@@ -7,6 +7,7 @@ use super::events::LIFETIME;
 use super::queue::{Key, ObjectName};
 use super::value::{Selector, time_of};
 use super::view::{NodeInfo, PodInfo};
+use crate::sim::clock::later;
 use crate::sim::object::Object;
 use crate::sim::resource::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS,
@@ -50,7 +51,7 @@ impl ControlPlane {
         let name = ObjectName::new(&object.namespace, &object.name);
         if resource == EVENTS {
             if change != Change::Deleted {
-                self.queue.add_at(Key::ExpireEvents, self.now() + LIFETIME);
+                self.queue.add_at(Key::ExpireEvents, later(self.now(), LIFETIME));
             }
             return;
         }
@@ -313,7 +314,7 @@ impl ControlPlane {
             ]
             .into_iter()
             .find_map(time_of);
-            let Some(end) = last.map(|last| last + LIFETIME) else { continue };
+            let Some(end) = last.map(|last| later(last, LIFETIME)) else { continue };
             if end <= now {
                 let _gone = self.cluster.delete(
                     EVENTS,
@@ -327,7 +328,7 @@ impl ControlPlane {
         }
         // Not one sweep for each event: those that end within a minute go together.
         if let Some(next) = next {
-            self.queue.add_at(Key::ExpireEvents, next.max(now + jiff::SignedDuration::from_mins(1)));
+            self.queue.add_at(Key::ExpireEvents, next.max(later(now, jiff::SignedDuration::from_mins(1))));
         }
     }
 }

@@ -10,6 +10,7 @@ use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
 use super::value::{Selector, condition, integer, items, list_mut, text, time_text};
 use super::view::{Phase, PodInfo};
+use crate::sim::clock::later;
 use crate::sim::cluster::Part;
 use crate::sim::resource::REPLICA_SETS;
 
@@ -142,7 +143,7 @@ impl ControlPlane {
             .iter()
             .filter(|pod| pod.ready)
             .filter_map(|pod| pod.ready_changed)
-            .map(|since| since + jiff::SignedDuration::from_secs(min_ready))
+            .map(|since| later(since, jiff::SignedDuration::from_secs(min_ready)))
             .filter(|instant| *instant > now)
             .min();
         if let Some(next) = next {

@@ -10,6 +10,7 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::value::{items, set_condition, time_of, time_text, tolerates};
 use super::view::PodInfo;
+use crate::sim::clock::later;
 use crate::sim::cluster::{DeleteOptions, Part};
 use crate::sim::resource::PODS;
 
@@ -64,7 +65,7 @@ impl ControlPlane {
             Some((uid, since)) if *uid == pod.object.uid => *since,
             _ => tainted.map_or(now, |tainted| tainted.max(pod.created)),
         };
-        let due = since + SignedDuration::from_secs(seconds);
+        let due = later(since, SignedDuration::from_secs(seconds));
         if due <= now {
             self.evict(&pod);
             return;

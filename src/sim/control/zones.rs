@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ControlPlane;
 use super::queue::Key;
+use crate::sim::clock::later;
 
 /// Between two nodes of a zone whose pods are told to leave (`--node-eviction-rate`, 0.1 a second).
 const PACE: SignedDuration = SignedDuration::from_secs(10);
@@ -89,13 +90,13 @@ impl ControlPlane {
         }
         let Some(pace) = zones.get(zone.as_ref()).and_then(|count| count.pace()) else { return Eviction::Waits };
         let now = self.now();
-        let judged = *self.zones.judged.entry(name.into()).or_insert(now + TOGETHER);
+        let judged = *self.zones.judged.entry(name.into()).or_insert(later(now, TOGETHER));
         let next = self.zones.next.get(&zone).map_or(judged, |next| judged.max(*next));
         if next > now {
             self.queue.add_at(Key::Node(name.into()), next);
             return Eviction::Waits;
         }
-        self.zones.next.insert(zone, now + pace);
+        self.zones.next.insert(zone, later(now, pace));
         Eviction::Begins
     }
 

@@ -13,6 +13,7 @@ use super::ControlPlane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::value::{condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text};
+use crate::sim::clock::earlier;
 use crate::sim::cluster::{DeleteOptions, Part, Propagation};
 use crate::sim::object::Object;
 use crate::sim::resource::{CRON_JOBS, JOBS};
@@ -135,7 +136,7 @@ impl ControlPlane {
         let deadline = integer(value, &["spec", "startingDeadlineSeconds"]);
         let mut from = last.unwrap_or(now);
         if let Some(deadline) = deadline {
-            from = from.max(now - SignedDuration::from_secs(deadline));
+            from = from.max(earlier(now, SignedDuration::from_secs(deadline)));
         }
         let (mut due, mut missed) = (None, 0);
         while let Some(time) = schedule.next(from, &zone).filter(|time| *time <= now) {
@@ -145,7 +146,7 @@ impl ControlPlane {
                     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
                 self.note(object, COMPONENT, true, "TooManyMissedTimes", message);
                 // A clock that jumped far: only the latest time matters.
-                from = now - SignedDuration::from_mins(1);
+                from = earlier(now, SignedDuration::from_mins(1));
                 while let Some(time) = schedule.next(from, &zone).filter(|time| *time <= now) {
                     (due, from) = (Some(time), time);
                 }

@@ -9,6 +9,7 @@ use super::super::queue::Key;
 use super::super::value::{condition, integer, list_mut, text, time_of};
 use super::sets::Sets;
 use super::{Deployment, set_deployment_condition};
+use crate::sim::clock::later;
 
 const PROGRESSING: &str = "Progressing";
 const AVAILABLE_REASON: &str = "NewReplicaSetAvailable";
@@ -101,7 +102,7 @@ impl ControlPlane {
             return;
         }
         if let Some(updated) = time_of(&current["lastUpdateTime"]) {
-            let instant = updated + SignedDuration::from_secs(deadline + 1);
+            let instant = later(updated, SignedDuration::from_secs(deadline.saturating_add(1)));
             if instant > self.now() {
                 self.queue.add_at(Key::Deployment(deployment.name.clone()), instant);
             }
@@ -190,7 +191,7 @@ fn has_timed_out(current: &Value, deadline: i64, now: jiff::Timestamp) -> bool {
         AVAILABLE_REASON => false,
         "ProgressDeadlineExceeded" => true,
         _ => time_of(&current["lastUpdateTime"])
-            .is_some_and(|updated| updated + SignedDuration::from_secs(deadline) < now),
+            .is_some_and(|updated| later(updated, SignedDuration::from_secs(deadline)) < now),
     }
 }
 
