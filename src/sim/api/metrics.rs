@@ -1,6 +1,7 @@
 //! metrics.k8s.io: synthetic figures for `kubectl top`.
 
-use std::sync::PoisonError;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
 
 use http::Response;
 use serde_json::{Value, json};
@@ -120,15 +121,19 @@ impl Call<'_> {
 
     fn node_metrics(&self, metrics: Metrics, name: Option<&str>) -> Result<Response<Body>, Status> {
         let all = self.cluster().list(NODES, None).0;
-        let pods: Vec<Value> = match metrics {
-            Metrics::Share(_) => self.cluster().list(PODS, None).0.iter().map(|pod| pod.to_value()).collect(),
-            _ => Vec::new(),
-        };
+        let places: HashMap<&str, i64> = all.iter().zip(0..).map(|(node, at)| (node.name.as_ref(), at)).collect();
+        let mut pods: HashMap<String, Vec<Arc<Object>>> = HashMap::new();
+        if matches!(metrics, Metrics::Share(_)) {
+            for pod in self.cluster().list(PODS, None).0 {
+                let node = pod.value()["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+                pods.entry(node).or_default().push(pod);
+            }
+        }
         let items = self.selected(NODES, None, name)?.into_iter().map(|node| {
             let used = if let Metrics::Share(share) = metrics {
-                node_use(&node.value(), &pods, share)
+                node_use(&node.value(), pods.get(node.name.as_ref()).map_or(&[], Vec::as_slice), share)
             } else {
-                let at = all.iter().position(|other| other.name == node.name).unwrap_or_default() as i64;
+                let at = places.get(node.name.as_ref()).copied().unwrap_or_default();
                 Use { nanocores: (150 + 10 * at) * 1_000_000, bytes: (1024 + at) << 20 }
             };
             (String::new(), node.name.to_string(), self.item(&node, "10.0s", ("usage", used.to_value())))
@@ -240,18 +245,21 @@ fn container_use(container: &Value, metrics: Metrics) -> Use {
     Use { nanocores: part(millicores.saturating_mul(1_000_000), IDLE.nanocores), bytes: part(bytes, IDLE.bytes) }
 }
 
-fn node_use(node: &Value, pods: &[Value], share: f64) -> Use {
+fn node_use(node: &Value, pods: &[Arc<Object>], share: f64) -> Use {
     let capacity = &node["status"]["capacity"];
     let millicores = milli(&capacity["cpu"]);
     let bytes = milli(&capacity["memory"]) / 1000;
     let mut used = Use { nanocores: millicores.saturating_mul(20_000), bytes: bytes / 50 };
-    let here = pods
-        .iter()
-        .filter(|pod| pod["spec"]["nodeName"] == node["metadata"]["name"] && pod["status"]["phase"] == "Running");
-    for container in here.flat_map(|pod| pod["spec"]["containers"].as_array().into_iter().flatten()) {
-        let one = container_use(container, Metrics::Share(share));
-        used.nanocores += one.nanocores;
-        used.bytes += one.bytes;
+    for pod in pods {
+        let pod = pod.value();
+        if pod["status"]["phase"] != "Running" {
+            continue;
+        }
+        for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
+            let one = container_use(container, Metrics::Share(share));
+            used.nanocores = used.nanocores.saturating_add(one.nanocores);
+            used.bytes = used.bytes.saturating_add(one.bytes);
+        }
     }
     used
 }

@@ -1,6 +1,7 @@
 //! Objects as server-side apply sees them: which fields they set, how two differ, how one is merged into another.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value, json};
 
@@ -196,12 +197,16 @@ fn walk(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, removed: &mu
                 .collect()
             };
             let (before, after) = (entries(old), entries(new));
-            let find = |list: &[(String, Value)], element: &str| list.iter().position(|(have, _)| have == element);
+            // Of several entries alike the first one counts.
+            let named = |list: &'_ [(String, Value)]| -> HashMap<String, usize> {
+                list.iter().enumerate().rev().map(|(at, (element, _))| (element.clone(), at)).collect()
+            };
+            let (known, there) = (named(&before), named(&after));
             for (element, left) in &before {
-                let right = find(&after, element).map(|at| &after[at].1);
+                let right = there.get(element).map(|at| &after[*at].1);
                 descend(Some(left), right, place.entry(), element, removed, changed);
             }
-            for (element, right) in after.iter().filter(|(element, _)| find(&before, element).is_none()) {
+            for (element, right) in after.iter().filter(|(element, _)| !known.contains_key(element)) {
                 descend(None, Some(right), place.entry(), element, removed, changed);
             }
         }
@@ -269,10 +274,15 @@ fn merge_list(
         Value::Array(list) => list.into_iter().map(|entry| (element(&entry), Some(entry))).collect(),
         _ => Vec::new(),
     };
-    let wanted: Vec<String> = config.iter().map(&element).collect();
+    let mut places: HashMap<String, VecDeque<usize>> = HashMap::with_capacity(have.len());
+    for (place, (own, _)) in have.iter().enumerate() {
+        places.entry(own.clone()).or_default().push_back(place);
+    }
+    let order: Vec<String> = config.iter().map(&element).collect();
+    let wanted: HashSet<&String> = order.iter().collect();
     let mut merged: Vec<Value> = Vec::with_capacity(have.len() + config.len());
     let mut at = 0;
-    for (name, value) in wanted.iter().zip(config) {
+    for (name, value) in order.iter().zip(config) {
         while let Some((own, entry)) = have.get_mut(at) {
             if entry.is_none() {
                 at += 1;
@@ -283,11 +293,8 @@ fn merge_list(
                 at += 1;
             }
         }
-        let mut entry = have
-            .iter_mut()
-            .find(|(own, entry)| own == name && entry.is_some())
-            .and_then(|(_, entry)| entry.take())
-            .unwrap_or(Value::Null);
+        let place = places.get_mut(name).and_then(VecDeque::pop_front);
+        let mut entry = place.and_then(|place| have[place].1.take()).unwrap_or(Value::Null);
         if entry.is_null() {
             entry = value.clone();
         } else {
@@ -302,6 +309,15 @@ fn merge_list(
 /// Takes out of `value` what the manager set last time (`last`) and nobody sets any more (`kept` has what all set now).
 pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Place<'_>) {
     let kind = place.kind(value);
+    // Entries are found by their keys and taken out together, so that long lists are walked only once.
+    let mut places: HashMap<String, usize> = match (&kind, &*value) {
+        (Kind::Keyed(keys), Value::Array(list)) => {
+            list.iter().enumerate().rev().map(|(at, entry)| (place.element(entry, keys), at)).collect()
+        }
+        _ => HashMap::new(),
+    };
+    let mut gone: HashSet<usize> = HashSet::new();
+    let mut gone_values: HashSet<Value> = HashSet::new();
     for (element, was) in &last.below {
         let now = kept.below.get(element).filter(|now| !now.is_empty());
         let Some((tag, name)) = element.split_once(':') else { continue };
@@ -324,9 +340,9 @@ pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Plac
                 }
             }
             ("k", Kind::Keyed(keys), Value::Array(list)) => {
-                let Some(at) = list.iter().position(|entry| place.element(entry, keys) == *element) else { continue };
+                let Some(at) = places.remove(element) else { continue };
                 match now {
-                    None => drop(list.remove(at)),
+                    None => drop(gone.insert(at)),
                     Some(now) => {
                         let held: Vec<(String, Value)> = keys
                             .iter()
@@ -339,17 +355,19 @@ pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Plac
                     }
                 }
             }
-            ("v", Kind::Set, Value::Array(list)) if now.is_none() => {
-                list.retain(|entry| !is_text(entry, name));
-            }
+            ("v", Kind::Set, Value::Array(_)) if now.is_none() => gone_values.extend(serde_json::from_str(name).ok()),
             _ => {}
         }
     }
-}
-
-/// Whether a value is written as `text`.
-fn is_text(value: &Value, text: &str) -> bool {
-    serde_json::from_str::<Value>(text).is_ok_and(|wanted| wanted == *value)
+    if let Value::Array(list) = value
+        && !(gone.is_empty() && gone_values.is_empty())
+    {
+        let mut at = 0;
+        list.retain(|entry| {
+            at += 1;
+            !gone.contains(&(at - 1)) && !gone_values.contains(entry)
+        });
+    }
 }
 
 /// Faults of an applied configuration, in the words of structured-merge-diff.

@@ -1,5 +1,6 @@
 //! Validation errors: collected per object, answered as one 422 with a cause for each.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use serde_json::{Value, json};
@@ -123,10 +124,11 @@ impl Errors {
             return Ok(());
         }
         let mut texts: Vec<String> = Vec::with_capacity(self.0.len());
+        let mut seen: HashSet<String> = HashSet::with_capacity(self.0.len());
         let mut causes: Vec<Value> = Vec::with_capacity(self.0.len());
         for error in &self.0 {
             let text = format!("{}: {}", error.field, error.message);
-            if !texts.contains(&text) {
+            if seen.insert(text.clone()) {
                 texts.push(text);
             }
             causes.push(json!({
