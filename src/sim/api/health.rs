@@ -3,6 +3,7 @@
 use http::Response;
 use serde_json::json;
 
+use super::super::cluster::ControlFault;
 use super::super::status::Status;
 use super::body::Body;
 use super::{answer, present};
@@ -84,22 +85,38 @@ pub(super) fn checks(path: &str) -> impl Iterator<Item = &'static str> {
     CHECKS.iter().filter(move |check| ready || **check != "informer-sync").chain(last).copied()
 }
 
-/// `/healthz`, `/livez`, `/readyz`.
-pub(super) fn check(path: &str, one: Option<&str>, verbose: bool) -> Response<Body> {
+/// The check of `/readyz` that fails while a controller goes on without an object at which it panicked.
+const CONTROL: &str = "control-plane";
+
+/// `/healthz`, `/livez`, `/readyz`. `faults` are those of the cluster's own controllers.
+pub(super) fn check(path: &str, one: Option<&str>, verbose: bool, faults: &[ControlFault]) -> Response<Body> {
+    let faults = if path == "readyz" { faults } else { &[] };
     match one {
+        Some(CONTROL) if !faults.is_empty() => answer::text(500, failed(faults)),
         Some(one) if checks(path).any(|check| check == one) => answer::text(200, "ok"),
         Some(_) => answer::page_not_found(),
-        None if verbose => {
+        None if verbose || !faults.is_empty() => {
             let mut text = String::new();
             for check in checks(path) {
                 text.push_str("[+]");
                 text.push_str(check);
                 text.push_str(" ok\n");
             }
-            answer::text(200, format!("{text}{path} check passed\n"))
+            if faults.is_empty() {
+                return answer::text(200, format!("{text}{path} check passed\n"));
+            }
+            answer::text(500, format!("{text}{}{path} check failed\n", failed(faults)))
         }
         None => answer::text(200, "ok"),
     }
+}
+
+/// A line for each fault, as an API server writes checks that fail.
+fn failed(faults: &[ControlFault]) -> String {
+    let line = |fault: &ControlFault| {
+        format!("[-]{CONTROL} failed: goes on without {}: {}\n", fault.about, fault.message.replace('\n', " "))
+    };
+    faults.iter().map(line).collect()
 }
 
 impl super::Call<'_> {

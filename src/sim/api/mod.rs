@@ -181,7 +181,10 @@ impl Call<'_> {
         match path {
             Path::Root => Ok(self.root()),
             Path::Version => Ok(health::version()),
-            Path::Health(check, one) => Ok(health::check(&check, one.as_deref(), self.query.flag("verbose"))),
+            Path::Health(check, one) => {
+                let faults = self.cluster().control_faults();
+                Ok(health::check(&check, one.as_deref(), self.query.flag("verbose"), &faults))
+            }
             Path::CoreVersions => self.core_versions(),
             Path::Groups => self.groups(),
             Path::Group(group) => Ok(self.group(&group)),

@@ -167,6 +167,18 @@ pub struct Cluster {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     changed: watch::Sender<u64>,
+    faults: Mutex<Vec<ControlFault>>,
+}
+
+/// A fault of klab's own: a controller panicked, and goes on without the object that it was working on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlFault {
+    /// Kind, namespace and name of the object: `Job default/report`.
+    pub about: String,
+    /// What the panic said.
+    pub message: String,
+    /// When it happened, by the cluster's clock.
+    pub at: Timestamp,
 }
 
 /// Everything behind the lock.
@@ -214,7 +226,17 @@ impl Cluster {
             }),
             clock,
             changed: watch::Sender::new(0),
+            faults: Mutex::default(),
         }
+    }
+
+    /// What the control plane goes on without.
+    pub fn control_faults(&self) -> Vec<ControlFault> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(in crate::sim) fn set_control_faults(&self, faults: Vec<ControlFault>) {
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
     }
 
     /// The cluster's present.

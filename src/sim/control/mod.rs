@@ -11,6 +11,7 @@ mod deployment;
 mod disruption;
 mod endpoints;
 mod events;
+mod fault;
 mod garbage;
 mod hash;
 mod hollow;
@@ -23,6 +24,7 @@ mod pods;
 mod queue;
 mod replica_set;
 mod revisions;
+mod run;
 mod scheduler;
 mod settings;
 mod stateful_set;
@@ -38,10 +40,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+pub use run::Progress;
 pub use settings::{HEARTBEAT_ANNOTATION, HollowDelays, Settings};
 
 use self::autoscaler::Recommendations;
 use self::events::{Note, Recorder, reference};
+use self::fault::{Faults, Subject};
 use self::hollow::Steps;
 use self::queue::{Key, Queue};
 use self::scheduler::Scheduler;
@@ -51,9 +55,6 @@ use self::zones::Zones;
 use super::clock::later;
 use super::cluster::Cluster;
 use super::object::Object;
-
-/// How many pieces of work one run does at most.
-const MOST_AT_ONCE: usize = 1_000_000;
 
 /// The acting part of one embedded cluster.
 pub struct ControlPlane {
@@ -73,6 +74,14 @@ pub struct ControlPlane {
     absent_nodes: BTreeMap<Box<str>, Timestamp>,
     /// The version of the cluster up to which changes have been read.
     seen: u64,
+    /// Whether all objects have been read, so that changes suffice.
+    listed: bool,
+    /// What is being worked on.
+    subject: Option<Subject>,
+    faults: Faults,
+    /// Subjects at which a test has the control plane panic.
+    #[cfg(test)]
+    trap: Option<fn(&Subject) -> bool>,
 }
 
 impl std::fmt::Debug for ControlPlane {
@@ -85,7 +94,7 @@ impl ControlPlane {
     /// A control plane for a cluster, which may be new or restored.
     pub fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
         let scheduler = Scheduler::new(settings.seed);
-        let mut plane = Self {
+        Self {
             cluster,
             settings,
             view: View::default(),
@@ -99,21 +108,12 @@ impl ControlPlane {
             refused: BTreeMap::new(),
             absent_nodes: BTreeMap::new(),
             seen: 0,
-        };
-        plane.relist();
-        plane
-    }
-
-    /// Does all that is due at the cluster's present, until nothing is left to do; returns when something is next due.
-    ///
-    /// After very much work in one go it returns early, with the present, so that its caller can look around.
-    pub fn run(&mut self) -> Option<Timestamp> {
-        for _ in 0..MOST_AT_ONCE {
-            self.observe();
-            let Some(key) = self.queue.pop(self.cluster.now()) else { return self.queue.next_due() };
-            self.sync(key);
+            listed: false,
+            subject: None,
+            faults: Faults::default(),
+            #[cfg(test)]
+            trap: None,
         }
-        Some(self.now())
     }
 
     fn sync(&mut self, key: Key) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::ControlPlane;
 use super::events::LIFETIME;
+use super::fault::Subject;
 use super::queue::{Key, ObjectName};
 use super::value::{Selector, time_of};
 use super::view::{NodeInfo, PodInfo};
@@ -47,6 +48,18 @@ impl ControlPlane {
     }
 
     fn take_in(&mut self, change: Change, object: &Arc<Object>, previous: Option<&Object>) {
+        let gone = change == Change::Deleted;
+        if !self.faults.is_empty() {
+            if self.faults.lift(object, gone) {
+                self.cluster.set_control_faults(self.faults.told());
+            }
+            if self.faults.bar_change(object) {
+                // Its dependents are not to be taken for orphans.
+                self.view.link(object, previous);
+                return;
+            }
+        }
+        self.begin(Subject::Change(Arc::clone(object)));
         let resource = object.resource;
         let name = ObjectName::new(&object.namespace, &object.name);
         if resource == EVENTS {
@@ -55,7 +68,6 @@ impl ControlPlane {
             }
             return;
         }
-        let gone = change == Change::Deleted;
         if gone {
             self.view.unlink(object);
             for (resource, name) in self.view.dependents_of(&object.uid) {

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::sim::resource::ResourceId;
+use crate::sim::object::Object;
+use crate::sim::resource::{
+    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, ResourceId, SERVICES, STATEFUL_SETS,
+};
 
 /// Namespace (empty for cluster-scoped objects) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +20,11 @@ pub(crate) struct ObjectName {
 impl ObjectName {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// Whether it is an object's.
+    pub(crate) fn is(&self, object: &Object) -> bool {
+        self.name == object.name && self.namespace == object.namespace
     }
 }
 
@@ -50,6 +59,28 @@ pub(crate) enum Key {
 }
 
 impl Key {
+    /// The object it is about.
+    pub(crate) fn object(&self) -> Option<(ResourceId, ObjectName)> {
+        let cluster_scoped = |name: &str| ObjectName::new("", name);
+        Some(match self {
+            Self::Collect(resource, name) => (*resource, name.clone()),
+            Self::Namespace(name) | Self::NamespaceEnd(name) => (NAMESPACES, cluster_scoped(name)),
+            Self::Node(name) => (NODES, cluster_scoped(name)),
+            Self::Claim(name) => (PERSISTENT_VOLUME_CLAIMS, name.clone()),
+            Self::Evict(name) | Self::Kubelet(name) => (PODS, name.clone()),
+            Self::DaemonSet(name) => (DAEMON_SETS, name.clone()),
+            Self::StatefulSet(name) => (STATEFUL_SETS, name.clone()),
+            Self::Job(name) => (JOBS, name.clone()),
+            Self::CronJob(name) => (CRON_JOBS, name.clone()),
+            Self::ReplicaSet(name) => (REPLICA_SETS, name.clone()),
+            Self::Deployment(name) => (DEPLOYMENTS, name.clone()),
+            Self::Service(name) => (SERVICES, name.clone()),
+            Self::DisruptionBudget(name) => (POD_DISRUPTION_BUDGETS, name.clone()),
+            Self::Autoscaler(name) => (HORIZONTAL_POD_AUTOSCALERS, name.clone()),
+            Self::Schedule | Self::ExpireEvents => return None,
+        })
+    }
+
     /// The namespace of the object it is about.
     pub(crate) fn namespace(&self) -> Option<&str> {
         match self {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 use super::events::{Note, reference};
+use super::fault::Subject;
 use super::queue::{Key, ObjectName};
 use super::value::{map_mut, set_condition, time_text};
 use super::view::PodInfo;
@@ -208,6 +209,11 @@ impl ControlPlane {
 
     fn try_pod(&mut self, key: &PodKey) {
         let name = ObjectName::new(&key.namespace, &key.name);
+        if !self.faults.is_empty() && self.faults.bar_pod(&name) {
+            self.scheduler.waiting.remove(key);
+            return;
+        }
+        self.begin(Subject::Pod(name.clone()));
         let pod = self.view.pod(&name).map(Arc::clone).and_then(|info| {
             let read = self.scheduler.read.remove(key).filter(|(version, _)| *version == info.object.resource_version);
             let pod = read.map(|(_, pod)| pod).or_else(|| info.object.decode().ok())?;

@@ -1,9 +1,11 @@
 //! Connections: TLS, HTTP/1.1 and HTTP/2, who it is, and which cluster or face of klab answers.
 
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::FutureExt;
 use http::header::AUTHORIZATION;
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri};
@@ -82,9 +84,11 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = Arc::clone(&shared);
         async move {
-            let answer = answer(&shared, request, certificate.as_ref());
+            // A panic is one request's, not the connection's, on which others may be under way.
+            let answer = AssertUnwindSafe(answer(&shared, request, certificate.as_ref())).catch_unwind();
             Ok::<_, Infallible>(match tokio::time::timeout(REQUEST, answer).await {
-                Ok(response) => response,
+                Ok(Ok(response)) => response,
+                Ok(Err(_)) => status_response(&panicked()),
                 Err(_) => status_response(&Status::new(504, "Timeout", "the request took too long")),
             })
         }
@@ -110,6 +114,12 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
             let _ = tokio::time::timeout(super::FAREWELL / 2, served).await;
         }
     }
+}
+
+fn panicked() -> Status {
+    let what =
+        "this request met a fault of the embedded cluster, which is in the server's log; nothing else is affected";
+    Status::new(500, "InternalError", what)
 }
 
 fn bearer(request: &Request<Incoming>) -> Option<Digest> {

@@ -3,13 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::cluster::Cluster;
-use super::super::control::{ControlPlane, Settings};
+use super::super::control::{ControlPlane, Progress, Settings};
 
 /// Most threads; each serves many clusters.
 const MOST: usize = 4;
+/// How long a control plane works before others on its thread have their turn, and before it looks whether it is to stop.
+const TURN: Duration = Duration::from_millis(10);
 /// A cluster where nothing is due for longer is at rest.
 const BREATHER: Duration = Duration::from_millis(200);
 
@@ -78,7 +81,13 @@ async fn drive(work: Work) {
     let mut plane = ControlPlane::new(Arc::clone(&cluster), settings);
     loop {
         changes.mark_unchanged();
-        let due = plane.run();
+        let Progress::Settled(due) = plane.run_for(TURN) else {
+            tokio::task::yield_now().await;
+            if !matches!(stop.try_recv(), Err(TryRecvError::Empty)) {
+                return;
+            }
+            continue;
+        };
         let wait = due.map_or(Duration::MAX, |due| {
             // What is due already was done; a clock that stands still must not spin.
             Duration::try_from(due.duration_since(cluster.now())).unwrap_or_default().max(Duration::from_millis(1))
