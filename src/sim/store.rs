@@ -131,6 +131,11 @@ impl Store {
         })
     }
 
+    /// How many objects of a kind there are.
+    pub fn count(&self, resource: ResourceId) -> usize {
+        self.objects.get(&resource).map_or(0, BTreeMap::len)
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.objects.values().map(BTreeMap::len).sum()

@@ -24,6 +24,7 @@ mod streams;
 mod subresource;
 mod versions;
 mod watch;
+mod weight;
 mod write;
 
 use std::convert::Infallible;
@@ -131,21 +132,36 @@ impl Api {
         B: http_body::Body,
         B::Error: Into<tower::BoxError>,
     {
-        let (parts, body) = request.into_parts();
-        let body = match Limited::new(body, MOST_BODY).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
-                return answer::status(&Status::new(
-                    413,
-                    "RequestEntityTooLarge",
-                    format!("Request entity too large: limit is {MOST_BODY}"),
-                ));
-            }
-            Err(error) => {
-                return answer::status(&Status::bad_request(format!("the request body could not be read: {error}")));
-            }
-        };
-        self.shared.answer(&parts, body)
+        match receive(request).await {
+            Ok((parts, body)) => self.respond(&parts, body),
+            Err(status) => answer::status(&status),
+        }
+    }
+
+    /// Answers a request whose body has arrived.
+    pub(in crate::sim) fn respond(&self, parts: &Parts, body: Bytes) -> Response<Body> {
+        self.shared.answer(parts, body)
+    }
+
+    /// Whether a request may take more than a few milliseconds.
+    pub(in crate::sim) fn is_long(&self, parts: &Parts, body: &Bytes) -> bool {
+        self.shared.is_long(parts, body)
+    }
+}
+
+/// A request whose body has arrived.
+pub(in crate::sim) async fn receive<B>(request: Request<B>) -> Result<(Parts, Bytes), Status>
+where
+    B: http_body::Body,
+    B::Error: Into<tower::BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    match Limited::new(body, MOST_BODY).collect().await {
+        Ok(body) => Ok((parts, body.to_bytes())),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            Err(Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MOST_BODY}")))
+        }
+        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
     }
 }
 

@@ -38,6 +38,9 @@ const GATHER: Duration = Duration::from_millis(5);
 /// About how much goes into one frame.
 const FRAME: usize = 256 * 1024;
 
+/// At most so many changes are looked at for one frame.
+const AT_ONCE: usize = 2_000;
+
 impl Call<'_> {
     pub(super) fn watch(&self, target: &Target) -> Result<Response<Body>, Status> {
         let form = self.form()?;
@@ -153,6 +156,7 @@ impl Watch {
         if self.ended {
             return None;
         }
+        self.cluster.at_leisure().await;
         if let Some(frame) = self.initial() {
             return Some((frame, self));
         }
@@ -160,11 +164,17 @@ impl Watch {
             if self.earliest > Instant::now() && self.earliest < self.deadline {
                 sleep_until(self.earliest).await;
             }
+            self.cluster.at_leisure().await;
             self.changes.mark_unchanged();
             let frame = self.new_changes();
             if !frame.is_empty() {
                 self.earliest = after(Instant::now(), GATHER);
                 return Some((frame, self));
+            }
+            if self.seen < self.cluster.version() {
+                // Many changes that are not for this watch; others have their turn before the next ones.
+                tokio::task::yield_now().await;
+                continue;
             }
             let bookmark = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
@@ -201,7 +211,7 @@ impl Watch {
 
     /// What changed since the last frame.
     fn new_changes(&mut self) -> Bytes {
-        let Ok((events, reached)) = self.cluster.since(self.seen) else {
+        let Ok((events, reached)) = self.cluster.since_at_most(self.seen, AT_ONCE) else {
             self.ended = true;
             let status = Status::new(
                 410,

@@ -18,7 +18,8 @@ mod tests;
 mod trees;
 mod write;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -168,6 +169,17 @@ pub struct Cluster {
     clock: Arc<dyn Clock>,
     changed: watch::Sender<u64>,
     faults: Mutex<Vec<ControlFault>>,
+    /// How many long requests are under way.
+    busy: watch::Sender<usize>,
+}
+
+/// A long request is under way until this is dropped.
+pub(in crate::sim) struct Busy(Arc<Cluster>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.send_modify(|requests| *requests -= 1);
+    }
 }
 
 /// A fault of klab's own: a controller panicked, and goes on without the object that it was working on.
@@ -227,6 +239,7 @@ impl Cluster {
             clock,
             changed: watch::Sender::new(0),
             faults: Mutex::default(),
+            busy: watch::Sender::new(0),
         }
     }
 
@@ -237,6 +250,32 @@ impl Cluster {
 
     pub(in crate::sim) fn set_control_faults(&self, faults: Vec<ControlFault>) {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+    }
+
+    /// Says that a request may hold the cluster's lock for long.
+    pub(in crate::sim) fn be_busy(self: &Arc<Self>) -> Busy {
+        self.busy.send_modify(|requests| *requests += 1);
+        Busy(Arc::clone(self))
+    }
+
+    /// Whether who asks for anything now has to wait.
+    pub(in crate::sim) fn is_locked(&self) -> bool {
+        *self.busy.borrow() > 0 || matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Returns when nobody holds the cluster's lock for long: what runs on a thread of many clusters may look then.
+    pub(in crate::sim) async fn at_leisure(&self) {
+        while self.is_locked() {
+            // An error means that the cluster is gone, which this reference keeps.
+            let _ = self.busy.subscribe().wait_for(|requests| *requests == 0).await;
+            // A controller has it, for one write.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// How many objects of a kind there are.
+    pub fn count(&self, resource: ResourceId) -> usize {
+        self.lock().store.count(resource)
     }
 
     /// The cluster's present.
@@ -315,6 +354,20 @@ impl Cluster {
     pub fn since(&self, version: u64) -> Result<(Vec<Event>, u64), Gone> {
         let state = self.lock();
         Ok((state.store.since(version)?.cloned().collect(), state.store.version()))
+    }
+
+    /// The first `most` changes after `version`, and the version they reach to.
+    ///
+    /// # Errors
+    /// [`Gone`] when the history no longer reaches back that far: list again.
+    pub fn since_at_most(&self, version: u64, most: usize) -> Result<(Vec<Event>, u64), Gone> {
+        let state = self.lock();
+        let events: Vec<Event> = state.store.since(version)?.take(most).cloned().collect();
+        let reached = match events.last() {
+            Some(last) if events.len() == most => last.version,
+            _ => state.store.version(),
+        };
+        Ok((events, reached))
     }
 
     /// Creates an object after defaulting, validation and admission. `metadata.generateName` is honoured.

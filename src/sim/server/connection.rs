@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::FutureExt;
@@ -14,10 +14,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::super::api::{Body, User, status_response};
+use super::super::api::{Body, User, receive, status_response};
 use super::super::status::Status;
 use super::credentials::Digest;
 use super::hosted::Hosted;
@@ -36,13 +36,31 @@ const PONG: Duration = Duration::from_secs(20);
 const MOST_STREAMS: u32 = 250;
 /// Bytes of headers that are read.
 const MOST_HEADERS: u32 = 64 * 1024;
-/// Connections served at the same time.
-const MOST_CONNECTIONS: usize = 8192;
+/// Time until a connection has sent a request with credentials: whoever has none does not keep others out.
+const PROBATION: Duration = Duration::from_secs(10);
+/// Connections served at the same time, where the process may have so many files open.
+const MOST_CONNECTIONS: u64 = 8192;
+/// Files that are left for logs and all else.
+const OTHER_FILES: u64 = 128;
+
+/// How many connections can be served at the same time. Raises the process's limit of open files as far as it goes.
+pub(super) fn most() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    // `None` is no limit.
+    let most = files.map_or(MOST_CONNECTIONS, |files| files.saturating_sub(OTHER_FILES).clamp(16, MOST_CONNECTIONS));
+    usize::try_from(most).unwrap_or(16)
+}
 
 /// Accepts connections until the server stops.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let acceptor = TlsAcceptor::from(Arc::clone(&shared.identity.config));
-    let free = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let free = Arc::new(Semaphore::new(shared.connections));
     let mut stop = shared.stop.subscribe();
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -79,13 +97,15 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
+    let peer = Arc::new(Peer { certificate, seat: OnceLock::new() });
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     let mut stop = shared.stop.subscribe();
+    let other_end = Arc::clone(&peer);
     let service = service_fn(move |request: Request<Incoming>| {
-        let shared = Arc::clone(&shared);
+        let (shared, peer) = (Arc::clone(&shared), Arc::clone(&other_end));
         async move {
             // A panic is one request's, not the connection's, on which others may be under way.
-            let answer = AssertUnwindSafe(answer(&shared, request, certificate.as_ref())).catch_unwind();
+            let answer = AssertUnwindSafe(answer(&shared, request, &peer)).catch_unwind();
             Ok::<_, Infallible>(match tokio::time::timeout(REQUEST, answer).await {
                 Ok(Ok(response)) => response,
                 Ok(Err(_)) => status_response(&panicked()),
@@ -108,6 +128,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     tokio::select! {
         // An error ends the connection; there is nobody left to tell.
         _ = served.as_mut() => {}
+        () = probation(&peer) => {}
         () = stopped(&mut stop) => {
             // Whoever waits for an answer gets it; watches, which never end, are cut off.
             served.as_mut().graceful_shutdown();
@@ -116,7 +137,42 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     }
 }
 
-fn panicked() -> Status {
+/// The other end of a connection.
+struct Peer {
+    certificate: Option<Digest>,
+    /// Set by the first request with credentials: what the connection counts for, if it is a cluster's.
+    seat: OnceLock<Option<OwnedSemaphorePermit>>,
+}
+
+impl Peer {
+    /// Counts the connection as one of the cluster. Whether the cluster may have it.
+    fn belongs_to(&self, hosted: &Hosted) -> bool {
+        if self.seat.get().is_some() {
+            return true;
+        }
+        let Some(permit) = hosted.lane().connection() else { return false };
+        // Another request of this connection may have been faster.
+        let _ = self.seat.set(Some(permit));
+        true
+    }
+}
+
+/// Returns when the other end has had its time and has shown no credentials; else never.
+async fn probation(peer: &Peer) {
+    tokio::time::sleep(PROBATION).await;
+    if peer.seat.get().is_some() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn too_many_connections() -> Response<Body> {
+    let what = "too many connections to this cluster: it has all that one cluster of this server may have";
+    let mut response = status_response(&Status::new(429, "TooManyRequests", what));
+    response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
+    response
+}
+
+pub(super) fn panicked() -> Status {
     let what =
         "this request met a fault of the embedded cluster, which is in the server's log; nothing else is affected";
     Status::new(500, "InternalError", what)
@@ -132,12 +188,13 @@ fn unauthorised() -> Response<Body> {
     status_response(&Status::new(401, "Unauthorized", "Unauthorized"))
 }
 
-async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, certificate: Option<&Digest>) -> Response<Body> {
+async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
     let token = bearer(&request);
     let path = request.uri().path();
     if let Some(rest) = path.strip_prefix("/klab/v1").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
         return match token {
             Some(token) if shared.admin.is(&token) => {
+                let _ = peer.seat.set(None);
                 let rest = rest.to_owned();
                 admin::answer(shared, &rest, request).await
             }
@@ -148,7 +205,7 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, certificat
         token
             .as_ref()
             .and_then(|token| hosted.user_of_token(token))
-            .or_else(|| certificate.and_then(|certificate| hosted.user_of_certificate(certificate)))
+            .or_else(|| peer.certificate.as_ref().and_then(|certificate| hosted.user_of_certificate(certificate)))
     };
     let found = if let Some(rest) = path.strip_prefix("/clusters/") {
         let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
@@ -172,7 +229,13 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, certificat
     let (hosted, user) = found;
     request.headers_mut().remove(AUTHORIZATION);
     request.extensions_mut().insert(user);
-    hosted.api().answer(request).await
+    if !peer.belongs_to(&hosted) {
+        return too_many_connections();
+    }
+    match receive(request).await {
+        Ok((parts, body)) => hosted.lane().answer(hosted.api(), parts, body).await,
+        Err(status) => status_response(&status),
+    }
 }
 
 /// The URI with another path and the same query.

@@ -19,6 +19,7 @@ use super::super::status::Status;
 use super::super::system::{self, Flavour};
 use super::control_thread::Running;
 use super::credentials::{Digest, Token};
+use super::lane::Lane;
 use super::{Shared, kubeconfig, tls};
 use crate::state::home::{create_private_folder, write_private};
 
@@ -129,10 +130,14 @@ pub(super) struct Hosted {
     token: Token,
     certificate: Digest,
     kubeconfig: String,
+    lane: Lane,
     control: Mutex<Option<Running>>,
     /// The version up to which the log is on the disk.
     synced: AtomicU64,
 }
+
+/// The part of the server's connections that one cluster may have.
+const CLUSTER_SHARE: usize = 4;
 
 /// File that says that a cluster's folder is complete, and holds its seed.
 const SEED_FILE: &str = "seed.json";
@@ -199,6 +204,7 @@ impl Hosted {
             token,
             certificate: digest,
             kubeconfig,
+            lane: Lane::new(server.connections.div_ceil(CLUSTER_SHARE)),
             control: Mutex::new(Some(running)),
             synced: AtomicU64::new(0),
         }))
@@ -210,6 +216,11 @@ impl Hosted {
 
     pub(super) fn api(&self) -> &Api {
         &self.api
+    }
+
+    /// The part of the server that is this cluster's.
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
     }
 
     pub(super) fn kubeconfig(&self) -> String {

@@ -15,6 +15,7 @@ mod control_thread;
 mod credentials;
 mod hosted;
 mod kubeconfig;
+mod lane;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +89,8 @@ struct Shared {
     changing: Mutex<BTreeSet<String>>,
     changed: Condvar,
     control: ControlThreads,
+    /// How many connections are served at the same time.
+    connections: usize,
     stop: watch::Sender<bool>,
 }
 
@@ -116,6 +119,7 @@ impl Server {
             changing: Mutex::default(),
             changed: Condvar::new(),
             control: ControlThreads::default(),
+            connections: connection::most(),
             stop: watch::Sender::new(false),
         });
         shared.restore(&clusters_folder).map_err(unusable)?;
