@@ -357,16 +357,21 @@ fn watch_until_final(
             None => observe::look(client).await?,
         };
         observe::fetch(client, &lab.checks, &mut snapshot).await?;
+        let mut looked = Instant::now();
         let mut seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         while !is_final(&seen) && started.elapsed() < timeout {
             activity.progress(waiting_for(&seen.report, timeout));
             let observer = observer.get_or_insert_with(|| Observer::new(client));
             let until = seen.look_again_at.map_or(timeout, |at| at.min(timeout));
+            // A look at thousands of nodes takes longer than the time between two changes of them.
+            tokio::time::sleep(looked.elapsed().saturating_mul(REST).min(until.saturating_sub(started.elapsed())))
+                .await;
             let pause = until.saturating_sub(started.elapsed());
             if let Ok(news) = tokio::time::timeout(pause, observer.next()).await {
                 snapshot = news?;
                 observe::fetch(client, &lab.checks, &mut snapshot).await?;
             }
+            looked = Instant::now();
             seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         }
         if !seen.report.ok() {
@@ -383,6 +388,9 @@ fn watch_until_final(
     activity.end();
     Ok(result)
 }
+
+/// So many times as long as a look took, nobody looks again.
+const REST: u32 = 3;
 
 /// Whether time and the cluster's own doing will change nothing.
 fn is_final(seen: &Observation) -> bool {

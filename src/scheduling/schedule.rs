@@ -6,11 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::class_cache::{ABSENT, ClassCache, ClassCaches, NORMALIZED, PASS, local_scores};
-use super::cycle::{Cycle, Refused};
+use super::cycle::{Cycle, Refused, Tallies};
 use super::decision::{Attempt, Decision, NodeVerdict, Outcome, PluginScore, Rejection, ScoreRow, ScoreTable};
 use super::error::ObjectError;
 use super::message;
 use super::node_info::NodeInfo;
+use super::node_selector::NamedNodes;
 use super::plugins::{
     self, Delta, PLUGINS, Preempt, Raw, RawScores, Refusal, Score, View, nominated_before, topology_verdict,
     verdict_with_nominated, with_pods,
@@ -100,11 +101,43 @@ pub(crate) fn schedule(
     if state.node_count() == 0 {
         return Ok(Verdict::no_nodes().of(subject.key));
     }
+    if let Some(node) = only_named(state, &subject, Nomination::of(state, pod)) {
+        return Ok(Verdict::scheduled(node).of(subject.key));
+    }
     let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
     let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
     let verdict = decide(&cycle, cache, Nomination::of(state, pod), tie_break);
     Ok(verdict.of(subject.key))
+}
+
+/// The node of a pod that names it, as the pods of a DaemonSet do: the others need not be looked at. `None` where there
+/// is more to decide, or it does not take the pod.
+///
+/// upstream: pkg/scheduler/framework/plugins/nodeaffinity `PreFilter`, whose result is the set of nodes that are named
+/// (v1.36)
+fn only_named(state: &mut State, subject: &Subject, nominated: Nomination) -> Option<Arc<str>> {
+    let info = Arc::clone(&state.class(subject.class).info);
+    let NamedNodes::Only(names) = info.node_affinity.named_nodes() else { return None };
+    let [name] = names.as_slice() else { return None };
+    let own_rules = !(info.spread.is_empty() && info.affinity.is_empty() && info.anti_affinity.is_empty());
+    if own_rules || nominated.made {
+        return None;
+    }
+    state.refresh_matching(subject.labels);
+    let (state, none) = (&*state, Tallies::default());
+    let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &none);
+    let id = state.node_id(name)?;
+    let node = cycle.node(id)?;
+    let alone = !nominated.made
+        && info.spread.is_empty()
+        && state.nominated_nodes().next().is_none()
+        && !cycle.topology_matters();
+    let fits = || {
+        plugins::pre_filter(&cycle).is_none()
+            && plugins::local_verdict(&cycle, &View { id, node, delta: Delta::NONE }).is_none()
+    };
+    (alone && fits()).then(|| cycle.node_name(id))
 }
 
 /// A decision about a pod that is yet to be named.

@@ -51,6 +51,8 @@ type Key = (Box<str>, Box<str>);
 pub struct Store {
     version: u64,
     objects: BTreeMap<ResourceId, BTreeMap<Key, Arc<Object>>>,
+    /// Bytes of the JSON of all objects.
+    bytes: usize,
     history: VecDeque<Event>,
     history_bytes: usize,
     forgotten: u64,
@@ -89,6 +91,8 @@ impl Store {
         let object = Arc::new(object);
         let key = (object.namespace.clone(), object.name.clone());
         let previous = self.objects.entry(object.resource).or_default().insert(key, Arc::clone(&object));
+        self.bytes += object.json.len();
+        self.bytes -= previous.as_ref().map_or(0, |previous| previous.json.len());
         let change = if previous.is_some() { Change::Modified } else { Change::Added };
         self.remember(Event { change, version: object.resource_version, object: Arc::clone(&object), previous });
         object
@@ -99,6 +103,7 @@ impl Store {
         let last = Arc::new(last);
         let key = (last.namespace.clone(), last.name.clone());
         let previous = self.objects.get_mut(&last.resource).and_then(|kind| kind.remove(&key));
+        self.bytes -= previous.as_ref().map_or(0, |previous| previous.json.len());
         self.remember(Event {
             change: Change::Deleted,
             version: last.resource_version,
@@ -131,6 +136,11 @@ impl Store {
         })
     }
 
+    /// Bytes of the JSON of all objects.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// How many objects of a kind there are.
     pub fn count(&self, resource: ResourceId) -> usize {
         self.objects.get(&resource).map_or(0, BTreeMap::len)
@@ -149,14 +159,15 @@ impl Store {
     /// Puts back an object of an earlier run, without history.
     pub fn restore(&mut self, object: Arc<Object>) {
         let key = (object.namespace.clone(), object.name.clone());
-        self.objects.entry(object.resource).or_default().insert(key, object);
+        self.bytes += object.json.len();
+        let previous = self.objects.entry(object.resource).or_default().insert(key, object);
+        self.bytes -= previous.map_or(0, |previous| previous.json.len());
     }
 
     /// Takes out an object that an earlier run removed, without history.
     pub fn forget(&mut self, resource: ResourceId, namespace: &str, name: &str) {
-        if let Some(kind) = self.objects.get_mut(&resource) {
-            kind.remove(&(namespace.into(), name.into()));
-        }
+        let removed = self.objects.get_mut(&resource).and_then(|kind| kind.remove(&(namespace.into(), name.into())));
+        self.bytes -= removed.map_or(0, |removed| removed.json.len());
     }
 
     /// Goes on from the version an earlier run reached. Its history is gone.

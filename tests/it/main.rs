@@ -14,6 +14,7 @@ mod docs;
 mod environment;
 mod faults;
 mod fuzz;
+mod hostile;
 mod kind;
 mod kubectl;
 mod labs;

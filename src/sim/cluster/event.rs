@@ -93,6 +93,7 @@ impl Transaction<'_> {
         if self.state.store.get(EVENTS, namespace, name).is_some() {
             return Err(Status::already_exists(EVENTS.row(), name));
         }
+        self.has_room(EVENTS, name)?;
         let uid = self.state.random.uid();
         let version = self.state.store.next_version();
         let row = EVENTS.row();

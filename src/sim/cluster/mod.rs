@@ -7,6 +7,7 @@ mod bootstrap;
 mod delete;
 mod durable;
 mod event;
+mod limits;
 mod metadata;
 mod random;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use super::status::Status;
 use super::store::{Event, Gone, Store};
 pub use durable::Recovery;
 pub(in crate::sim) use event::{EventSource, NewEvent};
+pub(in crate::sim) use limits::Limits;
 pub(in crate::sim) use metadata::time_text;
 use random::Random;
 use trees::Trees;
@@ -204,6 +206,7 @@ pub(in crate::sim) struct State {
     /// The certificate authority published to pods in `kube-root-ca.crt`.
     root_certificate: String,
     trees: Trees,
+    limits: Arc<Limits>,
 }
 
 impl State {
@@ -235,12 +238,18 @@ impl Cluster {
                 log: None,
                 root_certificate: String::new(),
                 trees: Trees::default(),
+                limits: Arc::default(),
             }),
             clock,
             changed: watch::Sender::new(0),
             faults: Mutex::default(),
             busy: watch::Sender::new(0),
         }
+    }
+
+    /// Sets the limits that this cluster shares with others.
+    pub(in crate::sim) fn set_limits(&self, limits: Arc<Limits>) {
+        self.lock().limits = limits;
     }
 
     /// What the control plane goes on without.

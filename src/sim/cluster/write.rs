@@ -129,6 +129,7 @@ impl<'a> Transaction<'a> {
         errors.into_result(row, &name)?;
         self.check_new(resource, namespace, &value)?;
         self.check_quota(resource, namespace, None, &value)?;
+        self.has_room(resource, &name)?;
         if self.state.store.get(resource, namespace, &name).is_some() {
             return Err(Status::already_exists(row, &name));
         }
@@ -309,6 +310,7 @@ impl<'a> Transaction<'a> {
         if deletion_is_complete(resource, &new) {
             return Ok(self.remove(resource, new));
         }
+        self.has_room_to_grow(current, &new)?;
         if part != Part::Status && current.resource.row().namespaced {
             self.check_quota(resource, &current.namespace, Some(old), &new)?;
         }

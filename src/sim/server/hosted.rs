@@ -184,6 +184,7 @@ impl Hosted {
             tracing::warn!(cluster = name, "{note}");
         }
         let cluster = Arc::new(cluster);
+        cluster.set_limits(Arc::clone(&server.limits));
         cluster.set_root_certificate(&server.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
             seed.fill(&cluster, name)?;

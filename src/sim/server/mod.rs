@@ -34,6 +34,7 @@ pub use super::system::Flavour;
 use self::control_thread::ControlThreads;
 use self::credentials::Token;
 use self::hosted::Hosted;
+use super::cluster::Limits;
 use super::status::Status;
 use crate::error::{Error, Kind, Result};
 use crate::state::home::{create_private_folder, state_error, write_private};
@@ -89,6 +90,7 @@ struct Shared {
     changing: Mutex<BTreeSet<String>>,
     changed: Condvar,
     control: ControlThreads,
+    limits: Arc<Limits>,
     /// How many connections are served at the same time.
     connections: usize,
     stop: watch::Sender<bool>,
@@ -119,6 +121,7 @@ impl Server {
             changing: Mutex::default(),
             changed: Condvar::new(),
             control: ControlThreads::default(),
+            limits: Arc::default(),
             connections: connection::most(),
             stop: watch::Sender::new(false),
         });
@@ -224,6 +227,7 @@ impl Shared {
                 .map_err(|status| std::io::Error::other(format!("cluster {name}: {}", status.message)))?;
             clusters.insert(name, hosted);
         }
+        self.limits.share_among(clusters.len());
         Ok(())
     }
 
@@ -239,7 +243,9 @@ impl Shared {
         let folder = self.state.join("clusters").join(name);
         match Hosted::create(name, &folder, seed, self) {
             Ok(hosted) => {
-                self.clusters.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), hosted);
+                let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
+                clusters.insert(name.to_owned(), hosted);
+                self.limits.share_among(clusters.len());
                 Ok(true)
             }
             // Nothing of a cluster that could not be made stays; the error that matters is the first one.
@@ -254,7 +260,12 @@ impl Shared {
     /// there was one.
     fn remove(&self, name: &str) -> Result<bool, Status> {
         let _turn = self.turn(name);
-        let removed = self.clusters.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let removed = {
+            let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
+            let removed = clusters.remove(name);
+            self.limits.share_among(clusters.len());
+            removed
+        };
         let Some(hosted) = removed else { return Ok(false) };
         hosted.close();
         hosted.delete_folder().map_err(|error| hosted::io_status("remove the cluster's folder", &error))?;

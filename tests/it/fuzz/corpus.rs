@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 /// A kind that requests are for.
-pub(super) struct Sort {
+pub(crate) struct Sort {
     /// Path up to where namespaces begin.
-    pub(super) base: &'static str,
-    pub(super) plural: &'static str,
-    pub(super) namespaced: bool,
-    pub(super) good: Value,
+    pub(crate) base: &'static str,
+    pub(crate) plural: &'static str,
+    pub(crate) namespaced: bool,
+    pub(crate) good: Value,
 }
 
 fn sort(base: &'static str, plural: &'static str, namespaced: bool, good: Value) -> Sort {
     Sort { base, plural, namespaced, good }
 }
 
-pub(super) fn sorts() -> Vec<Sort> {
+pub(crate) fn sorts() -> Vec<Sort> {
     let container = json!({"name": "main", "image": "nginx:1.27", "ports": [{"containerPort": 80}],
         "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}});

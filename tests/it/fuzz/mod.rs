@@ -4,7 +4,7 @@
 //! Requests come in batches. Each batch has a cluster of its own that is kept in a file, and ends with opening that file
 //! again. `KLAB_FUZZ=1000000 cargo test --test it fuzz` sends that many requests instead of a few thousand.
 
-mod corpus;
+pub(crate) mod corpus;
 mod requests;
 
 use std::cell::RefCell;

@@ -1,0 +1,3 @@
+//! What a learner does to a cluster, by mistake or on purpose, costs nobody else anything.
+
+mod extremes;
