@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::future::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
+use http_body_util::BodyExt;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -188,6 +189,20 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     snapshot.storage_classes = list::<StorageClass>(client).await?;
     snapshot.csi_nodes = list::<CSINode>(client).await?;
     Ok(())
+}
+
+/// The checks of an API server's own readiness that fail, in its words; none where it does not answer. The embedded
+/// cluster tells so of controllers that go on without an object.
+pub async fn faults(client: &Client) -> Vec<String> {
+    let Ok(request) = http::Request::get("/readyz").body(kube::client::Body::empty()) else { return Vec::new() };
+    let Some(answer) = client.send(request).await.ok().filter(|answer| !answer.status().is_success()) else {
+        return Vec::new();
+    };
+    let text = match answer.into_body().collect().await {
+        Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+        Err(_) => return Vec::new(),
+    };
+    text.lines().filter_map(|line| line.strip_prefix("[-]")).map(str::to_owned).collect()
 }
 
 /// One look at what checks see. The lists follow each other on one connection: several at once would each pay for a

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::kubeconfig::path;
 use super::lesson::Lesson;
+use super::verify::warn_of_faults;
 use super::{Context, kubeconfig};
 use crate::client::connect;
 use crate::error::Result;
@@ -38,7 +39,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lesson = Lesson::open(context, Some(&lab), &super::LabOptions::default()).ok();
     let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
     let path = path(context, &lab)?;
-    let snapshot = context.block_on(async { observe::look(&connect(&path).await?).await })?;
+    let snapshot = context.block_on(async {
+        let client = connect(&path).await?;
+        warn_of_faults(context, &client).await;
+        observe::look(&client).await
+    })?;
 
     let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods)).collect();
     let mut workloads: BTreeMap<String, Where> = BTreeMap::new();

@@ -375,6 +375,7 @@ fn watch_until_final(
             seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         }
         if !seen.report.ok() {
+            warn_of_faults(context, client).await;
             observe::complete(client, &mut snapshot).await?;
             crate::verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
         }
@@ -387,6 +388,13 @@ fn watch_until_final(
     })?;
     activity.end();
     Ok(result)
+}
+
+/// Says what is wrong with the cluster itself: a learner would look for it in his own work.
+pub(super) async fn warn_of_faults(context: &Context, client: &Client) {
+    for fault in observe::faults(client).await {
+        context.ui.events().warn(format!("the cluster is not well: {fault}"));
+    }
 }
 
 /// So many times as long as a look took, nobody looks again.

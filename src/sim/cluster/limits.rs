@@ -19,9 +19,17 @@ const LEAST: [usize; 4] = [2_000, 10_000, 10_000, 64 << 20];
 const NAMES: [&str; 4] = ["pods", "objects", "events", "bytes"];
 
 /// The limits of all clusters of a server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::sim) struct Limits {
+    alone: [usize; 4],
+    least: [usize; 4],
     clusters: AtomicUsize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { alone: ALONE, least: LEAST, clusters: AtomicUsize::new(1) }
+    }
 }
 
 impl Limits {
@@ -31,7 +39,7 @@ impl Limits {
     }
 
     fn most(&self, of: usize) -> usize {
-        (ALONE[of] / self.clusters.load(Ordering::Relaxed).max(1)).max(LEAST[of])
+        (self.alone[of] / self.clusters.load(Ordering::Relaxed).max(1)).max(self.least[of])
     }
 }
 
@@ -75,7 +83,15 @@ impl Transaction<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use serde_json::json;
+
     use super::*;
+    use crate::sim::clock::SteppedClock;
+    use crate::sim::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
+    use crate::sim::resource::CONFIG_MAPS;
 
     #[test]
     fn the_more_clusters_the_less_each_may_hold() {
@@ -85,5 +101,50 @@ mod tests {
         assert_eq!(limits.most(0), 5_000);
         limits.share_among(10_000);
         assert_eq!([0, 1, 2, 3].map(|of| limits.most(of)), LEAST);
+    }
+
+    fn cluster(most: [usize; 4]) -> Cluster {
+        let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
+        cluster.set_limits(Arc::new(Limits { alone: most, least: [0; 4], clusters: AtomicUsize::new(1) }));
+        cluster
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_refused_and_a_delete_makes_room() {
+        let cluster = cluster([2, 1_000, 1_000, 1 << 30]);
+        let create = |name: &str| {
+            let pod =
+                json!({ "metadata": { "name": name }, "spec": { "containers": [{ "name": "a", "image": "x" }] } });
+            cluster.create(PODS, "default", pod, &WriteOptions::client("test"))
+        };
+        create("one").unwrap();
+        create("two").unwrap();
+        let refused = create("three").unwrap_err();
+        assert_eq!(refused.code, 403);
+        assert_eq!(
+            refused.message,
+            "pods \"three\" is forbidden: exceeded the limits of an embedded cluster: used: pods=2, limited: pods=2"
+        );
+        cluster.delete(PODS, "default", "one", &DeleteOptions::default()).unwrap();
+        create("three").unwrap();
+    }
+
+    #[test]
+    fn a_full_cluster_lets_objects_shrink_and_go_but_not_grow() {
+        let cluster = cluster([1_000, 1_000, 1_000, 1]);
+        let write = WriteOptions::client("test");
+        let of = |text: &str| json!({ "metadata": { "name": "a" }, "data": { "a": text } });
+        assert_eq!(cluster.create(CONFIG_MAPS, "default", of("text"), &write).unwrap_err().code, 403);
+        cluster.set_limits(Arc::default());
+        cluster.create(CONFIG_MAPS, "default", of("some text"), &write).unwrap();
+        cluster.set_limits(Arc::new(Limits {
+            alone: [1_000, 1_000, 1_000, 1],
+            least: [0; 4],
+            clusters: AtomicUsize::new(1),
+        }));
+        let update = |text: &str| cluster.update(CONFIG_MAPS, Part::Main, "default", "a", of(text), &write);
+        assert_eq!(update("some more text").unwrap_err().code, 403);
+        update("less").unwrap();
+        cluster.delete(CONFIG_MAPS, "default", "a", &DeleteOptions::default()).unwrap();
     }
 }
