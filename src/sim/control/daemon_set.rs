@@ -20,6 +20,8 @@ use crate::sim::object::Object;
 use crate::sim::resource::DAEMON_SETS;
 
 const COMPONENT: &str = "daemonset-controller";
+/// At most so many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).
+const BURST: usize = 250;
 const GENERATION_LABEL: &str = "pod-template-generation";
 const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 const NAME_FIELD: &str = "metadata.name";
@@ -105,10 +107,16 @@ impl ControlPlane {
 
     /// Creates missing pods, deletes misplaced, failed and surplus ones; whether it did anything.
     fn place_daemons(&mut self, daemon: &Daemon, fits: &[(Arc<str>, Fit)], by_node: &ByNode) -> bool {
-        let mut acted = false;
+        let (mut acted, mut made) = (false, 0);
         for (node, fit) in fits {
             let pods = by_node.get(node.as_ref()).map(Vec::as_slice).unwrap_or_default();
             if fit.runs && pods.is_empty() {
+                if made == BURST {
+                    let name = ObjectName::new(&daemon.object.namespace, &daemon.object.name);
+                    self.queue.add(Key::DaemonSetRest(name));
+                    break;
+                }
+                made += 1;
                 let pod = daemon_pod(daemon, node);
                 if self.create_pod(&daemon.object, COMPONENT, pod).is_err() {
                     self.retry_later(Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));

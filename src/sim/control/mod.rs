@@ -125,7 +125,8 @@ impl ControlPlane {
             Key::NamespaceEnd(name) => self.empty_namespace(&name),
             Key::Schedule => self.schedule(),
             Key::Kubelet(name) => self.sync_pod(&name),
-            Key::DaemonSet(name) => self.sync_daemon_set(&name),
+            Key::DaemonSet(name) if self.queue.is_due(&Key::DaemonSetRest(name.clone())) => {}
+            Key::DaemonSet(name) | Key::DaemonSetRest(name) => self.sync_daemon_set(&name),
             Key::StatefulSet(name) => self.sync_stateful_set(&name),
             Key::Job(name) => self.sync_job(&name),
             Key::ReplicaSet(name) => self.sync_replica_set(&name),

@@ -56,6 +56,8 @@ pub(crate) enum Key {
     NamespaceEnd(Box<str>),
     /// Events have a lifetime of one hour.
     ExpireEvents,
+    /// The pods of a DaemonSet beyond those of one burst: other controllers have their turn before.
+    DaemonSetRest(ObjectName),
 }
 
 impl Key {
@@ -68,7 +70,7 @@ impl Key {
             Self::Node(name) => (NODES, cluster_scoped(name)),
             Self::Claim(name) => (PERSISTENT_VOLUME_CLAIMS, name.clone()),
             Self::Evict(name) | Self::Kubelet(name) => (PODS, name.clone()),
-            Self::DaemonSet(name) => (DAEMON_SETS, name.clone()),
+            Self::DaemonSet(name) | Self::DaemonSetRest(name) => (DAEMON_SETS, name.clone()),
             Self::StatefulSet(name) => (STATEFUL_SETS, name.clone()),
             Self::Job(name) => (JOBS, name.clone()),
             Self::CronJob(name) => (CRON_JOBS, name.clone()),
@@ -89,6 +91,7 @@ impl Key {
             | Self::Evict(name)
             | Self::Kubelet(name)
             | Self::DaemonSet(name)
+            | Self::DaemonSetRest(name)
             | Self::StatefulSet(name)
             | Self::Job(name)
             | Self::CronJob(name)
@@ -126,6 +129,11 @@ impl Queue {
         }
         self.timer_of.insert(key.clone(), instant);
         self.timers.insert((instant, key));
+    }
+
+    /// Whether `key` is to be done now.
+    pub(crate) fn is_due(&self, key: &Key) -> bool {
+        self.due.contains(key)
     }
 
     /// The next piece of work due at `now`.

@@ -77,3 +77,29 @@ fn a_new_node_gets_its_pod_and_an_update_goes_node_by_node() {
     assert_eq!(fewest, 2);
     assert!(lab.pods().iter().all(|pod| pod["spec"]["containers"][0]["image"] == "busybox:1.37"));
 }
+
+#[test]
+fn of_very_many_nodes_leave_others_their_turn() {
+    let mut lab = Lab::new(600);
+    let (cluster, write) = (Arc::clone(&lab.cluster), WriteOptions::client("test"));
+    cluster.create(DAEMON_SETS, "default", daemon_set("agent"), &write).expect("created");
+    let set = json!({ "metadata": { "name": "web" }, "spec": {
+        "selector": { "matchLabels": { "app": "web" } }, "template": template("web", "nginx:1.27") } });
+    cluster.create(REPLICA_SETS, "default", set, &write).expect("created");
+    lab.plane.run();
+    let of = |app: &str| {
+        let mut versions: Vec<u64> =
+            lab.pods().iter().filter(|pod| pod["metadata"]["labels"]["app"] == app).map(made).collect();
+        versions.sort_unstable();
+        versions
+    };
+    let (agents, web) = (of("agent"), of("web"));
+    assert_eq!((agents.len(), web.len()), (600, 1));
+    assert!(web[0] < agents[300], "the other controller waited for one burst");
+    assert_eq!(lab.running(), 601);
+}
+
+/// In which order pods were placed.
+fn made(pod: &Value) -> u64 {
+    pod["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).expect("a version")
+}
