@@ -176,11 +176,31 @@ struct Renderer<'a> {
     engine: Engine,
     manifests: Vec<Manifest>,
     diagnostics: Diagnostics,
+    /// The file of which nothing may be shown: the user let the lab read it, but it is none of the lab's.
+    outside: Option<(String, Location)>,
 }
 
 impl<'a> Renderer<'a> {
     fn new(lab: &'a Lab) -> Result<Self, Diagnostics> {
-        Ok(Self { lab, engine: Engine::new(lab)?, manifests: Vec::new(), diagnostics: Diagnostics::default() })
+        let (engine, diagnostics) = (Engine::new(lab)?, Diagnostics::default());
+        Ok(Self { lab, engine, manifests: Vec::new(), diagnostics, outside: None })
+    }
+
+    /// Reports a problem; of one in a file outside the lab's folder only which file and that it cannot be used.
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(match &self.outside {
+            None => diagnostic,
+            Some((file, lab)) => Diagnostic::error(diagnostic.code, format!("{file} cannot be used"))
+                .at(lab, "named here")
+                .note("what is wrong in it is not shown: it is outside the lab's folder"),
+        });
+    }
+
+    /// Does something with a file, as its problems may be shown.
+    fn with_file(&mut self, file: &FileContent, at: &Located<String>, work: impl FnOnce(&mut Self)) {
+        self.outside = file.outside.then(|| (file.path.clone(), at.at.clone()));
+        work(self);
+        self.outside = None;
     }
 
     fn finish(mut self) -> Result<Vec<Manifest>, Diagnostics> {
@@ -194,9 +214,11 @@ impl<'a> Renderer<'a> {
         if let Some(template) = &workload.template {
             let lab = self.lab;
             for file in lab.files.matching(template) {
-                if let Some(text) = self.text(file, template) {
-                    self.own_template(&file.path, &text, &context, template, Some(name));
-                }
+                self.with_file(file, template, |this| {
+                    if let Some(text) = this.text(file, template) {
+                        this.own_template(&file.path, &text, &context, template, Some(name));
+                    }
+                });
             }
         } else {
             self.template(&format!("{}.yaml.tera", workload.kind.as_str()), &context, name, Some(name));
@@ -211,7 +233,7 @@ impl<'a> Renderer<'a> {
         let shown = format!("templates/{name}");
         match self.engine.render(name, context) {
             Ok(text) => self.documents(&shown, &text, &at.at, workload, true),
-            Err(error) => self.diagnostics.push(Engine::diagnostic(&error, &shown, None, &at.at)),
+            Err(error) => self.report(Engine::diagnostic(&error, &shown, None, &at.at)),
         }
     }
 
@@ -226,19 +248,21 @@ impl<'a> Renderer<'a> {
     ) {
         match self.engine.render_text(text, context) {
             Ok(rendered) => self.documents(name, &rendered, &at.at, workload, true),
-            Err(error) => self.diagnostics.push(Engine::diagnostic(&error, name, Some(text), &at.at)),
+            Err(error) => self.report(Engine::diagnostic(&error, name, Some(text), &at.at)),
         }
     }
 
     fn files(&mut self, path: &Located<String>) {
         let lab = self.lab;
         for file in lab.files.matching(path) {
-            let Some(text) = self.text(file, path) else { continue };
-            if Path::new(&file.path).extension().is_some_and(|extension| extension == "tera") {
-                self.own_template(&file.path, &text, &json!({}), path, None);
-            } else {
-                self.documents(&file.path, &text, &path.at, None, false);
-            }
+            self.with_file(file, path, |this| {
+                let Some(text) = this.text(file, path) else { return };
+                if Path::new(&file.path).extension().is_some_and(|extension| extension == "tera") {
+                    this.own_template(&file.path, &text, &json!({}), path, None);
+                } else {
+                    this.documents(&file.path, &text, &path.at, None, false);
+                }
+            });
         }
     }
 
@@ -259,7 +283,7 @@ impl<'a> Renderer<'a> {
 
     fn text(&mut self, file: &FileContent, path: &Located<String>) -> Option<String> {
         let Ok(text) = std::str::from_utf8(&file.bytes) else {
-            self.diagnostics.push(
+            self.report(
                 Diagnostic::error("manifest-text", format!("{} is not UTF-8 text", file.path))
                     .at(&path.at, "named here"),
             );
@@ -296,7 +320,7 @@ impl<'a> Renderer<'a> {
                         }
                         None => source.at(line),
                     };
-                    self.diagnostics.push(
+                    self.report(
                         Diagnostic::error("manifest-yaml", format!("{name} is not YAML"))
                             .at(&at, problem.message)
                             .note(format!("asked for at {lab}")),
@@ -324,7 +348,7 @@ impl<'a> Renderer<'a> {
         }
         if let Some(missing) = missing_part(&value) {
             let at = source.at(source.line_span(line));
-            self.diagnostics.push(
+            self.report(
                 Diagnostic::error("manifest-object", format!("a document of {file} is not a Kubernetes object"))
                     .at(&at, missing)
                     .note(format!("asked for at {lab}")),

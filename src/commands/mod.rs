@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Sink;
 use crate::provider::{self, Memory, Provider};
-use crate::spec::{self, Diagnostics, Lab, LoadOptions};
+use crate::spec::{self, Diagnostics, Lab, LoadOptions, Reach, Unread};
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Home, Record};
@@ -280,8 +280,9 @@ pub fn invalid(path: &Path, diagnostics: &Diagnostics) -> Error {
 
 /// The name in a lab file that may be invalid otherwise.
 fn name_in_file(path: &Path) -> Result<String, String> {
-    let unreadable = |error: std::io::Error| format!("could not read `{}`: {error}", path.display());
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let unreadable = |unread: Unread| format!("could not read `{}`: {unread}", path.display());
+    let bytes = spec::read_regular(path, spec::MAX_BYTES).map_err(unreadable)?;
+    let text = String::from_utf8_lossy(&bytes);
     let named = text.parse::<toml::Table>().ok().and_then(|table| table.get("lab")?.as_str().map(str::to_owned));
     named.ok_or_else(|| format!("`{}` does not say the name of its lab", path.display()))
 }
@@ -303,12 +304,22 @@ pub struct LabOptions {
     /// How the embedded cluster's scheduler breaks ties; the lab file's `[sim] seed`, else 0, by default.
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// Let the lab read files outside the folder of its file.
+    #[arg(long)]
+    pub allow_outside: bool,
 }
 
 impl LabOptions {
-    /// As the spec takes them.
+    /// As the spec takes them, for what is only looked at: no value of an environment variable is read.
     pub fn load_options(&self) -> LoadOptions {
-        LoadOptions { provider: self.provider, vars: self.vars.clone(), seed: self.seed }
+        let reach = Reach { outside: self.allow_outside, environment: false };
+        LoadOptions { provider: self.provider, vars: self.vars.clone(), seed: self.seed, reach }
+    }
+
+    /// As the spec takes them, for what is made.
+    pub(crate) fn load_options_to_make(&self) -> LoadOptions {
+        let options = self.load_options();
+        LoadOptions { reach: Reach { environment: true, ..options.reach }, ..options }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::observe;
 use crate::plan::{Action, Observed, plan};
 use crate::provider;
 use crate::render::{self, Manifest};
-use crate::spec::{Lab, Provider};
+use crate::spec::{self, Lab, ManifestContent, Provider};
 use crate::ui::{Format, table};
 use crate::verify::{PredictedWorkload, Prediction};
 
@@ -46,7 +46,13 @@ struct Plan {
 /// # Errors
 /// When the lab is invalid, or the provider does not answer.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
+    let mut lab = context.load(&arguments.lab, &arguments.options.load_options())?;
+    let made_here = |lab: &Lab| Ok::<_, crate::error::Error>(context.record(&lab.name.value)?.is_some());
+    if lab.bundles.iter().any(|bundle| !bundle.env.is_empty()) && made_here(&lab)? {
+        // What `up` has sent already is compared with what it would send now.
+        let read = spec::load(&arguments.lab, &arguments.options.load_options_to_make());
+        lab = read.map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
+    }
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     let provider = context.provider(lab.provider)?;
     let made = make(context, &lab, &manifests, provider.as_ref())?;
@@ -124,7 +130,7 @@ fn steps(context: &Context, lab: &Lab) -> Vec<String> {
 fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
     json!({
         "schema": "klab.plan/1", "lab": lab.name.value, "provider": lab.provider.as_str(), "actions": plan.actions,
-        "commands": plan.commands, "caveats": plan.caveats, "recreation": plan.recreation,
+        "commands": plan.commands, "taken": taken(lab), "caveats": plan.caveats, "recreation": plan.recreation,
         "objects": plan.outcome, "cost": plan.cost.as_ref().map(LabCost::document), "placement": plan.prediction.workloads.iter().map(placement).collect::<Vec<_>>(),
     })
 }
@@ -143,6 +149,7 @@ fn text(lab: &Lab, plan: &Plan) -> String {
         marked("~", "update", &outcome.updated),
         marked("-", "delete", &outcome.pruned),
     ];
+    section(&mut text, "taken from this machine", taken(lab).into_iter(), "");
     section(&mut text, "objects", changes.concat().into_iter(), "as the lab file says");
     let rows: Vec<Vec<String>> = plan.prediction.workloads.iter().map(placement_row).collect();
     let placed = table(&rows);
@@ -153,6 +160,38 @@ fn text(lab: &Lab, plan: &Plan) -> String {
     }
     section(&mut text, "mind", plan.caveats.iter().cloned(), "");
     text
+}
+
+/// What of this machine, besides the lab file, goes into the cluster.
+fn taken(lab: &Lab) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut files = |pattern: &str, into: String| {
+        let files = lab.files.matching(pattern);
+        lines.extend(files.iter().map(|file| format!("file {} → {into}", file.path)));
+    };
+    for bundle in &lab.bundles {
+        bundle.files.iter().for_each(|file| files(file, format!("{} {}", bundle.kind.kind(), bundle.name)));
+    }
+    for manifest in &lab.manifests {
+        if let ManifestContent::Path(path) = &manifest.content {
+            files(path, "objects".to_owned());
+        }
+    }
+    for action in lab.steps.iter().flat_map(|step| &step.actions) {
+        if let spec::Action::Apply { path } = &action.value {
+            files(path, "objects of a step".to_owned());
+        }
+    }
+    for bundle in &lab.bundles {
+        let into = format!("{} {}", bundle.kind.kind(), bundle.name);
+        lines.extend(bundle.env.iter().map(|name| format!("variable ${name} → {into}")));
+    }
+    if lab.provider == Provider::Kind {
+        let way = |mount: &spec::Mount| if mount.read_only { "readable" } else { "writable" };
+        let mounts = lab.kind.mounts.iter();
+        lines.extend(mounts.map(|mount| format!("folder {} → every node, {}", mount.host, way(mount))));
+    }
+    lines
 }
 
 fn placement(workload: &PredictedWorkload) -> Value {

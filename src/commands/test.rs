@@ -11,7 +11,7 @@ use self::real::{Live, RealWorld};
 use super::{Context, Interruption};
 use crate::error::{Error, Kind, Result};
 use crate::provider::Memory;
-use crate::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider};
+use crate::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
 use crate::state::Home;
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
 use crate::ui::{Format, Ui, duration, plural};
@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Let steps run commands (`run = [...]`).
     #[arg(long)]
     allow_run: bool,
+    /// Let the labs read files outside the folders of their files.
+    #[arg(long)]
+    allow_outside: bool,
     /// Most trials at a time; by default as many as there are processors, on kind 1, on aks 4.
     #[arg(long, short = 'j', value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -151,7 +154,8 @@ impl Worlds<'_> {
 
 /// Loads all lab files; the problems of all of them are shown before the command ends.
 fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<Vec<Lab>> {
-    let options = LoadOptions { provider: Some(arguments.provider), vars: arguments.vars.clone(), seed: None };
+    let reach = Reach { outside: arguments.allow_outside, environment: true };
+    let options = LoadOptions { provider: Some(arguments.provider), vars: arguments.vars.clone(), seed: None, reach };
     let (mut labs, mut invalid) = (Vec::new(), Vec::new());
     for path in paths {
         match spec::load(path, &options).and_then(rendered) {

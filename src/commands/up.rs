@@ -67,7 +67,7 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     context.ui.stream_events();
-    let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
+    let lab = context.load(&arguments.lab, &arguments.options.load_options_to_make())?;
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     context.ui.events().note(
         "Checked",
@@ -171,6 +171,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     let provider = context.provider(lab.provider)?;
     let mut record = record(context, lab, &arguments.lab)?;
     record.vars.clone_from(&arguments.options.vars);
+    record.allow_outside = lab.files.allow_outside();
     if lab.provider == Provider::Aks
         && let Some(refusal) = arguments.max_hourly.and_then(|most| LabCost::of(lab).refusal(most))
     {

@@ -173,7 +173,8 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
 pub fn lab(context: &Context, argument: Option<&str>, options: &LabOptions) -> Result<Lab> {
     let name = context.lab_name(argument)?;
     let record = context.record(&name)?.ok_or_else(|| not_up(&name))?;
-    let mut load_options = options.load_options();
+    let mut load_options = options.load_options_to_make();
+    load_options.reach.outside |= record.allow_outside;
     load_options.provider = record.provider.parse().ok();
     if load_options.vars.is_empty() {
         load_options.vars.clone_from(&record.vars);

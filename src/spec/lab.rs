@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 use super::check::Check;
 use super::diagnostic::Diagnostics;
-use super::files::Files;
+use super::files::{Files, Reach};
 use super::pool::Pool;
 use super::provider::{Addon, AksSettings, KindSettings, Provider, SimSettings};
 use super::source::{Located, Source};
@@ -96,4 +96,6 @@ pub struct LoadOptions {
     pub provider: Option<Provider>,
     /// `--seed`: breaks ties of the embedded cluster's scheduler instead of the file's `[sim] seed`.
     pub seed: Option<u64>,
+    /// What the lab may read of this machine.
+    pub reach: Reach,
 }

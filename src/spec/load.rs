@@ -1,7 +1,6 @@
 //! From a path or a text to a [`Lab`], with everything that is wrong reported at once.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,11 +10,12 @@ use toml::de::{DeTable, Deserializer};
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lab::{Lab, LoadOptions};
+use super::read::{Unread, read_regular};
 use super::source::Source;
 use super::{files, raw, rules, structure, template, validate};
 
 /// A lab file is a page or two. Far beyond that it is the wrong file.
-const MAX_BYTES: u64 = 1 << 20;
+pub const MAX_BYTES: u64 = 1 << 20;
 
 /// Reads a lab file and everything it refers to. Warnings of a good lab are in [`Lab::warnings`].
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {
@@ -25,7 +25,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (lab, mut diagnostics) = read_lab(&name, &text, options);
     let lab = lab.map(|lab| {
-        let (files, problems) = files::gather(&lab, directory);
+        let (files, problems) = files::gather(&lab, directory, options.reach);
         diagnostics.extend(problems);
         Lab { files, ..lab }
     });
@@ -42,7 +42,7 @@ pub fn parse(name: &str, text: &str, options: &LoadOptions) -> Result<Lab, Diagn
 /// there any more are left out.
 pub fn parse_beside(name: &str, text: &str, directory: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {
     let (lab, diagnostics) = read_lab(name, text, options);
-    let lab = lab.map(|lab| Lab { files: files::gather(&lab, directory).0, ..lab });
+    let lab = lab.map(|lab| Lab { files: files::gather(&lab, directory, options.reach).0, ..lab });
     finish(lab, diagnostics)
 }
 
@@ -61,34 +61,27 @@ fn finish(lab: Option<Lab>, mut diagnostics: Diagnostics) -> Result<Lab, Diagnos
 
 fn read(path: &Path) -> Result<Vec<u8>, Box<Diagnostic>> {
     let name = path.display();
-    let unreadable = |why: String| Box::new(Diagnostic::error("unreadable", format!("cannot read {name}: {why}")));
-    let explain = |error: &io::Error| match error.kind() {
-        io::ErrorKind::NotFound => Box::new(
-            unreadable("there is no such file".to_owned())
-                .help("give the path of a lab file, or begin one with `klab init`"),
-        ),
-        _ => unreadable(error.to_string()),
-    };
-    let metadata = std::fs::metadata(path).map_err(|error| explain(&error))?;
-    if metadata.is_dir() {
-        return Err(Box::new(
-            unreadable("it is a directory".to_owned())
-                .help("give the path of one lab file, such as `labs/scheduling.toml`"),
-        ));
-    }
-    let mut bytes = Vec::new();
-    // The limit holds for pipes and devices, too, whose size nobody knows before.
-    File::open(path)
-        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|error| explain(&error))?;
-    Ok(bytes)
+    read_regular(path, MAX_BYTES).map_err(|unread| {
+        let diagnostic = Diagnostic::error("unreadable", format!("cannot read {name}: {unread}"));
+        Box::new(match unread {
+            Unread::Failed(error) if error.kind() == io::ErrorKind::NotFound => {
+                diagnostic.help("give the path of a lab file, or begin one with `klab init`")
+            }
+            Unread::NotRegular(_) => diagnostic.help("give the path of one lab file, such as `labs/scheduling.toml`"),
+            Unread::TooLarge(_) => too_big(&name.to_string()),
+            Unread::Failed(_) => diagnostic,
+        })
+    })
+}
+
+fn too_big(name: &str) -> Diagnostic {
+    Diagnostic::error("too-big-file", format!("{name} is larger than 1 MiB"))
+        .help("a lab file is a page or two; large objects belong in files of their own (`[[manifest]] path = …`)")
 }
 
 fn decode(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostics> {
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Diagnostic::error("too-big-file", format!("{name} is larger than 1 MiB"))
-            .help("a lab file is a page or two; large objects belong in files of their own (`[[manifest]] path = …`)")
-            .into());
+        return Err(too_big(name).into());
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

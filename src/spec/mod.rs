@@ -15,6 +15,7 @@ pub mod machine;
 pub mod pool;
 pub mod provider;
 mod raw;
+mod read;
 pub mod rules;
 mod schema;
 pub mod source;
@@ -28,15 +29,16 @@ pub mod workload;
 pub use crate::scheduling::selector::Selector;
 pub use check::{Check, Condition, Count, NodeSet, ObjectRef, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use files::Files;
+pub use files::{Files, Reach};
 pub use kind_name::singular;
 pub use lab::{Lab, LoadOptions};
-pub use load::{load, parse, parse_beside, parse_bytes};
+pub use load::{MAX_BYTES, load, parse, parse_beside, parse_bytes};
 pub use machine::{Machine, NodeResources, VmSize};
 pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
 pub use provider::{
     Addon, AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,
 };
+pub use read::{Unread, read_regular};
 pub use schema::schema;
 pub use source::{Located, Location, Source};
 pub use step::{Action, SkippedStep, Step, WorkloadChange};

@@ -163,6 +163,16 @@ pub enum BundleKind {
     Secret,
 }
 
+impl BundleKind {
+    /// The kind of the object.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Config => "ConfigMap",
+            Self::Secret => "Secret",
+        }
+    }
+}
+
 /// `config/NAME` or `secret/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleRef {

@@ -27,6 +27,9 @@ pub struct Record {
     /// Variables given on the command line; templates are rendered with them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vars: Vec<(String, String)>,
+    /// Whether the user let the lab read files outside the folder of its file; steps read them again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_outside: bool,
     /// What breaks the ties of an embedded cluster's scheduler; the cluster keeps it as long as it lives.
     #[serde(default)]
     pub seed: u64,
@@ -62,6 +65,7 @@ impl Record {
             provider: provider.to_owned(),
             source: source.to_owned(),
             vars: Vec::new(),
+            allow_outside: false,
             seed: 0,
             predicted: None,
             created: Timestamp::now(),

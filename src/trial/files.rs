@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
+use crate::spec::{MAX_BYTES, Unread, read_regular};
 use crate::state::home::state_error;
 
 /// The lab files of paths, in order: a file is taken as it is, a folder for the lab files in it and below it.
@@ -50,7 +51,13 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 
 /// Whether a TOML file is a lab's. One that cannot be read as TOML may be meant as one, and its reader says what is wrong.
 fn is_lab(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).ok();
+    let bytes = match read_regular(path, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        // Pipes and devices that happen to lie there are nobody's lessons.
+        Err(Unread::NotRegular(_)) => return false,
+        Err(_) => return true,
+    };
+    let text = String::from_utf8(bytes).ok();
     text.and_then(|text| text.parse::<toml::Table>().ok()).is_none_or(|table| table.contains_key("lab"))
 }
 
@@ -74,6 +81,7 @@ mod tests {
         ] {
             std::fs::write(at(name), text).unwrap();
         }
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe.toml"), rustix::fs::Mode::RUSR).unwrap();
         let found = lab_files(&[at("b.toml"), folder.path().to_owned()]).unwrap();
         assert_eq!(found, ["b.toml", "a.toml", "broken.toml", "more/c.toml"].map(at));
     }

@@ -178,6 +178,7 @@ pub const READING_CODES: &[(&str, &str)] = &[
     ("skip", "A step or check that is left out without a reason."),
     ("action", "An action without a verb, with several, or with keys that do not belong to it."),
     ("missing-file", "A file that the lab refers to cannot be read."),
+    ("outside-file", "A file that the lab refers to is outside the lab's folder."),
     ("missing-variable", "An environment variable that the lab refers to is not set."),
 ];
 
