@@ -13,7 +13,8 @@ use crate::ui::Format;
     version,
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 the lab does not hold, 2 usage or invalid lab, 3 something outside is missing, \
-                  4 a step of the work failed or something is left behind, 5 deadline passed, 130 interrupted"
+                  4 a step of the work failed (also: the result could not be written) or something is left behind, \
+                  5 deadline passed, 130 interrupted, 141 stdout was closed"
 )]
 pub struct Cli {
     /// How results are written.

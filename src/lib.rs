@@ -24,6 +24,7 @@ pub mod lesson;
 pub mod observe;
 pub mod parallel;
 pub mod plan;
+pub mod printable;
 pub mod provider;
 pub mod render;
 pub mod report;
@@ -50,8 +51,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => cli,
         Err(usage) => {
             // Help and versions go to stdout with 0, mistakes to stderr with 2; clap knows which.
-            let _ = usage.print();
-            return u8::try_from(usage.exit_code()).unwrap_or(2);
+            return match usage.print() {
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ui::unwritten(&error),
+                _ => u8::try_from(usage.exit_code()).unwrap_or(2),
+            };
         }
     };
     let ui = Ui::new(cli.format, cli.quiet, cli.verbose > 0);

@@ -10,8 +10,9 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::event::{Event, Events, Sink};
+use crate::printable::{printable, printable_with_styles};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -106,17 +107,19 @@ impl Ui {
         self.shared.streams.store(self.shared.format == Format::Json, Ordering::Relaxed);
     }
 
-    /// Writes a result to stdout. A closed pipe ends klab quietly, as it does other tools in a pipeline.
+    /// Writes a result to stdout. A closed pipe ends klab quietly, as it does other tools in a pipeline; what cannot be
+    /// written for another reason ends it with an error.
     pub fn result(&self, text: &str) {
         if self.apart.is_some() {
             return;
         }
+        // For programs text is as it is; their formats have escapes of their own.
+        let for_people = self.shared.format == Format::Human || std::io::stdout().is_terminal();
+        let text = if for_people { printable_with_styles(text) } else { text.into() };
         self.shared.suspended(|| {
             let mut out = anstream::stdout().lock();
             let ended = if text.ends_with('\n') { write!(out, "{text}") } else { writeln!(out, "{text}") };
-            if ended.and_then(|()| out.flush()).is_err() {
-                std::process::exit(141);
-            }
+            written(ended.and_then(|()| out.flush()));
         });
     }
 
@@ -139,6 +142,7 @@ impl Ui {
         }
         let columns = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(1));
         let rows = |line: &str| anstream::adapter::strip_str(line).to_string().chars().count().max(1).div_ceil(columns);
+        let text = printable_with_styles(text);
         self.shared.suspended(|| {
             let mut drawn = self.shared.drawn.lock().unwrap_or_else(PoisonError::into_inner);
             // Up to where the last text began, and clear from there; also where colours are not wanted.
@@ -146,9 +150,7 @@ impl Ui {
             let mut raw = std::io::stdout();
             let moved = write!(raw, "{up}").and_then(|()| raw.flush());
             let mut out = anstream::stdout().lock();
-            if moved.and_then(|()| writeln!(out, "{}", text.trim_end())).and_then(|()| out.flush()).is_err() {
-                std::process::exit(141);
-            }
+            written(moved.and_then(|()| writeln!(out, "{}", text.trim_end())).and_then(|()| out.flush()));
             *drawn = text.trim_end().lines().map(rows).sum();
         });
         true
@@ -209,6 +211,22 @@ impl Ui {
     }
 }
 
+/// Ends klab where stdout could not be written.
+fn written(outcome: std::io::Result<()>) {
+    match outcome {
+        Ok(()) => {}
+        // As if by SIGPIPE: whoever read has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(141),
+        Err(error) => std::process::exit(i32::from(unwritten(&error))),
+    }
+}
+
+/// Says that stdout cannot be written; gives the exit code.
+pub(crate) fn unwritten(error: &std::io::Error) -> u8 {
+    let _ = writeln!(anstream::stderr().lock(), "{BAD}error{BAD:#}: could not write the result to stdout: {error}");
+    Kind::Failed.exit_code()
+}
+
 /// Writes the one line by which a background process says to its parent that it is ready.
 pub fn announce(line: &str) {
     let mut out = std::io::stdout().lock();
@@ -240,16 +258,14 @@ impl Shared {
     fn line(&self, text: &str) {
         self.suspended(|| {
             // A closed stderr must not end the work.
-            let _ = writeln!(anstream::stderr().lock(), "{text}");
+            let _ = writeln!(anstream::stderr().lock(), "{}", printable_with_styles(text));
         });
     }
 
     fn json(event: &Event) {
         if let Ok(text) = serde_json::to_string(event) {
             let mut out = anstream::stdout().lock();
-            if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
-                std::process::exit(141);
-            }
+            written(writeln!(out, "{text}").and_then(|()| out.flush()));
         }
     }
 
@@ -278,14 +294,14 @@ impl Sink for Shared {
                         bar.set_style(style);
                     }
                     bar.set_prefix(*verb);
-                    bar.set_message(what.clone());
+                    bar.set_message(printable(what).into_owned());
                     bar.enable_steady_tick(Duration::from_millis(250));
                     self.bars().insert(*id, bar);
                 }
             }
             Event::Progress { id, detail } => {
                 if let Some(bar) = self.bars().get(id) {
-                    bar.set_message(detail.clone());
+                    bar.set_message(printable(detail).into_owned());
                 }
             }
             Event::Finished { id, verb, what, elapsed_ms } => {

@@ -78,12 +78,12 @@ impl Reader<'_> {
             return None;
         }
         Some(Check {
-            name: raw.name.clone(),
+            name: super::shown(raw.name.as_ref()),
             subject,
             conditions,
             within: raw.within.as_ref().and_then(|text| self.text(text, "duration", syntax::duration)).map(|d| d.value),
             hold: raw.hold.as_ref().and_then(|text| self.text(text, "duration", syntax::duration)).map(|d| d.value),
-            hint: raw.hint.clone(),
+            hint: super::shown(raw.hint.as_ref()),
             at,
         })
     }

@@ -22,6 +22,7 @@ use super::raw::{self, At, Table};
 use super::source::{Located, Location, Source};
 use super::structure::Broken;
 use super::template::Rendered;
+use crate::printable::printable;
 
 /// Turns the raw lab into a valid one; `broken` gains the tables in which something was left out.
 pub(super) fn lab(
@@ -43,8 +44,8 @@ pub(super) fn lab(
     Lab {
         source: Arc::clone(source),
         name: name.unwrap_or_else(|| reader.located(&raw.lab, raw.lab.get().clone())),
-        title: raw.title.clone(),
-        description: raw.description.clone(),
+        title: shown(raw.title.as_ref()),
+        description: shown(raw.description.as_ref()),
         kubernetes: raw.kubernetes.as_ref().and_then(|text| reader.text(text, "version", syntax::version)),
         provider: rendered.provider,
         vars: rendered.vars,
@@ -70,6 +71,11 @@ pub(super) fn lab(
         files: Files::default(),
         warnings: Diagnostics::default(),
     }
+}
+
+/// A text that is there to be shown, as it may be shown.
+fn shown(text: Option<&String>) -> Option<String> {
+    text.map(|text| printable(text).into_owned())
 }
 
 /// Reads raw values and gathers what is wrong with them.

@@ -30,9 +30,9 @@ impl Reader<'_> {
             name: self
                 .text(&step.name, "name", syntax::dns_label)
                 .unwrap_or_else(|| self.located(&step.name, step.name.get().clone())),
-            title: step.title.clone(),
-            text: step.text.clone(),
-            hint: step.hint.clone(),
+            title: super::shown(step.title.as_ref()),
+            text: super::shown(step.text.as_ref()),
+            hint: super::shown(step.hint.as_ref()),
             before: self.checks(&step.before),
             actions: step.actions.iter().filter_map(|action| self.action(action)).collect(),
             checks: self.checks(&step.check),

@@ -3,3 +3,4 @@
 
 mod extremes;
 mod files;
+mod terminal;
