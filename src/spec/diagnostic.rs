@@ -208,6 +208,9 @@ fn printable_span(text: &str, span: &Range<usize>) -> Range<usize> {
     start..floor(span.end).max(start)
 }
 
+/// So many problems are shown to people: each is drawn with its piece of the file.
+const MOST_SHOWN: usize = 100;
+
 /// All problems of a lab.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
@@ -254,15 +257,19 @@ impl Diagnostics {
         self.items.dedup();
     }
 
-    /// All problems as text, with a blank line between them and a line end after the last.
+    /// The problems as text, with a blank line between them and a line end after the last; of very many the first.
     pub fn render(&self, color: bool) -> String {
         let mut text = String::new();
-        for (index, item) in self.items.iter().enumerate() {
+        for (index, item) in self.items.iter().take(MOST_SHOWN).enumerate() {
             if index > 0 {
                 text.push('\n');
             }
             text.push_str(&item.render(color));
             text.push('\n');
+        }
+        if self.items.len() > MOST_SHOWN {
+            let more = self.items.len() - MOST_SHOWN;
+            text.push_str(&format!("\n{more} more problems are not shown; `--format json` has all of them\n"));
         }
         text
     }

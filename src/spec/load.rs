@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -12,7 +11,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lab::{Lab, LoadOptions};
 use super::read::{Unread, read_regular};
 use super::source::Source;
-use super::{files, raw, rules, structure, template, validate};
+use super::{files, raw, rules, structure, syntax_error, template, validate};
 
 /// A lab file is a page or two. Far beyond that it is the wrong file.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -106,10 +105,7 @@ fn read_lab(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diag
     }
     let (tree, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        for error in errors {
-            diagnostics.push(syntax_error(&error, &source));
-        }
-        return (None, diagnostics);
+        return (None, syntax_error::report(&errors, &source));
     }
     let rendered = template::render(&tree, options, &source, &mut diagnostics);
     let (raw, mut broken) = {
@@ -124,7 +120,7 @@ fn read_lab(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diag
         Err(error) => {
             // The structure has been judged already; this is what the judgement missed.
             if diagnostics.errors() == 0 {
-                diagnostics.push(syntax_error(&error, &source));
+                diagnostics.push(syntax_error::diagnostic(&error, &source));
             }
             return (None, diagnostics);
         }
@@ -133,19 +129,4 @@ fn read_lab(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diag
     lab.sim.seed = options.seed.or(lab.sim.seed);
     rules::check(&lab, &broken, &mut diagnostics);
     (Some(lab), diagnostics)
-}
-
-fn syntax_error(error: &toml::de::Error, source: &Arc<Source>) -> Diagnostic {
-    let message = error.message();
-    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
-    let mut diagnostic = Diagnostic::error("not-toml", "this is not TOML".to_owned());
-    if let Some(span) = error.span() {
-        diagnostic = diagnostic.at(&source.at(span), first);
-    } else {
-        diagnostic = diagnostic.note(first);
-    }
-    for line in rest.lines().filter(|line| !line.trim().is_empty()) {
-        diagnostic = diagnostic.note(line);
-    }
-    diagnostic
 }

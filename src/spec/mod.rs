@@ -21,6 +21,7 @@ mod schema;
 pub mod source;
 pub mod step;
 mod structure;
+mod syntax_error;
 pub mod template;
 mod validate;
 pub mod version;
