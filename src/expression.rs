@@ -1,13 +1,25 @@
 //! CEL expressions on one object, which they see as `object`: the condition `cel` of checks.
 
-use std::collections::HashMap;
+mod budget;
 
-use cel::{Context, ExecutionError, Program, Value};
+pub use budget::Budget;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use cel::{Context, Env, ExecutionError, IdedExpr, Program, Value};
+
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(budget::environment()));
 
 /// Longest expression in bytes; the parser recurses, so deep nesting must end before the stack does.
 const LONGEST: usize = 4096;
 /// Deepest nesting of brackets and chain of prefix operators.
 const DEEPEST: usize = 64;
+
+/// Stack for the library's recursion, in bytes; only what is used of it is taken.
+const STACK: usize = 64 << 20;
+/// Longest description of what went wrong, in characters.
+const LONGEST_WORDS: usize = 300;
 
 /// Why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,10 +51,19 @@ pub struct Evaluation {
 /// # Errors
 /// Where it is none, or does not mention `object`.
 pub fn parse(text: &str) -> Result<(), ExpressionError> {
-    compile(text).map(|_| ())
+    with_stack(|| compile(text).map(|_| ())).unwrap_or_else(|| Err(ExpressionError::new("not a CEL expression")))
 }
 
-fn compile(text: &str) -> Result<Program, ExpressionError> {
+/// Runs what the library does with an expression where its recursion has room, and where a panic of it ends nothing else.
+fn with_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        thread.ok()?.join().ok()
+    })
+}
+
+/// The expression as it is evaluated: with everything counted that costs.
+fn compile(text: &str) -> Result<IdedExpr, ExpressionError> {
     if text.len() > LONGEST {
         return Err(ExpressionError::new(format!("the expression is longer than {LONGEST} bytes")));
     }
@@ -64,7 +85,7 @@ fn compile(text: &str) -> Result<Program, ExpressionError> {
     if !program.references().has_variable("object") {
         return Err(ExpressionError::new("the expression does not mention `object`, so it could not fail"));
     }
-    Ok(program)
+    budget::count(program.expression()).ok_or_else(|| ExpressionError::new("the expression is nested too deeply"))
 }
 
 /// An upper bound of how deep the parser will go.
@@ -101,16 +122,30 @@ fn nesting(text: &str) -> usize {
     deepest
 }
 
-/// Evaluates an expression on an object. What cannot be decided, such as a field that is not there, does not hold.
-pub fn evaluate(expression: &str, object: &serde_json::Value) -> Evaluation {
+/// Evaluates an expression on an object. What cannot be decided, such as a field that is not there, or within the budget,
+/// does not hold.
+pub fn evaluate(expression: &str, object: &serde_json::Value, budget: &Budget) -> Evaluation {
+    let fails = |what: &str| Evaluation { holds: false, now: format!("`{expression}` {what}") };
+    let left = budget.left();
+    let Some((evaluation, left)) = with_stack(|| budget::counting(left, || decide(expression, object))) else {
+        return fails("cannot be decided");
+    };
+    budget.set(left);
+    match left {
+        Some(_) => evaluation,
+        None => fails("cannot be decided: it takes more time or memory than klab gives the expressions of a lab"),
+    }
+}
+
+fn decide(expression: &str, object: &serde_json::Value) -> Evaluation {
     let fails = |what: String| Evaluation { holds: false, now: format!("`{expression}` {what}") };
     let program = match compile(expression) {
         Ok(program) => program,
         Err(error) => return fails(format!("is not an expression: {error}")),
     };
-    let mut context = Context::default();
+    let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
     context.add_variable_from_value("object", value(object));
-    match program.execute(&context) {
+    match Value::resolve(&program, &context) {
         Ok(Value::Bool(true)) => Evaluation { holds: true, now: format!("`{expression}` is true") },
         Ok(Value::Bool(false)) => fails(format!("is false{}", operands(expression, object))),
         Ok(other) => fails(format!("is of type {}, not true or false", other.type_of())),
@@ -122,7 +157,8 @@ fn sentence(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("there is no field `{key}`"),
         ExecutionError::UndeclaredReference(name) => format!("there is nothing called `{name}`"),
-        other => other.to_string(),
+        // Values are shown whole, however large.
+        other => other.to_string().chars().take(LONGEST_WORDS).collect(),
     }
 }
 
@@ -205,7 +241,7 @@ mod tests {
             ("object.status.foo == 1", false, "`object.status.foo == 1` cannot be decided: there is no field `foo`"),
             ("object.spec.replicas", false, "`object.spec.replicas` is of type int, not true or false"),
         ] {
-            let seen = evaluate(expression, &object);
+            let seen = evaluate(expression, &object, &Budget::default());
             assert_eq!((seen.holds, seen.now.as_str()), (holds, now));
         }
     }
@@ -225,5 +261,42 @@ mod tests {
         assert!(parse(&deep).unwrap_err().message.contains("nested"));
         let negated = format!("{}object.a", "!".repeat(300));
         assert!(parse(&negated).unwrap_err().message.contains("nested"));
+    }
+
+    #[test]
+    fn every_expression_ends() {
+        let text = "x".repeat(100_000);
+        let object = json!({ "text": text, "list": vec![1; 5_000], "map": {"a": {"b": text}} });
+        let nested = |list: &str, levels: usize, inner: &str| {
+            (0..levels).fold(inner.to_owned(), |inner, level| format!("{list}.all(v{level}, {inner})"))
+        };
+        let doubled =
+            |levels| (0..levels).fold("[object.text]".to_owned(), |inner, _| format!("{inner}.map(a, a + a)"));
+        for expression in [
+            nested("[1,2,3,4,5,6,7,8,9,10]", 10, "object.text != ''"),
+            nested("object.list", 3, "true"),
+            format!("{}.size() == 0 && object.list == []", doubled(40)),
+            (0..40).fold("object".to_owned(), |inner, _| format!("[{inner}].map(a, [a, a])")) + ".size() == 1",
+            (0..40).fold("object".to_owned(), |inner, _| format!("[{inner}].map(a, {{'a': a, 'b': a}})"))
+                + ".size() == 1",
+            "object.list.all(a, object.list.all(b, object.map.a.b.contains('y') || true))".to_owned(),
+            "object.list.all(a, object.text.matches('(x{9}){9}$'))".to_owned(),
+            "object.list.map(a, object.text).map(b, b + b).size() == 5000".to_owned(),
+            // What passes over errors does not hide this one.
+            format!("{} || true", nested("object.list", 3, "true")),
+            format!("{} && false", nested("object.list", 3, "true")),
+        ] {
+            let seen = evaluate(&expression, &object, &Budget::default());
+            assert!(!seen.holds && seen.now.contains("more time or memory"), "{}", seen.now);
+        }
+        let budget = Budget::default();
+        assert!(evaluate("object.list.all(x, x == 1)", &object, &budget).holds, "what lessons ask is far below");
+        assert!(evaluate("object.text.matches('^x+$') && size(object.map.a.b) == 100000", &object, &budget).holds);
+        let spent = Budget::default();
+        evaluate(&nested("object.list", 3, "true"), &object, &spent);
+        assert!(!evaluate("object.list == [] || true", &object, &spent).holds, "one budget is for all expressions");
+        for chain in ["object".to_owned() + &".a".repeat(2_000), "object == 1".to_owned() + &" + 1".repeat(1_000)] {
+            assert!(parse(&chain).is_err(), "{chain}");
+        }
     }
 }

@@ -233,7 +233,7 @@ impl<'a> Renderer<'a> {
         let shown = format!("templates/{name}");
         match self.engine.render(name, context) {
             Ok(text) => self.documents(&shown, &text, &at.at, workload, true),
-            Err(error) => self.report(Engine::diagnostic(&error, &shown, None, &at.at)),
+            Err(error) => self.report(Engine::diagnostic(*error, &shown, None, &at.at)),
         }
     }
 
@@ -248,7 +248,7 @@ impl<'a> Renderer<'a> {
     ) {
         match self.engine.render_text(text, context) {
             Ok(rendered) => self.documents(name, &rendered, &at.at, workload, true),
-            Err(error) => self.report(Engine::diagnostic(&error, name, Some(text), &at.at)),
+            Err(error) => self.report(Engine::diagnostic(*error, name, Some(text), &at.at)),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Tera with the built-in templates, the variables of the lab, and errors with their place.
 
 use serde_json::{Value, json};
-use tera::{Context, Tera};
+use tera::Context;
 
-use crate::spec::template::{engine, problem};
+use crate::spec::template::{Limited, Problem, engine, problem};
 use crate::spec::{Diagnostic, Diagnostics, Lab, Location, Source};
 
 /// The built-in templates: the same files as in `templates/`.
@@ -21,7 +21,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
 ];
 
 pub(super) struct Engine {
-    tera: Tera,
+    tera: Limited,
     context: Context,
 }
 
@@ -35,15 +35,15 @@ impl Engine {
         context.insert("provider", lab.provider.as_str());
         context.insert("vars", &lab.vars);
         context.insert("pool", &pools(lab));
-        Ok(Self { tera, context })
+        Ok(Self { tera: Limited::new(tera), context })
     }
 
-    pub(super) fn render(&self, name: &str, value: &Value) -> tera::TeraResult<String> {
-        self.tera.render(name, &self.with(value))
+    pub(super) fn render(&self, name: &str, value: &Value) -> Result<String, Box<Problem>> {
+        self.tera.render_built_in(name, &self.with(value)).map_err(|error| Box::new(problem(&error, "")))
     }
 
-    pub(super) fn render_text(&self, text: &str, value: &Value) -> tera::TeraResult<String> {
-        self.tera.render_str(text, &self.with(value), false)
+    pub(super) fn render_text(&self, text: &str, value: &Value) -> Result<String, Box<Problem>> {
+        self.tera.render(text, &self.with(value))
     }
 
     /// The variables of the lab and what the template is about.
@@ -56,8 +56,7 @@ impl Engine {
     }
 
     /// An error of Tera, shown in the template; `text` is that of a template of the author's own.
-    pub(super) fn diagnostic(error: &tera::Error, name: &str, text: Option<&str>, lab: &Location) -> Diagnostic {
-        let report = problem(error, text.unwrap_or_default());
+    pub(super) fn diagnostic(report: Problem, name: &str, text: Option<&str>, lab: &Location) -> Diagnostic {
         // The error may be in a template that this one includes.
         let included = report.template.as_deref().and_then(|name| TEMPLATES.iter().find(|(known, _)| *known == name));
         let (name, text) = match included {

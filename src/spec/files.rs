@@ -81,6 +81,7 @@ impl fmt::Debug for Files {
         f.debug_struct("Files")
             .field("by_pattern", &self.by_pattern)
             .field("environment", &self.environment.keys())
+            .field("reach", &self.reach)
             .finish()
     }
 }

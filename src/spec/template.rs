@@ -3,6 +3,11 @@
 //! Variables come first, in file order, each seeing those before it; then pools, which see the variables; then all other
 //! strings, which see both. Errors point into the lab file.
 
+mod limited;
+mod tags;
+
+pub(crate) use limited::Limited;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,6 +22,9 @@ use super::lab::LoadOptions;
 use super::provider::Provider;
 use super::source::Source;
 use super::structure::list;
+
+/// Most variables: each sees all those before it.
+const MAX_VARIABLES: usize = 1_000;
 
 /// The results of all templates in a lab file.
 #[derive(Default)]
@@ -63,8 +71,12 @@ pub fn engine() -> Tera {
 /// What the `json` filter says of an undefined value; the place of the value is found afterwards.
 const NOT_DEFINED: &str = "is not defined";
 
-/// JSON is YAML: whatever the value, it arrives as it is, be it `off`, `1.20`, quotes or line ends.
 fn json_filter(value: &tera::Value, _: Kwargs, _: &State<'_>) -> tera::TeraResult<String> {
+    json(value)
+}
+
+/// JSON is YAML: whatever the value, it arrives as it is, be it `off`, `1.20`, quotes or line ends.
+fn json(value: &tera::Value) -> tera::TeraResult<String> {
     if value.is_undefined() {
         // Tera hands undefined values to filters; a misspelt name must not become `null`.
         return Err(tera::Error::message(NOT_DEFINED));
@@ -103,8 +115,13 @@ pub(super) fn render(
     context.insert("provider", provider.as_str());
     context.insert("vars", &json!({}));
     context.insert("pool", &json!({}));
-    let mut pass =
-        Pass { tera: engine(), context, source, diagnostics, rendered: Rendered { provider, ..Rendered::default() } };
+    let mut pass = Pass {
+        tera: Limited::new(engine()),
+        context,
+        source,
+        diagnostics,
+        rendered: Rendered { provider, ..Rendered::default() },
+    };
     if let Some(DeValue::Table(table)) = get(root, "vars").map(Spanned::get_ref) {
         pass.variables(table, options);
     } else {
@@ -135,7 +152,7 @@ fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t str, Range<usize>, &'t S
 }
 
 struct Pass<'a> {
-    tera: Tera,
+    tera: Limited,
     context: Context,
     source: &'a Arc<Source>,
     diagnostics: &'a mut Diagnostics,
@@ -151,8 +168,17 @@ impl Pass<'_> {
         };
         let (overlays, variables): (Vec<_>, Vec<_>) =
             in_order(table).into_iter().partition(|(name, _, value)| overlay_of(name, value));
+        if let Some((_, span, _)) = variables.get(MAX_VARIABLES) {
+            let message = format!("the lab has {} variables", variables.len());
+            self.diagnostics.push(
+                Diagnostic::error("too-many", message)
+                    .at(&self.source.at(span.clone()), format!("a lab may have {MAX_VARIABLES}; here it has more")),
+            );
+            return;
+        }
         let declared: BTreeMap<_, _> =
             variables.iter().map(|(name, span, _)| ((*name).to_owned(), span.clone())).collect();
+        let mut known = tera::Map::new();
         let mut chosen = BTreeMap::new();
         for (provider, _, overlay) in overlays {
             let DeValue::Table(overlay) = overlay.get_ref() else { continue };
@@ -177,8 +203,9 @@ impl Pass<'_> {
             {
                 result = value;
             }
+            known.insert(name.to_owned().into(), tera::Value::from_serializable(&result));
+            self.context.insert_value("vars", known.clone().into());
             self.rendered.vars.insert(name.to_owned(), result);
-            self.context.insert("vars", &self.rendered.vars);
         }
         self.unknown_overrides(&declared, options);
     }
@@ -247,7 +274,7 @@ impl Pass<'_> {
     }
 
     fn string(&mut self, text: &str, span: Range<usize>) {
-        match self.tera.render_str(text, &self.context, false) {
+        match self.tera.render(text, &self.context) {
             Ok(result) => {
                 let trimmed = text.trim();
                 let inner = trimmed.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
@@ -256,10 +283,9 @@ impl Pass<'_> {
                 }
                 self.rendered.strings.insert(span.start, result);
             }
-            Err(error) => {
+            Err(report) => {
                 self.rendered.failed.insert(span.start);
                 let written = &self.source.text()[span.clone()];
-                let report = problem(&error, text);
                 // Without escapes the text stands in the file as it is; else the whole string has to do.
                 let place = report.span.clone().zip(written.find(text)).map(|(within, start)| {
                     let start = span.start + start;
@@ -298,6 +324,7 @@ impl Pass<'_> {
 }
 
 /// An error of Tera in klab's words.
+#[derive(Debug)]
 pub(crate) struct Problem {
     /// One line.
     pub message: String,
@@ -309,6 +336,14 @@ pub(crate) struct Problem {
     pub template: Option<String>,
     /// Further facts.
     pub notes: Vec<String>,
+}
+
+impl Problem {
+    /// A template that cannot be rendered, somewhere.
+    fn rendering(label: &str) -> Self {
+        let message = "the template cannot be rendered".to_owned();
+        Self { message, label: label.to_owned(), span: None, template: None, notes: Vec::new() }
+    }
 }
 
 /// Takes an error of Tera in a text apart.

@@ -164,7 +164,9 @@ fn object_findings(check: &Check, view: &View<'_>, reference: &ObjectRef) -> Vec
     let object = view.snapshot.object(reference);
     let each = |condition: &Located<Condition>| match (&condition.value, object.as_deref()) {
         (Condition::Exist(count), object) => finding(condition, object_exists(reference, *count, object)),
-        (Condition::Cel(expression), Some(object)) => finding(condition, settled(decided(expression, object), object)),
+        (Condition::Cel(expression), Some(object)) => {
+            finding(condition, settled(decided(expression, object, view), object))
+        }
         (Condition::Cel(_), None) => {
             let text = format!("there is no {reference}{}", whereabouts(reference));
             Finding { code: "no-object", ..finding(condition, Fact::new(Standing::Blocked(text.clone()), text)) }
@@ -174,8 +176,8 @@ fn object_findings(check: &Check, view: &View<'_>, reference: &ObjectRef) -> Vec
     check.conditions.iter().map(each).collect()
 }
 
-fn decided(expression: &str, object: &serde_json::Value) -> Fact {
-    let seen = expression::evaluate(expression, object);
+fn decided(expression: &str, object: &serde_json::Value, view: &View<'_>) -> Fact {
+    let seen = expression::evaluate(expression, object, &view.expressions);
     Fact::new(if seen.holds { Standing::Holds } else { Standing::Blocked(seen.now.clone()) }, seen.now)
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct View<'a> {
     pub(crate) nodes: BTreeMap<&'a str, &'a Node>,
     /// By namespace and name.
     pub(crate) pods: Vec<PodView<'a>>,
+    /// What the expressions of all checks may still cost.
+    pub(crate) expressions: crate::expression::Budget,
 }
 
 /// A pod and what it belongs to.
@@ -271,7 +273,7 @@ impl<'a> View<'a> {
             })
             .collect();
         pods.sort_by_key(|pod| (pod.namespace, pod.name));
-        Self { snapshot, context, nodes, pods }
+        Self { snapshot, context, nodes, pods, expressions: crate::expression::Budget::default() }
     }
 
     /// The pool a node belongs to.

@@ -4,6 +4,7 @@
 
 mod checks;
 mod context;
+mod limits;
 mod pools;
 mod steps;
 mod workloads;
@@ -177,6 +178,7 @@ pub const READING_CODES: &[(&str, &str)] = &[
     ("cel", "A text that is not a CEL expression."),
     ("skip", "A step or check that is left out without a reason."),
     ("action", "An action without a verb, with several, or with keys that do not belong to it."),
+    ("too-many", "More pools, nodes, pods or the like than a lab may have."),
     ("missing-file", "A file that the lab refers to cannot be read."),
     ("outside-file", "A file that the lab refers to is outside the lab's folder."),
     ("missing-variable", "An environment variable that the lab refers to is not set."),
@@ -184,6 +186,14 @@ pub const READING_CODES: &[(&str, &str)] = &[
 
 /// Asks every rule that can judge; `broken` names the tables of which something could not be read.
 pub(super) fn check(lab: &Lab, broken: &Broken, diagnostics: &mut Diagnostics) {
+    let exceeded = limits::exceeded(lab);
+    if !exceeded.is_empty() {
+        // Rules compare everything with everything.
+        for diagnostic in exceeded {
+            diagnostics.push(diagnostic);
+        }
+        return;
+    }
     let context = Context::new(lab);
     for rule in RULES {
         if rule.needs.iter().any(|table| broken.contains(*table)) {

@@ -146,10 +146,11 @@ pub(super) fn resource_group(text: &str) -> Parsed<String> {
 
 /// An Azure region: `westeurope`.
 pub(super) fn location(text: &str) -> Parsed<String> {
-    if !text.is_empty() && text.chars().all(is_lower) {
+    // It becomes part of labels of nodes.
+    if !text.is_empty() && text.len() <= 40 && text.chars().all(is_lower) {
         return Ok(text.to_owned());
     }
-    let plain: String = text.to_lowercase().chars().filter(|c| is_lower(*c)).collect();
+    let plain: String = text.to_lowercase().chars().filter(|c| is_lower(*c)).take(40).collect();
     Err(Mistake::new(format!("`{text}` is not the name of an Azure region"), "not a region")
         .help("`az account list-locations -o table` lists them")
         .instead((!plain.is_empty()).then_some(plain)))
@@ -379,6 +380,9 @@ pub(super) fn image(text: &str) -> Parsed<String> {
     Ok(text.to_owned())
 }
 
+/// No lab lives longer.
+const LONGEST_DURATION: SignedDuration = SignedDuration::from_hours(31 * 24);
+
 /// `30s`, `2m`, `1h 30m`.
 pub(super) fn duration(text: &str) -> Parsed<SignedDuration> {
     let mistake = |label: String| {
@@ -387,6 +391,9 @@ pub(super) fn duration(text: &str) -> Parsed<SignedDuration> {
     let duration: SignedDuration = text.parse().map_err(|error: jiff::Error| mistake(error.to_string()))?;
     if duration.is_negative() || duration.is_zero() {
         return Err(mistake("must be longer than nothing".to_owned()));
+    }
+    if duration > LONGEST_DURATION {
+        return Err(mistake("must be 31 days (744h) or less".to_owned()));
     }
     Ok(duration)
 }

@@ -3,4 +3,5 @@
 
 mod extremes;
 mod files;
+mod lab_files;
 mod terminal;

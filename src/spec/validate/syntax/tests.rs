@@ -129,7 +129,7 @@ fn node_sets_and_objects() {
 
 #[test]
 fn durations_and_versions() {
-    fine(duration, &["30s", "2m", "1h 30m", "1h30m"], &["", "0s", "-1s", "10", "soon"]);
+    fine(duration, &["30s", "2m", "1h 30m", "1h30m"], &["", "0s", "-1s", "10", "soon", "745h", "99999999999h"]);
     fine(version, &["1.36", "1.36.2", "v1.36"], &["", "1", "2.0", "1.x", "1.36.2.1", "latest"]);
     fine(subnet, &["10.0.0.0/16", "fd00::/64"], &["10.0.0.0", "10.0.0.0/33", "x/8"]);
 }
