@@ -188,6 +188,16 @@ fn first_place(lab: &Lab, pool: &Pool) -> u32 {
     before.map(|pool| pool.nodes.value.max(16)).sum()
 }
 
+/// A resource group's name as AKS makes a label's value of it (`normalizeResourceGroupNameForLabel` of AgentBaker).
+fn group_label(group: &str) -> String {
+    let mut label: String = group.replace(['(', ')'], "-").chars().take(63).collect();
+    if label.ends_with(['-', '_', '.']) {
+        label = label.chars().take(62).collect();
+        label.push('z');
+    }
+    label
+}
+
 /// The labels every provider gives the pool's nodes, and those AKS alone sets.
 fn labels(lab: &Lab, pool: &Pool, name: &str, number: u32) -> Value {
     let location = lab.aks.location.as_str();
@@ -197,7 +207,7 @@ fn labels(lab: &Lab, pool: &Pool, name: &str, number: u32) -> Value {
         let disk_zone = zone.map(|zone| format!("{location}-{zone}")).unwrap_or_default();
         let sku = pool.os_sku.as_deref().unwrap_or(if pool.os == Os::Windows { "Windows2022" } else { "Ubuntu" });
         labels = json!({
-            "kubernetes.azure.com/cluster": format!("MC_{0}_{0}_{location}", lab.name.value),
+            "kubernetes.azure.com/cluster": group_label(&format!("MC_{0}_{0}_{location}", lab.name.value)),
             "kubernetes.azure.com/os-sku": sku,
             "kubernetes.azure.com/storageprofile": "managed",
             "kubernetes.azure.com/storagetier": "Premium_LRS",
@@ -290,6 +300,25 @@ zones  = [1, 2]
         assert_eq!(extra["spec"]["taints"][0]["key"], "dedicated");
         assert_eq!(extra["status"]["allocatable"]["cpu"], "1900m");
         assert_eq!(extra, node(&lab, &lab.pools[1], 1), "equal labs give equal nodes");
+    }
+
+    #[test]
+    fn label_of_the_group_is_one_whatever_the_lengths_of_lab_and_region() {
+        for location in ["westeurope", "southafricanorth", "a"] {
+            for seat in ["", "-07", "-120"] {
+                for length in 1..=30 {
+                    for letter in ["n", "a-", "-"] {
+                        let lab = format!("n{}", letter.repeat(length)).chars().take(length).collect::<String>() + seat;
+                        let label = group_label(&format!("MC_{lab}_{lab}_{location}"));
+                        assert!(label.len() <= 63 && label.ends_with(|c: char| c.is_ascii_alphanumeric()), "{label}");
+                        assert!(label.starts_with("MC_n"), "{label}");
+                    }
+                }
+            }
+        }
+        assert_eq!(group_label("MC_lab_lab_westeurope"), "MC_lab_lab_westeurope");
+        assert_eq!(group_label(&format!("{}.x", "0".repeat(62))), format!("{}z", "0".repeat(62)));
+        assert_eq!(group_label("a(b)"), "a-b-z");
     }
 
     #[test]

@@ -37,6 +37,20 @@ fn text(trial: LabTrial) -> String {
     regex::Regex::new(r"\d+(\.\d+)? m?s\b").unwrap().replace_all(&text, "[time]").into_owned()
 }
 
+#[test]
+fn every_name_that_a_lab_may_have_can_be_made_as_a_lab_and_as_a_seat() {
+    for name in ["n".to_owned(), "n".repeat(24), "n".repeat(25), "n".repeat(30)] {
+        for like in ["aks", "kind"] {
+            let mut lab =
+                lab(&name, &format!("[sim]\nlike = \"{like}\"\n[aks]\nlocation = \"southafricanorth\"\n{RUNS}"));
+            assert!(tried(&lab, 1, 1).ok(), "{name}");
+            lab.name.value = crate::state::class::seat_name(&name, 120);
+            let trial = tried(&lab, 1, 1);
+            assert!(trial.ok(), "{}", text(trial));
+        }
+    }
+}
+
 const RUNS: &str = "[[check]]\nworkload = \"web\"\nrunning = 1\n";
 
 #[test]
