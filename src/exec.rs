@@ -2,10 +2,13 @@
 
 mod redact;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -177,7 +180,8 @@ impl Command {
     pub fn start_in_background(&self, log: &Path) -> Result<String, Error> {
         let broken = |source| Error::Broken { command: self.to_string(), source };
         let (reader, writer) = std::io::pipe().map_err(broken)?;
-        let handle = self.expression().stdin_null().stdout_file(writer).stderr_path(log).unchecked().start();
+        let stderr = private_file(log).map_err(broken)?;
+        let handle = self.expression().stdin_null().stdout_file(writer).stderr_file(stderr).unchecked().start();
         let handle = handle.map_err(broken)?;
         let mut line = String::new();
         BufReader::new(reader).read_line(&mut line).map_err(broken)?;
@@ -268,14 +272,26 @@ impl fmt::Display for Command {
         write!(formatter, "{}", self.program.to_string_lossy())?;
         let arguments = self.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
         for argument in redact::redact_arguments(arguments) {
-            let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
-            if !argument.is_empty() && argument.chars().all(plain) {
-                write!(formatter, " {argument}")?;
-            } else {
-                write!(formatter, " '{}'", argument.replace('\'', r"'\''"))?;
-            }
+            write!(formatter, " {}", quoted(&argument))?;
         }
         Ok(())
+    }
+}
+
+/// An empty file for this user only, whatever the umask, and whoever made it before.
+fn private_file(path: &Path) -> std::io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+/// A word as it is typed to a shell.
+pub fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
     }
 }
 

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use tera::Context;
 
-use crate::spec::Lab;
-use crate::spec::template::engine;
+use crate::exec::quoted;
+use crate::spec::template::{Limited, engine};
+use crate::spec::{Lab, Source};
 
 /// The built-in template.
 const TEMPLATE: &str = include_str!("../templates/handout.md.tera");
@@ -29,10 +30,14 @@ pub fn handout(lab: &Lab, seat: Option<u32>, kubeconfig: &Path, template: Option
     context.insert("description", &lab.description);
     context.insert("provider", lab.provider.as_str());
     context.insert("seat", &seat);
-    context.insert("kubeconfig", &kubeconfig.display().to_string());
+    context.insert("kubeconfig", &*quoted(&kubeconfig.display().to_string()));
     context.insert("steps", &steps);
     context.insert("vars", &lab.vars);
-    let text = engine().render_str(template.unwrap_or(TEMPLATE), &context, false)?;
+    let template = template.unwrap_or(TEMPLATE);
+    let text = Limited::new(engine()).render(template, &context).map_err(|problem| {
+        let place = problem.span.as_ref().map(|span| format!("line {}: ", Source::new("", template).line(span.start)));
+        anyhow::Error::msg(format!("{}{}", place.unwrap_or_default(), problem.label))
+    })?;
     Ok(format!("{}\n", text.trim_end()))
 }
 

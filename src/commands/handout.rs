@@ -6,7 +6,7 @@ use super::kubeconfig::not_up;
 use super::{Context, LabOptions};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::handout::handout;
-use crate::spec::Lab;
+use crate::spec::{Lab, MAX_BYTES, read_regular};
 use crate::state::class::{Class, seat_name};
 use crate::state::home::state_error;
 use crate::ui::{Format, plural};
@@ -109,8 +109,17 @@ fn page(context: &Context, lab: &Lab, seat: Option<u32>, template: Option<&(Path
 
 /// The author's template: as named, or beside the lab file.
 fn template(arguments: &Arguments, source: &Path) -> Result<Option<(PathBuf, String)>> {
-    let beside = source.parent().map(|folder| folder.join("handout.md.tera")).filter(|path| path.is_file());
-    let Some(path) = arguments.template.clone().or(beside) else { return Ok(None) };
-    let text = std::fs::read_to_string(&path).kind(Kind::Usage, || format!("could not read `{}`", path.display()))?;
+    let beside = || {
+        let folder = source.parent()?.canonicalize().ok()?;
+        let path = folder.join("handout.md.tera").canonicalize().ok()?;
+        // A link that leads out of the lab's folder is none of its files.
+        path.starts_with(folder).then_some(path)
+    };
+    let Some(path) = arguments.template.clone().or_else(beside) else { return Ok(None) };
+    let unread = |why: &dyn std::fmt::Display| {
+        Error::message(Kind::Usage, format!("could not read `{}`: {why}", path.display()))
+    };
+    let bytes = read_regular(&path, MAX_BYTES).map_err(|error| unread(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| unread(&"it is not UTF-8 text"))?;
     Ok(Some((path, text)))
 }

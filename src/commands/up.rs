@@ -13,6 +13,7 @@ use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::client::connect;
 use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
+use crate::exec::quoted;
 use crate::forecast::forecast;
 use crate::lesson;
 use crate::observe;
@@ -308,7 +309,7 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
     if lab.provider == Provider::Sim || !context.ui.quiet() {
         context.ui.say(&format!(
             "\n  export KUBECONFIG={}    # then: kubectl get pods -o wide\n  klab verify {name}    {guide}klab down {name}",
-            made.kubeconfig.display()
+            quoted(&made.kubeconfig.display().to_string())
         ));
     }
 }

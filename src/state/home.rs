@@ -27,7 +27,13 @@ impl Home {
             Error::message(Kind::Outside, "could not find a folder for klab's state: HOME is not set")
                 .hint("set KLAB_HOME to a folder of your own")
         })?;
-        Ok(Self::new(std::path::absolute(&root).unwrap_or(root)))
+        let root = std::path::absolute(&root).unwrap_or(root);
+        if root.to_str().is_none() {
+            // Kubeconfigs, records and what is said to other programs are text.
+            let message = format!("the folder for klab's state, `{}`, is not UTF-8 text", root.display());
+            return Err(Error::message(Kind::Outside, message).hint("set KLAB_HOME to a folder with a plain name"));
+        }
+        Ok(Self::new(root))
     }
 
     /// A home at a given folder.
