@@ -4,6 +4,7 @@ mod answer;
 mod arguments;
 pub mod az;
 mod az_files;
+mod catalogue;
 mod cluster;
 mod converge;
 mod credentials;

@@ -1,90 +1,8 @@
-//! Why az gave no result: the catalogue of Azure's refusals, what each means for klab, and what mends it.
+//! Why az gave no result: its words, what they mean, and the error that tells a person.
 
+use super::catalogue::{Class, class_of};
 use crate::error::{Error, Kind};
 use crate::exec;
-
-/// What a failure means for what klab does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    /// az is not on this machine.
-    Missing,
-    /// Nobody is logged in, or the login has expired.
-    Login,
-    /// The secret of a service principal is wrong or has expired.
-    Secret,
-    /// There is no such subscription for this login.
-    Subscription,
-    /// The login may not do this.
-    Rights,
-    /// A policy of the organisation forbids it.
-    Policy,
-    /// A lock of the resource forbids its deletion.
-    Lock,
-    /// A resource provider is not registered.
-    Provider,
-    /// Not enough vCPU quota.
-    Quota,
-    /// The VM size is not to be had in this region or subscription.
-    Size,
-    /// The zone is not to be had for this size and subscription.
-    Zone,
-    /// Azure has no machines of this size to give now.
-    Capacity,
-    /// The Kubernetes version is not offered.
-    Version,
-    /// A parameter that Azure refuses.
-    Parameter,
-    /// Another operation is in progress; it will end.
-    Busy,
-    /// The pool is being deleted.
-    BeingDeleted,
-    /// Another operation took precedence; the outcome must be looked at.
-    Preempted,
-    /// The resource group is being deleted.
-    GroupGoing,
-    /// The cluster is there already.
-    ClusterExists,
-    /// The pool is there already.
-    PoolExists,
-    /// The pool has that many nodes already.
-    AlreadySo,
-    /// It is not there.
-    NotFound,
-    /// Too many requests, after az's own retries.
-    Throttled,
-    /// Azure's servers failed, after az's own retries.
-    Server,
-    /// Azure cannot be reached, or its answer was lost.
-    Network,
-    /// az was still running at its deadline.
-    Deadline,
-    /// az does not know the command or an option: too old, or a mistake of ours.
-    Usage,
-    /// Anything else.
-    Other,
-}
-
-impl Class {
-    /// Whether the same call may succeed a while later without anybody doing anything.
-    pub(super) fn passes(self) -> bool {
-        matches!(
-            self,
-            Self::Busy
-                | Self::BeingDeleted
-                | Self::Preempted
-                | Self::GroupGoing
-                | Self::Throttled
-                | Self::Server
-                | Self::Network
-                | Self::Deadline
-        )
-    }
-
-    /// Whether Azure may have taken the request although the call failed.
-    pub(super) fn may_have_been_taken(self) -> bool {
-        self.passes() || matches!(self, Self::PoolExists | Self::ClusterExists | Self::Other)
-    }
-}
 
 /// A call of az that gave no result.
 #[derive(Debug, Clone)]
@@ -98,98 +16,6 @@ pub(super) struct Failure {
     /// The command line; empty where the words came in another way.
     pub(super) command: String,
 }
-
-/// One kind of refusal: it has one of the codes (if any are named) and contains one of the texts (if any are named).
-struct Row {
-    class: Class,
-    codes: &'static [&'static str],
-    texts: &'static [&'static str],
-}
-
-const fn codes(class: Class, codes: &'static [&'static str]) -> Row {
-    Row { class, codes, texts: &[] }
-}
-
-const fn texts(class: Class, texts: &'static [&'static str]) -> Row {
-    Row { class, codes: &[], texts }
-}
-
-/// The first row that fits decides. Texts are compared without case.
-const CATALOGUE: &[Row] = &[
-    // `OperationNotAllowed` that speaks of quota is no conflict: waiting does not help.
-    codes(Class::Quota, &["ErrCode_InsufficientVCPUQuota", "InsufficientVCPUQuota", "QuotaExceeded"]),
-    Row { class: Class::Quota, codes: &["OperationNotAllowed", "BadRequest"], texts: &["quota"] },
-    Row { class: Class::BeingDeleted, codes: &["OperationNotAllowed"], texts: &["since deletion was issued"] },
-    Row {
-        class: Class::Busy,
-        codes: &["OperationNotAllowed", "Conflict"],
-        texts: &["in progress", "pending-operation"],
-    },
-    codes(
-        Class::Busy,
-        &[
-            "AnotherOperationInProgress",
-            "OperationPreempted",
-            "EtagMismatch",
-            "SetVNetOwnershipFailed",
-            "VirtualNetworkNotInSucceededState",
-            "ReferencedResourceNotProvisioned",
-        ],
-    ),
-    codes(Class::Preempted, &["AKSOperationPreempted", "AKSOperationPreemptedByDelete"]),
-    codes(Class::GroupGoing, &["ResourceGroupBeingDeleted"]),
-    texts(Class::ClusterExists, &["please use command 'az aks update'"]),
-    Row { class: Class::PoolExists, codes: &[], texts: &["already exists, please try a different name"] },
-    codes(Class::PoolExists, &["PreconditionFailed", "412"]),
-    texts(Class::AlreadySo, &["the new node count is the same as the current node count"]),
-    codes(Class::Subscription, &["SubscriptionNotFound", "InvalidSubscriptionId"]),
-    Row { class: Class::Subscription, codes: &[], texts: &["not found. check the spelling and casing"] },
-    codes(Class::NotFound, &["ResourceGroupNotFound", "ResourceNotFound", "ParentResourceNotFound", "NotFound"]),
-    texts(Class::NotFound, &["doesnt exist, use 'aks nodepool list'"]),
-    texts(Class::Login, &["az login' to setup account", "aadsts70043", "aadsts700082", "aadsts50078", "aadsts50173"]),
-    texts(Class::Secret, &["aadsts7000222", "aadsts7000215"]),
-    codes(Class::Login, &["ExpiredAuthenticationToken", "InvalidAuthenticationToken", "AuthenticationFailed"]),
-    texts(Class::Login, &["aadsts", "run the command below to authenticate"]),
-    codes(Class::Policy, &["RequestDisallowedByPolicy", "RequestDisallowedByAzure"]),
-    codes(Class::Rights, &["AuthorizationFailed", "LinkedAuthorizationFailed"]),
-    codes(Class::Lock, &["ScopeLocked"]),
-    codes(Class::Provider, &["MissingSubscriptionRegistration", "SubscriptionNotRegistered"]),
-    codes(
-        Class::Capacity,
-        &[
-            "AllocationFailed",
-            "ZonalAllocationFailed",
-            "OverconstrainedAllocationRequest",
-            "OverconstrainedZonalAllocationRequest",
-            "SkuNotAvailable",
-        ],
-    ),
-    codes(Class::Size, &["VMSizeNotSupported"]),
-    texts(Class::Size, &["is not allowed in your subscription in location"]),
-    codes(Class::Zone, &["AvailabilityZoneNotSupported"]),
-    codes(Class::Version, &["K8sVersionNotSupported", "AgentPoolK8sVersionNotSupported"]),
-    codes(Class::Parameter, &["InvalidParameter", "InvalidTemplate", "BadRequest"]),
-    codes(Class::Throttled, &["Throttled", "TooManyRequests", "SubscriptionRequestsThrottled"]),
-    codes(Class::Server, &["InternalServerError", "ServiceUnavailable", "GatewayTimeout", "InternalOperationError"]),
-    texts(
-        Class::Network,
-        &[
-            "connection aborted",
-            "connection reset",
-            "failed to establish a new connection",
-            "certificate_verify_failed",
-            "max retries exceeded",
-            "name resolution",
-            "read timed out",
-        ],
-    ),
-    // Servers on the way to Azure have no codes.
-    texts(Class::Throttled, &["error: too many requests"]),
-    texts(
-        Class::Server,
-        &["error: internal server error", "error: bad gateway", "error: service unavailable", "error: gateway timeout"],
-    ),
-];
 
 impl Failure {
     /// What a failed run of az means.
@@ -237,6 +63,7 @@ impl Failure {
             .find_map(|line| line.strip_prefix("ERROR: (")?.split_once(')'))
             .map(|(code, _)| code.to_owned());
         let mut failure = Self::from_words(code, words);
+        failure.words = said_once(failure.code.as_deref(), &without_traceback(&failure.words));
         if failure.class == Class::Other {
             failure.class = match exit {
                 Some(3) => Class::NotFound,
@@ -249,18 +76,7 @@ impl Failure {
 
     /// What a code and a message mean that Azure keeps with a failed pool or cluster.
     pub(super) fn from_words(code: Option<String>, words: String) -> Self {
-        let lower = words.to_ascii_lowercase();
-        // Azure wraps codes: the outer one says little, the `Subcode` or an inner `Code:` says why.
-        let has_code = |wanted: &&str| {
-            code.as_deref() == Some(*wanted)
-                || words.contains(&format!("Code: {wanted}"))
-                || words.contains(&format!("Code=\"{wanted}\""))
-        };
-        let fits = |row: &&Row| {
-            (row.codes.is_empty() || row.codes.iter().any(has_code))
-                && (row.texts.is_empty() || row.texts.iter().any(|text| lower.contains(text)))
-        };
-        let class = CATALOGUE.iter().find(fits).map_or(Class::Other, |row| row.class);
+        let class = class_of(code.as_deref(), &words);
         Self { class, code, words, command: String::new() }
     }
 
@@ -278,41 +94,14 @@ impl Failure {
     pub(super) fn into_error(self, what: &str, place: Option<&super::place::Place>) -> Error {
         let kind = match self.class {
             Class::Deadline => Kind::Deadline,
-            Class::Busy | Class::BeingDeleted | Class::Preempted | Class::GroupGoing | Class::Usage | Class::Other => {
-                Kind::Failed
-            }
+            class if class.conflicts() => Kind::Failed,
+            Class::Usage | Class::Other => Kind::Failed,
             _ => Kind::Outside,
         };
-        let hints = self.hints(place);
+        let hint = self.class.hint(place);
         let mut error = Error::new(kind, anyhow::Error::msg(self.words).context(what.to_owned()));
-        error.hints = hints;
+        error.hints.extend(hint);
         error
-    }
-
-    fn hints(&self, place: Option<&super::place::Place>) -> Vec<String> {
-        let subscription = place.map_or("SUBSCRIPTION", |place| place.subscription.as_str());
-        let location = place.map_or("LOCATION", |place| place.location.as_str());
-        let group = place.map_or("GROUP", |place| place.group.as_str());
-        let hint = match self.class {
-            Class::Missing => "install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli".to_owned(),
-            Class::Login => "`az logout`, then `az login`".to_owned(),
-            Class::Secret => "`az ad app credential reset --id APP` makes a new secret; then `az login --service-principal …`".to_owned(),
-            Class::Subscription => "`az account list -o table` shows the subscriptions; `az account set --subscription NAME` selects one".to_owned(),
-            Class::Rights => format!("ask for the role Contributor on subscription {subscription}: `az role assignment create --role Contributor --assignee YOU --scope /subscriptions/{subscription}`"),
-            Class::Policy => format!("`az policy assignment list --subscription {subscription} -o table` shows the policies; `[aks] tags` in the lab file adds tags that one may ask for"),
-            Class::Lock => format!("`az lock list --subscription {subscription} -g {group} -o table` shows the locks, `az lock delete` removes one"),
-            Class::Provider => format!("az provider register -n Microsoft.ContainerService --subscription {subscription} --wait"),
-            Class::Quota => format!("use fewer or smaller nodes, another family or location, or ask for more: `az vm list-usage -l {location} --subscription {subscription} -o table` shows the quota"),
-            Class::Size => format!("`az vm list-skus -l {location} -r virtualMachines --subscription {subscription} -o table` shows the sizes to be had"),
-            Class::Zone => format!("leave out `zones`, or choose others: `az vm list-skus -l {location} -r virtualMachines -z true --subscription {subscription} -o table`"),
-            Class::Capacity => "choose another size, zone or location in the lab file, or try again later".to_owned(),
-            Class::Version => format!("`az aks get-versions -l {location} --subscription {subscription} -o table` shows the versions to be had"),
-            Class::Throttled => "wait some minutes, then run the command again".to_owned(),
-            Class::Network => "look at the network, proxy (HTTPS_PROXY) and certificates (REQUESTS_CA_BUNDLE), then run the command again".to_owned(),
-            Class::Usage => "`az upgrade` brings az up to date; arguments of the lab's own stand in `extra_args`".to_owned(),
-            _ => return Vec::new(),
-        };
-        vec![hint]
     }
 }
 
@@ -324,6 +113,33 @@ fn words_of_rest(words: &str) -> Option<String> {
     let answer = serde_json::Deserializer::from_str(json).into_iter::<serde_json::Value>().next()?.ok()?;
     let error = if answer["error"].is_object() { &answer["error"] } else { &answer };
     Some(format!("ERROR: ({}) {}", error["code"].as_str()?, error["message"].as_str().unwrap_or_default()))
+}
+
+/// az prints a refusal of Azure as a line, and then its code and message again; what it adds beyond them stays.
+fn said_once(code: Option<&str>, words: &str) -> String {
+    let whole = || words.to_owned();
+    let Some(code) = code else { return whole() };
+    let Some((said, again)) = words.split_once(&format!("\nCode: {code}")) else { return whole() };
+    let message = said.strip_prefix(&format!("ERROR: ({code}) ")).unwrap_or(said);
+    let again = again.trim_start_matches(['\r', '\n']);
+    match again.strip_prefix(&format!("Message: {message}")) {
+        Some(rest) if rest.trim().is_empty() => said.to_owned(),
+        Some(rest) => format!("{said}\n{}", rest.trim()),
+        None if again.is_empty() => said.to_owned(),
+        None => whole(),
+    }
+}
+
+/// The last sentence of a Python traceback, which says what happened; the lines before it say where in az.
+fn without_traceback(words: &str) -> String {
+    let Some((_, trace)) = words.split_once("Traceback (most recent call last):") else { return words.to_owned() };
+    let is_sentence = |line: &&str| !line.starts_with(char::is_whitespace) && line.contains(": ");
+    let is_of_an_error =
+        |line: &&str| line.split(':').next().is_some_and(|name| name.ends_with("Error") || name.ends_with("Exception"));
+    match trace.lines().filter(is_sentence).filter(is_of_an_error).last() {
+        Some(sentence) => format!("ERROR: az failed unexpectedly: {sentence}"),
+        None => words.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -388,8 +204,34 @@ mod tests {
         ),
         (
             1,
-            "ERROR: (BadRequest) The VM size of Standard_X is not allowed in your subscription in location 'eastus'. The available VM sizes are 'a,b'",
+            "ERROR: (BadRequest) The VM size of Standard_X is not allowed in your subscription in location 'eastus'. The available VM sizes are 'a,b'. For more details, please visit https://aka.ms/cpu-quota",
             Class::Size,
+        ),
+        (
+            1,
+            "ERROR: (BadRequest) System node pool must use VM sku with more than 2 cores and 4GB memory.",
+            Class::SystemSize,
+        ),
+        (
+            1,
+            "ERROR: (PublicIPCountLimitReached) Cannot create more than 10 public IP addresses for this subscription in this region.",
+            Class::Addresses,
+        ),
+        (
+            1,
+            "ERROR: (ReadOnlyDisabledSubscription) The subscription 'x' is disabled and therefore marked as read only.",
+            Class::Disabled,
+        ),
+        (
+            1,
+            "ERROR: (LocationNotAvailableForResourceGroup) The provided location 'moon' is not available for resource group.",
+            Class::Location,
+        ),
+        (1, "ERROR: ACR shop not found. Have you provided the right ACR name?", Class::Registry),
+        (
+            1,
+            "ERROR: Could not create a role assignment for ACR. Are you an Owner on this subscription?",
+            Class::RegistryRights,
         ),
         (
             1,
@@ -532,7 +374,6 @@ mod tests {
                 Class::PoolExists,
                 Class::NotFound,
                 Class::AlreadySo,
-                Class::Server,
                 Class::Parameter,
                 Class::Other,
             ];
@@ -545,5 +386,34 @@ mod tests {
         let words =
             "ERROR: (ReconcileVMSSAgentPoolFailed) Code=\"ZonalAllocationFailed\" Message=\"Allocation failed.\"";
         assert_eq!(Failure::from_stderr(Some(1), words).class, Class::Capacity);
+    }
+
+    #[test]
+    fn refusal_that_az_prints_twice_is_said_once() {
+        let words = |stderr: &str| Failure::from_stderr(Some(1), stderr).words;
+        let line = "ERROR: (OperationNotAllowed) Not now.";
+        assert_eq!(words(&format!("{line}\nCode: OperationNotAllowed\nMessage: Not now.")), line);
+        assert_eq!(words(&format!("{line}\nCode: OperationNotAllowed")), line);
+        let inner = "Exception Details:\t(Inner) Because.\n\tCode: Inner\n\tMessage: Because.";
+        assert_eq!(
+            words(&format!("{line}\nCode: OperationNotAllowed\nMessage: Not now.\n{inner}")),
+            format!("{line}\n{inner}")
+        );
+        assert_eq!(words("ERROR: (A) One.\nCode: A\nMessage: Two."), "ERROR: (A) One.\nCode: A\nMessage: Two.");
+    }
+
+    #[test]
+    fn traceback_of_az_is_one_sentence_and_understood() {
+        let stderr = "ERROR: The command failed with an unexpected error. Here is the traceback:\n\
+                      ERROR: 500 Server Error: Internal Server Error for url: https://login/t/oauth2/v2.0/token\n\
+                      Traceback (most recent call last):\n  File \"/az/knack/cli.py\", line 233, in invoke\n    cmd_result = self.invocation.execute(args)\n\
+                      \x20                ^^^^^^^^\nrequests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: https://login/t/oauth2/v2.0/token\n\
+                      To check existing issues, please visit: https://github.com/Azure/azure-cli/issues";
+        let failure = Failure::from_stderr(Some(1), stderr);
+        assert_eq!(failure.class, Class::Server);
+        assert_eq!(
+            failure.words,
+            "ERROR: az failed unexpectedly: requests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: https://login/t/oauth2/v2.0/token"
+        );
     }
 }

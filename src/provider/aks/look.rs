@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::answer::{AgentPool, Cluster, Group, Registration, Sku, Usage, Versions};
 use super::arguments;
 use super::az::Az;
-use super::failure::{Class, Failure};
+use super::catalogue::Class;
+use super::failure::Failure;
 use super::place::Place;
 
 /// Versions of Azure's interfaces: each a stable one that tells all klab reads, and that every cloud has.
