@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -29,6 +29,7 @@ pub struct Command {
     environment: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
     transcript: Option<PathBuf>,
+    held: Option<PathBuf>,
     results_are_secret: bool,
 }
 
@@ -93,6 +94,7 @@ impl Command {
             environment: Vec::new(),
             directory: None,
             transcript: None,
+            held: None,
             results_are_secret: false,
         }
     }
@@ -127,6 +129,12 @@ impl Command {
         self
     }
 
+    /// Holds a file as long as it lives, and its children, also where klab dies before them: see [`is_held`].
+    pub fn holds(mut self, file: impl Into<PathBuf>) -> Self {
+        self.held = Some(file.into());
+        self
+    }
+
     /// Keeps what it writes to stdout, which may be a key or a token, out of the transcript.
     pub fn results_are_secret(mut self) -> Self {
         self.results_are_secret = true;
@@ -150,7 +158,11 @@ impl Command {
         let started = Instant::now();
         let until = deadline::after(started, deadline);
         let broken = |source| Error::Broken { command: self.to_string(), source };
-        let handle = self.expression().stdin_null().stdout_capture().stderr_capture().unchecked().start();
+        let expression = match self.held.as_deref().and_then(held) {
+            Some(file) => self.expression().stdin_file(file),
+            None => self.expression().stdin_null(),
+        };
+        let handle = expression.stdout_capture().stderr_capture().unchecked().start();
         let handle = handle.map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => Error::Missing { program: self.program.to_string_lossy().into_owned() },
             _ => broken(source),
@@ -306,6 +318,19 @@ fn status_words(output: &Output) -> String {
         (None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
+}
+
+/// A file with a shared lock, to be a program's stdin: empty, and inherited by all its children, so that the system lets go
+/// of the lock when the last of them has ended. None where it cannot be had; then nobody is told, and nothing stops.
+fn held(path: &Path) -> Option<File> {
+    let file = crate::state::home::open_private_append(path).ok()?;
+    file.lock_shared().ok()?;
+    Some(file)
+}
+
+/// Whether a program that [`Command::holds`] a file is alive.
+pub fn is_held(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 fn signal_group(pid: u32, signal: Signal) {

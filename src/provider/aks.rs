@@ -16,8 +16,13 @@ mod look;
 mod place;
 mod pools;
 mod preflight;
+mod reason;
+mod removal;
 mod replace;
+mod request;
 mod typed;
+mod wait;
+mod world;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -26,11 +31,11 @@ use jiff::Timestamp;
 
 use self::answer::{Account, ToolVersion};
 use self::az::{Az, Ledger, Pace};
-use self::cluster::World;
 pub use self::expired::Expired;
 use self::place::Place;
 use self::preflight::Offer;
 pub use self::typed::{AzureNames, names, pool_commands};
+use self::world::World;
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
@@ -53,9 +58,6 @@ struct Known {
     place: Place,
     world: World,
 }
-
-/// Every call of az for a lab, with its answer.
-const TRANSCRIPT: &str = "az.log";
 
 impl Aks {
     /// The provider for a klab home, with the az of the environment (`KLAB_AZ`, else `az` on PATH).
@@ -86,12 +88,12 @@ impl Aks {
 
     /// az for a lab: on its subscription, with its transcript.
     fn az_for(&self, place: &Place) -> Az {
-        self.az.on(&place.subscription).with_transcript(self.home.lab(&place.lab).join(TRANSCRIPT))
+        self.az.on(&place.subscription).in_folder(self.home.lab(&place.lab))
     }
 
     /// az before it is known where the lab is.
     fn az_before(&self, lab: &str, subscription: Option<&str>) -> Az {
-        let az = self.az.with_transcript(self.home.lab(lab).join(TRANSCRIPT));
+        let az = self.az.in_folder(self.home.lab(lab));
         subscription.map_or(az.clone(), |subscription| az.on(subscription))
     }
 
@@ -147,8 +149,11 @@ impl Aks {
             return Ok(known.clone());
         }
         let az = self.az_for(&place);
-        let world =
+        let mut world =
             if self.remembers(&place.lab) { World::look(&az, &place)? } else { World::look_at_new(&az, &place)? };
+        let cluster = world.cluster.as_ref().filter(|cluster| cluster.fqdn.is_some());
+        let kubeconfig = credentials::path(&self.home.lab(&place.lab));
+        world.came_up = cluster.is_some_and(|cluster| credentials::reaches(&kubeconfig, Some(cluster)));
         let known = Known { place, world };
         *self.known.borrow_mut() = Some(known.clone());
         Ok(known)
@@ -272,18 +277,13 @@ impl Provider for Aks {
         let place = self.place_of_name(lab)?;
         let az = self.az_for(&place);
         self.forget();
-        let what = if place.own_group {
-            format!("resource group {}", place.group)
-        } else {
-            format!("cluster {}", place.cluster)
-        };
+        let what = removal::subject(&place);
         let activity = work.events.start("Removing", what.clone());
-        let world = World::look_at_own(&az, &place)?;
-        work.events.under_way(vec![format!("{what} is being removed")]);
-        cluster::begin_removal(&az, &place, &world, work)?;
-        cluster::wait_removed(&az, &place, &activity)?;
-        work.events.under_way(Vec::new());
-        activity.finish("Removed", what);
+        if removal::remove(&az, &place, &activity, work)? {
+            activity.finish("Removed", what);
+        } else {
+            activity.finish("Found", format!("no {what}: it was gone"));
+        }
         Ok(())
     }
 
@@ -291,10 +291,12 @@ impl Provider for Aks {
         let mut place = self.place_of_name(lab)?;
         let az = self.az_for(&place);
         self.forget();
-        let world = World::look_at_own(&az, &place)?;
         place.removing = Some(Timestamp::now());
         place.write(&self.home.lab(lab))?;
-        cluster::begin_removal(&az, &place, &world, work)
+        let activity = work.events.start("Removing", removal::subject(&place));
+        removal::begin(&az, &place, &activity, work)?;
+        activity.end();
+        Ok(())
     }
 
     fn is_being_removed(&self, lab: &str) -> bool {
@@ -315,6 +317,6 @@ impl Provider for Aks {
 
     fn remains(&self, lab: &str) -> Result<Vec<String>> {
         let place = self.place_of_name(lab)?;
-        cluster::remains(&self.az_for(&place), &place)
+        removal::remains(&self.az_for(&place), &place)
     }
 }

@@ -34,6 +34,11 @@ impl Work<'_> {
     }
 }
 
+/// What stands where the lab would be is somebody else's: klab looks at it no further.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Foreign(pub String);
+
 /// What the person asked for beyond the lab file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {

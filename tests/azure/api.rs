@@ -72,11 +72,14 @@ impl Answer {
     }
 }
 
+/// Code and message of what failed.
+type Failure = (String, String);
+
 /// What something is going through.
 #[derive(Debug, Clone)]
 enum Phase {
     Settled(&'static str),
-    Busy { doing: &'static str, until: Instant, fails: Option<(String, String)>, removes: bool },
+    Busy { doing: &'static str, until: Instant, fails: Option<Failure>, removes: bool },
 }
 
 #[derive(Debug, Clone)]
@@ -84,8 +87,10 @@ struct Pool {
     name: String,
     properties: Value,
     phase: Phase,
-    error: Option<(String, String)>,
+    error: Option<Failure>,
     operation: u64,
+    /// Whether it has ever come up: then it has its machines, whatever fails later.
+    came_up: bool,
     /// Tells a pool from one of the same name before it: its machines are others.
     generation: u64,
 }
@@ -100,7 +105,7 @@ struct Cluster {
     identity: Value,
     pools: BTreeMap<String, Pool>,
     phase: Phase,
-    error: Option<(String, String)>,
+    error: Option<Failure>,
     operation: u64,
     stopped: bool,
 }
@@ -131,6 +136,8 @@ pub struct Model {
     pub latency: Latency,
     pub faults: Vec<Fault>,
     pub registered: bool,
+    /// Whether what failed keeps the reason itself, as most regions have it; its last operation always does.
+    pub keeps_reasons: bool,
     /// vCPUs that may be used, by counter.
     pub quota: BTreeMap<String, i64>,
     /// Every request, in order: `PUT …/agentPools/extra`.
@@ -143,7 +150,7 @@ pub struct Model {
     pub most_busy_pools: usize,
     groups: BTreeMap<String, Group>,
     /// Outcome of operations that are over.
-    ended: BTreeMap<u64, Option<(String, String)>>,
+    ended: BTreeMap<u64, Option<Failure>>,
     next_operation: u64,
 }
 
@@ -155,6 +162,7 @@ impl Model {
             latency,
             faults: Vec::new(),
             registered: true,
+            keeps_reasons: true,
             quota: BTreeMap::from([
                 ("cores".to_owned(), 100),
                 ("lowPriorityCores".to_owned(), 20),
@@ -194,9 +202,8 @@ impl Model {
         self.advance(Instant::now());
         let clusters = self.groups.values().flat_map(|group| group.clusters.values());
         let pools = clusters.flat_map(|cluster| cluster.pools.values());
-        let ready = pools
-            .filter(|pool| !matches!(&pool.phase, Phase::Busy { doing: "Creating", .. } | Phase::Settled("Failed")));
-        ready
+        pools
+            .filter(|pool| pool.came_up)
             .map(|pool| PoolView {
                 name: pool.name.clone(),
                 properties: pool.properties.clone(),
@@ -209,8 +216,7 @@ impl Model {
     pub fn pools_by_cluster(&mut self) -> Vec<(String, Vec<PoolView>)> {
         self.advance(Instant::now());
         let clusters = self.groups.values().flat_map(|group| group.clusters.values());
-        let ready =
-            |pool: &&Pool| !matches!(&pool.phase, Phase::Busy { doing: "Creating", .. } | Phase::Settled("Failed"));
+        let ready = |pool: &&Pool| pool.came_up;
         let view = |pool: &Pool| PoolView {
             name: pool.name.clone(),
             properties: pool.properties.clone(),
@@ -234,6 +240,25 @@ impl Model {
             operation: 0,
         };
         self.groups.insert(name.to_lowercase(), group);
+    }
+
+    /// Makes a cluster in a group as a user would.
+    pub fn add_cluster(&mut self, group: &str, name: &str, tags: Value) {
+        let cluster = Cluster {
+            name: name.to_owned(),
+            location: "westeurope".to_owned(),
+            tags,
+            properties: json!({ "nodeResourceGroup": format!("MC_{name}") }),
+            sku: Value::Null,
+            identity: Value::Null,
+            pools: BTreeMap::new(),
+            phase: Phase::Settled("Succeeded"),
+            error: None,
+            operation: 0,
+            stopped: false,
+        };
+        let group = self.groups.get_mut(&group.to_lowercase()).expect("the group is there");
+        group.clusters.insert(name.to_lowercase(), cluster);
     }
 
     /// Changes a pool behind klab's back.
@@ -287,7 +312,7 @@ impl Model {
     /// Lets time do its work.
     fn advance(&mut self, now: Instant) {
         let ended = &mut self.ended;
-        let mut end = |phase: &mut Phase, error: &mut Option<(String, String)>, operation: u64| -> bool {
+        let mut end = |phase: &mut Phase, error: &mut Option<Failure>, operation: u64| -> bool {
             let Phase::Busy { until, fails, removes, .. } = phase else { return false };
             if now < *until {
                 return false;
@@ -303,7 +328,11 @@ impl Model {
         for group in self.groups.values_mut() {
             group.clusters.retain(|_, cluster| {
                 let mut first_failed = None;
-                cluster.pools.retain(|_, pool| !end(&mut pool.phase, &mut pool.error, pool.operation));
+                cluster.pools.retain(|_, pool| {
+                    let removed = end(&mut pool.phase, &mut pool.error, pool.operation);
+                    pool.came_up |= matches!(pool.phase, Phase::Settled("Succeeded"));
+                    !removed
+                });
                 let was_creating = matches!(cluster.phase, Phase::Busy { doing: "Creating", .. });
                 let removed = end(&mut cluster.phase, &mut cluster.error, cluster.operation);
                 if was_creating && matches!(cluster.phase, Phase::Settled("Failed")) {
@@ -313,6 +342,7 @@ impl Model {
                     for pool in cluster.pools.values_mut() {
                         pool.phase = Phase::Settled("Failed");
                         pool.error = Some(error.clone());
+                        pool.came_up = false;
                     }
                 }
                 if removed {
@@ -326,6 +356,10 @@ impl Model {
         let mut machines_of_groups = Vec::new();
         self.groups.retain(|_, group| {
             let removed = end(&mut group.phase, &mut nothing, group.operation);
+            // A group that could not be removed is as it was.
+            if matches!(group.phase, Phase::Settled("Failed")) {
+                group.phase = Phase::Settled("Succeeded");
+            }
             if removed {
                 let clusters = group.clusters.values();
                 machines_of_groups.extend(clusters.map(|cluster| {
@@ -354,7 +388,7 @@ impl Model {
             .with("Retry-After", "1")
     }
 
-    fn route(&mut self, request: &Request, now: Instant, fails: Option<(String, String)>) -> Answer {
+    fn route(&mut self, request: &Request, now: Instant, fails: Option<Failure>) -> Answer {
         let lower = request.path.to_lowercase();
         let parts: Vec<&str> = lower.trim_matches('/').split('/').collect();
         let original: Vec<String> = request.path.trim_matches('/').split('/').map(str::to_owned).collect();
@@ -370,7 +404,9 @@ impl Model {
             }
             ["subscriptions", _] => Answer::ok(self.subscription_view()),
             ["subscriptions", _, "resourcegroups"] => self.list_groups(&request.query),
-            ["subscriptions", _, "resourcegroups", group] => self.group(method, group, &original[3], request, now),
+            ["subscriptions", _, "resourcegroups", group] => {
+                self.group(method, group, &original[3], request, now, fails)
+            }
             [
                 "subscriptions",
                 _,
@@ -385,7 +421,18 @@ impl Model {
                 let names = (original[3].clone(), original[7].clone(), original.get(9).cloned().unwrap_or_default());
                 self.in_cluster(method, group, cluster, rest, names, request, now, fails)
             }
-            ["subscriptions", _, "providers", "microsoft.containerservice", "managedclusters"] => self.list_clusters(),
+            ["subscriptions", _, "providers", "microsoft.containerservice", "managedclusters"] => {
+                self.list_clusters(None)
+            }
+            [
+                "subscriptions",
+                _,
+                "resourcegroups",
+                group,
+                "providers",
+                "microsoft.containerservice",
+                "managedclusters",
+            ] => self.list_clusters(Some(group)),
             [
                 "subscriptions",
                 _,
@@ -417,7 +464,10 @@ impl Model {
     }
 
     fn operation_view(&self, id: &str, kind: &str) -> Answer {
-        let number: u64 = id.parse().unwrap_or(0);
+        self.operation_answer(id.parse().unwrap_or(0), id, kind)
+    }
+
+    fn operation_answer(&self, number: u64, id: &str, kind: &str) -> Answer {
         match self.ended.get(&number) {
             Some(Some((code, message))) => {
                 Answer::ok(json!({ "name": id, "status": "Failed", "error": { "code": code, "message": message } }))

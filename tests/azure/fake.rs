@@ -16,9 +16,14 @@ use super::api::{Answer, Model, Request};
 pub enum Moment {
     /// Before Azure hears of the call.
     Before,
+    /// While az is at its start: it goes on without klab, and Azure hears of the call later.
+    Meanwhile,
     /// After Azure has done what was asked, before klab hears of it.
     After,
 }
+
+/// How much later Azure hears of a call whose klab is dead.
+const ORPHANS_TIME: Duration = Duration::from_millis(250);
 
 /// The fake az while it serves.
 #[derive(Clone)]
@@ -122,6 +127,10 @@ impl Fake {
         if due == Some(Moment::Before) {
             kill(&parent);
             return;
+        }
+        if due == Some(Moment::Meanwhile) {
+            kill(&parent);
+            std::thread::sleep(ORPHANS_TIME);
         }
         let late = self.shared().late.filter(|(words, _)| arguments.join(" ").starts_with(words));
         if let Some((_, time)) = late {

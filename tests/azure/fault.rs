@@ -48,6 +48,12 @@ impl Fault {
         Self::new("PUT", path, times, Trouble::FailLater { code: code.to_owned(), message: message.to_owned() })
     }
 
+    /// Something whose path contains this is to be removed, and is not in the end.
+    pub fn stays(path: &str, times: u32, code: &str, message: &str) -> Self {
+        let trouble = Trouble::FailLater { code: code.to_owned(), message: message.to_owned() };
+        Self { within: true, ..Self::new("DELETE", path, times, trouble) }
+    }
+
     pub fn hits(&self, request: &Request) -> bool {
         let path = request.path.to_lowercase();
         self.method == request.method

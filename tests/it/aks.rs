@@ -524,6 +524,91 @@ fn group_of_somebody_else_is_not_touched() {
 }
 
 #[test]
+fn removal_that_azure_does_not_do_is_asked_for_again() {
+    for text in [LAB.to_owned(), format!("{LAB}\n[aks]\nresource_group = \"team\"\n")] {
+        for keeps_reasons in [true, false] {
+            let setup = Setup::with(Latency { delete: Duration::from_millis(20), ..Latency::NONE });
+            setup.fake.model().add_group("team", json!({}));
+            setup.fake.model().keeps_reasons = keeps_reasons;
+            setup.up(&text, Options::default()).unwrap();
+            let path = if text == LAB { "/resourcegroups/klab-pools" } else { "/managedclusters/klab-pools" };
+            setup.fault(Fault::stays(path, 2, "InternalOperationError", "The network interface is in use."));
+            assert_eq!(setup.down().unwrap(), Vec::<String>::new());
+            assert_eq!(setup.everything(), ["group/team"]);
+            let told = setup.told.0.lock().unwrap().clone();
+            assert!(told.len() == 2 && told[0].contains("is asked again"), "{told:?}");
+            assert!(told[0].contains("The network interface is in use."), "{told:?}");
+        }
+    }
+}
+
+#[test]
+fn removal_that_azure_never_does_ends_with_what_is_left() {
+    let setup = Setup::with(Latency { delete: Duration::from_millis(5), ..Latency::NONE });
+    setup.up(LAB, Options::default()).unwrap();
+    setup.fault(Fault::stays("/resourcegroups/", u32::MAX, "InternalOperationError", "A nested lock."));
+    let error = setup.down().unwrap_err();
+    let words = error.to_string();
+    assert!(
+        words.contains("is still there; Azure took 4 requests to remove it") && words.contains("A nested lock."),
+        "{words}"
+    );
+    assert!(error.left_behind[0].contains("in state Succeeded"), "{:?}", error.left_behind);
+    assert!(error.hints.iter().any(|hint| hint.contains("az lock list")), "{:?}", error.hints);
+}
+
+#[test]
+fn cluster_of_somebody_else_in_klabs_group_does_not_go_without_a_word() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    let group = setup.everything().into_iter().find_map(|name| name.strip_prefix("group/klab-").map(str::to_owned));
+    let group = format!("klab-{}", group.unwrap());
+    setup.fake.model().add_cluster(&group, "precious", json!({ "cost": "42" }));
+    let before = setup.everything();
+    let error = setup.down().unwrap_err();
+    assert!(error.to_string().contains("cluster `precious`") && error.kind == Kind::Outside, "{error}");
+    assert!(error.hints.iter().any(|hint| hint.contains("az group delete")), "{:?}", error.hints);
+    assert_eq!(setup.everything(), before);
+}
+
+#[test]
+fn what_azure_did_not_take_is_asked_again_wherever_it_was_asked() {
+    let trouble = |status: u16| Trouble::Refuse {
+        status,
+        code: "InternalServerError".to_owned(),
+        message: "Encountered internal server error.".to_owned(),
+        retry_after: None,
+    };
+    for trouble in [Trouble::Cut, trouble(500)] {
+        let setup = Setup::new();
+        setup.fault(Fault::new("POST", "/listclusterusercredential", 2, trouble));
+        setup.up(LAB, Options::default()).unwrap();
+        assert_eq!(setup.fake.model().faults[0].times, 0);
+    }
+}
+
+#[test]
+fn group_that_aks_has_not_heard_of_yet_is_waited_for() {
+    let setup = Setup::new();
+    let words = "Resource group 'klab-pools' could not be found.";
+    let fault = Fault::refuse("PUT", "/managedclusters/", 2, 404, "ResourceGroupNotFound", words);
+    setup.fault(Fault { within: true, ..fault });
+    setup.up(LAB, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+}
+
+#[test]
+fn reason_that_azure_did_not_keep_is_looked_up() {
+    let setup = Setup::new();
+    setup.fake.model().keeps_reasons = false;
+    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
+    setup.fault(Fault::fail_later("/agentpools/extra", 2, "AllocationFailed", scarce));
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    assert!(error.to_string().contains(scarce) && error.kind == Kind::Outside, "{error}");
+    assert!(error.hints[0].contains("another size"), "{:?}", error.hints);
+}
+
+#[test]
 fn users_own_group_is_used_and_left() {
     let setup = Setup::new();
     let text = format!("{LAB}\n[aks]\nresource_group = \"team\"\n");

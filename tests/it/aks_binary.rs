@@ -141,6 +141,12 @@ fn up_killed_at_any_call_of_az_goes_down_without_a_rest() {
 }
 
 #[test]
+fn what_az_makes_after_its_klab_was_killed_goes_with_the_next_down() {
+    let calls = killed_at_every_call(Moment::Meanwhile, |_| {}, &["up", "small.toml", "--no-wait"], goes);
+    assert!(calls >= 10, "{calls}");
+}
+
+#[test]
 fn down_killed_at_any_call_of_az_is_finished_by_another() {
     let up = |setup: &Setup| drop(setup.succeeds(&["up", "small.toml"]));
     let calls = killed_at_every_call(Moment::After, up, &["down", "small"], goes);

@@ -153,11 +153,11 @@ pub(super) struct ProvisioningError {
 
 impl Status {
     /// The failure that was kept.
-    fn failure(&self) -> Option<Failure> {
+    pub(super) fn failure(&self) -> Option<Failure> {
         let error = self.provisioning_error.as_ref()?;
         let mut words = error.words();
         for detail in &error.details {
-            words.extend(["\nCode: ", detail.words().as_str()]);
+            words.extend(["\n", detail.words().as_str()]);
         }
         Some(Failure::from_words(error.code.clone(), words))
     }
@@ -183,9 +183,20 @@ impl Cluster {
         self.power_state.code == "Stopped"
     }
 
-    /// Why it failed, as far as Azure says.
-    pub(super) fn failure(&self) -> Failure {
-        kept_or_unknown(self.status.as_ref())
+    /// Whether Azure is removing it.
+    pub(super) fn is_going(&self) -> bool {
+        self.provisioning_state == "Deleting"
+    }
+
+    /// Whether Azure is not at work on it.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.provisioning_state.as_str(), "Succeeded" | "Failed" | "Canceled")
+    }
+
+    /// Whether it failed, and each of its pools.
+    pub(super) fn has_nothing_up(&self) -> bool {
+        is_failed(&self.provisioning_state)
+            && !self.agent_pool_profiles.iter().any(|pool| pool.provisioning_state == "Succeeded")
     }
 
     /// The pool of a name.
@@ -260,11 +271,6 @@ pub(super) struct AgentPool {
 }
 
 impl AgentPool {
-    /// Why it failed, as far as Azure says.
-    pub(super) fn failure(&self) -> Failure {
-        kept_or_unknown(self.status.as_ref())
-    }
-
     /// Labels that the author declared.
     fn labels(&self) -> BTreeMap<String, String> {
         self.node_labels
@@ -307,10 +313,9 @@ impl AgentPool {
     }
 }
 
-fn kept_or_unknown(status: Option<&Status>) -> Failure {
-    status
-        .and_then(Status::failure)
-        .unwrap_or_else(|| Failure::from_words(None, "Azure says `Failed` and gives no reason".to_owned()))
+/// Whether something is in a state that only another request ends.
+pub(super) fn is_failed(provisioning_state: &str) -> bool {
+    matches!(provisioning_state, "Failed" | "Canceled")
 }
 
 /// Zones as numbers, in order. Some answers carry the region before the number.
@@ -553,7 +558,7 @@ mod tests {
                 "details": [{ "code": "AllocationFailed", "message": "We do not have sufficient capacity" }] } }
         }))
         .unwrap();
-        let failure = pool.failure();
+        let failure = pool.status.unwrap().failure().unwrap();
         assert_eq!(failure.code.as_deref(), Some("ReconcileVMSSAgentPoolFailed"));
         assert!(failure.words.contains("We do not have sufficient capacity"), "{}", failure.words);
     }

@@ -9,19 +9,25 @@ use serde::de::DeserializeOwned;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
-use crate::exec::Command;
+use crate::exec::{self, Command};
 
 /// A call that only asks.
 pub(super) const ASK: Duration = Duration::from_mins(2);
 /// A call that changes something; with some options az waits for Azure although it is told not to.
-pub(super) const CHANGE: Duration = Duration::from_mins(45);
+const CHANGE: Duration = Duration::from_mins(45);
+
+/// Every call of az for a lab, with its answer.
+const TRANSCRIPT: &str = "az.log";
+/// The file that each call of az holds that changes something, for as long as it lives: longer than a klab that is killed.
+const AT_WORK: &str = "az.lock";
 
 /// The az command for one subscription.
 #[derive(Debug, Clone)]
 pub(super) struct Az {
     program: OsString,
     subscription: Option<String>,
-    transcript: Option<PathBuf>,
+    /// The lab's folder, with the transcript and the file that changes hold.
+    folder: Option<PathBuf>,
     pub(super) pace: Pace,
     pub(super) ledger: Ledger,
 }
@@ -34,7 +40,7 @@ impl Az {
     }
 
     pub(super) fn new(program: impl Into<OsString>, pace: Pace) -> Self {
-        Self { program: program.into(), subscription: None, transcript: None, pace, ledger: Ledger::default() }
+        Self { program: program.into(), subscription: None, folder: None, pace, ledger: Ledger::default() }
     }
 
     /// The same az for one subscription.
@@ -42,9 +48,9 @@ impl Az {
         Self { subscription: Some(subscription.to_owned()), ..self.clone() }
     }
 
-    /// The same az with a transcript.
-    pub(super) fn with_transcript(&self, file: PathBuf) -> Self {
-        Self { transcript: Some(file), ..self.clone() }
+    /// The same az for the lab of a folder: its calls stand in the transcript there.
+    pub(super) fn in_folder(&self, folder: PathBuf) -> Self {
+        Self { folder: Some(folder), ..self.clone() }
     }
 
     /// The command line as klab runs it.
@@ -56,16 +62,35 @@ impl Az {
         }
         // Whatever the user has set as defaults, klab reads JSON.
         let command = command.args(["--only-show-errors", "-o", "json"]);
-        match &self.transcript {
-            Some(file) => command.transcript(file),
+        match &self.folder {
+            Some(folder) => command.transcript(folder.join(TRANSCRIPT)),
             None => command,
         }
     }
 
+    /// Asks for a change, and gives what az says of it.
+    pub(super) fn change(&self, arguments: &Arguments) -> Result<String, Failure> {
+        let command = self.command(arguments);
+        let command = match &self.folder {
+            Some(folder) => command.holds(folder.join(AT_WORK)),
+            None => command,
+        };
+        self.finish(&command, CHANGE)
+    }
+
+    /// Whether a call of az that changes something is still at work although the klab that made it is dead.
+    pub(super) fn others_at_work(&self) -> bool {
+        self.folder.as_ref().is_some_and(|folder| exec::is_held(&folder.join(AT_WORK)))
+    }
+
     /// Runs az and gives its stdout.
     pub(super) fn run(&self, arguments: &Arguments, deadline: Duration) -> Result<String, Failure> {
+        self.finish(&self.command(arguments), deadline)
+    }
+
+    fn finish(&self, command: &Command, deadline: Duration) -> Result<String, Failure> {
         let entered = Instant::now();
-        let result = self.command(arguments).output(deadline);
+        let result = command.output(deadline);
         self.ledger.note(entered, true);
         result.map_err(|error| Failure::of(&error))
     }

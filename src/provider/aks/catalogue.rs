@@ -247,6 +247,7 @@ pub(super) fn class_of(code: Option<&str>, words: &str) -> Class {
     let has_code = |wanted: &&str| {
         code == Some(*wanted)
             || words.contains(&format!("Code: {wanted}"))
+            || words.contains(&format!("({wanted}) "))
             || words.contains(&format!("Code=\"{wanted}\""))
     };
     let fits = |row: &&Row| {

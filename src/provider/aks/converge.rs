@@ -9,13 +9,16 @@ use jiff::Timestamp;
 use super::answer::{AgentPool, Cluster};
 use super::arguments;
 use super::az::Az;
-use super::cluster::{self, World};
+use super::cluster;
 use super::credentials;
 use super::drain;
 use super::place::{EXPIRES_TAG, NEVER, Place, TTL_TAG};
 use super::pools::{self, Job, Operation, Step};
 use super::preflight::first_pool;
+use super::reason;
 use super::replace;
+use super::request;
+use super::world::World;
 use crate::error::{Error, Kind, Result};
 use crate::plan::{Action, Observed, is_version, size_name, wanted_version};
 use crate::provider::{Options, Work};
@@ -234,7 +237,7 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
 fn settled(az: &Az, place: &Place, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
     let gone = || Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster));
     let cluster = world.usable().ok_or_else(gone)?;
-    if matches!(cluster.provisioning_state.as_str(), "Succeeded" | "Failed" | "Canceled") {
+    if cluster.is_settled() {
         return Ok(cluster.clone());
     }
     let what = format!("cluster {}", place.cluster);
@@ -242,7 +245,8 @@ fn settled(az: &Az, place: &Place, world: &World, work: &mut Work<'_>) -> Result
     let cluster = cluster::wait_settled(az, place, &activity, &what)?.ok_or_else(gone)?;
     activity.finish("Found", what);
     if cluster.provisioning_state != "Succeeded" {
-        return Err(cluster.failure().into_error(&format!("cluster `{}` did not come up", place.cluster), Some(place)));
+        let failure = reason::of_failed_cluster(az, place, &cluster);
+        return Err(failure.into_error(&format!("cluster `{}` did not come up", place.cluster), Some(place)));
     }
     Ok(cluster)
 }
@@ -277,7 +281,7 @@ fn renew_expiry(
     let group = format!("/subscriptions/{}/resourceGroups/{}", place.subscription, place.group);
     let ids = [Some(group).filter(|_| place.own_group), Some(cluster.id.clone()).filter(|id| !id.is_empty())];
     for id in ids.into_iter().flatten() {
-        cluster::change(az, place, &arguments::tag_update(&id, &tags), &id, "tag", work)?;
+        request::change(az, place, &arguments::tag_update(&id, &tags), &id, "tag", work)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::answer::Cluster;
 use super::arguments;
 use super::az::{ASK, Az};
 use super::place::Place;
+use super::request::Tries;
 use crate::error::{Context, Error, Kind, Result};
 use crate::state::home::{state_error, write_private};
 
@@ -33,7 +34,20 @@ pub(super) fn fetch(az: &Az, place: &Place, file: &Path) -> Result<()> {
         .tempdir_in(folder)
         .map_err(|error| state_error(error, "make a folder in", folder))?;
     let target = fresh.path().join("kubeconfig");
-    az.run(&arguments::credentials(place, &target.display().to_string()), ASK).map_err(|failure| {
+    let arguments = arguments::credentials(place, &target.display().to_string());
+    let mut tries = Tries::of_question();
+    let fetched = loop {
+        // az itself asks only once for credentials.
+        let failure = match az.run(&arguments, ASK) {
+            Ok(_) => break Ok(()),
+            Err(failure) => failure,
+        };
+        match tries.again(&failure, &az.pace) {
+            Some(pause) => az.sleep(pause),
+            None => break Err(failure),
+        }
+    };
+    fetched.map_err(|failure| {
         let absent = failure.is_absence();
         let error =
             failure.into_error(&format!("could not fetch the kubeconfig of cluster `{}`", place.cluster), Some(place));

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::Aks;
 use super::answer::{Account, Cluster, Group};
 use super::arguments;
-use super::cluster::{self, World};
 use super::place::{EXPIRES_TAG, LAB_TAG, OWNER_TAG, Place};
-use super::{Aks, TRANSCRIPT};
+use super::removal;
 use crate::error::Result;
 use crate::provider::Work;
 
@@ -57,14 +57,12 @@ impl Aks {
     /// When Azure refuses.
     pub fn remove_expired(&self, lab: &Expired, work: &mut Work<'_>) -> Result<Vec<String>> {
         let place = &lab.place;
-        let az = self.az.on(&place.subscription).with_transcript(self.home.lab(&place.lab).join(TRANSCRIPT));
+        let az = self.az.on(&place.subscription).in_folder(self.home.lab(&place.lab));
         let what = format!("lab {} ({})", lab.lab, lab.group);
         let activity = work.events.start("Removing", what.clone());
-        let world = World::look_at_own(&az, place)?;
-        cluster::begin_removal(&az, place, &world, work)?;
-        cluster::wait_removed(&az, place, &activity)?;
+        removal::remove(&az, place, &activity, work)?;
         activity.finish("Removed", what);
-        cluster::remains(&az, place)
+        removal::remains(&az, place)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Why az gave no result: its words, what they mean, and the error that tells a person.
 
+use std::time::Duration;
+
 use super::catalogue::{Class, class_of};
 use crate::error::{Error, Kind};
 use crate::exec;
@@ -88,6 +90,15 @@ impl Failure {
     /// Whether the very resource group of what was asked for is not there.
     pub(super) fn is_absence_of_group(&self) -> bool {
         self.code.as_deref() == Some("ResourceGroupNotFound")
+    }
+
+    /// When Azure wants the request again, where its words say so.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        let lower = self.words.to_ascii_lowercase();
+        let (_, after) =
+            ["again in ", "retry after ", "try again after "].iter().find_map(|words| lower.split_once(words))?;
+        let number: String = after.trim_start_matches(['\'', '"']).chars().take_while(char::is_ascii_digit).collect();
+        number.parse().ok().map(Duration::from_secs)
     }
 
     /// As an error for the person at the terminal: what klab could not do, az's own words, what mends it.

@@ -6,18 +6,17 @@ use serde_json::Value;
 use super::answer::{AgentPool, Cluster, Group, Registration, Sku, Usage, Versions};
 use super::arguments;
 use super::az::Az;
-use super::catalogue::Class;
 use super::failure::Failure;
 use super::place::Place;
+use super::request::Tries;
 
 /// Versions of Azure's interfaces: each a stable one that tells all klab reads, and that every cloud has.
 const OF_GROUPS: &str = "2024-11-01";
 const OF_CLUSTERS: &str = "2025-10-01";
+/// What has become of an operation is told by preview versions alone.
+const OF_OPERATIONS: &str = "2025-05-02-preview";
 const OF_SIZES: &str = "2021-07-01";
 const OF_USAGE: &str = "2024-07-01";
-
-/// How often a question is asked again that got lost on the way: `az rest` asks once, az's other commands do the same.
-const AGAIN: u32 = 3;
 
 impl Az {
     /// A resource group; `None` where there is none.
@@ -35,6 +34,21 @@ impl Az {
     pub(super) fn cluster_or_why_not(&self, place: &Place) -> Result<Cluster, Failure> {
         let path = format!("{}?api-version={OF_CLUSTERS}", path_of(place));
         self.get(&path).and_then(|value| understood(flattened(value)))
+    }
+
+    /// All clusters in a group.
+    pub(super) fn clusters_of(&self, group: &str) -> Result<Vec<Cluster>, Failure> {
+        let path = format!(
+            "/resourceGroups/{group}/providers/Microsoft.ContainerService/managedClusters?api-version={OF_CLUSTERS}"
+        );
+        let found = unless_absent(self.list(&path))?.unwrap_or_default();
+        found.into_iter().map(|cluster| understood(flattened(cluster))).collect()
+    }
+
+    /// The last operation on a lab's cluster, or on one of its pools.
+    pub(super) fn latest_operation(&self, place: &Place, pool: Option<&str>) -> Result<Value, Failure> {
+        let pool = pool.map_or(String::new(), |pool| format!("/agentPools/{pool}"));
+        self.get(&format!("{}{pool}/operations/latest?api-version={OF_OPERATIONS}", path_of(place)))
     }
 
     /// The pools of a lab's cluster.
@@ -79,18 +93,17 @@ impl Az {
 
     fn get_url(&self, url: &str) -> Result<Value, Failure> {
         let arguments = arguments::get(url);
-        let mut asked = 0;
+        // `az rest` asks once, az's other commands ask again themselves.
+        let mut tries = Tries::of_question();
         loop {
             let failure = match self.ask(&arguments) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            let got_lost = matches!(failure.class, Class::Throttled | Class::Server | Class::Network);
-            if !got_lost || asked == AGAIN {
-                return Err(failure);
+            match tries.again(&failure, &self.pace) {
+                Some(pause) => self.sleep(pause),
+                None => return Err(failure),
             }
-            asked += 1;
-            self.sleep(self.pace.least * (1 << asked));
         }
     }
 

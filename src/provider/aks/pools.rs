@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::answer::AgentPool;
 use super::arguments::{self, Arguments};
-use super::az::{Az, CHANGE};
+use super::az::Az;
 use super::catalogue::Class;
 use super::failure::Failure;
 use super::place::Place;
 use crate::deadline;
+use super::reason;
+use super::request::Tries;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
@@ -18,8 +20,6 @@ use crate::ui::plural;
 
 /// How many operations on pools of one cluster run at once; Azure refuses more or lets them fail.
 pub(super) const IN_FLIGHT: usize = 4;
-/// How often a call that failed on the way to Azure is made again.
-const ATTEMPTS: u32 = 4;
 
 /// How long no look is taken while a call of az is at its start: it would only slow that down.
 const UNLESS_STARTING: Duration = Duration::from_secs(5);
@@ -109,9 +109,8 @@ struct Task<'a> {
     place: &'a Place,
     job: Job,
     state: State,
-    attempts: u32,
-    /// Since when Azure has been refusing because it is busy.
-    busy_since: Option<Instant>,
+    /// The tries at its present step.
+    tries: Tries,
     /// When az last answered: looks that began before it tell what was before.
     answered: Instant,
     /// Looks since the request at which the pool was not to be seen.
@@ -151,8 +150,7 @@ pub(super) fn run_beside(
             place,
             job,
             state: State::Waiting { not_before: start },
-            attempts: 0,
-            busy_since: None,
+            tries: Tries::new(),
             answered: start,
             unseen: 0,
             made_again: false,
@@ -222,7 +220,7 @@ fn drive<'a>(
             start_waiting(tasks, limit, work, |index, arguments| {
                 let (az, sender) = (az.clone(), sender.clone());
                 scope.spawn(move || {
-                    let result = az.run(&arguments, CHANGE).map(|_| ());
+                    let result = az.change(&arguments).map(|_| ());
                     // The receiver is gone only when the work was given up.
                     let _ = sender.send(News::Submitted { index, result });
                 });
@@ -370,10 +368,7 @@ impl Task<'_> {
         let now = Instant::now();
         self.answered = now;
         match result {
-            Ok(()) => {
-                self.busy_since = None;
-                self.state = State::Running { since: now };
-            }
+            Ok(()) => self.state = State::Running { since: now },
             Err(failure) if self.operation() == Operation::Scale && failure.class == Class::AlreadySo => {
                 self.state = State::Running { since: now };
             }
@@ -390,23 +385,12 @@ impl Task<'_> {
 
     /// The request was not taken: again later, or never.
     fn refused(&mut self, failure: Failure, az: &Az) {
-        let now = Instant::now();
-        let class = failure.class;
-        if !class.passes() {
-            return self.fail(failure);
-        }
-        let conflict = matches!(class, Class::Busy | Class::BeingDeleted | Class::Preempted | Class::GroupGoing);
-        self.attempts += 1;
-        let since = *self.busy_since.get_or_insert(now);
-        let given_up = if conflict { since.elapsed() > az.pace.patience } else { self.attempts >= ATTEMPTS };
-        if given_up {
-            return self.fail(failure);
-        }
+        let Some(pause) = self.tries.again(&failure, &az.pace) else { return self.fail(failure) };
         if let Some(activity) = &self.activity {
             let reason = failure.code.as_deref().unwrap_or("az failed").to_owned();
             activity.progress(format!("{} (Azure is busy: {reason}; trying again)", self.job.what));
         }
-        self.state = State::Waiting { not_before: deadline::after(now, az.pace.next(since.elapsed())) };
+        self.state = State::Waiting { not_before: deadline::after(Instant::now(), pause) };
     }
 
     /// All pools as they are now.
@@ -428,7 +412,7 @@ impl Task<'_> {
                     }
                     (Operation::Settle, None | Some("Succeeded" | "Failed" | "Canceled")) => self.step_is_done(az),
                     (Operation::Add, Some("Failed" | "Canceled")) if !self.made_again => {
-                        let reason = live.map(AgentPool::failure);
+                        let reason = live.map(|pool| reason::of_failed_pool(az, self.place, pool));
                         let words = reason.map_or(String::new(), |failure| format!(": {}", failure.words));
                         work.events.warn(format!(
                             "pool `{}` failed in Azure{words}; it is removed and made once more",
@@ -440,8 +424,8 @@ impl Task<'_> {
                         self.state = State::Waiting { not_before: Instant::now() };
                     }
                     (_, Some("Failed" | "Canceled")) => {
-                        let failure = live.map_or_else(|| Failure::from_words(None, String::new()), AgentPool::failure);
-                        self.fail(failure);
+                        let unseen = || Failure::from_words(None, String::new());
+                        self.fail(live.map_or_else(unseen, |pool| reason::of_failed_pool(az, self.place, pool)));
                     }
                     (Operation::Add | Operation::Update | Operation::Scale, None) => {
                         self.unseen += 1;
@@ -460,8 +444,7 @@ impl Task<'_> {
 
     fn step_is_done(&mut self, _: &Az) {
         self.job.steps.pop_front();
-        self.attempts = 0;
-        self.busy_since = None;
+        self.tries = Tries::new();
         if self.job.steps.is_empty() {
             self.finish();
         } else {

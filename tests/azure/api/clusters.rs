@@ -16,7 +16,7 @@ impl Model {
         (group_name, cluster_name, pool_name): (String, String, String),
         request: &Request,
         now: Instant,
-        fails: Option<(String, String)>,
+        fails: Option<super::Failure>,
     ) -> Answer {
         match self.groups.get(group) {
             None => {
@@ -63,6 +63,15 @@ impl Model {
                 Answer::ok(json!({ "kubeconfigs": [{ "name": "clusterUser", "value": value }] }))
             }
             ("POST", [switch @ ("stop" | "start")]) => self.switch(group, cluster, switch, now, fails, operation),
+            ("GET", ["operations", "latest"]) => {
+                let number = self.cluster(group, cluster).map_or(0, |cluster| cluster.operation);
+                self.operation_answer(number, &number.to_string(), "operations")
+            }
+            ("GET", ["agentpools", pool, "operations", "latest"]) => {
+                let pools = self.cluster(group, cluster).map(|cluster| &cluster.pools);
+                let number = pools.and_then(|pools| pools.get(*pool)).map_or(0, |pool| pool.operation);
+                self.operation_answer(number, &number.to_string(), "operations")
+            }
             ("GET", ["agentpools"]) => {
                 let pools: Vec<Value> = self
                     .cluster(group, cluster)
@@ -102,12 +111,12 @@ impl Model {
             .pools
             .values()
             .map(|pool| {
-                let mut profile = pool_properties(pool);
+                let mut profile = pool_properties(pool, self.keeps_reasons);
                 profile["name"] = json!(pool.name);
                 profile
             })
             .collect();
-        if let Some((code, message)) = &cluster.error {
+        if let Some((code, message)) = cluster.error.as_ref().filter(|_| self.keeps_reasons) {
             properties["status"] = json!({ "provisioningError": { "code": code, "message": message } });
         }
         json!({ "id": self.cluster_id(group, &cluster.name), "name": cluster.name, "type": "Microsoft.ContainerService/ManagedClusters",
@@ -124,11 +133,12 @@ impl Model {
     pub(super) fn pool_view(&self, group: &str, cluster: &Cluster, pool: &Pool) -> Value {
         let id = self.groups.get(group).map(|group| self.cluster_id(group, &cluster.name)).unwrap_or_default();
         json!({ "id": format!("{id}/agentPools/{}", pool.name), "name": pool.name,
-            "type": "Microsoft.ContainerService/managedClusters/agentPools", "properties": pool_properties(pool) })
+            "type": "Microsoft.ContainerService/managedClusters/agentPools", "properties": pool_properties(pool, self.keeps_reasons) })
     }
 
-    pub(super) fn list_clusters(&self) -> Answer {
-        let groups = self.groups.values();
+    pub(super) fn list_clusters(&self, of_group: Option<&str>) -> Answer {
+        let groups = self.groups.iter().filter(|(name, _)| of_group.is_none_or(|group| group == *name));
+        let groups = groups.map(|(_, group)| group);
         let clusters: Vec<Value> =
             groups.flat_map(|group| group.clusters.values().map(|cluster| self.cluster_view(group, cluster))).collect();
         Answer::ok(json!({ "value": clusters }))
@@ -142,7 +152,7 @@ impl Model {
         name: &str,
         request: &Request,
         now: Instant,
-        fails: Option<(String, String)>,
+        fails: Option<super::Failure>,
         operation: u64,
     ) -> Answer {
         if !self.registered {
@@ -206,6 +216,7 @@ impl Model {
                 phase: Phase::Settled("Creating"),
                 error: None,
                 operation: 0,
+                came_up: false,
                 generation: operation,
             };
             pools.insert(pool_name.to_lowercase(), pool);
@@ -264,7 +275,7 @@ impl Model {
         cluster: &str,
         switch: &str,
         now: Instant,
-        fails: Option<(String, String)>,
+        fails: Option<super::Failure>,
         operation: u64,
     ) -> Answer {
         let stops = switch == "stop";

@@ -1,6 +1,6 @@
 //! Subscriptions and resource groups of the stand-in.
 
-use super::{Answer, Group, Instant, Model, Phase, Request, Value, json, state};
+use super::{Answer, Failure, Group, Instant, Model, Phase, Request, Value, json, state};
 
 impl Model {
     pub(super) fn subscription_view(&self) -> Value {
@@ -31,7 +31,15 @@ impl Model {
         Answer::ok(json!({ "value": groups }))
     }
 
-    pub(super) fn group(&mut self, method: &str, key: &str, name: &str, request: &Request, now: Instant) -> Answer {
+    pub(super) fn group(
+        &mut self,
+        method: &str,
+        key: &str,
+        name: &str,
+        request: &Request,
+        now: Instant,
+        fails: Option<Failure>,
+    ) -> Answer {
         let absent =
             || Answer::refused(404, "ResourceGroupNotFound", &format!("Resource group '{name}' could not be found."));
         match (method, self.groups.get(key)) {
@@ -71,10 +79,11 @@ impl Model {
                 let operation = self.operation();
                 let until = now + self.latency.delete;
                 if let Some(group) = self.groups.get_mut(key) {
-                    group.phase = Phase::Busy { doing: "Deleting", until, fails: None, removes: true };
+                    group.phase = Phase::Busy { doing: "Deleting", until, fails: fails.clone(), removes: true };
                     group.operation = operation;
                     for cluster in group.clusters.values_mut() {
-                        cluster.phase = Phase::Busy { doing: "Deleting", until, fails: None, removes: true };
+                        cluster.phase = Phase::Busy { doing: "Deleting", until, fails: fails.clone(), removes: true };
+                        cluster.operation = operation;
                     }
                 }
                 self.accepted(202, Value::Null, operation)

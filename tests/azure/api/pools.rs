@@ -13,7 +13,7 @@ impl Model {
         name: &str,
         request: &Request,
         now: Instant,
-        fails: Option<(String, String)>,
+        fails: Option<super::Failure>,
         operation: u64,
     ) -> Answer {
         let Some(found) = self.cluster(group, cluster) else {
@@ -88,6 +88,7 @@ impl Model {
                     phase,
                     error: None,
                     operation,
+                    came_up: pool.as_ref().is_some_and(|old| old.came_up),
                     generation: pool.as_ref().map_or(operation, |old| old.generation),
                 };
                 self.change_cluster(group, cluster, |cluster| {
@@ -123,10 +124,10 @@ pub(super) fn state(phase: &Phase) -> &'static str {
     }
 }
 
-pub(super) fn pool_properties(pool: &Pool) -> Value {
+pub(super) fn pool_properties(pool: &Pool, keeps_reasons: bool) -> Value {
     let mut properties = pool.properties.clone();
     properties["provisioningState"] = json!(state(&pool.phase));
-    if let Some((code, message)) = &pool.error {
+    if let Some((code, message)) = pool.error.as_ref().filter(|_| keeps_reasons) {
         properties["status"] = json!({ "provisioningError": { "code": code, "message": message } });
     }
     properties

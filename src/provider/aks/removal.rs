@@ -1,0 +1,283 @@
+//! Removal of a lab from Azure: asked for, looked after until nothing is there, and asked for again where Azure did not do it.
+
+use std::time::Instant;
+
+use super::arguments::{self, Arguments};
+use super::az::Az;
+use super::failure::Failure;
+use super::place::Place;
+use super::pools::journal_action;
+use super::reason;
+use super::request::Tries;
+use super::wait::{Look, until};
+use super::world::foreign;
+use crate::error::{Error, Kind, Result};
+use crate::event::Activity;
+use crate::provider::Work;
+
+/// How often Azure is asked to remove one thing before klab gives up.
+const MOST_REQUESTS: u32 = 4;
+
+/// What is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// The lab's own resource group, with all that is in it.
+    Group,
+    /// The cluster alone.
+    Cluster,
+}
+
+/// How it stands with what is to be removed.
+enum Standing {
+    /// There is no such thing of this lab.
+    Absent,
+    /// Azure is removing it.
+    Going,
+    /// It is there, in a state of this name, and nobody removes it.
+    There(String),
+}
+
+impl Target {
+    /// What of a lab goes with `klab down`.
+    fn of(place: &Place) -> Self {
+        if place.own_group { Self::Group } else { Self::Cluster }
+    }
+
+    fn words(self, place: &Place) -> String {
+        match self {
+            Self::Group => format!("resource group {}", place.group),
+            Self::Cluster => format!("cluster {}", place.cluster),
+        }
+    }
+
+    fn request(self, place: &Place) -> (Arguments, &str) {
+        match self {
+            Self::Group => (arguments::group_delete(place), &place.group),
+            Self::Cluster => (arguments::cluster_delete(place), &place.cluster),
+        }
+    }
+
+    fn look(self, az: &Az, place: &Place) -> Result<Standing, Failure> {
+        let standing =
+            |going: bool, state: &str| if going { Standing::Going } else { Standing::There(state.to_owned()) };
+        Ok(match self {
+            Self::Group => match az.group(&place.group)?.filter(|group| place.owns(&group.tags)) {
+                Some(group) => standing(group.is_going(), &group.properties.provisioning_state),
+                None => Standing::Absent,
+            },
+            Self::Cluster => match az.cluster(place)?.filter(|cluster| place.owns(&cluster.tags)) {
+                Some(cluster) => standing(cluster.is_going(), &cluster.provisioning_state),
+                None => Standing::Absent,
+            },
+        })
+    }
+}
+
+/// What of a lab goes with it, in words.
+pub(super) fn subject(place: &Place) -> String {
+    Target::of(place).words(place)
+}
+
+/// Removes the lab's own group, or its cluster in a group of the user's; says whether it was there at all.
+///
+/// # Errors
+/// When Azure refuses, or does not do what it was asked for; what is there is named.
+pub(super) fn remove(az: &Az, place: &Place, activity: &Activity, work: &mut Work<'_>) -> Result<bool> {
+    Removal::new(az, place, Target::of(place)).run(activity, work, true)
+}
+
+/// As [`remove`], done as soon as Azure is at it.
+///
+/// # Errors
+/// When Azure refuses.
+pub(super) fn begin(az: &Az, place: &Place, activity: &Activity, work: &mut Work<'_>) -> Result<()> {
+    Removal::new(az, place, Target::of(place)).run(activity, work, false).map(drop)
+}
+
+/// Removes the lab's own group to make it again, with a line of its own.
+///
+/// # Errors
+/// As [`remove`].
+pub(super) fn clear_group(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> {
+    clear(az, place, Target::Group, work)
+}
+
+/// Removes the cluster to make it again, with a line of its own.
+///
+/// # Errors
+/// As [`remove`].
+pub(super) fn clear_cluster(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> {
+    clear(az, place, Target::Cluster, work)
+}
+
+fn clear(az: &Az, place: &Place, target: Target, work: &mut Work<'_>) -> Result<()> {
+    let what = target.words(place);
+    let activity = work.events.start("Removing", what.clone());
+    Removal::new(az, place, target).run(&activity, work, true)?;
+    activity.finish("Removed", what);
+    Ok(())
+}
+
+/// One removal under way.
+struct Removal<'a> {
+    az: &'a Az,
+    place: &'a Place,
+    target: Target,
+    what: String,
+    /// Requests that Azure took, and when it took the last.
+    taken: u32,
+    last: Instant,
+    /// Whether Azure was seen at it since that request.
+    seen_going: bool,
+    tries: Tries,
+}
+
+impl<'a> Removal<'a> {
+    fn new(az: &'a Az, place: &'a Place, target: Target) -> Self {
+        Self {
+            az,
+            place,
+            target,
+            what: target.words(place),
+            taken: 0,
+            last: Instant::now(),
+            seen_going: false,
+            tries: Tries::new(),
+        }
+    }
+
+    /// Says whether there was anything to remove.
+    fn run(mut self, activity: &Activity, work: &mut Work<'_>, to_the_end: bool) -> Result<bool> {
+        let mut was_there = false;
+        let (az, place, what) = (self.az, self.place, self.what.clone());
+        until(az, place, activity, &what, || {
+            // Asked before the look: what it made by then is seen.
+            let others_at_work = az.others_at_work();
+            let standing = match self.target.look(az, place) {
+                Ok(standing) => standing,
+                Err(failure) => return Ok(Look::Silence(failure)),
+            };
+            was_there |= !matches!(standing, Standing::Absent);
+            match standing {
+                Standing::Absent if others_at_work => {
+                    Ok(Look::GoesOn("a call of az that another klab had made is still at work".to_owned()))
+                }
+                Standing::Absent => Ok(Look::Over(())),
+                Standing::Going => {
+                    self.seen_going = true;
+                    work.events.under_way(vec![format!("{what} is being removed")]);
+                    Ok(if to_the_end { Look::GoesOn("Deleting".to_owned()) } else { Look::Over(()) })
+                }
+                Standing::There(state) => {
+                    let taken = self.ask(&state, work)?;
+                    Ok(if taken && !to_the_end { Look::Over(()) } else { Look::GoesOn(state) })
+                }
+            }
+        })?;
+        work.events.under_way(Vec::new());
+        Ok(was_there)
+    }
+
+    /// Asks Azure to remove what is there, unless it was only just asked; says whether it was taken.
+    fn ask(&mut self, state: &str, work: &mut Work<'_>) -> Result<bool> {
+        let (az, place) = (self.az, self.place);
+        // An answer may be older than the request; where Azure was seen at it, it has given up.
+        let is_fresh = self.taken > 0 && !self.seen_going && self.last.elapsed() < az.pace.least * (2 << self.taken);
+        if is_fresh {
+            return Ok(false);
+        }
+        work.events.under_way(Vec::new());
+        if self.taken == 0 {
+            self.refuse_foreign()?;
+        } else {
+            let reason = reason::of_cluster(az, place).map_or(String::new(), |failure| format!(": {}", failure.words));
+            if self.taken >= MOST_REQUESTS {
+                let message = format!("{} is still there; Azure took {} requests to remove it", self.what, self.taken);
+                return Err(Error::message(Kind::Failed, format!("{message}{reason}"))
+                    .left_behind(format!("{}, in state {state}", self.what))
+                    .hint(format!("`az lock list --subscription {0} -g {1} -o table` shows what may keep it, `az resource list --subscription {0} -g {1} -o table` what is in it", place.subscription, place.group)));
+            }
+            work.events.warn(format!("Azure did not remove {}{reason}; it is asked again", self.what));
+        }
+        let (arguments, subject) = self.target.request(place);
+        work.intend(&journal_action(&arguments), subject)?;
+        match az.change(&arguments) {
+            Ok(_) => {
+                (self.taken, self.last, self.seen_going) = (self.taken + 1, Instant::now(), false);
+                work.events.under_way(vec![format!("{} is being removed", self.what)]);
+                Ok(true)
+            }
+            Err(failure) if failure.is_absence() => Ok(true),
+            Err(failure) => match self.tries.again(&failure, &az.pace) {
+                Some(pause) => {
+                    az.sleep(pause);
+                    Ok(false)
+                }
+                None => Err(failure
+                    .into_error(&format!("could not remove {}", self.what), Some(place))
+                    .left_behind(format!("{}, in state {state}", self.what))),
+            },
+        }
+    }
+
+    /// What klab did not make does not go with klab's group.
+    fn refuse_foreign(&self) -> Result<()> {
+        let (az, place) = (self.az, self.place);
+        if self.target != Target::Group {
+            return Ok(());
+        }
+        let failed =
+            |failure: Failure| failure.into_error(&format!("could not see what is in {}", self.what), Some(place));
+        let clusters = az.clusters_of(&place.group).map_err(failed)?;
+        let Some(other) = clusters.iter().find(|cluster| !place.owns(&cluster.tags)) else { return Ok(()) };
+        let (group, subscription) = (&place.group, &place.subscription);
+        Err(foreign(&format!("cluster `{}` in resource group `{group}`", other.name))
+            .left_behind(format!("resource group `{group}` with cluster `{}`", other.name))
+            .hint(format!(
+                "`az aks delete -g {group} -n {} --subscription {subscription}` removes that cluster",
+                other.name
+            ))
+            .hint(format!(
+                "`az group delete -n {group} --subscription {subscription}` removes the group with all that is in it"
+            )))
+    }
+}
+
+/// What is left of the lab in Azure: group, group of the machines, cluster.
+///
+/// # Errors
+/// When Azure does not answer.
+pub(super) fn remains(az: &Az, place: &Place) -> Result<Vec<String>> {
+    let failed = |failure: Failure| {
+        failure.into_error(&format!("could not look whether lab `{}` is gone", place.lab), Some(place))
+    };
+    let joined = |_| Error::message(Kind::Failed, "could not run several calls of az at once");
+    let (group, machines, cluster) = std::thread::scope(|scope| {
+        let group = scope.spawn(|| az.group(&place.group));
+        let machines = scope.spawn(|| az.group(&place.node_group));
+        let cluster = az.cluster(place);
+        (group.join(), machines.join(), cluster)
+    });
+    let mut left = Vec::new();
+    let state = |going: bool| if going { ", being removed by Azure" } else { "" };
+    if let Some(group) = group.map_err(joined)?.map_err(failed)?
+        && place.own_group
+        && place.owns(&group.tags)
+    {
+        left.push(format!("resource group `{}`{}", group.name, state(group.is_going())));
+    }
+    if let Some(cluster) = cluster.map_err(failed)?
+        && place.owns(&cluster.tags)
+    {
+        let costs = match (cluster.is_going(), cluster.is_stopped()) {
+            (true, _) => state(true),
+            (false, true) => ", stopped",
+            (false, false) => ", whose machines cost money",
+        };
+        left.push(format!("cluster `{}`{costs}", cluster.name));
+    }
+    if let Some(group) = machines.map_err(joined)?.map_err(failed)? {
+        left.push(format!("resource group `{}` of the machines{}", group.name, state(group.is_going())));
+    }
+    Ok(left)
+}

@@ -1,0 +1,140 @@
+//! Requests to Azure: made again as long as what keeps Azure from taking them passes by itself.
+
+use std::time::{Duration, Instant};
+
+use super::arguments::Arguments;
+use super::az::{Az, Pace};
+use super::catalogue::Class;
+use super::failure::Failure;
+use super::place::Place;
+use super::pools::journal_action;
+use crate::error::Result;
+use crate::provider::Work;
+
+/// How often a request that failed on the way to Azure is made in all.
+const ATTEMPTS: u32 = 4;
+/// How long a question is asked again while Azure wants fewer of them.
+const PATIENCE_OF_QUESTIONS: Duration = Duration::from_mins(1);
+/// Longest time between two tries at a throttled request.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What a call of az that changes something came to.
+pub(super) type Outcome = std::result::Result<String, Failure>;
+
+/// The tries at one request: one rule for whether, and when, it is made again.
+#[derive(Debug, Clone)]
+pub(super) struct Tries {
+    since: Instant,
+    failed: u32,
+    is_question: bool,
+}
+
+impl Tries {
+    /// No try yet, at a request that changes something.
+    pub(super) fn new() -> Self {
+        Self { since: Instant::now(), failed: 0, is_question: false }
+    }
+
+    /// No try yet, at something that can be asked as often as one likes.
+    pub(super) fn of_question() -> Self {
+        Self { is_question: true, ..Self::new() }
+    }
+
+    /// After one more failure: the time until the next try, or none where it is of no use.
+    pub(super) fn again(&mut self, failure: &Failure, pace: &Pace) -> Option<Duration> {
+        self.failed += 1;
+        let waited = self.since.elapsed();
+        let patience = if self.is_question { pace.patience.min(PATIENCE_OF_QUESTIONS) } else { pace.patience };
+        let doubled = pace.least * (1 << self.failed.min(10));
+        match failure.class {
+            Class::Deadline if self.is_question => None,
+            class if class.conflicts() => (waited < patience).then(|| pace.next(waited)),
+            Class::Throttled => {
+                let left = patience.checked_sub(waited)?;
+                Some(failure.retry_after().unwrap_or(doubled).max(pace.least).min(LONGEST_PAUSE).min(left))
+            }
+            class => (class.passes() && self.failed < ATTEMPTS).then_some(doubled),
+        }
+    }
+
+    /// After a refusal by a part of Azure that has not yet heard of what another one made.
+    pub(super) fn again_after_lag(&mut self, pace: &Pace) -> Option<Duration> {
+        self.failed += 1;
+        (self.failed < ATTEMPTS).then(|| pace.least * (1 << self.failed))
+    }
+}
+
+/// Makes a request until Azure takes it or refuses it for good.
+///
+/// # Errors
+/// When the journal cannot be written.
+pub(super) fn until_taken(az: &Az, arguments: &Arguments, subject: &str, work: &mut Work<'_>) -> Result<Outcome> {
+    let mut tries = Tries::new();
+    loop {
+        work.intend(&journal_action(arguments), subject)?;
+        let failure = match az.change(arguments) {
+            Ok(said) => return Ok(Ok(said)),
+            Err(failure) => failure,
+        };
+        match tries.again(&failure, &az.pace) {
+            Some(pause) => az.sleep(pause),
+            None => return Ok(Err(failure)),
+        }
+    }
+}
+
+/// As [`until_taken`], where a refusal is the end of it: `could not VERB SUBJECT`.
+///
+/// # Errors
+/// When Azure refuses, or the journal cannot be written.
+pub(super) fn change(
+    az: &Az,
+    place: &Place,
+    arguments: &Arguments,
+    subject: &str,
+    verb: &str,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    match until_taken(az, arguments, subject, work)? {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(failure.into_error(&format!("could not {verb} `{subject}`"), Some(place))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace() -> Pace {
+        Pace { least: Duration::from_millis(250), ..Pace::default() }
+    }
+
+    fn failure(words: &str) -> Failure {
+        Failure::from_stderr(Some(1), words)
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_tried_again_and_nothing_else() {
+        let pauses = |words: &str| {
+            let mut tries = Tries::new();
+            let pauses = std::iter::from_fn(|| tries.again(&failure(words), &pace())).take(20);
+            pauses.map(|pause| pause.as_millis()).collect::<Vec<_>>()
+        };
+        assert_eq!(pauses("ERROR: ('Connection aborted.', RemoteDisconnected('…'))"), [500, 1000, 2000]);
+        assert_eq!(pauses("ERROR: (InternalServerError) Encountered internal server error."), [500, 1000, 2000]);
+        assert_eq!(pauses("ERROR: (AuthorizationFailed) The client 'c' …"), [0; 0]);
+        let busy = "ERROR: (OperationNotAllowed) Another operation (Updating) is in progress.";
+        assert_eq!(pauses(busy).len(), 20, "as long as the patience lasts");
+        assert_eq!(pauses("ERROR: (TooManyRequests) please retry again in 7 seconds.")[..2], [7000, 7000]);
+        assert_eq!(pauses("ERROR: (TooManyRequests) Wait.")[..3], [500, 1000, 2000]);
+    }
+
+    #[test]
+    fn patience_ends() {
+        let mut tries = Tries { since: Instant::now().checked_sub(Duration::from_mins(2)).unwrap(), ..Tries::new() };
+        let throttled = failure("ERROR: (TooManyRequests) Wait.");
+        assert!(tries.again(&throttled, &pace()).is_some(), "a change is worth a quarter of an hour");
+        tries.is_question = true;
+        assert!(tries.again(&throttled, &pace()).is_none());
+    }
+}

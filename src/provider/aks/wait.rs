@@ -1,0 +1,59 @@
+//! One wait for whatever Azure is at work on: looked at until it is over, silence borne for a while, with a deadline.
+
+use std::time::Instant;
+
+use super::az::Az;
+use super::failure::Failure;
+use super::place::Place;
+use crate::error::{Error, Kind, Result};
+use crate::event::Activity;
+
+/// What one look found.
+pub(super) enum Look<T> {
+    /// There is nothing to wait for any more.
+    Over(T),
+    /// It goes on; in Azure's word for it.
+    GoesOn(String),
+    /// Azure did not answer.
+    Silence(Failure),
+}
+
+/// Looks until it is over.
+///
+/// # Errors
+/// What `look` fails with; when Azure is silent for too long; at the deadline, with what goes on.
+pub(super) fn until<T>(
+    az: &Az,
+    place: &Place,
+    activity: &Activity,
+    what: &str,
+    mut look: impl FnMut() -> Result<Look<T>>,
+) -> Result<T> {
+    let since = Instant::now();
+    let mut silent: Option<Instant> = None;
+    let mut state = "at work".to_owned();
+    loop {
+        let looked = Instant::now();
+        match look()? {
+            Look::Over(found) => return Ok(found),
+            Look::GoesOn(now) => {
+                silent = None;
+                activity.progress(format!("{what}: {now}"));
+                state = now;
+            }
+            Look::Silence(failure) => {
+                let since = *silent.get_or_insert(looked);
+                if !failure.class.passes() || since.elapsed() > az.pace.patience {
+                    let error = failure.into_error(&format!("could not look at {what}"), Some(place));
+                    return Err(error.left_behind(format!("{what}, when last seen: {state}")));
+                }
+            }
+        }
+        if since.elapsed() > az.pace.deadline {
+            let waited = crate::ui::duration(since.elapsed());
+            let message = format!("Azure was still at work on {what} after {waited}");
+            return Err(Error::message(Kind::Deadline, message).left_behind(format!("{what}: {state}")));
+        }
+        az.pause_after_look(since, looked);
+    }
+}

@@ -1,0 +1,99 @@
+//! What is in Azure of a lab: its group and its cluster, whose they are, and whether there is something to build on.
+
+use super::answer::{Cluster, Group};
+use super::az::Az;
+use super::failure::Failure;
+use super::look::unless_absent;
+use super::place::Place;
+use crate::error::{Error, Kind, Result};
+use crate::provider::Foreign;
+
+/// What is in Azure of a lab.
+#[derive(Debug, Clone, Default)]
+pub(super) struct World {
+    /// The resource group, the lab's own or the user's.
+    pub(super) group: Option<Group>,
+    /// The cluster.
+    pub(super) cluster: Option<Cluster>,
+    /// Whether klab has reached this very cluster before, so that it cannot have failed at its birth.
+    pub(super) came_up: bool,
+}
+
+impl World {
+    /// Looks at group and cluster at once.
+    ///
+    /// # Errors
+    /// When Azure does not answer, or something of that name is not klab's.
+    pub(super) fn look(az: &Az, place: &Place) -> Result<Self> {
+        let (group, cluster) = std::thread::scope(|scope| {
+            let group = scope.spawn(|| az.group(&place.group));
+            let cluster = az.cluster(place);
+            (group.join(), cluster)
+        });
+        let failed = |failure: Failure| could_not_look(failure, place);
+        let group = group.map_err(|_| Error::message(Kind::Failed, "could not run two calls of az at once"))?;
+        let world = Self { group: group.map_err(failed)?, cluster: cluster.map_err(failed)?, came_up: false };
+        world.refuse_foreign(place)?;
+        Ok(world)
+    }
+
+    /// Looks at a lab of which this machine knows nothing: where there is no group, one question is enough.
+    ///
+    /// # Errors
+    /// As [`World::look`].
+    pub(super) fn look_at_new(az: &Az, place: &Place) -> Result<Self> {
+        if !place.own_group {
+            return Self::look(az, place);
+        }
+        let cluster = az.cluster_or_why_not(place);
+        if cluster.as_ref().is_err_and(Failure::is_absence_of_group) {
+            return Ok(Self::default());
+        }
+        let failed = |failure: Failure| could_not_look(failure, place);
+        let group = az.group(&place.group).map_err(failed)?;
+        let world = Self { group, cluster: unless_absent(cluster).map_err(failed)?, came_up: false };
+        world.refuse_foreign(place)?;
+        Ok(world)
+    }
+
+    /// klab changes only what carries its tags.
+    fn refuse_foreign(&self, place: &Place) -> Result<()> {
+        match (&self.group, &self.cluster) {
+            (Some(group), _) if place.own_group && !place.owns(&group.tags) => {
+                Err(foreign(&format!("resource group `{}`", group.name))
+                    .hint("another lab name, or `[aks] resource_group` in the lab file, chooses another place"))
+            }
+            (_, Some(cluster)) if !place.owns(&cluster.tags) => {
+                Err(foreign(&format!("cluster `{}` in resource group `{}`", cluster.name, place.group))
+                    .hint("another lab name, or `[aks] resource_group` in the lab file, chooses another place"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The cluster, unless it is going or its creation failed: then there is none to build on.
+    pub(super) fn usable(&self) -> Option<&Cluster> {
+        if self.group.as_ref().is_some_and(Group::is_going) {
+            return None;
+        }
+        self.cluster.as_ref().filter(|cluster| !cluster.is_going() && !self.failed_at_birth())
+    }
+
+    /// Whether the cluster failed before any of its pools came up. One that was reached before did not, whatever state a
+    /// failed change has left it in.
+    pub(super) fn failed_at_birth(&self) -> bool {
+        !self.came_up && self.cluster.as_ref().is_some_and(Cluster::has_nothing_up)
+    }
+}
+
+/// The refusal to touch what is somebody else's.
+pub(super) fn foreign(what: &str) -> Error {
+    Error::new(
+        Kind::Outside,
+        Foreign(format!("{what} exists and does not carry the tags of this lab; klab does not touch it")),
+    )
+}
+
+fn could_not_look(failure: Failure, place: &Place) -> Error {
+    failure.into_error(&format!("could not look for lab `{}` in Azure", place.lab), Some(place))
+}
