@@ -32,6 +32,8 @@ pub struct ObservedPool {
     pub nodes: Vec<ObservedNode>,
     /// Kubernetes version of its nodes, `1.34.2`, where the provider can change it; else none.
     pub kubernetes: Option<String>,
+    /// Whether the last change of it failed, so that it may not be what it says it is.
+    pub failed: bool,
 }
 
 /// A node as it is.
@@ -112,7 +114,9 @@ pub fn taint_text(taint: &Taint) -> String {
 pub fn is_system_taint(taint: &Taint) -> bool {
     taint.key.starts_with("node.kubernetes.io/")
         || taint.key.starts_with("node.cloudprovider.kubernetes.io/")
-        || taint.key.starts_with("kubernetes.azure.com/scalesetpriority")
+        || taint.key.starts_with("kubernetes.azure.com/")
+        || taint.key.starts_with("node.cilium.io/")
+        || matches!(&*taint.key, "ToBeDeletedByClusterAutoscaler" | "DeletionCandidateOfClusterAutoscaler")
         || taint.key.starts_with("node-role.kubernetes.io/")
 }
 
@@ -258,10 +262,19 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: b
     let have = count(live.nodes.len());
     let within_autoscale = declared.autoscale.is_some_and(|(min, max)| (min..=max).contains(&have));
     if have != pool.nodes.value && !within_autoscale {
-        actions.push(Action::ScalePool { pool: name, from: have, to: pool.nodes.value });
+        actions.push(Action::ScalePool { pool: name.clone(), from: have, to: pool.nodes.value });
+    }
+    // A change that is asked for brings everything else along that failed; only where there is none, one is made up.
+    if live.failed
+        && (actions.is_empty() || (actions.len() == 1 && declared.autoscale.is_some() && have != pool.nodes.value))
+    {
+        actions.insert(0, Action::UpdatePool { pool: name, changes: vec![FAILED_CHANGE.to_owned()] });
     }
     actions
 }
+
+/// The change of a pool whose last one failed.
+const FAILED_CHANGE: &str = "its last change failed and is asked for again";
 
 fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
     let mut changes = Vec::new();

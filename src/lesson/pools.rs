@@ -60,7 +60,14 @@ fn belongs(planned: &plan::Action, action: &Action, pool: &Pool, observed: &Obse
     if *name != pool.name.value {
         return false;
     }
+    let live = observed.pools.get(name);
     match (action, planned) {
+        // What failed in Azure is asked for again.
+        (Action::AddPool { .. } | Action::ScalePool { .. }, Planned::UpdatePool { .. })
+            if live.is_some_and(|live| live.failed) =>
+        {
+            true
+        }
         // A klab that was killed may have made a part of the pool.
         (Action::AddPool { .. }, Planned::AddPool { .. } | Planned::ScalePool { .. })
         | (Action::RemovePool { .. }, Planned::RemovePool { .. })
@@ -68,7 +75,6 @@ fn belongs(planned: &plan::Action, action: &Action, pool: &Pool, observed: &Obse
         | (Action::ScalePool { .. }, Planned::ScalePool { .. } | Planned::AddPool { .. })
         | (Action::UpgradePool { .. }, Planned::ReplacePool { .. }) => true,
         (Action::ScalePool { .. }, Planned::UpdatePool { .. }) => {
-            let live = observed.pools.get(name);
             live.is_some_and(|live| live.declared.autoscale != Declared::of(pool).autoscale)
         }
         _ => false,

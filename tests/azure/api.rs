@@ -4,8 +4,9 @@ mod clusters;
 mod groups;
 mod pools;
 mod quota;
+mod registries;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -138,6 +139,10 @@ pub struct Model {
     pub registered: bool,
     /// Whether what failed keeps the reason itself, as most regions have it; its last operation always does.
     pub keeps_reasons: bool,
+    /// Names of container registries.
+    pub registries: Vec<String>,
+    /// Who may pull from which registry.
+    pub pullers: BTreeSet<(String, String)>,
     /// vCPUs that may be used, by counter.
     pub quota: BTreeMap<String, i64>,
     /// Every request, in order: `PUT …/agentPools/extra`.
@@ -163,6 +168,8 @@ impl Model {
             faults: Vec::new(),
             registered: true,
             keeps_reasons: true,
+            registries: vec!["shop".to_owned()],
+            pullers: BTreeSet::new(),
             quota: BTreeMap::from([
                 ("cores".to_owned(), 100),
                 ("lowPriorityCores".to_owned(), 20),
@@ -268,6 +275,17 @@ impl Model {
                 if let Some(pool) = cluster.pools.get_mut(pool) {
                     pool.properties[property] = value.clone();
                 }
+            }
+        }
+    }
+
+    /// Every cluster and pool is in the state that a failed change leaves.
+    pub fn fail_all(&mut self, code: &str, message: &str) {
+        let error = Some((code.to_owned(), message.to_owned()));
+        for cluster in self.groups.values_mut().flat_map(|group| group.clusters.values_mut()) {
+            (cluster.phase, cluster.error) = (Phase::Settled("Failed"), error.clone());
+            for pool in cluster.pools.values_mut() {
+                (pool.phase, pool.error) = (Phase::Settled("Failed"), error.clone());
             }
         }
     }
@@ -402,6 +420,10 @@ impl Model {
             ["subscriptions", id, ..] if *id != self.subscription => {
                 Answer::refused(404, "SubscriptionNotFound", &format!("The subscription '{id}' could not be found."))
             }
+            [.., "providers", "microsoft.authorization", "roledefinitions"] => self.role_definitions(),
+            [.., "providers", "microsoft.authorization", "roleassignments"]
+            | [.., "providers", "microsoft.authorization", "roleassignments", _] => self.role_assignment(request),
+            ["subscriptions", _, "resources"] => self.list_registries(),
             ["subscriptions", _] => Answer::ok(self.subscription_view()),
             ["subscriptions", _, "resourcegroups"] => self.list_groups(&request.query),
             ["subscriptions", _, "resourcegroups", group] => {

@@ -269,6 +269,25 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
             list(ask("GET", &format!("{base}/providers/Microsoft.ContainerService/managedClusters"), Value::Null), true)
         }
         "aks show" => flat(ask("GET", &cluster("-n"), Value::Null)),
+        "aks update" => {
+            let found = ask("GET", &cluster("-n"), Value::Null);
+            if found.status != 200 || found.lost {
+                return flat(found);
+            }
+            let mut body = found.body;
+            if options.has("--tags") {
+                body["tags"] = options.pairs("--tags");
+            }
+            let principal = body["properties"]["identityProfile"]["kubeletidentity"]["objectId"].clone();
+            let updated = silent(ask("PUT", &cluster("-n"), body));
+            if let (0, Some(registry)) = (updated.0, options.get("--attach-acr")) {
+                model.give_role(registry, principal.as_str().unwrap_or_default());
+            }
+            updated
+        }
+        "aks create" if options.has("--attach-acr") && options.has("--no-wait") => refusal(
+            "When --attach-acr and --enable-managed-identity are both specified, --no-wait is not allowed, please wait until the whole operation succeeds.",
+        ),
         "aks create" => {
             let path = cluster("-n");
             let found = ask("GET", &path, Value::Null);

@@ -435,9 +435,100 @@ fn pool_that_failed_is_made_once_more_then_reported() {
     assert_eq!(error.kind, Kind::Outside);
     assert!(error.to_string().contains("We do not have sufficient capacity"), "{error}");
     assert!(error.left_behind[0].contains("in state Failed"), "{:?}", error.left_behind);
-    // The next `up` starts by removing it.
+    // The next `up` asks for it again, and takes nothing away.
+    setup.fake.take_calls();
     setup.up(LAB, Options::default()).unwrap();
     assert_eq!(plain(&setup.everything()), COMPLETE);
+    assert_eq!(setup.calls_with("aks nodepool delete"), 0);
+}
+
+#[test]
+fn pool_whose_change_failed_is_asked_to_change_again_and_never_removed() {
+    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
+    for pool in ["extra", "system"] {
+        let setup = Setup::new();
+        setup.up(LAB, Options::default()).unwrap();
+        let machines = |setup: &Setup| {
+            let pools = setup.fake.model().pools();
+            pools.into_iter().map(|pool| (pool.name, pool.generation)).collect::<Vec<_>>()
+        };
+        let before = machines(&setup);
+        let larger = if pool == "extra" {
+            LAB.replace("nodes = 2", "nodes = 3")
+        } else {
+            LAB.replace("mode = \"system\"", "mode = \"system\"\nnodes = 2")
+        };
+        assert_ne!(larger, LAB);
+        setup.fault(Fault::fail_later(&format!("/agentpools/{pool}"), 2, "AllocationFailed", scarce));
+        setup.fake.take_calls();
+        for _ in 0..2 {
+            let error = setup.up(&larger, Options::default()).unwrap_err();
+            assert!(error.to_string().contains(scarce), "{error}");
+            assert!(error.left_behind[0].contains("asks for it again"), "{:?}", error.left_behind);
+        }
+        let actions = setup.up(&larger, Options::default()).unwrap();
+        assert_eq!(actions.len(), 1, "{actions:?}");
+        assert_eq!(setup.calls_with("aks nodepool delete"), 0);
+        assert_eq!(machines(&setup), before, "no machine was made anew");
+        assert_eq!(setup.up(&larger, Options::default()).unwrap(), []);
+    }
+}
+
+#[test]
+fn change_that_azure_itself_broke_is_asked_for_once_more_at_once() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    setup.fault(Fault::fail_later("/agentpools/extra", 1, "InternalOperationError", "Internal server error"));
+    setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap();
+    let told = setup.told.0.lock().unwrap().clone();
+    assert!(told.len() == 1 && told[0].contains("it is asked for once more"), "{told:?}");
+    assert_eq!(setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap(), []);
+}
+
+#[test]
+fn cluster_that_came_up_once_is_not_made_anew_when_everything_in_it_failed() {
+    let text = "lab = \"pools\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n";
+    let setup = Setup::new();
+    setup.up(text, Options::default()).unwrap();
+    setup.fake.model().fail_all("InternalOperationError", "Internal server error");
+    setup.fake.take_calls();
+    setup.up(text, Options::default()).unwrap();
+    let calls = setup.fake.take_calls();
+    assert!(!calls.iter().any(|call| call.contains("delete") || call.contains("create")), "{calls:#?}");
+    assert_eq!(setup.up(text, Options::default()).unwrap(), []);
+}
+
+#[test]
+fn pool_that_never_came_up_is_made_anew_with_another_size_only_when_allowed() {
+    let setup = Setup::new();
+    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
+    setup.fault(Fault::fail_later("/agentpools/extra", 2, "AllocationFailed", scarce));
+    setup.up(LAB, Options::default()).unwrap_err();
+    let other = LAB.replacen("nodes = 2\nsize = \"Standard_B2ms\"", "nodes = 2\nsize = \"Standard_B4ms\"", 1);
+    let error = setup.up(&other, Options::default()).unwrap_err();
+    assert!(error.hints[0].contains("--replace-pools"), "{:?}", error.hints);
+}
+
+#[test]
+fn registry_is_attached_once_the_cluster_is_there_and_only_once() {
+    let setup = Setup::new();
+    let text = format!("{LAB}\n[aks]\nregistry = \"shop\"\n");
+    setup.up(&text, Options::default()).unwrap();
+    assert_eq!(plain(&setup.everything()), COMPLETE);
+    let pullers = setup.fake.model().pullers.clone();
+    assert!(pullers.iter().all(|(registry, who)| registry == "shop" && who.starts_with("kubelet-of-klab-pools-")));
+    assert_eq!((pullers.len(), setup.calls_with("aks update")), (1, 1));
+    assert_eq!(setup.up(&text, Options::default()).unwrap(), []);
+    assert_eq!(setup.calls_with("aks update"), 0);
+    // A lab whose file gets a registry later gets it, too; one that is not there is told before anything is made.
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    setup.up(&text, Options::default()).unwrap();
+    assert_eq!(setup.fake.model().pullers.len(), 1);
+    let setup = Setup::new();
+    let error = setup.up(&text.replace("\"shop\"", "\"shoop\""), Options::default()).unwrap_err();
+    assert!(error.to_string().contains("there is no container registry `shoop`"), "{error}");
+    assert_eq!(setup.everything(), Vec::<String>::new());
 }
 
 #[test]

@@ -193,10 +193,14 @@ impl Cluster {
         matches!(self.provisioning_state.as_str(), "Succeeded" | "Failed" | "Canceled")
     }
 
+    /// Whether the last change of it, or its creation, failed.
+    pub(super) fn is_failed(&self) -> bool {
+        is_failed(&self.provisioning_state)
+    }
+
     /// Whether it failed, and each of its pools.
     pub(super) fn has_nothing_up(&self) -> bool {
-        is_failed(&self.provisioning_state)
-            && !self.agent_pool_profiles.iter().any(|pool| pool.provisioning_state == "Succeeded")
+        self.is_failed() && !self.agent_pool_profiles.iter().any(|pool| pool.provisioning_state == "Succeeded")
     }
 
     /// The pool of a name.
@@ -204,7 +208,7 @@ impl Cluster {
         self.agent_pool_profiles.iter().find(|pool| pool.name == name)
     }
 
-    /// What the plan compares with the lab file. Pools that are going are gone; pools that failed have no nodes.
+    /// What the plan compares with the lab file. Pools that are going are gone; those that failed are there.
     pub(super) fn observed(&self) -> Observed {
         Observed {
             exists: true,
@@ -212,7 +216,7 @@ impl Cluster {
             pools: self
                 .agent_pool_profiles
                 .iter()
-                .filter(|pool| !matches!(pool.provisioning_state.as_str(), "Deleting" | "Failed"))
+                .filter(|pool| pool.provisioning_state != "Deleting")
                 .map(|pool| (pool.name.clone(), pool.observed()))
                 .collect(),
             kubernetes: self.version().map(str::to_owned),
@@ -271,6 +275,11 @@ pub(super) struct AgentPool {
 }
 
 impl AgentPool {
+    /// Whether its last change, or its creation, failed.
+    pub(super) fn is_failed(&self) -> bool {
+        is_failed(&self.provisioning_state)
+    }
+
     /// Labels that the author declared.
     fn labels(&self) -> BTreeMap<String, String> {
         self.node_labels
@@ -309,12 +318,12 @@ impl AgentPool {
         };
         let nodes = (0..self.count).map(node).collect();
         let kubernetes = self.current_orchestrator_version.clone().or_else(|| self.orchestrator_version.clone());
-        ObservedPool { declared, nodes, kubernetes }
+        ObservedPool { declared, nodes, kubernetes, failed: self.is_failed() }
     }
 }
 
 /// Whether something is in a state that only another request ends.
-pub(super) fn is_failed(provisioning_state: &str) -> bool {
+fn is_failed(provisioning_state: &str) -> bool {
     matches!(provisioning_state, "Failed" | "Canceled")
 }
 
@@ -533,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_that_failed_or_are_going_are_not_there() {
+    fn pools_that_are_going_are_not_there_and_those_that_failed_are() {
         let pool = |name: &str, state: &str| AgentPool {
             name: name.to_owned(),
             provisioning_state: state.to_owned(),
@@ -548,7 +557,9 @@ mod tests {
             ],
             ..Cluster::default()
         };
-        assert_eq!(cluster.observed().pools.keys().collect::<Vec<_>>(), ["a", "d"]);
+        let pools = cluster.observed().pools;
+        let seen: Vec<(&str, bool)> = pools.iter().map(|(name, pool)| (name.as_str(), pool.failed)).collect();
+        assert_eq!(seen, [("a", false), ("b", true), ("d", false)]);
     }
 
     #[test]

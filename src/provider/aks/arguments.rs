@@ -118,6 +118,11 @@ pub(super) fn cluster_upgrade(place: &Place, version: &str) -> Arguments {
     cluster("aks upgrade", place).option("-k", version).flag("--control-plane-only").flag("--yes").flag("--no-wait").0
 }
 
+/// The right to pull from a registry, and all tags of the cluster. az does not do this without waiting for it.
+pub(super) fn registry_attach(place: &Place, registry: &str, tags: &BTreeMap<String, String>) -> Arguments {
+    cluster("aks update", place).option("--attach-acr", registry).list("--tags", pairs(tags)).0
+}
+
 pub(super) fn credentials(place: &Place, file: &str) -> Arguments {
     cluster("aks get-credentials", place).option("--file", file).flag("--overwrite-existing").0
 }
@@ -142,7 +147,6 @@ pub(super) fn cluster_create(lab: &Lab, place: &Place, first: &Pool, tags: &BTre
         .option("--node-os-upgrade-channel", "None")
         .option("--auto-upgrade-channel", "none")
         .optional("--vnet-subnet-id", settings.subnet.as_ref())
-        .optional("--attach-acr", settings.registry.as_ref())
         .list("--tags", pairs(tags))
         .option("--nodepool-name", &first.name.value)
         .option("--node-vm-size", crate::plan::size_name(first))
@@ -244,6 +248,14 @@ pub(super) fn pool_update(place: &Place, spec: &Pool, live: &AgentPool) -> Argum
     line.flag("--no-wait").0
 }
 
+/// A pool in place as it is asked to be already: what failed is done again.
+pub(super) fn pool_again(place: &Place, live: &AgentPool) -> Arguments {
+    let labels: Vec<String> = if live.node_labels.is_empty() { vec![String::new()] } else { pairs(&live.node_labels) };
+    let taints = joined_taints(live.node_taints.iter().cloned()).unwrap_or_default();
+    let line = pool("aks nodepool update", place, &live.name).list("--labels", labels);
+    line.option("--node-taints", taints).flag("--no-wait").0
+}
+
 pub(super) fn pool_scale(place: &Place, name: &str, count: u32) -> Arguments {
     pool("aks nodepool scale", place, name).option("-c", count).flag("--no-wait").0
 }
@@ -338,7 +350,7 @@ mod tests {
         for expected in [
             "-l eastus --tier standard -k 1.35.1",
             "--network-plugin azure --no-ssh-key",
-            "--vnet-subnet-id /subscriptions/s/n --attach-acr acr --tags a=b",
+            "--vnet-subnet-id /subscriptions/s/n --tags a=b",
             "--nodepool-name sys --node-vm-size Standard_B2ms",
             "--nodepool-taints CriticalAddonsOnly=true:NoSchedule --nodepool-tags a=b --node-count 1",
             "--enable-oidc-issuer --no-wait",

@@ -204,7 +204,10 @@ const CATALOGUE: &[Row] = &[
         Class::Location,
         &["LocationNotAvailableForResourceGroup", "LocationNotAvailableForResourceType", "InvalidResourceLocation"],
     ),
-    texts(Class::Registry, &["have you provided the right acr name"]),
+    texts(
+        Class::Registry,
+        &["have you provided the right acr name", "microsoft.containerregistry/registries' could not be found"],
+    ),
     texts(Class::RegistryRights, &["could not create a role assignment for acr"]),
     codes(Class::Zone, &["AvailabilityZoneNotSupported"]),
     codes(Class::Version, &["K8sVersionNotSupported", "AgentPoolK8sVersionNotSupported"]),

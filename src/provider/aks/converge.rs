@@ -16,6 +16,7 @@ use super::place::{EXPIRES_TAG, NEVER, Place, TTL_TAG};
 use super::pools::{self, Job, Operation, Step};
 use super::preflight::first_pool;
 use super::reason;
+use super::registry;
 use super::replace;
 use super::request;
 use super::world::World;
@@ -75,6 +76,7 @@ pub(super) fn converge(
     if let Some((from, to)) = agenda.upgrade {
         cluster::upgrade(az, place, from, to, work)?;
     }
+    registry::attach(az, place, lab, &cluster, work)?;
     if !agenda.create {
         renew_expiry(az, place, &cluster, &tags, work)?;
     }
@@ -116,6 +118,7 @@ pub(super) fn commands(az: &Az, place: &Place, lab: &Lab, world: &World, actions
     if let Some((_, to)) = agenda.upgrade {
         lines.push(arguments::cluster_upgrade(place, to));
     }
+    lines.extend(registry::request(place, lab, world.usable().filter(|_| !agenda.create), &tags));
     let steps = |jobs: Vec<Job>| jobs.into_iter().flat_map(|job| job.steps).map(|step| step.arguments);
     lines.extend(steps(agenda.changes).filter(|line| !line.is_empty()));
     for (pool, _) in &agenda.replacements {
@@ -157,13 +160,8 @@ fn agenda<'a>(
                 }
                 let step = Step::new(Operation::Add, arguments::pool_add(lab, place, spec, pool, tags));
                 let mut steps = VecDeque::from([step]);
-                match live(pool).map(|live| live.provisioning_state.as_str()) {
-                    // What failed before has to go first, what is going has to be gone.
-                    Some("Failed" | "Canceled") => {
-                        steps.push_front(Step::new(Operation::Delete, arguments::pool_delete(place, pool)));
-                    }
-                    Some("Deleting") => steps.push_front(Step::new(Operation::Settle, Vec::new())),
-                    _ => {}
+                if live(pool).is_some_and(|live| live.provisioning_state == "Deleting") {
+                    steps.push_front(Step::new(Operation::Settle, Vec::new()));
                 }
                 agenda.changes.push(job(pool, steps, "Creating", format!("pool {pool} ({nodes} × {size})"), "Created"));
             }
@@ -237,6 +235,11 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
 fn settled(az: &Az, place: &Place, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
     let gone = || Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster));
     let cluster = world.usable().ok_or_else(gone)?;
+    if cluster.is_failed() {
+        let reason = reason::of_failed_cluster(az, place, cluster);
+        work.events
+            .warn(format!("cluster `{}` is in state {}: {}", place.cluster, cluster.provisioning_state, reason.words));
+    }
     if cluster.is_settled() {
         return Ok(cluster.clone());
     }

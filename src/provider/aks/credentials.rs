@@ -38,10 +38,7 @@ pub(super) fn fetch(az: &Az, place: &Place, file: &Path) -> Result<()> {
     let mut tries = Tries::of_question();
     let fetched = loop {
         // az itself asks only once for credentials.
-        let failure = match az.run(&arguments, ASK) {
-            Ok(_) => break Ok(()),
-            Err(failure) => failure,
-        };
+        let Err(failure) = az.run(&arguments, ASK) else { break Ok(()) };
         match tries.again(&failure, &az.pace) {
             Some(pause) => az.sleep(pause),
             None => break Err(failure),

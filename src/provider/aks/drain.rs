@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
@@ -22,10 +23,7 @@ const DEADLINE: Duration = Duration::from_mins(10);
 /// # Errors
 /// When the cluster refuses, or pods are still there at the deadline.
 pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+    let runtime = runtime()?;
     let activity = events.start("Draining", format!("pool {pool}"));
     let moved = runtime.block_on(async {
         let client = connect(kubeconfig).await?;
@@ -37,6 +35,25 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
     })?;
     activity.finish("Drained", format!("pool {pool}: {} moved", plural(moved, "pod")));
     Ok(())
+}
+
+/// How many nodes of a pool the cluster knows.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) fn nodes(kubeconfig: &Path, pool: &str) -> Result<usize> {
+    runtime()?.block_on(async {
+        let api: Api<Node> = Api::all(connect(kubeconfig).await?);
+        let nodes = api.list(&ListParams::default().labels(&format!("agentpool={pool}"))).await;
+        nodes.map(|nodes| nodes.items.len()).map_err(|error| failure(pool, &error))
+    })
+}
+
+fn runtime() -> Result<Runtime> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())
 }
 
 async fn cordon(client: &Client, pool: &str) -> Result<Vec<String>, kube::Error> {

@@ -80,6 +80,13 @@ impl Az {
         sizes.map(understood).collect()
     }
 
+    /// The names of the subscription's container registries.
+    pub(super) fn registries(&self) -> Result<Vec<String>, Failure> {
+        let filter = "$filter=resourceType%20eq%20%27Microsoft.ContainerRegistry/registries%27";
+        let found = self.list(&format!("/resources?api-version={OF_GROUPS}&{filter}"))?;
+        Ok(found.iter().filter_map(|registry| registry["name"].as_str()).map(str::to_owned).collect())
+    }
+
     /// The vCPU quota of a region, and how much of it is used.
     pub(super) fn usage(&self, location: &str) -> Result<Vec<Usage>, Failure> {
         let path = format!("/providers/Microsoft.Compute/locations/{location}/usages?api-version={OF_USAGE}");

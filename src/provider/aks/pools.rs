@@ -115,7 +115,7 @@ struct Task<'a> {
     answered: Instant,
     /// Looks since the request at which the pool was not to be seen.
     unseen: u32,
-    /// Whether a failed pool was removed once already to be made again.
+    /// Whether what failed was asked for once more already.
     made_again: bool,
     activity: Option<Activity>,
 }
@@ -373,7 +373,7 @@ impl Task<'_> {
                 self.state = State::Running { since: now };
             }
             Err(failure) if self.operation() == Operation::Delete && failure.is_absence() => {
-                self.step_is_done(az);
+                self.step_is_done();
             }
             // Whether it was taken after all is to be seen only by looking.
             Err(failure) if self.operation() == Operation::Add && failure.class.may_have_been_taken() => {
@@ -408,24 +408,13 @@ impl Task<'_> {
                 match (self.operation(), settled) {
                     (Operation::Delete, None)
                     | (Operation::Add | Operation::Update | Operation::Scale, Some("Succeeded")) => {
-                        self.step_is_done(az);
+                        self.step_is_done();
                     }
-                    (Operation::Settle, None | Some("Succeeded" | "Failed" | "Canceled")) => self.step_is_done(az),
-                    (Operation::Add, Some("Failed" | "Canceled")) if !self.made_again => {
-                        let reason = live.map(|pool| reason::of_failed_pool(az, self.place, pool));
-                        let words = reason.map_or(String::new(), |failure| format!(": {}", failure.words));
-                        work.events.warn(format!(
-                            "pool `{}` failed in Azure{words}; it is removed and made once more",
-                            self.job.pool
-                        ));
-                        self.made_again = true;
-                        let remove = arguments::pool_delete(self.place, &self.job.pool);
-                        self.job.steps.push_front(Step::new(Operation::Delete, remove));
-                        self.state = State::Waiting { not_before: Instant::now() };
-                    }
+                    (Operation::Settle, None | Some("Succeeded" | "Failed" | "Canceled")) => self.step_is_done(),
                     (_, Some("Failed" | "Canceled")) => {
                         let unseen = || Failure::from_words(None, String::new());
-                        self.fail(live.map_or_else(unseen, |pool| reason::of_failed_pool(az, self.place, pool)));
+                        let failure = live.map_or_else(unseen, |pool| reason::of_failed_pool(az, self.place, pool));
+                        self.failed_in_azure(failure, live, work);
                     }
                     (Operation::Add | Operation::Update | Operation::Scale, None) => {
                         self.unseen += 1;
@@ -442,7 +431,41 @@ impl Task<'_> {
         }
     }
 
-    fn step_is_done(&mut self, _: &Az) {
+    /// Azure took the request and did not do it: once more, or reported.
+    fn failed_in_azure(&mut self, failure: Failure, live: Option<&AgentPool>, work: &Work<'_>) {
+        let (pool, words) = (&self.job.pool, &failure.words);
+        let again = match (self.operation(), live) {
+            _ if self.made_again => None,
+            // Nothing runs there yet.
+            (Operation::Add, _) => {
+                work.events.warn(format!("pool `{pool}` failed in Azure: {words}; it is removed and made once more"));
+                Some(Step::new(Operation::Delete, arguments::pool_delete(self.place, pool)))
+            }
+            (Operation::Update | Operation::Scale, Some(live)) if failure.class.passes() => {
+                work.events
+                    .warn(format!("the change of pool `{pool}` failed in Azure: {words}; it is asked for once more"));
+                self.job.steps.pop_front();
+                Some(Step::new(Operation::Update, arguments::pool_again(self.place, live)))
+            }
+            _ => None,
+        };
+        self.made_again = true;
+        if let Some(step) = again {
+            self.job.steps.push_front(step);
+            self.state = State::Waiting { not_before: Instant::now() };
+            return;
+        }
+        let left = format!(
+            "pool `{}` of cluster `{}`, in state Failed; the next `klab up` asks for it again",
+            self.job.pool, self.place.cluster
+        );
+        self.fail(failure);
+        if let State::Failed(error) = &mut self.state {
+            error.left_behind.push(left);
+        }
+    }
+
+    fn step_is_done(&mut self) {
         self.job.steps.pop_front();
         self.tries = Tries::new();
         if self.job.steps.is_empty() {
@@ -462,13 +485,7 @@ impl Task<'_> {
     fn fail(&mut self, failure: Failure) {
         let operation = self.operation();
         let what = format!("could not {} pool `{}`", operation.verb(), self.job.pool);
-        let mut error = failure.into_error(&what, Some(self.place));
-        if self.made_again {
-            error.left_behind.push(format!(
-                "pool `{}` of cluster `{}`, in state Failed; the next `klab up` removes it and tries again",
-                self.job.pool, self.place.cluster
-            ));
-        }
+        let error = failure.into_error(&what, Some(self.place));
         self.activity = None;
         self.state = State::Failed(error);
     }

@@ -24,6 +24,8 @@ pub(super) struct Offer {
     versions: Option<Result<Versions, Failure>>,
     skus: Result<Vec<Sku>, Failure>,
     usage: Result<Vec<Usage>, Failure>,
+    /// None where the lab names no registry of its own subscription.
+    registries: Option<Result<Vec<String>, Failure>>,
 }
 
 impl Offer {
@@ -38,6 +40,7 @@ impl Offer {
             let registration = scope.spawn(|| az.registration());
             let versions = names_a_version.then(|| scope.spawn(|| az.versions(location)));
             let usage = scope.spawn(|| az.usage(location));
+            let registries = named_registry(lab).map(|_| scope.spawn(|| az.registries()));
             let skus = az.sizes(location);
             Some(Self {
                 tool: tool.join().ok()?,
@@ -48,6 +51,10 @@ impl Offer {
                 },
                 skus,
                 usage: usage.join().ok()?,
+                registries: match registries {
+                    Some(registries) => Some(registries.join().ok()?),
+                    None => None,
+                },
             })
         })
     }
@@ -86,6 +93,14 @@ impl Offer {
         if let Ok(registration) = &self.registration {
             problems.extend(unregistered(&registration.registration_state, place));
         }
+        if let (Some(registry), Some(Ok(registries))) = (named_registry(lab), &self.registries)
+            && !registries.iter().any(|name| name.eq_ignore_ascii_case(registry))
+        {
+            let message = format!("there is no container registry `{registry}` in subscription {}", place.subscription);
+            let mut problem = Error::message(Kind::Outside, message);
+            problem.hints.extend(Class::Registry.hint(Some(place)));
+            problems.push(problem);
+        }
         if let Some(Ok(versions)) = &self.versions {
             problems.extend(version_problems(lab, actions, versions, place));
         }
@@ -98,6 +113,11 @@ impl Offer {
         }
         problems
     }
+}
+
+/// The registry of a lab that is named and not given by its id.
+fn named_registry(lab: &Lab) -> Option<&str> {
+    lab.aks.registry.as_deref().filter(|registry| !registry.contains('/'))
 }
 
 /// What AKS cannot do at all, told from the lab file alone.

@@ -54,6 +54,16 @@ pub(super) fn replace(
             place.cluster
         ))
     };
+    let is_failed = |name: &str| live.iter().any(|pool| pool.name == name && pool.is_failed());
+    if is_failed(name) && drain::nodes(kubeconfig, name)? == 0 {
+        // It never came up: nothing has to move.
+        remove(az, place, name, work).map_err(left)?;
+        return make(az, place, lab, pool, name, tags, work).map_err(left);
+    }
+    if is_failed(&second) {
+        drain::drain(kubeconfig, &second, work.events).map_err(left)?;
+        remove(az, place, &second, work).map_err(left)?;
+    }
     if !is_there(&second) {
         make(az, place, lab, pool, &second, tags, work).map_err(left)?;
     }

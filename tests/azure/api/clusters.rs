@@ -106,6 +106,7 @@ impl Model {
     pub(super) fn cluster_view(&self, group: &Group, cluster: &Cluster) -> Value {
         let mut properties = cluster.properties.clone();
         properties["provisioningState"] = json!(state(&cluster.phase));
+        properties["identityProfile"] = super::registries::identities(&cluster.name);
         properties["powerState"] = json!({ "code": if cluster.stopped { "Stopped" } else { "Running" } });
         properties["agentPoolProfiles"] = cluster
             .pools
