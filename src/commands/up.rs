@@ -202,7 +202,9 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
-    provider.check_nodes(lab, !actions.is_empty(), &events)?;
+    provider.check_nodes(lab, !actions.is_empty(), &mut work)?;
+    // Tags and what was put on nodes are no actions of the plan; but for them, too, is written down what is done.
+    let cluster_changed = !actions.is_empty() || work.journal.written() > 0;
 
     let known = record.kinds.clone();
     record.kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
@@ -226,7 +228,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     }
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
-    Ok(Made { outcome, cluster_changed: !actions.is_empty(), kubeconfig, client })
+    Ok(Made { outcome, cluster_changed, kubeconfig, client })
 }
 
 /// Refuses what this machine or account cannot make; every problem is said.

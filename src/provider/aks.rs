@@ -21,6 +21,7 @@ mod registry;
 mod removal;
 mod replace;
 mod request;
+mod restore;
 mod typed;
 mod wait;
 mod world;
@@ -39,7 +40,6 @@ pub use self::typed::{AzureNames, names, pool_commands};
 use self::world::World;
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
-use crate::event::Events;
 use crate::plan::{Action, Observed, plan};
 use crate::spec::Lab;
 use crate::state::Home;
@@ -270,8 +270,8 @@ impl Provider for Aks {
         Ok(file)
     }
 
-    fn check_nodes(&self, lab: &Lab, changed: bool, events: &Events) -> Result<()> {
-        live::check(&credentials::path(&self.home.lab(&lab.name.value)), lab, changed, events)
+    fn check_nodes(&self, lab: &Lab, changed: bool, work: &mut Work<'_>) -> Result<()> {
+        live::check(&credentials::path(&self.home.lab(&lab.name.value)), lab, changed, work)
     }
 
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {

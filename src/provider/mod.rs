@@ -110,11 +110,11 @@ pub trait Provider {
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf>;
 
     /// Looks whether the live nodes are what the lab file declares, where that is not certain by construction: counts,
-    /// labels, taints, zones, versions.
+    /// labels, taints, zones, versions. Labels and taints that others put on nodes are taken back.
     ///
     /// # Errors
     /// When they are not, although they were just `changed`; else what differs is told as a warning.
-    fn check_nodes(&self, _: &Lab, _changed: bool, _: &Events) -> Result<()> {
+    fn check_nodes(&self, _: &Lab, _changed: bool, _: &mut Work<'_>) -> Result<()> {
         Ok(())
     }
 

@@ -60,6 +60,11 @@ impl Journal {
         provider.clone_into(&mut self.provider);
     }
 
+    /// How much was done outside since it was opened.
+    pub fn written(&self) -> u32 {
+        self.written
+    }
+
     /// Records that `action` on `subject` is about to happen. On disk when this returns.
     ///
     /// # Errors

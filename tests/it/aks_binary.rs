@@ -1,7 +1,13 @@
 //! `klab … --provider aks` as people type it, through the fake az, with Kubernetes behind it; killed at every call.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Output};
+
+use k8s_openapi::api::core::v1::Node;
+use klab::client::connect;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams};
 
 use crate::azure::api::{Latency, Model};
 use crate::azure::fake::{Fake, Moment};
@@ -64,6 +70,38 @@ impl Setup {
 
     fn everything(&self) -> Vec<String> {
         self.fake.model().everything()
+    }
+
+    /// Does something with the nodes of the lab's cluster.
+    fn with_nodes<T, F: Future<Output = T>>(&self, act: impl FnOnce(Api<Node>) -> F) -> T {
+        let path = self.run(&["kubeconfig", "small", "--path"]);
+        let path = String::from_utf8(path.stdout).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { act(Api::all(connect(Path::new(path.trim())).await.unwrap())).await })
+    }
+
+    /// Pool, label `workload` and taints of each node.
+    fn nodes(&self) -> Vec<String> {
+        let nodes = self.with_nodes(|api| async move { api.list(&ListParams::default()).await.unwrap().items });
+        let mut lines: Vec<String> = nodes
+            .iter()
+            .map(|node| {
+                let label = |key: &str| node.labels().get(key).cloned().unwrap_or_default();
+                let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).map(klab::plan::taint_text);
+                let taints: Vec<String> = taints.collect();
+                format!("{} workload={} {}", label("agentpool"), label("workload"), taints.join(","))
+            })
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    fn change_nodes(&self, patch: &serde_json::Value, selector: &str) {
+        self.with_nodes(|api| async move {
+            for node in api.list(&ListParams::default().labels(selector)).await.unwrap() {
+                api.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+            }
+        });
     }
 }
 
@@ -184,6 +222,27 @@ fn interrupted_up_says_what_goes_on_and_how_to_go_on() {
     }
     setup.succeeds(&["down", "small"]);
     assert_eq!((setup.everything(), setup.environment.leftovers()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn up_takes_back_what_steps_and_kubectl_put_on_nodes() {
+    let setup = Setup::new(Latency::NONE);
+    let step = "\n[[step]]\nname = \"taint\"\ndo = [{ taint = \"dedicated=special:NoSchedule\", nodes = \"agentpool=extra\" }]\n";
+    setup.environment.write("small.toml", format!("{SMALL}{step}"));
+    setup.succeeds(&["up", "small.toml"]);
+    setup.succeeds(&["step", "small"]);
+    let nodes = || setup.nodes();
+    assert_eq!(nodes(), ["extra workload=extra dedicated=special:NoSchedule", "system workload= "]);
+    setup.change_nodes(&serde_json::json!({ "metadata": { "labels": { "workload": "x" } } }), "agentpool=extra");
+    assert_eq!(nodes(), ["extra workload=x dedicated=special:NoSchedule", "system workload= "]);
+    let said = setup.succeeds(&["up", "small.toml"]);
+    assert_eq!(nodes(), ["extra workload=extra ", "system workload= "], "{said}");
+    assert!(said.contains("label workload=extra, no taint dedicated=special:NoSchedule"), "{said}");
+    assert!(!said.contains("nothing changed") && !said.contains("drift"), "{said}");
+    let said = setup.succeeds(&["up", "small.toml"]);
+    assert!(said.contains("nothing changed"), "{said}");
+    setup.succeeds(&["step", "small"]);
+    setup.succeeds(&["down", "small"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Whether the nodes of the cluster are what the lab file declares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,11 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
+use super::restore::{Restoration, same_taint};
 use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
-use crate::event::Events;
 use crate::plan::{is_system_taint, is_version, taint_text, wanted_version};
+use crate::provider::Work;
 use crate::spec::{Lab, Pool};
 use crate::ui::plural;
 
@@ -21,9 +22,7 @@ use crate::ui::plural;
 pub fn drift(lab: &Lab, nodes: &[Node]) -> Vec<String> {
     let mut by_pool: BTreeMap<&str, Vec<&Node>> = BTreeMap::new();
     for node in nodes {
-        if let Some(pool) =
-            node.labels().get("agentpool").or_else(|| node.labels().get("kubernetes.azure.com/agentpool"))
-        {
+        if let Some(pool) = pool_of(node) {
             by_pool.entry(pool).or_default().push(node);
         }
     }
@@ -112,11 +111,6 @@ fn node_drift(lab: &Lab, pool: &Pool, node: &Node) -> Vec<String> {
     drift
 }
 
-fn same_taint(one: &Taint, other: &Taint) -> bool {
-    let value = |taint: &Taint| taint.value.clone().unwrap_or_default();
-    one.key == other.key && one.effect == other.effect && value(one) == value(other)
-}
-
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
@@ -127,17 +121,19 @@ const SETTLING: Duration = Duration::from_mins(3);
 /// How long when nothing changed.
 const AT_REST: Duration = Duration::from_secs(3);
 
-/// Looks at the nodes until they are as declared; what differs is an error after a change, else a warning.
+/// Looks at the nodes until they are as declared, and takes back what others put on them; what differs in the end is an
+/// error after a change, else a warning.
 ///
 /// # Errors
 /// When the cluster does not answer, or its nodes are not as declared after a change.
-pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, events: &Events) -> Result<()> {
+pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work<'_>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
-    let activity = events.start("Checking", "the nodes");
+    let activity = work.events.start("Checking", "the nodes");
     let started = Instant::now();
+    let mut back = TakenBack::default();
     let found = runtime.block_on(async {
         let api: Api<Node> = Api::all(connect(kubeconfig).await?);
         loop {
@@ -149,16 +145,23 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, events: &Events
                 return Ok::<_, Error>((nodes.len(), drift));
             }
             activity.progress(format!("the nodes: {}", drift[0]));
+            back.take(lab, &nodes, &api, work).await?;
             tokio::time::sleep((started.elapsed() / 10).clamp(Duration::from_millis(20), Duration::from_secs(3))).await;
         }
     });
     let (count, drift) = found?;
+    if !back.nodes.is_empty() {
+        let changes: Vec<String> = back.changes.into_iter().collect();
+        let nodes = plural(back.nodes.len(), "node");
+        work.events.note("Reset", format!("{nodes} to what the pools declare: {}", changes.join(", ")));
+    }
+    let refused = back.refused.map_or(String::new(), |words| format!("\nthe cluster refused to change it: {words}"));
     if !drift.is_empty() && changed {
-        let message = format!("the nodes are not as declared:\n{}", drift.join("\n"));
+        let message = format!("the nodes are not as declared:\n{}{refused}", drift.join("\n"));
         return Err(Error::message(Kind::Failed, message));
     }
     for difference in &drift {
-        events.warn(format!("drift: {difference}"));
+        work.events.warn(format!("drift: {difference}{refused}"));
     }
     if drift.is_empty() {
         activity.finish(
@@ -167,6 +170,41 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, events: &Events
         );
     }
     Ok(())
+}
+
+/// What was taken back so far.
+#[derive(Default)]
+struct TakenBack {
+    nodes: BTreeSet<String>,
+    changes: BTreeSet<String>,
+    /// The words of the last refusal.
+    refused: Option<String>,
+}
+
+impl TakenBack {
+    async fn take(&mut self, lab: &Lab, nodes: &[Node], api: &Api<Node>, work: &mut Work<'_>) -> Result<()> {
+        for node in nodes {
+            let pool = pool_of(node).and_then(|pool| lab.pool(pool)).filter(|pool| !pool.deferred);
+            let Some(restoration) = pool.and_then(|pool| Restoration::of(pool, node)) else { continue };
+            work.intend("reset-node", restoration.node())?;
+            match restoration.perform(api).await {
+                Ok(()) => {
+                    self.nodes.insert(restoration.node().to_owned());
+                    self.changes.extend(restoration.changes);
+                    self.refused = None;
+                }
+                // Somebody else changed the node in between, or it is gone: the next look shows.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => self.refused = Some(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pool_of(node: &Node) -> Option<&str> {
+    let labels = node.labels();
+    labels.get("agentpool").or_else(|| labels.get("kubernetes.azure.com/agentpool")).map(String::as_str)
 }
 
 #[cfg(test)]
