@@ -40,9 +40,12 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         }
         let observed = provider.and_then(|provider| Ok(provider.observe(&lab)?));
         let (state, nodes) = match (&observed, record.applied) {
+            // Azure took the removal, and has not done it in the end.
+            (Ok(observed), _) if going && observed.exists => ("not removed", None),
             _ if going => ("being removed", None),
             (Err(_), _) => ("unreachable", None),
             (Ok(observed), _) if !observed.exists => ("no cluster", None),
+            (Ok(observed), _) if observed.stopped => ("paused", None),
             (Ok(observed), applied) => {
                 let nodes = observed.pools.values().map(|pool| pool.nodes.len()).sum::<usize>();
                 (if applied.is_some() { "up" } else { "partly up" }, Some(nodes))

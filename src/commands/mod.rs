@@ -149,6 +149,26 @@ impl Context {
         self.interruption.would_leave(words);
     }
 
+    /// An error of a cluster that does not answer, with what its provider knows of it: paused, or gone.
+    pub(crate) fn why_unreachable(&self, lab: &str, mut error: Error) -> Error {
+        if error.kind != Kind::Outside {
+            return error;
+        }
+        let record = Record::read(&self.home.lab(lab), lab).ok().and_then(|found| found.record);
+        let provider = record.and_then(|record| record.provider.parse().ok());
+        let observed = provider.and_then(|name| self.provider(name).ok()?.observe(lab).ok());
+        let (words, hint) = match observed {
+            Some(observed) if !observed.exists => (format!("lab `{lab}` has no cluster any more"), None),
+            Some(observed) if observed.stopped => {
+                (format!("lab `{lab}` is paused"), Some(format!("`klab resume {lab}` starts its machines")))
+            }
+            _ => return error,
+        };
+        error.source = error.source.context(words);
+        error.hints.extend(hint);
+        error
+    }
+
     /// Loads a lab file; its warnings are shown, its errors end the command with nothing created.
     ///
     /// # Errors

@@ -3,16 +3,20 @@
 use super::Context;
 use crate::error::{Error, Kind, Result};
 use crate::provider::{Provider, Work};
+use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock};
 
 /// What can be typed after `klab pause` and `klab resume`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab, by its name or its file; the one that is up by default.
+    /// The lab or class, by its name or its file; the one that is up by default.
     #[arg(value_name = "LAB")]
     lab: Option<String>,
 }
+
+/// Stops or starts the machines of one lab.
+pub(super) type Switch = fn(&dyn Provider, &str, &mut Work<'_>) -> Result<()>;
 
 /// Stops the lab's machines.
 ///
@@ -22,26 +26,32 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     switch(context, arguments, "pause", |provider, lab, work| provider.pause(lab, work))
 }
 
-/// Works on a lab that is up under its lock and with its journal.
-pub(super) fn switch(
-    context: &Context,
-    arguments: &Arguments,
-    command: &'static str,
-    act: impl FnOnce(&dyn Provider, &str, &mut Work<'_>) -> Result<()>,
-) -> Result<()> {
-    let lab = context.lab_name(arguments.lab.as_deref())?;
-    let folder = context.home.lab(&lab);
+/// Works on a lab that is up, or on every seat of a class.
+pub(super) fn switch(context: &Context, arguments: &Arguments, command: &'static str, act: Switch) -> Result<()> {
+    let lab = context.lab_or_class_name(arguments.lab.as_deref())?;
+    context.interruption_leaves(Some(format!("`klab {command} {lab}` goes on")));
+    let outcome = match Class::read(&context.home, &lab)? {
+        Some(class) => super::seats::switch(context, &class, command, act),
+        None => switch_one(context, &lab, command, act),
+    };
+    context.interruption_leaves(None);
+    outcome
+}
+
+/// Works on one lab under its lock and with its journal.
+///
+/// # Errors
+/// When it is not up, or could not be switched.
+pub(super) fn switch_one(context: &Context, lab: &str, command: &'static str, act: Switch) -> Result<()> {
+    let folder = context.home.lab(lab);
     let not_up = || Error::message(Kind::Usage, format!("lab `{lab}` is not up"));
-    let _lock = Lock::take_existing(&folder, &lab, command)?.ok_or_else(not_up)?;
-    let record = context.record(&lab)?.ok_or_else(not_up)?;
+    let _lock = Lock::take_existing(&folder, lab, command)?.ok_or_else(not_up)?;
+    let record = context.record(lab)?.ok_or_else(not_up)?;
     let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
     let provider = context.provider(name)?;
     let mut journal =
         Journal::open(&folder, command).map_err(|error| state_error(error, "open the journal in", &folder))?;
     journal.set_provider(&record.provider);
     let events = context.ui.events();
-    context.interruption_leaves(Some(format!("`klab {command} {lab}` goes on")));
-    let outcome = act(provider.as_ref(), &lab, &mut Work { journal: &mut journal, events: &events });
-    context.interruption_leaves(None);
-    outcome
+    act(provider.as_ref(), lab, &mut Work { journal: &mut journal, events: &events })
 }

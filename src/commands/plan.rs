@@ -10,11 +10,11 @@ use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::client::connect;
 use crate::cost::LabCost;
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
 use crate::observe;
 use crate::plan::{Action, Observed, plan};
-use crate::provider;
+use crate::provider::{self, Foreign};
 use crate::render::{self, Manifest};
 use crate::spec::{self, Lab, ManifestContent, Provider};
 use crate::ui::{Format, table};
@@ -36,6 +36,8 @@ struct Plan {
     commands: Vec<String>,
     caveats: Vec<String>,
     recreation: Vec<String>,
+    /// Why `up` would not do it.
+    refusals: Vec<Error>,
     outcome: Outcome,
     prediction: Prediction,
     cost: Option<LabCost>,
@@ -68,7 +70,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         section(&mut text, &format!("steps left out on {}", lab.provider), left_out, "");
         context.ui.result(&text);
     }
-    Ok(())
+    // As `up` would say it, with its exit code.
+    super::up::refuse(context, made.refusals)
 }
 
 fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn provider::Provider) -> Result<Plan> {
@@ -79,7 +82,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     let observed = match provider.observe_lab(lab) {
         Ok(observed) => observed,
         // Of a lab that was never made there is nothing to see; its plan helps on a machine without the tools, too.
-        Err(error) if error.kind == Kind::Outside && !made_here => {
+        Err(error) if error.kind == Kind::Outside && !made_here && !error.source.is::<Foreign>() => {
             caveats.push(format!("{error:#}; planned as if nothing of the lab existed"));
             unseen = true;
             Observed::default()
@@ -90,6 +93,9 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         caveats.push(format!("the lab is up on {}; `klab down {}` removes it there first", record.provider, lab.name));
     }
     let actions = plan(lab, &observed);
+    if lab.provider == Provider::Aks && actions.iter().any(|action| matches!(action, Action::ReplacePool { .. })) {
+        caveats.push("nodes are replaced only by `klab up --replace-pools`".to_owned());
+    }
     let keys = || manifests.iter().map(|manifest| ObjectKey::of(&manifest.object)).collect();
     let known = record.map(|record| record.kinds).unwrap_or_default();
     if observed.stopped {
@@ -109,6 +115,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     Ok(Plan {
         commands: provider.commands(lab, &actions).or_else(|error| if unseen { Ok(Vec::new()) } else { Err(error) })?,
         caveats,
+        refusals: if unseen { Vec::new() } else { provider.refusals(lab, &actions) },
         recreation: if unseen { Vec::new() } else { provider.recreation(lab)? },
         prediction: forecast(lab, manifests, snapshot.as_ref()),
         cost: (lab.provider == Provider::Aks).then(|| LabCost::of(lab)),
@@ -131,6 +138,7 @@ fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
     json!({
         "schema": "klab.plan/1", "lab": lab.name.value, "provider": lab.provider.as_str(), "actions": plan.actions,
         "commands": plan.commands, "taken": taken(lab), "caveats": plan.caveats, "recreation": plan.recreation,
+        "refusals": plan.refusals.iter().map(|refusal| json!({ "message": refusal.to_string(), "hints": refusal.hints })).collect::<Vec<_>>(),
         "objects": plan.outcome, "cost": plan.cost.as_ref().map(LabCost::document), "placement": plan.prediction.workloads.iter().map(placement).collect::<Vec<_>>(),
     })
 }

@@ -18,7 +18,7 @@ use crate::forecast::forecast;
 use crate::lesson;
 use crate::observe;
 use crate::plan::plan;
-use crate::provider::{self, Options, Work};
+use crate::provider::{Options, Work};
 use crate::render::{self, Manifest};
 use crate::spec::{Lab, Provider};
 use crate::state::class::Class;
@@ -94,7 +94,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         arguments.lab.display()
     );
     context.interruption_leaves(Some(words));
-    let made = make(context, arguments, &lab, &manifests).map_err(|error| with_way_on(error, arguments, &name))?;
+    let made =
+        make(context, arguments, &lab, &manifests).map_err(|error| with_way_on(context, error, arguments, &name))?;
     context.interruption_leaves(None);
     drop(lock);
     if !arguments.no_wait {
@@ -178,7 +179,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     {
         return Err(refusal);
     }
-    preflight(context, provider.as_ref(), lab)?;
+    refuse(context, provider.preflight(lab))?;
     for caveat in provider.caveats(lab) {
         events.warn(caveat);
     }
@@ -235,8 +236,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
 ///
 /// # Errors
 /// When there is a problem.
-pub(super) fn preflight(context: &Context, provider: &dyn provider::Provider, lab: &Lab) -> Result<()> {
-    let mut problems = provider.preflight(lab);
+pub(super) fn refuse(context: &Context, mut problems: Vec<Error>) -> Result<()> {
     let Some(last) = problems.pop() else { return Ok(()) };
     for problem in &problems {
         context.ui.error(problem);
@@ -280,10 +280,20 @@ fn save_lab_file(folder: &Path, lab: &Lab) -> Result<()> {
     write_private(&path, lab.source.text().as_bytes()).map_err(|error| state_error(error, "write", &path))
 }
 
-fn with_way_on(error: Error, arguments: &Arguments, name: &str) -> Error {
-    let words =
-        format!("`klab up {}` goes on from here, `klab down {name}` removes what there is", arguments.lab.display());
-    if error.kind == Kind::Failed { error.hint(words) } else { error }
+fn with_way_on(context: &Context, error: Error, arguments: &Arguments, name: &str) -> Error {
+    match error.kind {
+        Kind::Failed => error.hint(format!(
+            "`klab up {}` goes on from here, `klab down {name}` removes what there is",
+            arguments.lab.display()
+        )),
+        // Something outside was missing: on the way, so that there is a part of the lab, or before anything was made.
+        Kind::Outside | Kind::Deadline
+            if Record::read(&context.home.lab(name), name).is_ok_and(|found| found.record.is_some()) =>
+        {
+            error.hint(format!("`klab down {name}` removes what there is of the lab"))
+        }
+        _ => error,
+    }
 }
 
 fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {

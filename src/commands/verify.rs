@@ -61,15 +61,17 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         return super::seats::verify(context, &class.ok_or_else(|| super::seats::no_class(&name))?);
     }
     let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
-    let kubeconfig = path(context, &lesson.lab.name.value)?;
-    match &arguments.step {
+    let lab = lesson.lab.name.value.clone();
+    let kubeconfig = path(context, &lab)?;
+    let outcome = match &arguments.step {
         Some(name) => {
             let step = find(&lesson.lab, name)?;
-            let looked = look(context, &lesson.lab, Some(step), &kubeconfig, arguments)?;
-            conclude(context, &looked, arguments)
+            look(context, &lesson.lab, Some(step), &kubeconfig, arguments)
+                .and_then(|looked| conclude(context, &looked, arguments))
         }
         None => grade_next(context, lesson, &kubeconfig, arguments),
-    }
+    };
+    outcome.map_err(|error| context.why_unreachable(&lab, error))
 }
 
 /// What a look at a stage of the lesson came to.

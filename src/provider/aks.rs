@@ -38,7 +38,7 @@ use self::place::Place;
 use self::preflight::Offer;
 pub use self::typed::{AzureNames, names, pool_commands};
 use self::world::World;
-use super::{Options, Provider, Work};
+use super::{Foreign, Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::plan::{Action, Observed, plan};
 use crate::spec::Lab;
@@ -169,7 +169,8 @@ impl Aks {
         *self.known.borrow_mut() = None;
     }
 
-    fn problems(&self, lab: &Lab) -> Result<Vec<Error>> {
+    /// What keeps so many labs of a file from being made.
+    fn problems(&self, lab: &Lab, seats: u32) -> Result<Vec<Error>> {
         let limits = preflight::limits(lab);
         if !limits.is_empty() {
             return Ok(limits);
@@ -205,13 +206,43 @@ impl Aks {
         }
         let offer = early.or_else(|| Offer::ask(&self.az_for(place), lab, self.az_version()));
         let offer = offer.ok_or_else(|| Error::message(Kind::Failed, "could not run several calls of az at once"))?;
-        Ok(offer.problems(lab, &actions, place))
+        Ok(offer.problems(lab, &actions, place, seats))
     }
+}
+
+/// What an error leaves in Azure, as far as Azure says, because it costs money; a refusal leaves what was there.
+fn with_what_is_left(mut error: Error, az: &Az, place: &Place) -> Error {
+    if error.kind == Kind::Usage {
+        return error;
+    }
+    match removal::remains(az, place) {
+        Ok(left) => error.left_behind.extend(left),
+        Err(_) => {
+            error.left_behind.push(format!("whatever there is of {}: Azure does not say", removal::subject(place)));
+        }
+    }
+    error
 }
 
 impl Provider for Aks {
     fn preflight(&self, lab: &Lab) -> Vec<Error> {
-        self.problems(lab).unwrap_or_else(|error| vec![error])
+        self.preflight_class(lab, 1)
+    }
+
+    fn preflight_class(&self, lab: &Lab, seats: u32) -> Vec<Error> {
+        self.problems(lab, seats).unwrap_or_else(|error| vec![error])
+    }
+
+    fn refusals(&self, lab: &Lab, actions: &[Action]) -> Vec<Error> {
+        let backward = actions.iter().filter_map(|action| match action {
+            Action::UpgradeCluster { from, to } => cluster::upgrade_path(from, to).err(),
+            _ => None,
+        });
+        self.preflight(lab).into_iter().chain(backward).collect()
+    }
+
+    fn caveats(&self, lab: &Lab) -> Vec<String> {
+        preflight::small_system_pools(lab)
     }
 
     fn observe(&self, lab: &str) -> Result<Observed> {
@@ -234,7 +265,7 @@ impl Provider for Aks {
         self.forget();
         let outcome = converge::converge(&az, &place, lab, &world, actions, *options, &folder, work);
         work.events.under_way(Vec::new());
-        outcome
+        outcome.map_err(|error| with_what_is_left(error, &az, &place))
     }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
@@ -249,7 +280,9 @@ impl Provider for Aks {
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
         let known = match self.place_of_lab(lab).and_then(|place| self.look(place)) {
             // Commands of a lab that was never made can be read without az and without a login.
-            Err(error) if error.kind == Kind::Outside && !self.remembers(&lab.name.value) => {
+            Err(error)
+                if error.kind == Kind::Outside && !error.source.is::<Foreign>() && !self.remembers(&lab.name.value) =>
+            {
                 Known { place: Place::of_lab(lab, &Account::unknown()), world: World::default() }
             }
             known => known?,
@@ -266,7 +299,8 @@ impl Provider for Aks {
         if credentials::reaches(&file, cluster) {
             return Ok(file);
         }
-        credentials::fetch(&self.az_for(&place), &place, &file)?;
+        let az = self.az_for(&place);
+        credentials::fetch(&az, &place, &file).map_err(|error| with_what_is_left(error, &az, &place))?;
         Ok(file)
     }
 

@@ -53,6 +53,16 @@ pub trait Provider {
     /// What this machine lacks for the lab; each with a fix.
     fn preflight(&self, lab: &Lab) -> Vec<Error>;
 
+    /// As [`Provider::preflight`], for so many labs of one file at once.
+    fn preflight_class(&self, lab: &Lab, _seats: u32) -> Vec<Error> {
+        self.preflight(lab)
+    }
+
+    /// Why [`Provider::perform_all`] would refuse the actions although the lab file is valid; told by `plan`.
+    fn refusals(&self, _: &Lab, _: &[Action]) -> Vec<Error> {
+        Vec::new()
+    }
+
     /// What of the lab this machine can only approximate, in words; shown by `plan` and `up`.
     fn caveats(&self, _: &Lab) -> Vec<String> {
         Vec::new()

@@ -279,6 +279,11 @@ impl Model {
         }
     }
 
+    /// Takes away a group with all that is in it, as a user would.
+    pub fn remove_group(&mut self, prefix: &str) {
+        self.groups.retain(|name, _| !name.trim_start_matches("mc_").starts_with(prefix));
+    }
+
     /// Every cluster and pool is in the state that a failed change leaves.
     pub fn fail_all(&mut self, code: &str, message: &str) {
         let error = Some((code.to_owned(), message.to_owned()));

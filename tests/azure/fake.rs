@@ -302,7 +302,13 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
             if found.status != 404 || found.body["error"]["code"] == "ResourceGroupNotFound" {
                 return flat(found);
             }
-            silent(ask("PUT", &path, cluster_body(&options)))
+            let mut said = silent(ask("PUT", &path, cluster_body(&options)));
+            if said.0 == 0 && options.has("--vnet-subnet-id") && !options.has("--only-show-errors") {
+                said.2 =
+                    "WARNING: Could not create a role assignment for subnet. Are you an Owner on this subscription?"
+                        .to_owned();
+            }
+            said
         }
         "aks delete" => silent(ask("DELETE", &cluster("-n"), Value::Null)),
         "aks stop" => silent(ask("POST", &format!("{}/stop", cluster("-n")), Value::Null)),

@@ -286,6 +286,9 @@ fn own_subnet_makes_pools_one_after_the_other() {
     let subnet = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n";
     setup.up(&format!("{LAB}\n[aks]\nsubnet = \"{subnet}\"\n"), Options::default()).unwrap();
     assert_eq!(setup.fake.model().most_busy_pools, 1);
+    // What only az knows, and only warns of, is passed on.
+    let told = setup.told.0.lock().unwrap().clone();
+    assert_eq!(told, ["Could not create a role assignment for subnet. Are you an Owner on this subscription?"]);
 }
 
 #[test]
@@ -583,6 +586,56 @@ fn quota_is_that_of_the_whole_lab() {
     );
     setup.fake.model().quota.insert("standardBSFamily".to_owned(), 6);
     assert!(setup.aks().preflight(&setup.lab(LAB)).is_empty());
+}
+
+#[test]
+fn quota_of_a_class_is_that_of_all_its_seats() {
+    let setup = Setup::new();
+    setup.fake.model().quota.insert("standardBSFamily".to_owned(), 17);
+    assert!(setup.aks().preflight_class(&setup.lab(LAB), 2).is_empty());
+    let problems = setup.aks().preflight_class(&setup.lab(LAB), 3);
+    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "3 seats of the lab need 18 vCPUs (system 3 × Standard_B2ms, extra 6 × Standard_B2ms), and 17 of 17 are left for `standardBSFamily` in westeurope"
+        ]
+    );
+}
+
+#[test]
+fn version_back_is_refused_with_what_can_be_done() {
+    let setup = Setup::new();
+    setup.up(LAB, Options::default()).unwrap();
+    let older = LAB.replace("\"1.34\"", "\"1.33\"");
+    for options in [Options::default(), Options { replace_pools: true, ..Options::default() }] {
+        let error = setup.up(&older, options).unwrap_err();
+        assert!(error.to_string().contains("AKS does not go back to 1.33"), "{error}");
+        assert!(error.hints[0].contains("klab down"), "{:?}", error.hints);
+    }
+    let (lab, aks) = (setup.lab(&older), setup.aks());
+    let refusals = aks.refusals(&lab, &plan(&lab, &aks.observe_lab(&lab).unwrap()));
+    assert!(refusals.iter().any(|refusal| refusal.to_string().contains("does not go back")), "{refusals:?}");
+}
+
+#[test]
+fn what_is_left_and_costs_is_named_whatever_went_wrong() {
+    let setup = Setup::new();
+    let words = "The client 'c' does not have authorization to perform action 'a' over scope 's'.";
+    setup.fault(Fault::refuse("PUT", "/agentpools/extra", 1, 403, "AuthorizationFailed", words));
+    let error = setup.up(LAB, Options::default()).unwrap_err();
+    assert_eq!(error.kind, Kind::Outside);
+    let left = error.left_behind.join("\n");
+    assert!(left.contains("resource group `klab-pools-") && left.contains("whose machines cost money"), "{left}");
+}
+
+#[test]
+fn small_system_pools_are_warned_of() {
+    let setup = Setup::new();
+    let caveats = setup.aks().caveats(&setup.lab(LAB));
+    assert!(caveats.len() == 1 && caveats[0].contains("system pool `system` has machines of 2 vCPUs"), "{caveats:?}");
+    let larger = LAB.replacen("Standard_B2ms", "Standard_D4s_v5", 1);
+    assert_eq!(setup.aks().caveats(&setup.lab(&larger)), Vec::<String>::new());
 }
 
 #[test]

@@ -346,8 +346,10 @@ fn end_of_a_lab_follows_its_ttl() {
     let tags = |text: &str| {
         setup.environment.write("small.toml", text);
         setup.fake.take_calls();
-        setup.succeeds(&["up", "small.toml"]);
+        let said = setup.succeeds(&["up", "small.toml"]);
         let calls = setup.fake.take_calls();
+        let writes_tags = calls.iter().any(|call| call.starts_with("tag update"));
+        assert!(!(writes_tags && said.contains("nothing changed")), "{said}");
         let of_tags = calls.into_iter().filter(|call| call.starts_with("tag update"));
         of_tags
             .map(|call| call.split(' ').filter(|word| word.starts_with("klab-ttl=")).collect::<String>())
@@ -361,6 +363,76 @@ fn end_of_a_lab_follows_its_ttl() {
     assert_eq!(tags(SMALL), ["klab-ttl=never", "klab-ttl=never"]);
     assert_eq!(tags(SMALL), none);
     setup.succeeds(&["down", "small"]);
+}
+
+#[test]
+fn seat_whose_cluster_is_gone_is_made_again_and_a_class_is_paused() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml", "--seats", "2", "--no-wait"]);
+    setup.fake.model().remove_group("klab-small-02");
+    let again = setup.succeeds(&["up", "small.toml", "--seats", "2", "--no-wait"]);
+    assert!(again.contains("1 made, 1 unchanged"), "{again}");
+    assert_eq!(setup.everything().iter().filter(|name| name.starts_with("cluster/")).count(), 2);
+    setup.succeeds(&["pause", "small"]);
+    assert_eq!(setup.fake.model().pools_by_cluster(), [], "no machine runs");
+    let refused = setup.environment.shown(&setup.run(&["up", "small.toml", "--seats", "2"]));
+    assert!(refused.contains("klab resume small-01"), "{refused}");
+    setup.succeeds(&["resume", "small.toml"]);
+    assert_eq!(setup.fake.model().pools_by_cluster().len(), 2);
+    setup.succeeds(&["down", "small"]);
+    assert_eq!((setup.everything(), setup.environment.leftovers()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn class_without_the_quota_for_all_its_seats_is_refused_before_anything_is_made() {
+    let setup = Setup::new(Latency::NONE);
+    setup.fake.model().quota.insert("cores".to_owned(), 8);
+    let refused = setup.environment.shown(&setup.run(&["up", "small.toml", "--seats", "3", "--no-wait"]));
+    assert!(refused.contains("3 seats of the lab need 12 vCPUs") && refused.contains("status 3"), "{refused}");
+    assert_eq!(setup.everything(), Vec::<String>::new());
+}
+
+#[test]
+fn plan_shows_what_up_would_refuse() {
+    let setup = Setup::new(Latency::NONE);
+    setup.fake.model().quota.insert("cores".to_owned(), 3);
+    let shown = setup.environment.shown(&setup.run(&["plan", "small.toml"]));
+    assert!(shown.contains("create the cluster") && shown.contains("status 3"), "{shown}");
+    assert!(shown.contains("the lab needs 4 vCPUs"), "{shown}");
+    setup.fake.model().quota.insert("cores".to_owned(), 100);
+    setup.succeeds(&["up", "small.toml", "--no-wait"]);
+    setup.fake.model().tag_all("klab-owner", "somebody-else");
+    std::fs::remove_dir_all(setup.environment.home().join("labs/small")).unwrap();
+    let shown = setup.environment.shown(&setup.run(&["plan", "small.toml"]));
+    assert!(shown.contains("does not carry the tags of this lab") && shown.contains("status 3"), "{shown}");
+    assert!(!shown.contains("create the cluster"), "{shown}");
+}
+
+#[test]
+fn plan_without_a_login_makes_up_no_names() {
+    let setup = Setup::new(Latency::NONE);
+    let mut command = setup.environment.command(&["plan", "small.toml"]);
+    let shown = setup.environment.shown(&command.env("KLAB_AZ", "/nowhere/az").output().unwrap());
+    assert!(shown.contains("-n klab-small-xxxxxx ") && shown.contains("status 0"), "{shown}");
+}
+
+#[test]
+fn paused_lab_is_told_as_such() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml", "--no-wait"]);
+    setup.succeeds(&["pause", "small"]);
+    let listed = setup.succeeds(&["list"]);
+    assert!(listed.contains("paused"), "{listed}");
+    // Its API is not to be reached then.
+    let kubeconfig = setup.environment.home().join("labs/small/kubeconfig");
+    let nowhere = "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n\
+                   contexts: [{name: a, context: {cluster: a, user: u}}]\nusers: [{name: u, user: {token: t}}]\n";
+    std::fs::write(kubeconfig, nowhere).unwrap();
+    let shown = setup.environment.shown(&setup.run(&["verify", "small"]));
+    assert!(shown.contains("lab `small` is paused") && shown.contains("klab resume small"), "{shown}");
+    setup.fake.model().remove_group("klab-small");
+    let down = setup.succeeds(&["down", "small"]);
+    assert!(down.contains("it was gone") && !down.contains("Removed"), "{down}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! on by the same code as any other; here is only what makes many of them a class.
 
 mod down;
+mod pause;
 mod status;
 mod up;
 mod verify;
@@ -10,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) use self::down::down;
+pub(super) use self::pause::switch;
 pub(super) use self::status::{row, status};
 pub(super) use self::up::up;
 pub(super) use self::verify::verify;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::up::{Arguments, make, preflight};
+use super::super::up::{Arguments, make, refuse};
 use super::super::{Context, absolute, invalid, verify};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
 use crate::error::{Error, Kind, Result};
@@ -42,7 +42,7 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     refuse_collisions(home, &class, &wanted)?;
     // What this machine lacks is the same for every seat, and said once.
     let provider = context.provider(lab.provider)?;
-    preflight(context, provider.as_ref(), &lab_of(lab, &seat_name(name, 1)))?;
+    refuse(context, missing(home, provider.as_ref(), lab, &wanted))?;
     let again = format!("klab up {} --seats {seats}", arguments.file().display());
     context.interruption_leaves(Some(format!(
         "class `{name}` is partly made; `{again}` goes on, `klab down {name}` removes it"
@@ -79,6 +79,22 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     let summary = Summary { class: &class, made, kept, removed: surplus.len(), elapsed: started.elapsed() };
     let failed = outcomes.into_iter().filter_map(|(number, outcome)| Some(Failed { number, error: outcome.err()? }));
     conclude(context, &summary, failed.collect(), &again)
+}
+
+/// What is missing for the seats that have to be made. A seat that was begun looks after itself.
+fn missing(home: &Home, provider: &dyn provider::Provider, lab: &Lab, wanted: &BTreeSet<u32>) -> Vec<Error> {
+    let name = |number: &u32| seat_name(&lab.name.value, *number);
+    let is_new = |number: &&u32| {
+        let seat = name(number);
+        Record::read(&home.lab(&seat), &seat).is_ok_and(|found| found.record.is_none())
+    };
+    let new: Vec<&u32> = wanted.iter().filter(is_new).collect();
+    match new.first() {
+        Some(first) => {
+            provider.preflight_class(&lab_of(lab, &name(first)), u32::try_from(new.len()).unwrap_or(u32::MAX))
+        }
+        None => provider.preflight(&lab_of(lab, &name(&1))),
+    }
 }
 
 /// The class as it is, or a new one; a lab is a class or is not, and keeps its provider.
@@ -128,7 +144,7 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     let home = &context.home;
     let kept = class::is_ready(home, name)
         && context.record(name)?.is_some_and(|record| record.applied.is_some())
-        && context.provider(lab.provider)?.kubeconfig(name).is_ok();
+        && is_there(context.provider(lab.provider)?.as_ref(), lab.provider, name);
     if kept {
         return Ok(Done::Kept);
     }
@@ -147,6 +163,13 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     }
     class::set_ready(home, name, true)?;
     Ok(Done::Made)
+}
+
+/// Whether a seat's cluster is in the world, and can be reached.
+fn is_there(provider: &dyn provider::Provider, which: Provider, name: &str) -> bool {
+    let runs = || provider.observe(name).is_ok_and(|observed| observed.exists && !observed.stopped);
+    // The server of embedded clusters is asked for their kubeconfigs.
+    provider.kubeconfig(name).is_ok() && (which == Provider::Sim || runs())
 }
 
 /// A kubeconfig for each seat in one folder of the class, for whoever hands them out.
@@ -213,8 +236,11 @@ fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again
         let kind =
             if failed.iter().all(|failed| failed.error.kind == Kind::NotHeld) { Kind::NotHeld } else { Kind::Failed };
         let numbers = show(context, failed);
-        return Err(Error::message(kind, format!("{count} of lab `{name}` could not be made: {numbers}"))
-            .hint(format!("`{again}` goes on with them and leaves the others as they are")));
+        return Err(Error::message(kind, format!("{count} of lab `{name}` could not be made: {numbers}")).hint(
+            format!(
+                "`{again}` goes on with them and leaves the others as they are; `klab down {name}` removes the class"
+            ),
+        ));
     }
     context.ui.say(&format!(
         "\n  kubeconfigs: {}\n  klab kubeconfig {name} --seat 1    klab handout {name} --output handouts\n  \

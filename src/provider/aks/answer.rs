@@ -12,6 +12,9 @@ use crate::plan::{Declared, Observed, ObservedNode, ObservedPool};
 /// Prefix of the labels and taints that are AKS's own.
 const AKS_PREFIX: &str = "kubernetes.azure.com/";
 
+/// Stands where the id of a subscription is not known.
+const UNKNOWN_SUBSCRIPTION: &str = "SUBSCRIPTION";
+
 /// `az account show`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Account {
@@ -24,7 +27,12 @@ pub(super) struct Account {
 impl Account {
     /// Stands in commands that people read before they have logged in.
     pub(super) fn unknown() -> Self {
-        Self { id: "SUBSCRIPTION".to_owned(), user: User { name: "YOU".to_owned() } }
+        Self { id: UNKNOWN_SUBSCRIPTION.to_owned(), user: User { name: "YOU".to_owned() } }
+    }
+
+    /// Whether nobody has logged in, so that names made from the login are not known.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.id == UNKNOWN_SUBSCRIPTION
     }
 }
 

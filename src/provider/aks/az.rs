@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
-use crate::exec::{self, Command};
+use crate::exec::{self, Command, Written};
 
 /// A call that only asks.
 pub(super) const ASK: Duration = Duration::from_mins(2);
@@ -60,22 +60,30 @@ impl Az {
         if let Some(subscription) = &self.subscription {
             command = command.args(["--subscription", subscription]);
         }
+        // Of a subnet az only warns where it could not give the cluster its right to it.
+        let command = if arguments.iter().any(|word| word == "--vnet-subnet-id") {
+            command
+        } else {
+            command.arg("--only-show-errors")
+        };
         // Whatever the user has set as defaults, klab reads JSON.
-        let command = command.args(["--only-show-errors", "-o", "json"]);
+        let command = command.args(["-o", "json"]);
         match &self.folder {
             Some(folder) => command.transcript(folder.join(TRANSCRIPT)),
             None => command,
         }
     }
 
-    /// Asks for a change, and gives what az says of it.
-    pub(super) fn change(&self, arguments: &Arguments) -> Result<String, Failure> {
+    /// Asks for a change, and gives what az warns of that only the user can mend.
+    pub(super) fn change(&self, arguments: &Arguments) -> Result<Option<String>, Failure> {
         let command = self.command(arguments);
         let command = match &self.folder {
             Some(folder) => command.holds(folder.join(AT_WORK)),
             None => command,
         };
-        self.finish(&command, CHANGE)
+        let stderr = self.finish(&command, CHANGE)?.stderr;
+        let of_rights = |line: &&str| line.starts_with("WARNING: ") && line.contains("role assignment");
+        Ok(stderr.lines().find(of_rights).map(|line| line.trim_start_matches("WARNING: ").to_owned()))
     }
 
     /// Whether a call of az that changes something is still at work although the klab that made it is dead.
@@ -85,12 +93,12 @@ impl Az {
 
     /// Runs az and gives its stdout.
     pub(super) fn run(&self, arguments: &Arguments, deadline: Duration) -> Result<String, Failure> {
-        self.finish(&self.command(arguments), deadline)
+        self.finish(&self.command(arguments), deadline).map(|written| written.stdout)
     }
 
-    fn finish(&self, command: &Command, deadline: Duration) -> Result<String, Failure> {
+    fn finish(&self, command: &Command, deadline: Duration) -> Result<Written, Failure> {
         let entered = Instant::now();
-        let result = command.output(deadline);
+        let result = command.written(deadline);
         self.ledger.note(entered, true);
         result.map_err(|error| Failure::of(&error))
     }

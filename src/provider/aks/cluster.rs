@@ -142,7 +142,15 @@ fn request_cluster(
             work.intend(&journal_action(arguments), &place.cluster)?;
             az.change(arguments)
         };
-        let Err(failure) = outcome else { return Ok(()) };
+        let failure = match outcome {
+            Ok(warning) => {
+                if let Some(words) = warning {
+                    work.events.warn(words);
+                }
+                return Ok(());
+            }
+            Err(failure) => failure,
+        };
         let failed = |failure: Failure| {
             failure.into_error(&format!("could not create cluster `{}`", place.cluster), Some(place))
         };
@@ -218,7 +226,10 @@ pub(super) fn upgrade(az: &Az, place: &Place, from: &str, to: &str, work: &mut W
 }
 
 /// The versions on the way: every minor version between, then the wanted one.
-fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
+///
+/// # Errors
+/// Where the way would lead back.
+pub(super) fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
     let minor = |version: &str| version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
     let (Some(have), Some(want)) = (minor(from), minor(to)) else {
         return Err(Error::message(Kind::Failed, format!("could not tell the way from Kubernetes {from} to {to}")));

@@ -62,6 +62,10 @@ pub(super) fn converge(
 ) -> Result<()> {
     let tags = place.tags(lab, Timestamp::now());
     let mut agenda = agenda(place, lab, world, actions, &tags)?;
+    if let Some((from, to)) = agenda.upgrade {
+        // Pools cannot be made anew with a version that their cluster cannot have.
+        cluster::upgrade_path(from, to)?;
+    }
     if !agenda.replacements.is_empty() && !options.replace_pools {
         let pools: Vec<(&str, &[String])> =
             agenda.replacements.iter().map(|(pool, changes)| (pool.name.value.as_str(), *changes)).collect();

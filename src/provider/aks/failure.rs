@@ -147,7 +147,7 @@ fn without_traceback(words: &str) -> String {
     let is_sentence = |line: &&str| !line.starts_with(char::is_whitespace) && line.contains(": ");
     let is_of_an_error =
         |line: &&str| line.split(':').next().is_some_and(|name| name.ends_with("Error") || name.ends_with("Exception"));
-    match trace.lines().filter(is_sentence).filter(is_of_an_error).next_back() {
+    match trace.lines().filter(is_sentence).rfind(is_of_an_error) {
         Some(sentence) => format!("ERROR: az failed unexpectedly: {sentence}"),
         None => words.to_owned(),
     }

@@ -67,7 +67,8 @@ impl Place {
     /// Where a lab is of which only the name is known.
     pub(super) fn of_name(lab: &str, account: &Account, location: &str) -> Self {
         // Two people who run the same lab in one subscription must not meet; one person on two machines must.
-        let name = format!("klab-{lab}-{}", owner_mark(&account.user.name));
+        let mark = if account.is_unknown() { "xxxxxx".to_owned() } else { owner_mark(&account.user.name) };
+        let name = format!("klab-{lab}-{mark}");
         Self {
             lab: lab.to_owned(),
             subscription: account.id.clone(),

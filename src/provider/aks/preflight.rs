@@ -59,8 +59,8 @@ impl Offer {
         })
     }
 
-    /// What is missing for the actions of a lab.
-    pub(super) fn problems(&self, lab: &Lab, actions: &[Action], place: &Place) -> Vec<Error> {
+    /// What is missing for the actions of a lab, done for so many seats.
+    pub(super) fn problems(&self, lab: &Lab, actions: &[Action], place: &Place, seats: u32) -> Vec<Error> {
         let mut problems = Vec::new();
         let mut failed = |failure: &Failure, what: &str| problems.push(failure.clone().into_error(what, Some(place)));
         match &self.tool {
@@ -108,7 +108,7 @@ impl Offer {
             let needs = needs(lab, actions);
             problems.extend(size_problems(&needs, skus, place));
             if let Ok(usage) = &self.usage {
-                problems.extend(quota_problems(&needs, skus, usage, place));
+                problems.extend(quota_problems(&needs, skus, usage, place, seats));
             }
         }
         problems
@@ -161,6 +161,24 @@ pub(super) fn limits(lab: &Lab) -> Vec<Error> {
         Some(_) => {}
     }
     problems
+}
+
+/// vCPUs that AKS asks of the machines of a system pool.
+const SYSTEM_CPUS: u64 = 4;
+
+/// System pools that are smaller than AKS asks for, in words: it has long taken them, and may refuse them.
+pub(super) fn small_system_pools(lab: &Lab) -> Vec<String> {
+    let pools = lab.pools.iter().filter(|pool| pool.mode == PoolMode::System && !pool.deferred);
+    let small = pools.filter(|pool| pool.machine.cpu_millis < SYSTEM_CPUS * 1000);
+    small
+        .map(|pool| {
+            let (name, size, cpus) = (&pool.name.value, size_name(pool), pool.machine.cpu_millis.div_ceil(1000));
+            format!(
+                "system pool `{name}` has machines of {cpus} vCPUs ({size}); AKS asks for {SYSTEM_CPUS} there, such as \
+                 `size = \"Standard_D4s_v5\"`, and may refuse fewer"
+            )
+        })
+        .collect()
 }
 
 /// The pool that is made with the cluster.
@@ -329,16 +347,18 @@ fn find<'a>(skus: &'a [Sku], size: &str) -> Option<&'a Sku> {
     skus.iter().find(|sku| sku.name.eq_ignore_ascii_case(size))
 }
 
-/// The quota of the whole lab: all regular vCPUs, all spot vCPUs, and those of each family.
-fn quota_problems(needs: &[Need], skus: &[Sku], usage: &[Usage], place: &Place) -> Vec<Error> {
+/// The quota of the whole lab, or of all seats of a class: all regular vCPUs, all spot vCPUs, and those of each family.
+fn quota_problems(needs: &[Need], skus: &[Sku], usage: &[Usage], place: &Place, seats: u32) -> Vec<Error> {
+    let who = if seats == 1 { "the lab needs".to_owned() } else { format!("{seats} seats of the lab need") };
     let mut wanted: BTreeMap<String, (u32, Vec<String>)> = BTreeMap::new();
     for need in needs.iter().filter(|need| need.machines > 0) {
         let sku = find(skus, &need.size);
-        let cpus = sku.and_then(Sku::cpus).unwrap_or(need.cpus).saturating_mul(need.machines);
+        let machines = need.machines.saturating_mul(seats);
+        let cpus = sku.and_then(Sku::cpus).unwrap_or(need.cpus).saturating_mul(machines);
         let mut add = |counter: &str| {
             let (sum, pools) = wanted.entry(counter.to_owned()).or_default();
             *sum = sum.saturating_add(cpus);
-            pools.push(format!("{} {} × {}", need.pool, need.machines, need.size));
+            pools.push(format!("{} {machines} × {}", need.pool, need.size));
         };
         if need.spot {
             add("lowPriorityCores");
@@ -358,7 +378,7 @@ fn quota_problems(needs: &[Need], skus: &[Sku], usage: &[Usage], place: &Place) 
         }
         let name = if row.name.localized_value.is_empty() { &row.name.value } else { &row.name.localized_value };
         let message = format!(
-            "the lab needs {sum} vCPUs ({}), and {left} of {} are left for `{name}` in {}",
+            "{who} {sum} vCPUs ({}), and {left} of {} are left for `{name}` in {}",
             pools.join(", "),
             row.limit,
             place.location

@@ -19,7 +19,8 @@ const PATIENCE_OF_QUESTIONS: Duration = Duration::from_mins(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What a call of az that changes something came to.
-pub(super) type Outcome = std::result::Result<String, Failure>;
+/// Where it was taken, what az warns of.
+pub(super) type Outcome = std::result::Result<Option<String>, Failure>;
 
 /// The tries at one request: one rule for whether, and when, it is made again.
 #[derive(Debug, Clone)]

@@ -1,0 +1,52 @@
+//! `klab pause` and `klab resume` of a class: every seat, side by side.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::super::Context;
+use super::super::pause::{Switch, switch_one};
+use super::{Failed, Workshop, jobs, show};
+use crate::error::{Error, Kind, Result};
+use crate::parallel::parallel;
+use crate::provider::Work;
+use crate::spec::Provider;
+use crate::state::class::{Class, seat_name};
+use crate::state::{Journal, Lock};
+use crate::ui::plural;
+
+/// Stops or starts the machines of all seats.
+///
+/// # Errors
+/// When the provider has none, or a seat could not be switched; the others are, then.
+pub(in super::super) fn switch(context: &Context, class: &Class, command: &'static str, act: Switch) -> Result<()> {
+    let name = &class.lab;
+    let provider: Provider = class.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
+    let _lock = Lock::take(&context.home.lab(name), name, command)?;
+    let events = context.ui.events();
+    if provider == Provider::Sim {
+        // It has no machines; that is said once, of the class.
+        let mut work = Work { journal: &mut Journal::nowhere(), events: &events };
+        return act(context.provider(provider)?.as_ref(), name, &mut work);
+    }
+    let (doing, done_word) = if command == "pause" { ("Stopping", "Stopped") } else { ("Starting", "Started") };
+    let what = format!("{} of lab {name}", plural(class.seats.len(), "seat"));
+    let activity = events.start(doing, what.clone());
+    let (workshop, done) = (Workshop::new(context), AtomicUsize::new(0));
+    let seats: Vec<u32> = class.seats.iter().copied().collect();
+    let outcomes = parallel(&seats, jobs(provider), |number| {
+        let outcome = switch_one(&workshop.context(), &seat_name(name, *number), command, act);
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        activity.progress(format!("{what}: {done} of {} done", seats.len()));
+        (*number, outcome)
+    })?;
+    let failed = outcomes.into_iter().filter_map(|(number, outcome)| Some(Failed { number, error: outcome.err()? }));
+    let failed: Vec<Failed> = failed.collect();
+    if failed.is_empty() {
+        activity.finish(done_word, what);
+        return Ok(());
+    }
+    activity.end();
+    let count = plural(failed.len(), "seat");
+    let numbers = show(context, failed);
+    let message = format!("could not {command} {count} of lab `{name}`: {numbers}");
+    Err(Error::message(Kind::Failed, message).hint(format!("`klab {command} {name}` tries again")))
+}
