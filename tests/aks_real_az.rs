@@ -259,3 +259,58 @@ fn nobody_logged_in_is_said_with_the_command_that_mends_it() {
     assert!(said.contains("Please run 'az login' to setup account."), "{said}");
     assert!(said.contains("hint") && said.contains("then `az login`"), "{said}");
 }
+
+#[test]
+fn registry_is_attached_in_the_way_that_az_takes() {
+    let Some(az) = az_or_skip("registry_is_attached_in_the_way_that_az_takes") else { return };
+    let setup = Setup::new(&az, Latency::NONE);
+    let text = "lab = \"real\"\nprovider = \"aks\"\n[aks]\nregistry = \"shop\"\n[pool.system]\nmode = \"system\"\n";
+    setup.write("real.toml", text);
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    let pullers: Vec<_> = setup.server.model().pullers.iter().cloned().collect();
+    assert!(
+        pullers.len() == 1 && pullers[0].0 == "shop" && pullers[0].1.starts_with("kubelet-of-klab-real-"),
+        "{pullers:?}"
+    );
+    setup.server.model().requests.clear();
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    let requests = std::mem::take(&mut setup.server.model().requests);
+    assert!(requests.iter().all(|request| !request.starts_with("PUT")), "{requests:#?}");
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}
+
+#[test]
+fn trouble_of_the_login_service_is_one_sentence() {
+    let Some(az) = az_or_skip("trouble_of_the_login_service_is_one_sentence") else { return };
+    let setup = Setup::new(&az, Latency::NONE);
+    setup.write("real.toml", LAB);
+    for entry in std::fs::read_dir(&setup.login.folder).unwrap().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("msal_token_cache") {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    setup.server.model().gives_no_tokens = true;
+    let said = setup.fails(&["up", "real.toml", "--no-wait"], 3);
+    assert!(said.contains("HTTP Error: 500") && said.contains("hint") && !said.contains("Traceback"), "{said}");
+}
+
+#[test]
+fn pool_whose_change_failed_is_changed_by_the_real_az_again() {
+    let Some(az) = az_or_skip("pool_whose_change_failed_is_changed_by_the_real_az_again") else { return };
+    let setup = Setup::new(&az, Latency::NONE);
+    let lab =
+        |nodes: u32| format!("lab = \"real\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\nnodes = {nodes}\n");
+    setup.write("real.toml", &lab(1));
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    setup.server.model().keeps_reasons = false;
+    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
+    setup.fault(Fault::fail_later("/agentpools/system", 1, "AllocationFailed", scarce));
+    setup.write("real.toml", &lab(2));
+    let said = setup.fails(&["up", "real.toml", "--no-wait"], 3);
+    assert!(said.contains(scarce) && said.contains("`klab down real` removes what there is"), "{said}");
+    setup.succeeds(&["up", "real.toml", "--no-wait"]);
+    assert!(!setup.transcript().contains("nodepool delete"), "{}", setup.transcript());
+    setup.succeeds(&["down", "real"]);
+    setup.nothing_is_left();
+}

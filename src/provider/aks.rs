@@ -17,6 +17,7 @@ mod place;
 mod pools;
 mod preflight;
 mod reason;
+mod region;
 mod registry;
 mod removal;
 mod replace;

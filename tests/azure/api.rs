@@ -139,6 +139,8 @@ pub struct Model {
     pub registered: bool,
     /// Whether what failed keeps the reason itself, as most regions have it; its last operation always does.
     pub keeps_reasons: bool,
+    /// Whether whoever gives tokens fails.
+    pub gives_no_tokens: bool,
     /// Names of container registries.
     pub registries: Vec<String>,
     /// Who may pull from which registry.
@@ -168,6 +170,7 @@ impl Model {
             faults: Vec::new(),
             registered: true,
             keeps_reasons: true,
+            gives_no_tokens: false,
             registries: vec!["shop".to_owned()],
             pullers: BTreeSet::new(),
             quota: BTreeMap::from([

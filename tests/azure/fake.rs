@@ -304,9 +304,9 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
             }
             let mut said = silent(ask("PUT", &path, cluster_body(&options)));
             if said.0 == 0 && options.has("--vnet-subnet-id") && !options.has("--only-show-errors") {
-                said.2 =
-                    "WARNING: Could not create a role assignment for subnet. Are you an Owner on this subscription?"
-                        .to_owned();
+                said.2.push_str(
+                    "WARNING: Could not create a role assignment for subnet. Are you an Owner on this subscription?",
+                );
             }
             said
         }

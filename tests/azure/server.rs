@@ -162,6 +162,9 @@ fn authority_answer(model: &mut Model, path: &str, body: &[u8]) -> Answer {
         return Answer { status: 200, body: document, headers: Vec::new(), lost: false };
     }
     model.requests.push(format!("POST {path}"));
+    if model.gives_no_tokens {
+        return Answer { status: 500, body: json!({ "error": "server_error" }), headers: Vec::new(), lost: false };
+    }
     let form: Vec<(String, String)> = form_urlencoded::parse(body).into_owned().collect();
     let field = |name: &str| form.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
     if field("client_secret") != super::SECRET {

@@ -1,6 +1,6 @@
 //! Labs on AKS through a fake az that shares its model of Azure with the stand-in for the real one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use serde_json::json;
 use crate::azure::CLIENT;
 use crate::azure::api::{Latency, Model};
 use crate::azure::fake::Fake;
-use crate::azure::fault::{Fault, Trouble};
+use crate::azure::fault::Fault;
 
-const LAB: &str = r#"
+pub(crate) const LAB: &str = r#"
 lab = "pools"
 provider = "aks"
 kubernetes = "1.34"
@@ -44,7 +44,7 @@ autoscale = { min = 1, max = 3 }
 
 /// Events in words.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+pub(crate) struct Told(pub(crate) Mutex<Vec<String>>);
 
 impl Sink for Told {
     fn event(&self, event: &Event) {
@@ -55,31 +55,31 @@ impl Sink for Told {
 }
 
 /// A home, a model of Azure, and a fake az between them.
-struct Setup {
+pub(crate) struct Setup {
     folder: tempfile::TempDir,
-    home: Home,
-    fake: Fake,
-    told: Arc<Told>,
+    pub(crate) home: Home,
+    pub(crate) fake: Fake,
+    pub(crate) told: Arc<Told>,
 }
 
 impl Setup {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Latency::NONE)
     }
 
-    fn with(latency: Latency) -> Self {
+    pub(crate) fn with(latency: Latency) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path().join("home"));
         Self { home, fake: Fake::start(Model::new(latency)), folder, told: Arc::default() }
     }
 
-    fn lab(&self, text: &str) -> Lab {
+    pub(crate) fn lab(&self, text: &str) -> Lab {
         let path: PathBuf = self.folder.path().join("lab.toml");
         std::fs::write(&path, text).unwrap();
         spec::load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{}", problems.render(false)))
     }
 
-    fn aks(&self) -> Aks {
+    pub(crate) fn aks(&self) -> Aks {
         let pace = Pace {
             least: Duration::from_millis(1),
             patience: Duration::from_millis(400),
@@ -89,7 +89,7 @@ impl Setup {
     }
 
     /// What `klab up` does to the cluster: preflight, plan, perform.
-    fn up(&self, text: &str, options: Options) -> Result<Vec<Action>, klab::error::Error> {
+    pub(crate) fn up(&self, text: &str, options: Options) -> Result<Vec<Action>, klab::error::Error> {
         let (lab, aks) = (self.lab(text), self.aks());
         if let Some(problem) = aks.preflight(&lab).into_iter().next() {
             return Err(problem);
@@ -100,13 +100,13 @@ impl Setup {
         Ok(actions)
     }
 
-    fn down(&self) -> Result<Vec<String>, klab::error::Error> {
+    pub(crate) fn down(&self) -> Result<Vec<String>, klab::error::Error> {
         let aks = self.aks();
         self.work("down", |work| aks.remove("pools", work))?;
         aks.remains("pools")
     }
 
-    fn work<T>(&self, command: &str, act: impl FnOnce(&mut Work<'_>) -> T) -> T {
+    pub(crate) fn work<T>(&self, command: &str, act: impl FnOnce(&mut Work<'_>) -> T) -> T {
         let folder = self.home.lab("pools");
         std::fs::create_dir_all(&folder).unwrap();
         let mut journal = Journal::open(&folder, command).unwrap();
@@ -114,21 +114,21 @@ impl Setup {
         act(&mut Work { journal: &mut journal, events: &events })
     }
 
-    fn everything(&self) -> Vec<String> {
+    pub(crate) fn everything(&self) -> Vec<String> {
         self.fake.model().everything()
     }
 
-    fn fault(&self, fault: Fault) {
+    pub(crate) fn fault(&self, fault: Fault) {
         self.fake.model().faults.push(fault);
     }
 
-    fn calls_with(&self, words: &str) -> usize {
+    pub(crate) fn calls_with(&self, words: &str) -> usize {
         self.fake.take_calls().iter().filter(|call| call.starts_with(words)).count()
     }
 }
 
 /// Names without the mark of the owner.
-fn plain(names: &[String]) -> Vec<String> {
+pub(crate) fn plain(names: &[String]) -> Vec<String> {
     let strip = |name: &String| {
         name.split('/')
             .map(|part| {
@@ -148,7 +148,7 @@ fn plain(names: &[String]) -> Vec<String> {
     names
 }
 
-const COMPLETE: [&str; 6] = [
+pub(crate) const COMPLETE: [&str; 6] = [
     "cluster/klab-pools",
     "group/MC_klab-pools",
     "group/klab-pools",
@@ -292,82 +292,6 @@ fn own_subnet_makes_pools_one_after_the_other() {
 }
 
 #[test]
-fn conflict_that_passes_is_waited_out_and_one_that_does_not_is_reported() {
-    let busy = |times| {
-        Fault::refuse(
-            "PUT",
-            "/agentpools/extra",
-            times,
-            409,
-            "OperationNotAllowed",
-            "Operation is not allowed: Another operation (Updating) is in progress, please wait for it to finish.",
-        )
-    };
-    let setup = Setup::new();
-    setup.fault(busy(3));
-    setup.up(LAB, Options::default()).unwrap();
-    assert_eq!(plain(&setup.everything()), COMPLETE);
-
-    let setup = Setup::new();
-    setup.fault(busy(u32::MAX));
-    let error = setup.up(LAB, Options::default()).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("could not create pool `extra`: ERROR: (OperationNotAllowed) Operation is not allowed"),
-        "{error}"
-    );
-    // The other pool did not suffer.
-    assert!(plain(&setup.everything()).contains(&"pool/klab-pools/burst".to_owned()));
-}
-
-#[test]
-fn lost_answers_are_adopted_without_duplicates() {
-    for (method, path) in [
-        ("PUT", "/resourcegroups/"),
-        ("PUT", "/managedclusters/"),
-        ("PUT", "/agentpools/extra"),
-        ("PUT", "/agentpools/burst"),
-    ] {
-        let setup = Setup::with(Latency {
-            create: Duration::from_millis(30),
-            pool: Duration::from_millis(30),
-            delete: Duration::ZERO,
-        });
-        let fault = Fault { within: true, ..Fault::new(method, path, 1, Trouble::LoseAnswer) };
-        setup.fault(fault);
-        setup.up(LAB, Options::default()).unwrap_or_else(|error| panic!("{path}: {error}"));
-        assert_eq!(plain(&setup.everything()), COMPLETE, "{path}");
-        assert_eq!(setup.fake.model().faults[0].times, 0, "{path}: the fault did not fire");
-    }
-}
-
-#[test]
-fn requests_cut_on_the_way_are_made_again() {
-    for (method, path) in [("PUT", "/managedclusters/"), ("PUT", "/agentpools/extra"), ("GET", "/agentpools")] {
-        let setup = Setup::with(Latency {
-            create: Duration::from_millis(10),
-            pool: Duration::from_millis(30),
-            delete: Duration::ZERO,
-        });
-        setup.fault(Fault { within: true, ..Fault::new(method, path, 1, Trouble::Cut) });
-        setup.up(LAB, Options::default()).unwrap_or_else(|error| panic!("{path}: {error}"));
-        assert_eq!(plain(&setup.everything()), COMPLETE, "{path}");
-    }
-}
-
-#[test]
-fn cluster_that_azure_hears_of_before_its_group_is_asked_for_again() {
-    let setup = Setup::new();
-    setup.fake.delay("group create", Duration::from_millis(600));
-    setup.up(LAB, Options::default()).unwrap();
-    assert_eq!(plain(&setup.everything()), COMPLETE);
-    let calls = setup.fake.take_calls();
-    let count = |words: &str| calls.iter().filter(|call| call.starts_with(words)).count();
-    assert_eq!((count("group create"), count("aks create")), (1, 2), "{calls:#?}");
-}
-
-#[test]
 fn new_lab_is_looked_for_with_one_question() {
     let setup = Setup::new();
     assert!(setup.aks().preflight(&setup.lab(LAB)).is_empty());
@@ -398,121 +322,6 @@ fn account_is_read_where_az_keeps_it() {
 }
 
 #[test]
-fn question_that_got_lost_is_asked_again() {
-    let setup = Setup::new();
-    for trouble in [
-        Trouble::Cut,
-        Trouble::Refuse {
-            status: 429,
-            code: "TooManyRequests".to_owned(),
-            message: "Wait.".to_owned(),
-            retry_after: Some(1),
-        },
-    ] {
-        setup.fault(Fault { within: true, ..Fault::new("GET", "/skus", 2, trouble) });
-        assert!(setup.aks().preflight(&setup.lab(LAB)).is_empty());
-        assert!(setup.fake.model().faults.iter().all(|fault| fault.times == 0));
-    }
-}
-
-#[test]
-fn pool_that_failed_is_made_once_more_then_reported() {
-    let failing = |times| {
-        Fault::fail_later(
-            "/agentpools/extra",
-            times,
-            "AllocationFailed",
-            "Allocation failed. We do not have sufficient capacity for the requested VM size in this region.",
-        )
-    };
-    let setup = Setup::new();
-    setup.fault(failing(1));
-    setup.up(LAB, Options::default()).unwrap();
-    assert_eq!(plain(&setup.everything()), COMPLETE);
-    let told = setup.told.0.lock().unwrap().clone();
-    assert!(told.len() == 1 && told[0].contains("pool `extra` failed in Azure: (AllocationFailed)"), "{told:?}");
-
-    let setup = Setup::new();
-    setup.fault(failing(2));
-    let error = setup.up(LAB, Options::default()).unwrap_err();
-    assert_eq!(error.kind, Kind::Outside);
-    assert!(error.to_string().contains("We do not have sufficient capacity"), "{error}");
-    assert!(error.left_behind[0].contains("in state Failed"), "{:?}", error.left_behind);
-    // The next `up` asks for it again, and takes nothing away.
-    setup.fake.take_calls();
-    setup.up(LAB, Options::default()).unwrap();
-    assert_eq!(plain(&setup.everything()), COMPLETE);
-    assert_eq!(setup.calls_with("aks nodepool delete"), 0);
-}
-
-#[test]
-fn pool_whose_change_failed_is_asked_to_change_again_and_never_removed() {
-    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
-    for pool in ["extra", "system"] {
-        let setup = Setup::new();
-        setup.up(LAB, Options::default()).unwrap();
-        let machines = |setup: &Setup| {
-            let pools = setup.fake.model().pools();
-            pools.into_iter().map(|pool| (pool.name, pool.generation)).collect::<Vec<_>>()
-        };
-        let before = machines(&setup);
-        let larger = if pool == "extra" {
-            LAB.replace("nodes = 2", "nodes = 3")
-        } else {
-            LAB.replace("mode = \"system\"", "mode = \"system\"\nnodes = 2")
-        };
-        assert_ne!(larger, LAB);
-        setup.fault(Fault::fail_later(&format!("/agentpools/{pool}"), 2, "AllocationFailed", scarce));
-        setup.fake.take_calls();
-        for _ in 0..2 {
-            let error = setup.up(&larger, Options::default()).unwrap_err();
-            assert!(error.to_string().contains(scarce), "{error}");
-            assert!(error.left_behind[0].contains("asks for it again"), "{:?}", error.left_behind);
-        }
-        let actions = setup.up(&larger, Options::default()).unwrap();
-        assert_eq!(actions.len(), 1, "{actions:?}");
-        assert_eq!(setup.calls_with("aks nodepool delete"), 0);
-        assert_eq!(machines(&setup), before, "no machine was made anew");
-        assert_eq!(setup.up(&larger, Options::default()).unwrap(), []);
-    }
-}
-
-#[test]
-fn change_that_azure_itself_broke_is_asked_for_once_more_at_once() {
-    let setup = Setup::new();
-    setup.up(LAB, Options::default()).unwrap();
-    setup.fault(Fault::fail_later("/agentpools/extra", 1, "InternalOperationError", "Internal server error"));
-    setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap();
-    let told = setup.told.0.lock().unwrap().clone();
-    assert!(told.len() == 1 && told[0].contains("it is asked for once more"), "{told:?}");
-    assert_eq!(setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap(), []);
-}
-
-#[test]
-fn cluster_that_came_up_once_is_not_made_anew_when_everything_in_it_failed() {
-    let text = "lab = \"pools\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n";
-    let setup = Setup::new();
-    setup.up(text, Options::default()).unwrap();
-    setup.fake.model().fail_all("InternalOperationError", "Internal server error");
-    setup.fake.take_calls();
-    setup.up(text, Options::default()).unwrap();
-    let calls = setup.fake.take_calls();
-    assert!(!calls.iter().any(|call| call.contains("delete") || call.contains("create")), "{calls:#?}");
-    assert_eq!(setup.up(text, Options::default()).unwrap(), []);
-}
-
-#[test]
-fn pool_that_never_came_up_is_made_anew_with_another_size_only_when_allowed() {
-    let setup = Setup::new();
-    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
-    setup.fault(Fault::fail_later("/agentpools/extra", 2, "AllocationFailed", scarce));
-    setup.up(LAB, Options::default()).unwrap_err();
-    let other = LAB.replacen("nodes = 2\nsize = \"Standard_B2ms\"", "nodes = 2\nsize = \"Standard_B4ms\"", 1);
-    let error = setup.up(&other, Options::default()).unwrap_err();
-    assert!(error.hints[0].contains("--replace-pools"), "{:?}", error.hints);
-}
-
-#[test]
 fn registry_is_attached_once_the_cluster_is_there_and_only_once() {
     let setup = Setup::new();
     let text = format!("{LAB}\n[aks]\nregistry = \"shop\"\n");
@@ -532,15 +341,6 @@ fn registry_is_attached_once_the_cluster_is_there_and_only_once() {
     let error = setup.up(&text.replace("\"shop\"", "\"shoop\""), Options::default()).unwrap_err();
     assert!(error.to_string().contains("there is no container registry `shoop`"), "{error}");
     assert_eq!(setup.everything(), Vec::<String>::new());
-}
-
-#[test]
-fn cluster_that_failed_is_made_once_more() {
-    let setup = Setup::new();
-    let fault = Fault::fail_later("/managedclusters/", 1, "InternalServerError", "Internal server error");
-    setup.fault(Fault { within: true, ..fault });
-    setup.up(LAB, Options::default()).unwrap();
-    assert_eq!(plain(&setup.everything()), COMPLETE);
 }
 
 #[test]
@@ -619,137 +419,12 @@ fn version_back_is_refused_with_what_can_be_done() {
 }
 
 #[test]
-fn what_is_left_and_costs_is_named_whatever_went_wrong() {
-    let setup = Setup::new();
-    let words = "The client 'c' does not have authorization to perform action 'a' over scope 's'.";
-    setup.fault(Fault::refuse("PUT", "/agentpools/extra", 1, 403, "AuthorizationFailed", words));
-    let error = setup.up(LAB, Options::default()).unwrap_err();
-    assert_eq!(error.kind, Kind::Outside);
-    let left = error.left_behind.join("\n");
-    assert!(left.contains("resource group `klab-pools-") && left.contains("whose machines cost money"), "{left}");
-}
-
-#[test]
 fn small_system_pools_are_warned_of() {
     let setup = Setup::new();
     let caveats = setup.aks().caveats(&setup.lab(LAB));
     assert!(caveats.len() == 1 && caveats[0].contains("system pool `system` has machines of 2 vCPUs"), "{caveats:?}");
     let larger = LAB.replacen("Standard_B2ms", "Standard_D4s_v5", 1);
     assert_eq!(setup.aks().caveats(&setup.lab(&larger)), Vec::<String>::new());
-}
-
-#[test]
-fn expired_login_is_said_once() {
-    let setup = Setup::new();
-    let fault = Fault::refuse(
-        "GET",
-        "",
-        u32::MAX,
-        401,
-        "ExpiredAuthenticationToken",
-        "The access token expiry UTC time has passed.",
-    );
-    setup.fault(Fault { within: true, ..fault });
-    let problems = setup.aks().preflight(&setup.lab(LAB));
-    assert_eq!(problems.len(), 1, "{problems:#?}");
-    assert!(problems[0].hints[0].contains("az login"), "{problems:#?}");
-}
-
-#[test]
-fn group_of_somebody_else_is_not_touched() {
-    let setup = Setup::new();
-    setup.up(LAB, Options::default()).unwrap();
-    setup.fake.model().tag_all("klab-owner", "somebody-else");
-    let error = setup.up(&LAB.replace("nodes = 2", "nodes = 3"), Options::default()).unwrap_err();
-    assert!(error.to_string().contains("does not carry the tags of this lab"), "{error}");
-    let before = plain(&setup.everything());
-    setup.down().unwrap();
-    assert_eq!(plain(&setup.everything()), before);
-}
-
-#[test]
-fn removal_that_azure_does_not_do_is_asked_for_again() {
-    for text in [LAB.to_owned(), format!("{LAB}\n[aks]\nresource_group = \"team\"\n")] {
-        for keeps_reasons in [true, false] {
-            let setup = Setup::with(Latency { delete: Duration::from_millis(20), ..Latency::NONE });
-            setup.fake.model().add_group("team", json!({}));
-            setup.fake.model().keeps_reasons = keeps_reasons;
-            setup.up(&text, Options::default()).unwrap();
-            let path = if text == LAB { "/resourcegroups/klab-pools" } else { "/managedclusters/klab-pools" };
-            setup.fault(Fault::stays(path, 2, "InternalOperationError", "The network interface is in use."));
-            assert_eq!(setup.down().unwrap(), Vec::<String>::new());
-            assert_eq!(setup.everything(), ["group/team"]);
-            let told = setup.told.0.lock().unwrap().clone();
-            assert!(told.len() == 2 && told[0].contains("is asked again"), "{told:?}");
-            assert!(told[0].contains("The network interface is in use."), "{told:?}");
-        }
-    }
-}
-
-#[test]
-fn removal_that_azure_never_does_ends_with_what_is_left() {
-    let setup = Setup::with(Latency { delete: Duration::from_millis(5), ..Latency::NONE });
-    setup.up(LAB, Options::default()).unwrap();
-    setup.fault(Fault::stays("/resourcegroups/", u32::MAX, "InternalOperationError", "A nested lock."));
-    let error = setup.down().unwrap_err();
-    let words = error.to_string();
-    assert!(
-        words.contains("is still there; Azure took 4 requests to remove it") && words.contains("A nested lock."),
-        "{words}"
-    );
-    assert!(error.left_behind[0].contains("in state Succeeded"), "{:?}", error.left_behind);
-    assert!(error.hints.iter().any(|hint| hint.contains("az lock list")), "{:?}", error.hints);
-}
-
-#[test]
-fn cluster_of_somebody_else_in_klabs_group_does_not_go_without_a_word() {
-    let setup = Setup::new();
-    setup.up(LAB, Options::default()).unwrap();
-    let group = setup.everything().into_iter().find_map(|name| name.strip_prefix("group/klab-").map(str::to_owned));
-    let group = format!("klab-{}", group.unwrap());
-    setup.fake.model().add_cluster(&group, "precious", json!({ "cost": "42" }));
-    let before = setup.everything();
-    let error = setup.down().unwrap_err();
-    assert!(error.to_string().contains("cluster `precious`") && error.kind == Kind::Outside, "{error}");
-    assert!(error.hints.iter().any(|hint| hint.contains("az group delete")), "{:?}", error.hints);
-    assert_eq!(setup.everything(), before);
-}
-
-#[test]
-fn what_azure_did_not_take_is_asked_again_wherever_it_was_asked() {
-    let trouble = |status: u16| Trouble::Refuse {
-        status,
-        code: "InternalServerError".to_owned(),
-        message: "Encountered internal server error.".to_owned(),
-        retry_after: None,
-    };
-    for trouble in [Trouble::Cut, trouble(500)] {
-        let setup = Setup::new();
-        setup.fault(Fault::new("POST", "/listclusterusercredential", 2, trouble));
-        setup.up(LAB, Options::default()).unwrap();
-        assert_eq!(setup.fake.model().faults[0].times, 0);
-    }
-}
-
-#[test]
-fn group_that_aks_has_not_heard_of_yet_is_waited_for() {
-    let setup = Setup::new();
-    let words = "Resource group 'klab-pools' could not be found.";
-    let fault = Fault::refuse("PUT", "/managedclusters/", 2, 404, "ResourceGroupNotFound", words);
-    setup.fault(Fault { within: true, ..fault });
-    setup.up(LAB, Options::default()).unwrap();
-    assert_eq!(plain(&setup.everything()), COMPLETE);
-}
-
-#[test]
-fn reason_that_azure_did_not_keep_is_looked_up() {
-    let setup = Setup::new();
-    setup.fake.model().keeps_reasons = false;
-    let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
-    setup.fault(Fault::fail_later("/agentpools/extra", 2, "AllocationFailed", scarce));
-    let error = setup.up(LAB, Options::default()).unwrap_err();
-    assert!(error.to_string().contains(scarce) && error.kind == Kind::Outside, "{error}");
-    assert!(error.hints[0].contains("another size"), "{:?}", error.hints);
 }
 
 #[test]
@@ -847,13 +522,4 @@ fn commands_are_those_that_are_run() {
     for (said, run) in said.iter().zip(changes) {
         assert!(said.starts_with(&format!("{} {run} --subscription ", program.display())), "{said}\n{run}");
     }
-}
-
-#[test]
-fn missing_az_is_explained() {
-    let setup = Setup::new();
-    let aks = Aks::with(&setup.home, Path::new("/nowhere/az"), Pace::default());
-    let problems = aks.preflight(&setup.lab(LAB));
-    assert_eq!(problems.len(), 1, "{problems:#?}");
-    assert!(problems[0].hints[0].contains("install"), "{problems:#?}");
 }

@@ -3,6 +3,7 @@
 
 mod aks;
 mod aks_binary;
+mod aks_troubles;
 mod api;
 #[path = "../azure/mod.rs"]
 mod azure;

@@ -239,6 +239,7 @@ const CATALOGUE: &[Row] = &[
             "502 server error",
             "503 server error",
             "504 server error",
+            "msalserviceerror: http error: 5",
         ],
     ),
 ];

@@ -414,6 +414,14 @@ mod tests {
     }
 
     #[test]
+    fn trouble_of_the_login_service_passes() {
+        let stderr = "ERROR: The command failed with an unexpected error. Here is the traceback:\nERROR: HTTP Error: 500\n\
+                      Traceback (most recent call last):\n  File \"/az/msal/application.py\", line 1, in f\n\
+                      msal.exceptions.MsalServiceError: HTTP Error: 500\n";
+        assert_eq!(Failure::from_stderr(Some(1), stderr).class, Class::Server);
+    }
+
+    #[test]
     fn traceback_of_az_is_one_sentence_and_understood() {
         let stderr = "ERROR: The command failed with an unexpected error. Here is the traceback:\n\
                       ERROR: 500 Server Error: Internal Server Error for url: https://login/t/oauth2/v2.0/token\n\

@@ -3,11 +3,12 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::answer::{AgentPool, Cluster, Group, Registration, Sku, Usage, Versions};
+use super::answer::{AgentPool, Cluster, Group, Registration};
 use super::arguments;
 use super::az::Az;
 use super::failure::Failure;
 use super::place::Place;
+use super::region::{Sku, Usage, Versions};
 use super::request::Tries;
 
 /// Versions of Azure's interfaces: each a stable one that tells all klab reads, and that every cloud has.

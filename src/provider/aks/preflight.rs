@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Registration, Sku, ToolVersion, Usage, Versions};
+use super::answer::{Registration, ToolVersion};
 use super::arguments;
 use super::az::Az;
 use super::catalogue::Class;
 use super::failure::Failure;
 use super::place::Place;
+use super::region::{Sku, Usage, Versions};
 use crate::error::{Error, Kind};
 use crate::plan::{Action, size_name, wanted_version};
 use crate::spec::{AksTier, Lab, Os, Pool, PoolMode};

@@ -25,7 +25,8 @@ pub(super) type Outcome = std::result::Result<Option<String>, Failure>;
 /// The tries at one request: one rule for whether, and when, it is made again.
 #[derive(Debug, Clone)]
 pub(super) struct Tries {
-    since: Instant,
+    /// When the first of them failed.
+    since: Option<Instant>,
     failed: u32,
     is_question: bool,
 }
@@ -33,7 +34,7 @@ pub(super) struct Tries {
 impl Tries {
     /// No try yet, at a request that changes something.
     pub(super) fn new() -> Self {
-        Self { since: Instant::now(), failed: 0, is_question: false }
+        Self { since: None, failed: 0, is_question: false }
     }
 
     /// No try yet, at something that can be asked as often as one likes.
@@ -44,7 +45,7 @@ impl Tries {
     /// After one more failure: the time until the next try, or none where it is of no use.
     pub(super) fn again(&mut self, failure: &Failure, pace: &Pace) -> Option<Duration> {
         self.failed += 1;
-        let waited = self.since.elapsed();
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         let patience = if self.is_question { pace.patience.min(PATIENCE_OF_QUESTIONS) } else { pace.patience };
         let doubled = pace.least * (1 << self.failed.min(10));
         match failure.class {
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn patience_ends() {
-        let mut tries = Tries { since: Instant::now().checked_sub(Duration::from_mins(2)).unwrap(), ..Tries::new() };
+        let mut tries = Tries { since: Instant::now().checked_sub(Duration::from_mins(2)), ..Tries::new() };
         let throttled = failure("ERROR: (TooManyRequests) Wait.");
         assert!(tries.again(&throttled, &pace()).is_some(), "a change is worth a quarter of an hour");
         tries.is_question = true;
