@@ -182,7 +182,8 @@ impl<'a> Removal<'a> {
     fn ask(&mut self, state: &str, work: &mut Work<'_>) -> Result<bool> {
         let (az, place) = (self.az, self.place);
         // An answer may be older than the request; where Azure was seen at it, it has given up.
-        let is_fresh = self.taken > 0 && !self.seen_going && self.last.elapsed() < az.pace.least * (2 << self.taken);
+        let is_fresh =
+            self.taken > 0 && !self.seen_going && self.last.elapsed() < az.pace.least.saturating_mul(2 << self.taken);
         if is_fresh {
             return Ok(false);
         }

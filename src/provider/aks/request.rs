@@ -47,7 +47,7 @@ impl Tries {
         self.failed += 1;
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         let patience = if self.is_question { pace.patience.min(PATIENCE_OF_QUESTIONS) } else { pace.patience };
-        let doubled = pace.least * (1 << self.failed.min(10));
+        let doubled = pace.least.saturating_mul(1 << self.failed.min(10));
         match failure.class {
             Class::Deadline if self.is_question => None,
             class if class.conflicts() => (waited < patience).then(|| pace.next(waited)),
@@ -62,7 +62,7 @@ impl Tries {
     /// After a refusal by a part of Azure that has not yet heard of what another one made.
     pub(super) fn again_after_lag(&mut self, pace: &Pace) -> Option<Duration> {
         self.failed += 1;
-        (self.failed < ATTEMPTS).then(|| pace.least * (1 << self.failed))
+        (self.failed < ATTEMPTS).then(|| pace.least.saturating_mul(1 << self.failed))
     }
 }
 
