@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use crate::plan::is_system_taint;
-use crate::provider::sim::flavour;
+use crate::provider::sim::{addons, flavour};
 use crate::render::Manifest;
 use crate::scheduling::TieBreak;
 use crate::sim::{nodes, system};
@@ -18,12 +18,15 @@ use crate::verify::{PredictedWorkload, Prediction, Snapshot, predict};
 /// Where the lab's pods will go: in the cluster that is there with its pools as the lab file says, or, without one, in
 /// a new cluster, where the system's own pods come first and take their room.
 pub fn forecast(lab: &Lab, manifests: &[Manifest], present: Option<&Snapshot>) -> Prediction {
-    let system = if present.is_some() { &[] } else { system::objects(flavour(lab)) };
-    let objects: Vec<&Value> = system.iter().chain(manifests.iter().map(|manifest| &manifest.object)).collect();
+    let system: &[Value] = if present.is_some() { &[] } else { system::objects(flavour(lab)) };
+    let addons = if present.is_some() { Vec::new() } else { addons(lab) };
+    let of_system = system.len() + addons.len();
+    let manifests = manifests.iter().map(|manifest| &manifest.object);
+    let objects: Vec<&Value> = system.iter().chain(&addons).chain(manifests).collect();
     let snapshot = with_pools(lab, present.cloned().unwrap_or_default());
     let mut prediction = predict(&snapshot, &objects, TieBreak::Seeded(lab.sim.seed.unwrap_or_default()));
     let of_lab = |workload: &PredictedWorkload| {
-        objects[system.len()..].iter().any(|object| {
+        objects[of_system..].iter().any(|object| {
             object["kind"] == workload.kind.as_str() && object["metadata"]["name"] == workload.name.as_str()
         })
     };

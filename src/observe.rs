@@ -1,5 +1,6 @@
 //! The cluster as checks see it, kept current by watches: lists once, then only changes cross the wire.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Context, Error, Kind, Result};
-use crate::spec::{Check, ObjectRef, Subject, singular};
+use crate::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
 use crate::verify::{FetchedObject, Snapshot};
 
 /// Objects of one kind, by namespace and name.
@@ -172,6 +173,40 @@ where
     watcher(Api::<K>::all(client.clone()), watcher::Config::default())
         .map(move |event| event.map(|event| Box::new(move |world: &mut World| cache(world).take(event)) as Update))
         .boxed()
+}
+
+/// The lab with the names of nodes where it says `node_name = "pool:NAME"`: the first node of the pool by name, as
+/// `kubectl get nodes` lists them. Where a pool has no node, what the lab says stays.
+///
+/// # Errors
+/// When the cluster refuses the list.
+pub async fn nodes_named<'a>(client: &Client, lab: &'a Lab) -> Result<Cow<'a, Lab>> {
+    if !lab.workloads.iter().any(|workload| workload.node_pool().is_some()) {
+        return Ok(Cow::Borrowed(lab));
+    }
+    let nodes = list::<Node>(client).await?;
+    let mut lab = lab.clone();
+    for workload in &mut lab.workloads {
+        let of_pool = workload.node_pool().map(|pool| {
+            let of_pool = nodes.iter().filter(|node| node.labels().get("agentpool").is_some_and(|name| name == pool));
+            of_pool.map(|node| node.name_any()).min()
+        });
+        if let (Some(Some(name)), Some(node)) = (of_pool, &mut workload.node_name) {
+            node.value = NodeSet::Node(name);
+        }
+    }
+    Ok(Cow::Owned(lab))
+}
+
+/// Refuses a workload whose pool has no node to name.
+///
+/// # Errors
+/// When [`nodes_named`] found none.
+pub fn refuse_without_node(workload: &Workload) -> Result<()> {
+    let Some(pool) = workload.node_pool() else { return Ok(()) };
+    let name = &workload.name;
+    let message = format!("workload `{name}` is to run on the first node of pool `{pool}`, which has no node");
+    Err(Error::message(Kind::Failed, message))
 }
 
 /// Adds what explanations need beyond what checks do: priorities, budgets, volumes, services.

@@ -1,19 +1,22 @@
 //! `klab render`: the lab's manifests as YAML, as they would be applied.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Context, LabOptions, invalid};
+use super::{Context, LabOptions, invalid, kubeconfig};
+use crate::client::connect;
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::spec::Lab;
+use crate::observe;
+use crate::spec::{Lab, Provider, SimLike, Workload};
 use crate::ui::Format;
 
 /// What can be typed after `klab render`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab file.
+    /// The lab file, or the name of a lab that is up.
     #[arg(value_name = "LAB")]
-    lab: PathBuf,
+    lab: String,
     #[command(flatten)]
     options: LabOptions,
     /// Only the objects of this workload, also of one that a step makes.
@@ -26,15 +29,17 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is invalid or a template fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = context.load(&arguments.lab, &arguments.options.load_options())?;
-    let manifests = match &arguments.workload {
+    let (lab, file) = lab(context, arguments)?;
+    let asked = arguments.workload.as_deref();
+    let lab = with_nodes(context, &lab, asked)?;
+    let manifests = match asked {
         None => crate::render::render(&lab),
         Some(name) => {
             let workload = lab.workload(name).ok_or_else(|| no_workload(&lab, name))?;
             crate::render::render_workload(&lab, workload)
         }
     };
-    let manifests = manifests.map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
+    let manifests = manifests.map_err(|diagnostics| invalid(&file, &diagnostics))?;
     let mut objects: Vec<_> = manifests.iter().map(|manifest| manifest.object.clone()).collect();
     objects.iter_mut().for_each(hide_secrets);
     if context.ui.format() == Format::Json {
@@ -50,6 +55,42 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     context.ui.result(&text);
     Ok(())
+}
+
+/// The lab of a file, or the one of this name that is up; and the file for messages.
+fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
+    let argument = arguments.lab.as_str();
+    if super::is_path(argument) || Path::new(argument).exists() {
+        let file = PathBuf::from(argument);
+        return Ok((context.load(&file, &arguments.options.load_options())?, file));
+    }
+    let lab = super::verify::lab(context, Some(argument), &arguments.options)?;
+    let file = PathBuf::from(lab.source.name());
+    Ok((lab, file))
+}
+
+/// The lab with the names of nodes that the workloads shown ask for by pool: those of its cluster where it is up.
+fn with_nodes<'l>(context: &Context, lab: &'l Lab, asked: Option<&str>) -> Result<Cow<'l, Lab>> {
+    let is_shown = |workload: &&Workload| asked.map_or(!workload.deferred, |name| workload.name.value == name);
+    let mut shown = lab.workloads.iter().filter(is_shown);
+    let Some((name, pool)) = shown.find_map(|workload| Some((&workload.name, workload.node_pool()?))) else {
+        return Ok(Cow::Borrowed(lab));
+    };
+    if context.record(&lab.name.value)?.is_some_and(|record| record.provider == lab.provider.as_str()) {
+        let kubeconfig = kubeconfig::path(context, &lab.name.value)?;
+        return context.block_on(async {
+            let named = observe::nodes_named(&connect(&kubeconfig).await?, lab).await?;
+            named.workloads.iter().filter(is_shown).try_for_each(observe::refuse_without_node)?;
+            Ok(named)
+        });
+    }
+    if lab.provider != Provider::Sim || lab.sim.like != SimLike::Aks {
+        context.ui.events().warn(format!(
+            "workload `{name}` runs on the first node of pool `{pool}`, whose name is known once the lab is up; shown is \
+             the one that the embedded cluster would give it"
+        ));
+    }
+    Ok(Cow::Borrowed(lab))
 }
 
 fn no_workload(lab: &Lab, name: &str) -> Error {

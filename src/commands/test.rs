@@ -25,6 +25,10 @@ pub struct Arguments {
     /// Where the lessons are tried: sim (in this process), kind or aks (really).
     #[arg(long, value_name = "PROVIDER", default_value = "sim")]
     provider: Provider,
+    /// Try each lesson as a seat of a class, three times: with the variables, steps and node names that it has on sim, on
+    /// kind and on aks, all in this process.
+    #[arg(long, conflicts_with = "provider")]
+    as_seat: bool,
     /// Set a variable of the labs' templates.
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = super::variable)]
     vars: Vec<(String, String)>,
@@ -56,16 +60,18 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     real::refuse_seeds(arguments.provider, arguments.seeds, arguments.seed)?;
     let paths = files::lab_files(&arguments.labs)?;
-    let labs = load(context, arguments, &paths)?;
+    let lessons = load(context, arguments, &paths)?;
+    let (labs, outlines): (Vec<Lab>, Vec<LabTrial>) = lessons.into_iter().unzip();
     let total = labs.len() * arguments.seeds as usize;
+    let lessons = if arguments.as_seat { plural(labs.len(), "seat") } else { plural(labs.len(), "lab") };
     let what = match arguments.seeds as usize {
-        1 => plural(labs.len(), "lab"),
-        many => format!("{} with {}", plural(labs.len(), "lab"), plural(many, "seed")),
+        1 => lessons,
+        many => format!("{lessons} with {}", plural(many, "seed")),
     };
     let activity = context.ui.events().start("Testing", what.clone());
     let stop = Arc::new(AtomicBool::new(false));
     let plan = Plan {
-        labs: labs.iter().zip(&paths).map(|(lab, path)| (lab, LabTrial::new(path.clone(), lab))).collect(),
+        labs: labs.iter().zip(outlines).collect(),
         first_seed: arguments.seed,
         seeds: arguments.seeds,
         patience: Patience { set_up: arguments.step_timeout, step: arguments.step_timeout },
@@ -153,17 +159,45 @@ impl Worlds<'_> {
 }
 
 /// Loads all lab files; the problems of all of them are shown before the command ends.
-fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<Vec<Lab>> {
-    let reach = Reach { outside: arguments.allow_outside, environment: true };
-    let options = LoadOptions { provider: Some(arguments.provider), vars: arguments.vars.clone(), seed: None, reach };
-    let (mut labs, mut invalid) = (Vec::new(), Vec::new());
+fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<Vec<(Lab, LabTrial)>> {
+    let read = |path: &PathBuf, provider: Provider| {
+        let reach = Reach { outside: arguments.allow_outside, environment: true };
+        let options = LoadOptions { provider: Some(provider), vars: arguments.vars.clone(), seed: None, reach };
+        spec::load(path, &options).and_then(rendered)
+    };
+    let (mut lessons, mut invalid) = (Vec::new(), Vec::new());
     for path in paths {
-        match spec::load(path, &options).and_then(rendered) {
-            Ok(lab) => labs.push(lab),
+        match read(path, arguments.provider) {
+            Ok(lab) if arguments.as_seat => {
+                lessons.push(as_seat(path, lab));
+                for provider in [Provider::Kind, Provider::Aks] {
+                    match read(path, provider) {
+                        Ok(lab) => lessons.push(as_seat(path, lab)),
+                        Err(_) => context.ui.events().warn(format!(
+                            "{} is not for {provider}, and was not tried so; `klab check --provider {provider} {}` says why",
+                            path.display(),
+                            path.display()
+                        )),
+                    }
+                }
+            }
+            Ok(lab) => {
+                let outline = LabTrial::new(path.clone(), &lab);
+                lessons.push((lab, outline));
+            }
             Err(diagnostics) => invalid.push((path.as_path(), diagnostics)),
         }
     }
-    if invalid.is_empty() { Ok(labs) } else { Err(all_invalid(context, &invalid)) }
+    if invalid.is_empty() { Ok(lessons) } else { Err(all_invalid(context, &invalid)) }
+}
+
+/// A lesson as a seat has it, and what is said of it.
+fn as_seat(path: &Path, lab: Lab) -> (Lab, LabTrial) {
+    let provider = lab.provider;
+    let lab = trial::as_seat(lab);
+    let named = format!("{} as on {provider}", lab.name);
+    let outline = LabTrial { lab: named, options: " --as-seat", ..LabTrial::new(path.to_owned(), &lab) };
+    (lab, outline)
 }
 
 /// The lab, if its templates can be rendered.

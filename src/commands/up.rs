@@ -1,5 +1,6 @@
 //! `klab up`: make the lab, or bring it to what its file says now, and wait until every check holds.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -207,20 +208,27 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     // Tags and what was put on nodes are no actions of the plan; but for them, too, is written down what is done.
     let cluster_changed = !actions.is_empty() || work.journal.written() > 0;
 
+    let client = context.block_on(connect(&kubeconfig))?;
+    let named = context.block_on(observe::nodes_named(&client, lab))?;
+    named.workloads.iter().filter(|workload| !workload.deferred).try_for_each(observe::refuse_without_node)?;
+    let with_names = match &named {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(lab) => Some(render::render(lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?),
+    };
+    let manifests = with_names.as_deref().unwrap_or(manifests);
     let known = record.kinds.clone();
     record.kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
     record.write(&folder)?;
     work.intend("apply", &record.kinds.iter().cloned().collect::<Vec<_>>().join(" "))?;
     let activity = events.start("Applying", plural(manifests.len(), "object"));
-    let (client, before, outcome) = context.block_on(async {
-        let client = connect(&kubeconfig).await?;
+    let (before, outcome) = context.block_on(async {
         let mut before = None;
         if observed.exists {
             lesson::reset(&client, lab, &mut work).await?;
             before = Some(observe::look_at_all(&client).await?);
         }
         let outcome = Applier::new(client.clone(), name).apply(manifests, &known, false).await?;
-        Ok((client, before, outcome))
+        Ok((before, outcome))
     })?;
     activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
     record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();

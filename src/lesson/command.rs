@@ -73,8 +73,7 @@ fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) ->
         },
         Action::Set { workload, .. } => set(before, after, workload),
         Action::Deploy { workload } => {
-            let file = before.source.name().to_owned();
-            let render = exec::Command::new("klab").args(["render", &file, "--workload", workload]);
+            let render = exec::Command::new("klab").args(["render", &before.name, "--workload", workload]);
             vec![Line::Command(format!("{render} | kubectl apply -f -"))]
         }
         Action::Apply { path } => apply(before, path),

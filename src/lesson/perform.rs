@@ -1,5 +1,6 @@
 //! Performs a step on a cluster, action by action, and undoes it: through the Kubernetes API, or through the provider.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::undo::{Undo, undo};
 use super::{drain, nodes, pools, workloads};
 use crate::error::{Error, Kind, Result};
 use crate::exec;
+use crate::observe;
 use crate::provider::{Provider, Work};
 use crate::spec::{Action, Lab, Located, Step};
 
@@ -57,6 +59,7 @@ impl Performer<'_> {
     /// # Errors
     /// When it could not be done, with its place in the lab file.
     pub fn perform_action(&self, lab: &Lab, step: usize, action: usize, work: &mut Work<'_>) -> Result<()> {
+        let lab = &*self.with_nodes(lab)?;
         let Some((step_spec, located)) = find(lab, step, action) else { return Ok(()) };
         let after = stage_within(lab, step, action + 1);
         self.act(&after, &located.value, work).map_err(|error| placed(error, step_spec, located, "could not perform"))
@@ -80,6 +83,7 @@ impl Performer<'_> {
     /// # Errors
     /// When it can be undone and could not be, with its place in the lab file.
     pub fn undo_action(&self, lab: &Lab, step: usize, action: usize, work: &mut Work<'_>) -> Result<Option<String>> {
+        let lab = &*self.with_nodes(lab)?;
         let Some((step_spec, located)) = find(lab, step, action) else { return Ok(None) };
         let before = stage_within(lab, step, action);
         let named = |error| placed(error, step_spec, located, "could not undo");
@@ -137,6 +141,11 @@ impl Performer<'_> {
             }
             Action::Run { argv } => self.run_program(argv, work),
         }
+    }
+
+    /// The lab with the names of the nodes that workloads ask for by pool.
+    fn with_nodes<'l>(&self, lab: &'l Lab) -> Result<Cow<'l, Lab>> {
+        self.runtime.block_on(observe::nodes_named(self.client, lab))
     }
 
     fn run_program(&self, argv: &[String], work: &mut Work<'_>) -> Result<()> {

@@ -24,6 +24,7 @@ const WHOLE: [&str; 5] = ["nodeSelector", "tolerations", "affinity", "topologySp
 /// the fields that `set` gives as a whole stays then, and is taken away afterwards.
 pub(super) fn set(performer: &Performer<'_>, stage: &Lab, name: &str, work: &mut Work<'_>) -> Result<()> {
     let workload = find(stage, name)?;
+    observe::refuse_without_node(workload)?;
     let (object, reference) = main_object(stage, workload)?;
     apply(performer, stage, &manifests(stage, workload)?, &format!("workload {name}"), work)?;
     performer.runtime.block_on(async {

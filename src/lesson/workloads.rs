@@ -86,7 +86,9 @@ pub(super) fn scale(
 
 /// Makes a workload with all its objects.
 pub(super) fn deploy(performer: &Performer<'_>, stage: &Lab, name: &str, work: &mut Work<'_>) -> Result<()> {
-    let manifests = manifests(stage, find(stage, name)?)?;
+    let workload = find(stage, name)?;
+    observe::refuse_without_node(workload)?;
+    let manifests = manifests(stage, workload)?;
     apply(performer, stage, &manifests, &format!("workload {name}"), work)
 }
 

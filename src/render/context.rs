@@ -9,9 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::WORKLOAD_LABEL;
-use crate::spec::Lab;
+use crate::sim::nodes;
 use crate::spec::source::Located;
 use crate::spec::workload::{Bundle, BundleKind, BundleRef, Workload, WorkloadKind};
+use crate::spec::{Lab, NodeSet};
 
 /// The labels by which a workload's owner finds its pods: one that no author can change.
 fn selector(workload: &Workload) -> BTreeMap<String, String> {
@@ -57,7 +58,7 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
         "requests": quantities(&workload.requests),
         "limits": quantities(&workload.limits),
         "node_selector": values(&workload.node_selector),
-        "node_name": workload.node_name.as_ref().map(|name| name.value.clone()),
+        "node_name": workload.node_name.as_ref().and_then(|node| node_name(lab, node)),
         "tolerations": tolerations,
         "affinity": workload.affinity.as_ref().map(|affinity| &affinity.value),
         "topology_spread": spread,
@@ -71,6 +72,16 @@ pub(super) fn workload(lab: &Lab, workload: &Workload) -> Value {
         "selector": selector(workload),
         "annotations": workload.annotations,
     }})
+}
+
+/// The node of a pod that is not left to the scheduler. Who knows the cluster has put the names of nodes in the place of
+/// pools ([`crate::observe::nodes_named`]); without one it is the node that the embedded cluster would make first.
+fn node_name(lab: &Lab, node: &NodeSet) -> Option<String> {
+    match node {
+        NodeSet::Node(name) => Some(name.clone()),
+        NodeSet::Pool(pool) => lab.pool(pool).map(|pool| nodes::node_name(lab, pool, 0)),
+        NodeSet::Selector(_) => None,
+    }
 }
 
 /// A constraint without a selector counts nothing at all; what authors mean is the workload's own pods.

@@ -1,5 +1,8 @@
 //! Nodes of pools as AKS makes them, or as kind does: names, labels, capacity, allocatable, addresses, images.
 
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
 
 use crate::spec::{Lab, Os, Pool, SimLike, VmSize};
@@ -11,8 +14,39 @@ const VERSION: &str = "1.36.2";
 ///
 /// Names, labels and taints are those AKS gives (Azure's documentation of reserved labels and of node pools).
 pub fn node(lab: &Lab, pool: &Pool, number: u32) -> Value {
+    named(lab, pool, number, &node_name(lab, pool, number))
+}
+
+/// The nodes that a pool is to get, where these are there: of the pool itself, and of the whole cluster by name. Numbers
+/// that are free in the pool are taken up again. Like kind, a node has the first free name of the cluster.
+pub fn missing<'a>(
+    lab: &'a Lab,
+    pool: &'a Pool,
+    present: &[Node],
+    taken: BTreeSet<String>,
+) -> impl Iterator<Item = Value> + use<'a> {
+    let addresses: BTreeSet<String> = present.iter().filter_map(address_of).collect();
+    let numbers = (0u32..).filter(move |number| !addresses.contains(&address(lab, pool, *number)));
+    let mut workers = 1u32..;
+    numbers.filter_map(move |number| {
+        let name = if like_kind(lab) {
+            workers.by_ref().map(|worker| worker_name(lab, worker)).find(|name| !taken.contains(name))?
+        } else {
+            Some(node_name(lab, pool, number)).filter(|name| !taken.contains(name))?
+        };
+        Some(named(lab, pool, number, &name))
+    })
+}
+
+/// The address by which a node of a pool is known.
+fn address_of(node: &Node) -> Option<String> {
+    let mut addresses = node.status.as_ref()?.addresses.iter().flatten();
+    addresses.find(|address| address.type_ == "InternalIP").map(|address| address.address.clone())
+}
+
+/// The node of a pool with this number, under this name.
+fn named(lab: &Lab, pool: &Pool, number: u32, name: &str) -> Value {
     let pool_name = pool.name.value.as_str();
-    let name = node_name(lab, pool, number);
     let location = lab.aks.location.as_str();
     let capacity = pool.machine.capacity(pool.max_pods);
     let allocatable = pool.machine.allocatable(pool.max_pods);
@@ -54,7 +88,7 @@ pub fn node(lab: &Lab, pool: &Pool, number: u32) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": { "name": name, "labels": labels(lab, pool, &name, number), "annotations": annotations },
+        "metadata": { "name": name, "labels": labels(lab, pool, name, number), "annotations": annotations },
         "spec": spec,
         "status": {
             "capacity": resources(&capacity, cpu(capacity.cpu_millis)),
@@ -139,14 +173,25 @@ fn images(lab: &Lab, pool: &Pool) -> Value {
 }
 
 /// `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36. Like kind: `lab-worker`,
-/// `lab-worker2`, …, each pool with numbers of its own.
-fn node_name(lab: &Lab, pool: &Pool, number: u32) -> String {
-    if like_kind(lab) {
-        let worker = first_place(lab, pool) + number + 1;
-        let suffix = if worker == 1 { String::new() } else { worker.to_string() };
-        return format!("{}-worker{suffix}", lab.name.value);
+/// `lab-worker2`, … in the order of the pools that the lab begins with, as long as none of them changes; further nodes
+/// get names that none of these has.
+pub fn node_name(lab: &Lab, pool: &Pool, number: u32) -> String {
+    if !like_kind(lab) {
+        return format!("{}{}", scale_set(lab, pool), base36(number));
     }
-    format!("{}{}", scale_set(lab, pool), base36(number))
+    let at_first = |pool: &Pool| if pool.deferred { 0 } else { pool.nodes.value };
+    if number < at_first(pool) {
+        let before = lab.pools.iter().take_while(|other| other.name.value != pool.name.value);
+        return worker_name(lab, before.map(at_first).sum::<u32>() + number + 1);
+    }
+    let all: u32 = lab.pools.iter().map(at_first).sum();
+    worker_name(lab, all + first_place(lab, pool) + number + 1 - at_first(pool))
+}
+
+/// The n-th worker, from 1, as kind names it.
+fn worker_name(lab: &Lab, number: u32) -> String {
+    let suffix = if number == 1 { String::new() } else { number.to_string() };
+    format!("{}-worker{suffix}", lab.name.value)
 }
 
 fn scale_set(lab: &Lab, pool: &Pool) -> String {
@@ -332,6 +377,44 @@ zones  = [1, 2]
                 nodes.iter().map(|node| node["status"]["addresses"][0]["address"].to_string()).collect();
             assert_eq!((names.len(), addresses.len()), (20, 20));
         }
+    }
+
+    /// The names that a pool's further nodes get where these are there.
+    fn fresh(lab: &Lab, pool: usize, present: &[Node], taken: &[&str], count: usize) -> Vec<String> {
+        let taken = taken.iter().map(|name| (*name).to_owned()).collect();
+        let made = missing(lab, &lab.pools[pool], present, taken).take(count);
+        made.map(|node| name(&node).to_owned()).collect()
+    }
+
+    #[test]
+    fn like_kind_workers_are_numbered_through_the_cluster() {
+        let lab = lab("[pool.later]\ndeferred = true\nnodes = 3\n[sim]\nlike = \"kind\"\n");
+        assert_eq!(fresh(&lab, 0, &[], &[], 2), ["demo-worker", "demo-worker2"]);
+        let names: Vec<String> = (0..2).map(|number| node_name(&lab, &lab.pools[0], number)).collect();
+        assert_eq!(names, ["demo-worker", "demo-worker2"]);
+        assert_eq!(node_name(&lab, &lab.pools[1], 0), "demo-worker3");
+        let first: Node = serde_json::from_value(node(&lab, &lab.pools[1], 0)).unwrap();
+        let taken = ["demo-worker", "demo-worker2", "demo-worker3"];
+        // A pool that comes later, and one that grows, take the names that are free, as kind's workers do.
+        assert_eq!(fresh(&lab, 2, &[], &taken, 2), ["demo-worker4", "demo-worker5"]);
+        assert_eq!(
+            fresh(&lab, 1, std::slice::from_ref(&first), &["demo-worker2", "demo-worker3"], 2),
+            ["demo-worker", "demo-worker4"]
+        );
+        // The node after the first one is in the other zone, whatever it is called.
+        let zone = |node: &Value| node["metadata"]["labels"]["topology.kubernetes.io/zone"].clone();
+        let second = missing(&lab, &lab.pools[1], &[first], BTreeSet::new()).next().unwrap();
+        assert_eq!(zone(&second), "westeurope-2");
+    }
+
+    #[test]
+    fn like_aks_the_numbers_that_are_free_are_taken_up_again() {
+        let lab = lab("");
+        let all: Vec<String> = fresh(&lab, 1, &[], &[], 3);
+        let present: Vec<Node> =
+            [0, 2].map(|number| serde_json::from_value(node(&lab, &lab.pools[1], number)).unwrap()).into();
+        assert_eq!(fresh(&lab, 1, &present, &[&all[0], &all[2]], 1), [all[1].clone()]);
+        assert_eq!(fresh(&lab, 1, &[], &[&all[0]], 1), [all[1].clone()], "somebody made a node of that name");
     }
 
     #[test]

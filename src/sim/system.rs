@@ -45,6 +45,14 @@ pub fn objects(flavour: Flavour) -> &'static [Value] {
     }
 }
 
+/// The metrics server, for a look that does not have it by itself.
+pub fn metrics_server(flavour: Flavour) -> Vec<Value> {
+    match flavour {
+        Flavour::Kind => kind::metrics_server(),
+        Flavour::Aks | Flavour::Bare => Vec::new(),
+    }
+}
+
 /// What every API server makes itself, then what is of the flavour.
 fn furnished(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
     priority_classes().into_iter().chain(api_service(flavour)).chain(roles::objects()).chain(own).collect()

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use super::check::NodeSet;
 use super::source::{Located, Location};
 
 /// Pods and what owns them, `[workload.NAME]` in the lab file.
@@ -44,8 +45,8 @@ pub struct Workload {
     pub limits: BTreeMap<String, Located<Quantity>>,
     /// Labels that a node must carry.
     pub node_selector: BTreeMap<String, Located<String>>,
-    /// A node by name, past the scheduler.
-    pub node_name: Option<Located<String>>,
+    /// A node by name, or the first one of a pool, past the scheduler.
+    pub node_name: Option<Located<NodeSet>>,
     /// Tolerations of the pods.
     pub tolerations: Vec<Located<Toleration>>,
     /// Node affinity, pod affinity and anti-affinity.
@@ -70,6 +71,16 @@ pub struct Workload {
     pub deferred: bool,
     /// Where the workload's table begins.
     pub at: Location,
+}
+
+impl Workload {
+    /// The pool on whose first node the pods are to run, past the scheduler, where the name of that node is not known.
+    pub fn node_pool(&self) -> Option<&str> {
+        match &self.node_name.as_ref()?.value {
+            NodeSet::Pool(pool) => Some(pool),
+            NodeSet::Node(_) | NodeSet::Selector(_) => None,
+        }
+    }
 }
 
 /// The object that owns a workload's pods.

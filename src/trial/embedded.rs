@@ -46,15 +46,17 @@ impl EmbeddedWorld {
 
 impl World for EmbeddedWorld {
     fn up(&self, lab: &Lab) -> Result<()> {
-        let manifests = render::render(lab).map_err(|diagnostics| Error {
-            diagnostics: diagnostics.render(true),
-            ..Error::message(Kind::Usage, "the lab's objects could not be rendered")
-        })?;
         let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
         let mut work = Work { journal: &mut journal, events: &events };
         let actions = plan(lab, &self.provider.observe_lab(lab)?);
         self.provider.perform_all(lab, &actions, &Options::default(), &mut work)?;
-        let mut applier = Applier::new(self.provider.client()?, &lab.name.value);
+        let client = self.provider.client()?;
+        let lab = &*self.provider.block_on(observe::nodes_named(&client, lab))?;
+        let manifests = render::render(lab).map_err(|diagnostics| Error {
+            diagnostics: diagnostics.render(true),
+            ..Error::message(Kind::Usage, "the lab's objects could not be rendered")
+        })?;
+        let mut applier = Applier::new(client, &lab.name.value);
         self.provider.block_on(applier.apply(&manifests, &std::collections::BTreeSet::new(), false))?;
         Ok(())
     }

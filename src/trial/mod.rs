@@ -10,6 +10,7 @@ mod look;
 pub mod outcome;
 pub mod report;
 mod run;
+mod seat;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -17,4 +18,5 @@ mod tests;
 pub use embedded::EmbeddedWorld;
 pub use outcome::{Failure, LabTrial, Moment, Phase, Trial};
 pub use run::{Patience, World, run};
+pub use seat::as_seat;
 pub use sweep::{MakeWorld, Plan, sweep};

@@ -105,8 +105,10 @@ impl Trial {
 pub struct LabTrial {
     /// The lab file.
     pub path: PathBuf,
-    /// Name of the lab.
+    /// What was tried: the name of the lab, and how it was tried where that is not by itself.
     pub lab: String,
+    /// What `klab test` was told besides the file, to try it so.
+    pub options: &'static str,
     /// How many steps it has.
     pub steps: usize,
     /// How many checks it has, in set-up and steps.
@@ -122,6 +124,7 @@ impl LabTrial {
         Self {
             path,
             lab: lab.name.value.clone(),
+            options: "",
             steps: lab.steps.len(),
             checks: lab.checks.len() + of_steps.sum::<usize>(),
             trials: Vec::new(),

@@ -84,9 +84,10 @@ fn failure_lines(lab: &LabTrial, trial: &Trial) -> String {
         let (word, verb) = if failed.len() == 1 { ("seed", "fails") } else { ("seeds", "fail") };
         let _ = writeln!(
             text,
-            "      {word} {named} of {} {verb}; this is seed {seed}: `klab test {} --seed {seed}` shows it again",
+            "      {word} {named} of {} {verb}; this is seed {seed}: `klab test {}{} --seed {seed}` shows it again",
             lab.trials.len(),
             lab.path.display(),
+            lab.options,
             seed = trial.seed,
         );
     }

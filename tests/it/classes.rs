@@ -151,3 +151,24 @@ fn killed_at_any_entry_a_class_converges_or_goes() {
         environment.nothing_is_left();
     }
 }
+
+#[test]
+fn what_a_seat_renders_is_for_that_seat() {
+    let environment = Environment::new();
+    let pinned = "[workload.pinned]\ndeferred = true\nkind = \"pod\"\nnode_name = \"pool:main\"\n[[check]]";
+    let lab =
+        LAB.replacen("[[check]]", pinned, 1).replace("{ scale = \"web\", replicas = 3 }", "{ deploy = \"pinned\" }");
+    environment
+        .write("class.toml", lab.replace("workload = \"web\"\nrunning = 3", "workload = \"pinned\"\nrunning = 1"));
+    environment.succeeds(&["up", "class.toml", "--seats", "2"]);
+    environment.succeeds(&["guide", "class-02"]);
+    let guide = environment.succeeds(&["guide", "class-02", "--step", "scale"]);
+    assert!(guide.contains("klab render class-02 --workload pinned | kubectl apply -f -"), "{guide}");
+    let rendered = environment.succeeds(&["render", "class-02", "--workload", "pinned"]);
+    let of_seat = environment.json(&["status", "class-02"])["nodes"].to_string();
+    let node = rendered.lines().find_map(|line| line.trim().strip_prefix("nodeName: ")).unwrap();
+    assert!(of_seat.contains(node), "{node}: {of_seat}");
+    assert!(rendered.contains("klab.dev/lab: class-02"), "{rendered}");
+    environment.succeeds(&["step", "class-02"]);
+    environment.succeeds(&["down"]);
+}

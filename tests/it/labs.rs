@@ -46,7 +46,7 @@ fn only_what_a_provider_cannot_do_is_left_out() {
             assert_eq!(left_out(&name, provider), [""; 0], "{name} on {provider}");
         }
     }
-    assert_eq!(left_out("scheduler.toml", Provider::Aks), ["node-name"]);
+    assert_eq!(left_out("scheduler.toml", Provider::Aks), [""; 0]);
     assert_eq!(left_out("anatomy.toml", Provider::Aks), ["control-plane", "tolerate", "node-stops", "node-returns"]);
 }
 
@@ -64,6 +64,19 @@ fn every_step_and_check_holds() {
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
     assert_eq!(said.matches("✓ passed").count(), shipped().len() + 1, "{said}");
+}
+
+/// As `klab up --seats` makes them, with the variables, steps and node names of every provider.
+#[test]
+fn every_step_and_check_holds_as_a_seat() {
+    let environment = Environment::new();
+    let labs = std::env::current_dir().unwrap().join("labs").display().to_string();
+    let said = environment.klab(&["test", &labs, "--as-seat"]);
+    assert!(said.ends_with("--- status 0\n"), "{said}");
+    assert_eq!(said.matches("✓ passed").count(), 3 * shipped().len(), "{said}");
+    for how in ["scheduler-01 as on sim ", "scheduler-01 as on kind ", "scheduler-01 as on aks "] {
+        assert!(said.contains(how), "{said}");
+    }
 }
 
 #[test]

@@ -10,12 +10,11 @@ use jiff::SignedDuration;
 use kube::Client;
 use tokio::runtime::Runtime;
 
-use super::{flavour, pools};
+use super::{pools, seed};
 use crate::error::{Context, Error, Kind, Result};
 use crate::plan::{Action, Observed};
 use crate::provider::{Provider, Work};
 use crate::sim::embedded::Embedded;
-use crate::sim::server::Seed;
 use crate::spec::Lab;
 
 /// One lab on a cluster of this process.
@@ -87,7 +86,7 @@ impl InProcess {
     }
 
     fn create(&self, lab: &Lab) -> Result<()> {
-        let seed = Seed { flavour: flavour(lab), seed: self.seed, ..Seed::default() };
+        let seed = seed(lab, self.seed);
         let embedded = Embedded::new(&lab.name.value, &seed)
             .map_err(|status| Error::message(Kind::Failed, status.message))
             .map_err(|error| Error::new(Kind::Failed, error.source.context("could not make the embedded cluster")))?;

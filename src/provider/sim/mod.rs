@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use kube::Client;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::{Provider, Work};
@@ -16,7 +17,8 @@ use crate::error::{Context, Error, Kind, Result};
 use crate::plan::{Action, Observed};
 use crate::sim::server::Flavour;
 use crate::sim::server::{Access, Seed, client as server};
-use crate::spec::{Lab, SimLike};
+use crate::sim::system;
+use crate::spec::{Addon, Lab, SimLike};
 use crate::state::Home;
 use crate::state::home::state_error;
 use crate::ui::plural;
@@ -74,7 +76,7 @@ impl Sim {
         let activity = work.events.start("Creating", format!("cluster {name} (embedded)"));
         let access = self.server()?;
         work.intend("add-cluster", name)?;
-        let seed = Seed { flavour: flavour(lab), seed: lab.sim.seed.unwrap_or_default(), ..Seed::default() };
+        let seed = seed(lab, lab.sim.seed.unwrap_or_default());
         let cluster = self.block_on(async { server::Client::new(&access).await?.add(name, &seed).await })?;
         self.link_kubeconfig(name, &cluster.kubeconfig_path)?;
         activity.finish("Created", format!("cluster {name} (embedded)"));
@@ -170,6 +172,19 @@ impl Provider for Sim {
         }
         Ok(left)
     }
+}
+
+/// What a lab's embedded cluster begins with; `seed` breaks ties.
+fn seed(lab: &Lab, seed: u64) -> Seed {
+    Seed { flavour: flavour(lab), seed, objects: addons(lab), ..Seed::default() }
+}
+
+/// The objects of the lab's add-ons, where the cluster does not have them by itself.
+pub fn addons(lab: &Lab) -> Vec<Value> {
+    let objects = lab.addons.iter().map(|addon| match addon {
+        Addon::MetricsServer => system::metrics_server(flavour(lab)),
+    });
+    objects.flatten().collect()
 }
 
 /// What a lab's embedded cluster holds beside the lab's own objects.

@@ -90,18 +90,17 @@ pub(super) async fn perform(client: &Client, lab: &Lab, action: &Action, events:
 
 /// Brings a pool to so many nodes: missing ones are made in order of their numbers, the last ones go first.
 async fn scale(client: &Client, lab: &Lab, pool: &Pool, wanted: u32) -> Result<()> {
-    let mut live = nodes_of(client, Some(&pool.name.value)).await?;
-    live.sort_by_key(ResourceExt::name_any);
+    let all = nodes_of(client, None).await?;
+    let taken: BTreeSet<String> = all.iter().map(ResourceExt::name_any).collect();
+    let mut live: Vec<Node> =
+        all.into_iter().filter(|node| node.labels().get("agentpool") == Some(&pool.name.value)).collect();
+    live.sort_by_key(|node| (node.name_any().len(), node.name_any()));
     let wanted = wanted as usize;
     if live.len() > wanted {
         return remove(client, live.split_off(wanted)).await;
     }
-    let names: BTreeSet<String> = live.iter().map(ResourceExt::name_any).collect();
     let declared = serde_json::to_string(&Declared::of(pool)).unwrap_or_default();
-    let fresh = (0u32..)
-        .map(|number| nodes::node(lab, pool, number))
-        .filter(|node| node["metadata"]["name"].as_str().is_none_or(|name| !names.contains(name)));
-    let fresh: Vec<Value> = fresh
+    let fresh: Vec<Value> = nodes::missing(lab, pool, &live, taken)
         .take(wanted - live.len())
         .map(|mut node| {
             node["metadata"]["annotations"][DECLARED] = json!(declared);

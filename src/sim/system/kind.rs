@@ -72,6 +72,32 @@ pub(super) fn objects() -> Vec<Value> {
     objects
 }
 
+/// The metrics server as klab adds it to a kind cluster: on the control-plane node.
+pub(super) fn metrics_server() -> Vec<Value> {
+    let mut objects = Workload {
+        name: "metrics-server",
+        selector: ("k8s-app", "metrics-server"),
+        containers: vec![Container {
+            name: "metrics-server",
+            image: "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
+            requests: ("100m", "200Mi"),
+            limits: ("", ""),
+        }],
+        priority_class: "system-cluster-critical",
+        tolerations: json!([{ "key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule" }]),
+        node_selector: json!({ "kubernetes.io/os": "linux", CONTROL_PLANE: "" }),
+        ..Workload::default()
+    }
+    .deployment(1);
+    objects.push(service(
+        "metrics-server",
+        ("k8s-app", "metrics-server"),
+        "10.96.0.11",
+        json!([{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 10250 }]),
+    ));
+    objects
+}
+
 fn core_dns() -> Vec<Value> {
     Workload {
         name: "coredns",

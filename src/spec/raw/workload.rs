@@ -54,7 +54,7 @@ pub(in crate::spec) struct Workload {
     /// Labels that a node must carry.
     #[serde(default)]
     pub node_selector: Table<At<String>>,
-    /// Name of the node, past the scheduler.
+    /// The node, past the scheduler: its name, or "pool:NAME" for the first one of a pool.
     pub node_name: Option<At<String>>,
     /// Tolerations: "key=value:Effect", "key:Effect", "key", or the Kubernetes structure as a table.
     #[serde(default)]

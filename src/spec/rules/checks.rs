@@ -113,6 +113,11 @@ pub(super) fn unknown_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             named.push((pool, &action.at));
         }
     }
+    for node in context.lab.workloads.iter().filter_map(|workload| workload.node_name.as_ref()) {
+        if let NodeSet::Pool(name) = &node.value {
+            named.push((name, &node.at));
+        }
+    }
     for (name, at) in named {
         if context.lab.pool(name).is_some() {
             continue;

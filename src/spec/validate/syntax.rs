@@ -446,6 +446,14 @@ pub(super) fn node_set(text: &str) -> Parsed<NodeSet> {
     }
 }
 
+/// The name of a node, or `pool:NAME` for the first one of a pool.
+pub(super) fn node_name(text: &str) -> Parsed<NodeSet> {
+    match text.trim().strip_prefix("pool:") {
+        Some(pool) => Ok(NodeSet::Pool(pool.trim().to_owned())),
+        None => dns_subdomain(text).map(NodeSet::Node),
+    }
+}
+
 /// `kind/name` or `kind.group/name`.
 pub(super) fn object(text: &str, namespace: &str) -> Parsed<ObjectRef> {
     let mistake = |label: &str| {

@@ -54,7 +54,7 @@ impl Reader<'_> {
             requests: self.quantities(&raw.requests),
             limits: self.quantities(&raw.limits),
             node_selector: self.labels(&raw.node_selector),
-            node_name: raw.node_name.as_ref().and_then(|text| self.text(text, "name", syntax::dns_subdomain)),
+            node_name: raw.node_name.as_ref().and_then(|text| self.text(text, "name", syntax::node_name)),
             tolerations: self.tolerations(&raw.tolerations),
             affinity: raw.affinity.as_ref().map(|affinity| self.affinity(affinity)),
             topology_spread: self.topology_spread(&raw.topology_spread),

@@ -117,7 +117,7 @@ fn learner_reads_types_and_is_graded() {
             Done step 2 of 4 `tolerate`; next is `pools`
             Step 3 of 4 `pools`: Another pool
          Created pool later (1 × Standard_B2ms) in TIME
-               $ klab render lesson.toml --workload later | kubectl apply -f -
+               $ klab render lesson --workload later | kubectl apply -f -
          Applied workload later: 2 created in TIME
         Verified 2 of 2 checks in TIME
             Done step 3 of 4 `pools`; next is `drain`

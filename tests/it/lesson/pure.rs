@@ -216,10 +216,10 @@ fn inverses_follow_from_what_was_there_before() {
         (r#"{ scale = "web", replicas = 7 }"#, "kubectl scale deployment/web --replicas 1"),
         (r#"{ delete = "configmap/colours" }"#, "+ConfigMap/colours"),
         (r#"{ delete = "cm/colours" }"#, "+ConfigMap/colours"),
-        (r#"{ delete = "deployment/web" }"#, "klab render lab.toml --workload web | kubectl apply -f -"),
+        (r#"{ delete = "deployment/web" }"#, "klab render inverses --workload web | kubectl apply -f -"),
         (r#"{ delete = "job/other" }"#, "`job/other` is not the lab's own, so what it was is not known"),
         (r#"{ delete = "pods", selector = "app=web" }"#, "nothing"),
-        (r#"{ delete = "pods", selector = "app=bare" }"#, "klab render lab.toml --workload bare | kubectl apply -f -"),
+        (r#"{ delete = "pods", selector = "app=bare" }"#, "klab render inverses --workload bare | kubectl apply -f -"),
         (r#"{ wait = "5s" }"#, "nothing"),
         (r#"{ run = ["make", "it"] }"#, "what `make` did is not known"),
     ] {
@@ -265,7 +265,7 @@ fn every_action_is_typed_as_kubectl_takes_it() {
     $ kubectl set image deployment/web web=nginx:1.28 -n team-a
     $ kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"limits":null,"requests":{"cpu":"100m","memory":null}}}]}}}}' -n team-a
     $ kubectl patch deployment/web --type merge -p '{"spec":{"template":{"spec":{"affinity":null,"nodeSelector":null,"priorityClassName":null,"tolerations":null,"topologySpreadConstraints":null}}}}' -n team-a
-    $ klab render [KLAB]/tests/labs/valid/everything.toml --workload later | kubectl apply -f -
+    $ klab render everything --workload later | kubectl apply -f -
     $ kubectl apply -f [KLAB]/tests/labs/valid/everything/objects.yaml
     $ kubectl delete deployment/later -n team-b
     $ kubectl delete pods -l app=web -n team-a
