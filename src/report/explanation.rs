@@ -44,6 +44,14 @@ fn placed_text(names: &str, explanation: &Explanation, placed: &Placed, styles: 
         PodState::Starting { trouble: Some(trouble) } | PodState::Running { trouble: Some(trouble), .. } => trouble,
         state => state.word(),
     };
+    if placed.no_such_node {
+        let (names, node) = (styles.strong(names), &placed.node);
+        return format!(
+            "{names}  waits on {node}, and there is no such node\n  `nodeName` gave it to that node past the scheduler, or \
+             the node has gone; nobody starts the pod, and after a while it is deleted\n  `kubectl get nodes` shows the \
+             nodes there are; a pod's node cannot be changed, so delete the pod and make it again with another name or none\n"
+        );
+    }
     let mut text = format!("{}  {state} on {}{pool}\n", styles.strong(names), placed.node);
     if !placed.refused_here.is_empty() {
         let reasons: Vec<&str> = placed.refused_here.iter().map(|reason| &*reason.text).collect();
@@ -194,6 +202,7 @@ fn placed_json(placed: &Placed) -> Value {
         placed.refused_here.iter().map(|reason| json!({ "reason": reason.code, "text": reason.text })).collect();
     json!({
         "node": placed.node,
+        "node_exists": !placed.no_such_node,
         "pool": placed.pool,
         "feasible_nodes": placed.feasible,
         "would_go_to": placed.elsewhere,

@@ -6,6 +6,8 @@ use k8s_openapi::api::core::v1::{Taint as ApiTaint, Toleration as ApiToleration}
 
 /// Taint effect that keeps new pods away.
 pub const NO_SCHEDULE: &str = "NoSchedule";
+/// Key of the taint that a cordoned node gets.
+pub const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 /// Taint effect that scores against a node.
 pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 /// Taint effect that keeps new pods away and evicts running ones.

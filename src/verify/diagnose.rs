@@ -270,7 +270,14 @@ fn bring_home(
         .copied()
         .filter(|at| view.pods.get(*at).and_then(|pod| pod.node).is_some_and(|node| !homes.nodes.contains(node)))
         .collect();
+    if let Some(moved) = moved_label(explainer, &homes, &strangers, settles) {
+        return moved;
+    }
+    let view = explainer.view();
     let mut attempts: Vec<(Vec<Edit>, Vec<usize>)> = Vec::new();
+    if !strangers.is_empty() && restarts(view, &strangers) {
+        attempts.push((vec![Edit::Restart], strangers.clone()));
+    }
     let require = distinguishing_label(check, view, &homes).map(|(key, value)| Edit::Require { key, value });
     if !strangers.is_empty() {
         attempts.extend(require.iter().map(|edit| (vec![edit.clone()], strangers.clone())));
@@ -303,6 +310,76 @@ fn bring_home(
         }
     }
     suggestions
+}
+
+/// Whether the pods have an owner that makes them anew on request.
+fn restarts(view: &View<'_>, pods: &[usize]) -> bool {
+    let owner = pods.first().and_then(|at| view.pods.get(*at)).map(|pod| pod.owner);
+    matches!(owner, Some(Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_)))
+}
+
+/// Where pods went to nodes by a label that somebody put there, and not where the check wants them: the label belongs on
+/// these nodes in place of those.
+fn moved_label(
+    explainer: &mut Explainer<'_>,
+    homes: &HomesOwned,
+    strangers: &[usize],
+    settles: Settles<'_>,
+) -> Option<Vec<Suggestion>> {
+    let view = explainer.view();
+    let pods: Vec<&PodView<'_>> = strangers.iter().filter_map(|at| view.pods.get(*at)).collect();
+    let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| pod.node).collect();
+    let wanted = required_labels(pods.first()?.pod);
+    let carries = |name: &str, key: &str, value: &str| {
+        view.nodes.get(name).is_some_and(|node| node.labels().get(key).is_some_and(|found| found == value))
+    };
+    let is_declared = |name: &str, key: &str| {
+        view.pool_of(name).and_then(|pool| view.context.pool(pool)).is_some_and(|pool| pool.labels.contains_key(key))
+    };
+    let (key, value) = wanted.into_iter().find(|(key, value)| {
+        !homes.nodes.is_empty()
+            && homes.nodes.iter().all(|name| !carries(name, key, value))
+            && nodes.iter().all(|name| carries(name, key, value) && !is_declared(name, key) && *key != "agentpool")
+    })?;
+    let elsewhere: Vec<String> = view
+        .nodes
+        .keys()
+        .filter(|name| !homes.nodes.contains(**name) && carries(name, key, value))
+        .map(|name| (*name).to_owned())
+        .collect();
+    let pool = homes.pools.first().filter(|pool| {
+        homes.pools.len() == 1
+            && homes.nodes.len() == view.nodes.values().filter(|it| pool_of(it) == Some(pool)).count()
+    });
+    let mut edits = vec![
+        Edit::Label {
+            pool: pool.cloned(),
+            nodes: homes.nodes.iter().cloned().collect(),
+            key: key.to_owned(),
+            value: value.to_owned(),
+        },
+        Edit::Unlabel { nodes: elsewhere.into(), key: key.to_owned() },
+    ];
+    if restarts(view, strangers) {
+        edits.push(Edit::Restart);
+    }
+    let found = explainer.steer(strangers, &edits, &|place| homes.accept(place), settles);
+    (!found.is_empty()).then_some(found)
+}
+
+/// Labels that a pod requires of its node: of its node selector, and of the first term of its node affinity.
+fn required_labels(pod: &Pod) -> Vec<(&str, &str)> {
+    let Some(spec) = pod.spec.as_ref() else { return Vec::new() };
+    let selector = spec.node_selector.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_ref());
+    let term = required.and_then(|required| required.node_selector_terms.first());
+    let expressions = term.into_iter().flat_map(|term| term.match_expressions.iter().flatten());
+    let of_affinity = expressions.filter(|expression| expression.operator == "In").filter_map(|expression| {
+        let value = expression.values.iter().flatten().next()?;
+        Some((expression.key.as_str(), value.as_str()))
+    });
+    selector.chain(of_affinity).collect()
 }
 
 /// The labels by which a pod's owner knows its pods, or those that klab puts on them.

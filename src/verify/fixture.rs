@@ -43,6 +43,12 @@ impl Cluster {
             },
         });
         json_patch::merge(&mut node, &changes);
+        if node["spec"]["unschedulable"] == true {
+            // As the controller of nodes does in every cluster.
+            let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+            taints.push(json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}));
+            node["spec"]["taints"] = json!(taints);
+        }
         self.snapshot.nodes.push(from::<Node>(node));
         self
     }

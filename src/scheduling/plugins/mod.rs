@@ -26,6 +26,7 @@ use super::node_info::NodeInfo;
 use super::node_selector::NamedNodes;
 use super::reason::{Code, PluginName, Reason};
 use super::state::{NodeId, PodId};
+use super::taint::UNSCHEDULABLE_TAINT;
 
 /// The greatest normalised score.
 pub(crate) const MAX_SCORE: i64 = 100;
@@ -287,7 +288,20 @@ pub(crate) fn all_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Vec<Reason> {
             None => {}
         }
     }
+    if reasons.contains(&Reason::Unschedulable) {
+        without_cordon_taint(&mut reasons);
+    }
     reasons
+}
+
+/// The taint that a cordon puts on a node says once more that it is cordoned.
+fn without_cordon_taint(reasons: &mut Vec<Reason>) {
+    for reason in &mut *reasons {
+        if let Reason::UntoleratedTaints { taints } = reason {
+            taints.retain(|taint| taint.key != UNSCHEDULABLE_TAINT);
+        }
+    }
+    reasons.retain(|reason| !matches!(reason, Reason::UntoleratedTaints { taints } if taints.is_empty()));
 }
 
 /// The verdict of the filters that look at the node only.

@@ -3,17 +3,13 @@
 use super::View;
 use crate::scheduling::cycle::Cycle;
 use crate::scheduling::reason::Reason;
-use crate::scheduling::taint::{NO_SCHEDULE, Taint, tolerated};
+use crate::scheduling::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated};
 
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     if !view.node.spec.unschedulable {
         return;
     }
-    let taint = Taint {
-        key: "node.kubernetes.io/unschedulable".to_owned(),
-        value: String::new(),
-        effect: NO_SCHEDULE.to_owned(),
-    };
+    let taint = Taint { key: UNSCHEDULABLE_TAINT.to_owned(), value: String::new(), effect: NO_SCHEDULE.to_owned() };
     if !tolerated(&cycle.info.tolerations, &taint) {
         reasons.push(Reason::Unschedulable);
     }

@@ -5,7 +5,7 @@ use crate::scheduling::node_info::NodeSpec;
 use crate::scheduling::pod_info::{AffinityTerm, SpreadConstraint};
 use crate::scheduling::reason::PluginName;
 use crate::scheduling::selector::Labels;
-use crate::scheduling::taint::{NO_SCHEDULE, Taint, tolerated, untolerated};
+use crate::scheduling::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated, untolerated};
 
 /// Whether an event can make a pod schedulable that these plugins refused; if none is known, every event can.
 pub(super) fn can_help(event: &Event, pod: &PodFacts, refused_by: &[PluginName]) -> bool {
@@ -50,11 +50,7 @@ fn node_now(event: &Event, satisfies: impl Fn(&NodeSpec) -> bool) -> bool {
 }
 
 fn shut(node: &NodeSpec, pod: &PodFacts) -> bool {
-    let taint = Taint {
-        key: "node.kubernetes.io/unschedulable".to_owned(),
-        value: String::new(),
-        effect: NO_SCHEDULE.to_owned(),
-    };
+    let taint = Taint { key: UNSCHEDULABLE_TAINT.to_owned(), value: String::new(), effect: NO_SCHEDULE.to_owned() };
     node.unschedulable && !tolerated(&pod.info.tolerations, &taint)
 }
 

@@ -224,3 +224,50 @@ one_per_node = "agentpool in (main, extra)"
         at labs/x.toml:23
     "#);
 }
+
+/// A pod with a node selector, which runs on a node.
+fn selecting(value: &str, node: &str) -> Value {
+    let mut pod = running(node);
+    pod["spec"]["nodeSelector"] = json!({"disk": value});
+    pod
+}
+
+#[test]
+fn pods_that_would_go_home_by_themselves_are_restarted() {
+    let checks = "[[check]]\nworkload = 'web'\non = 'pool:extra'";
+    let closed = json!({"spec": {"taints": [{"key": "dedicated", "value": "special", "effect": "NoSchedule"}]}});
+    let cluster = Cluster::default().pool("extra", 1).node("main", 0, closed).deployment("web", 1);
+    let said = said(checks, &cluster.running("web", "main-0", 1));
+    let fix =
+        "fix: restart `deployment/web`, as pods do not move by themselves: `kubectl rollout restart deployment/web`";
+    assert!(said.contains(fix), "{said}");
+}
+
+#[test]
+fn a_label_on_the_wrong_pool_is_moved() {
+    let checks = "[[check]]\nworkload = 'web'\non = 'pool:extra'\nrunning = 1";
+    let ssd = json!({"metadata": {"labels": {"disk": "ssd"}}});
+    let cluster = Cluster::default().pool("extra", 1).node("main", 0, ssd).deployment("web", 1);
+    let said = said(checks, &cluster.pod("web", &selecting("ssd", "main-0")));
+    let command = "`kubectl label nodes -l agentpool=extra disk=ssd && kubectl label nodes main-0 disk- && \
+                   kubectl rollout restart deployment/web`";
+    assert!(said.contains(command) && !said.contains("node selector of"), "{said}");
+}
+
+#[test]
+fn the_lab_file_is_cited_only_where_the_slip_is_in_it() {
+    let checks = "node_selector = { workload = 'extra' }\n[[check]]\nworkload = 'web'\nrunning = 1";
+    let cluster = || {
+        Cluster::default().node("extra", 0, json!({"metadata": {"labels": {"workload": "extra"}}})).deployment("web", 1)
+    };
+    let pod = |value: &str| {
+        let mut pod = unschedulable("");
+        pod["spec"]["nodeSelector"] = json!({"workload": value});
+        pod
+    };
+    let said = said(checks, &cluster().pod("web", &pod("exta")));
+    let fix = "fix: write `extra` for `exta` in the node selector `workload` of `deployment/web`, as the lab says: \
+               `kubectl patch deployment/web -p '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"workload\":\"extra\"}}}}}'`";
+    assert!(said.contains(fix), "{said}");
+    assert!(!said.contains("label nodes") && !said.contains(" or: "), "{said}");
+}

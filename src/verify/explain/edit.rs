@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::sandbox::Sandbox;
 use crate::scheduling::pod_requests;
 use crate::scheduling::quantity::Quantity;
-use crate::scheduling::taint::Taint;
+use crate::scheduling::taint::{Taint, UNSCHEDULABLE_TAINT};
 
 /// Names of nodes, shared by the combinations they are part of.
 pub(crate) type Names = Arc<[String]>;
@@ -30,6 +30,10 @@ pub(crate) enum Edit {
     SpreadOver { key: String, max_skew: u32, own: LabelSelector },
     /// The pods ask for another value of a label.
     ChangeSelector { key: String, from: String, to: String },
+    /// The pods ask in their required node affinity for another value of a label.
+    ChangeAffinity { key: String, from: String, to: String },
+    /// The pods are made anew as they are: pods do not move by themselves.
+    Restart,
     /// The pods no longer ask for a label.
     DropSelector(String),
     /// The pods have no required node affinity.
@@ -48,6 +52,8 @@ pub(crate) enum Edit {
     DropGates(Vec<String>),
     /// Nodes of a pool get a label.
     Label { pool: Option<String>, nodes: Names, key: String, value: String },
+    /// Nodes lose a label.
+    Unlabel { nodes: Names, key: String },
     /// Nodes lose taints.
     Untaint { pool: Option<String>, nodes: Names, taints: Vec<Taint> },
     /// Nodes take pods again.
@@ -68,6 +74,8 @@ impl Edit {
             Self::Join(_) => "add-pod-affinity",
             Self::SpreadOver { .. } => "add-spread",
             Self::ChangeSelector { .. } => "change-node-selector",
+            Self::ChangeAffinity { .. } => "change-node-affinity",
+            Self::Restart => "restart",
             Self::DropSelector(_) => "remove-node-selector",
             Self::DropNodeAffinity => "remove-node-affinity",
             Self::LowerRequest { .. } => "lower-request",
@@ -77,6 +85,7 @@ impl Edit {
             Self::DropPodAntiAffinity(_) => "remove-pod-anti-affinity",
             Self::DropGates(_) => "remove-gates",
             Self::Label { .. } => "add-label",
+            Self::Unlabel { .. } => "remove-label",
             Self::Untaint { .. } => "remove-taint",
             Self::Uncordon(_) => "uncordon",
             Self::AddNodes { .. } => "add-node",
@@ -89,7 +98,8 @@ impl Edit {
     pub(crate) fn weight(&self) -> u32 {
         match self {
             Self::DropGates(_) => 1,
-            Self::ChangeSelector { .. } => 5,
+            Self::Restart => 2,
+            Self::ChangeSelector { .. } | Self::ChangeAffinity { .. } => 5,
             Self::Require { .. } => 6,
             Self::SpreadOver { .. } | Self::KeepApart(_) | Self::Join(_) => 7,
             Self::Tolerate(_) => 10,
@@ -97,6 +107,7 @@ impl Edit {
             Self::Label { .. } => 20,
             Self::DropSelector(_) => 22,
             Self::Untaint { .. } => 18,
+            Self::Unlabel { .. } => 19,
             Self::LowerRequest { from, to, .. } if *to * 2 >= *from => 25,
             Self::DropHostPort(_) => 26,
             Self::RelaxSpread { .. } => 28,
@@ -147,6 +158,7 @@ impl Edit {
                     affinity.required_during_scheduling_ignored_during_execution = None;
                 }
             }
+            Self::ChangeAffinity { key, from, to } => change_affinity(spec, key, from, to),
             Self::DropHostPort(port) => drop_host_port(spec, *port),
             Self::RelaxSpread { constraint, to, .. } => {
                 let constraints = spec.topology_spread_constraints.as_mut();
@@ -172,9 +184,20 @@ impl Edit {
         true
     }
 
+    /// The nodes that it changes.
+    fn nodes(&self) -> Option<&Names> {
+        match self {
+            Self::Label { nodes, .. }
+            | Self::Unlabel { nodes, .. }
+            | Self::Untaint { nodes, .. }
+            | Self::Uncordon(nodes) => Some(nodes),
+            _ => None,
+        }
+    }
+
     /// What it does to the cluster at once. What is done bit by bit ([`Self::step`]) is left aside.
     pub(crate) fn apply_to_cluster(&self, sandbox: &mut Sandbox<'_>) {
-        let (Self::Label { nodes, .. } | Self::Untaint { nodes, .. } | Self::Uncordon(nodes)) = self else { return };
+        let Some(nodes) = self.nodes() else { return };
         for name in nodes.iter() {
             self.change(name, sandbox);
         }
@@ -182,7 +205,7 @@ impl Edit {
 
     /// The same for one node alone.
     pub(crate) fn apply_to_node_named(&self, name: &str, sandbox: &mut Sandbox<'_>) {
-        let (Self::Label { nodes, .. } | Self::Untaint { nodes, .. } | Self::Uncordon(nodes)) = self else { return };
+        let Some(nodes) = self.nodes() else { return };
         if nodes.iter().any(|node| node == name) {
             self.change(name, sandbox);
         }
@@ -201,6 +224,9 @@ impl Edit {
         match self {
             Self::Label { key, value, .. } => {
                 node.metadata.labels.get_or_insert_default().insert(key.clone(), value.clone());
+            }
+            Self::Unlabel { key, .. } => {
+                node.metadata.labels.get_or_insert_default().remove(key);
             }
             Self::Untaint { taints, .. } => {
                 if let Some(present) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
@@ -238,7 +264,7 @@ fn uncordon(node: &mut Node) {
     if let Some(spec) = node.spec.as_mut() {
         spec.unschedulable = None;
         if let Some(taints) = spec.taints.as_mut() {
-            taints.retain(|taint| taint.key != "node.kubernetes.io/unschedulable");
+            taints.retain(|taint| taint.key != UNSCHEDULABLE_TAINT);
         }
     }
 }
@@ -261,6 +287,22 @@ fn tolerate(taint: &Taint) -> Toleration {
         value,
         effect: Some(taint.effect.clone()),
         toleration_seconds: None,
+    }
+}
+
+fn change_affinity(spec: &mut PodSpec, key: &str, from: &str, to: &str) {
+    let affinity = spec.affinity.as_mut().and_then(|affinity| affinity.node_affinity.as_mut());
+    let required = affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution.as_mut());
+    let terms = required.into_iter().flat_map(|required| &mut required.node_selector_terms);
+    for expression in terms.flat_map(|term| term.match_expressions.iter_mut().flatten()) {
+        if expression.key == key {
+            expression
+                .values
+                .iter_mut()
+                .flatten()
+                .filter(|value| *value == from)
+                .for_each(|value| to.clone_into(value));
+        }
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Placed {
     pub node: String,
     /// The node's pool.
     pub pool: Option<String>,
+    /// Whether there is no node of that name: nobody starts the pod.
+    pub no_such_node: bool,
     /// The rules by which the node would refuse the pod, if it came now.
     pub refused_here: Vec<NodeReason>,
     /// How many nodes would take it now.
@@ -284,12 +286,16 @@ fn placed(view: &View<'_>, cluster: &Cluster, pod: &Pod, node: &str) -> Placed {
     let mut result = Placed {
         node: node.to_owned(),
         pool: view.pool_of(node).map(str::to_owned),
+        no_such_node: !view.nodes.contains_key(node),
         refused_here: Vec::new(),
         feasible: 0,
         scores: None,
         elsewhere: None,
         refusals: Vec::new(),
     };
+    if result.no_such_node {
+        return result;
+    }
     let Ok(attempt) = cluster.reconsider(pod) else { return result };
     result.feasible = attempt.feasible().count();
     result.elsewhere = match &attempt.decision.outcome {

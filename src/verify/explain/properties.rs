@@ -110,7 +110,11 @@ fn make(snapshot: &Snapshot, remedy: &Remedy, pods: &[&PodView<'_>]) -> (Snapsho
                 let present = node["spec"]["taints"].as_array_mut().unwrap();
                 present.retain(|taint| !keys.contains(&taint["key"].as_str().unwrap()));
             }),
-            Edit::Uncordon(nodes) => for_nodes(&mut changed, nodes, |node| node["spec"]["unschedulable"] = Value::Null),
+            Edit::Uncordon(nodes) => for_nodes(&mut changed, nodes, |node| {
+                node["spec"]["unschedulable"] = Value::Null;
+                let present = node["spec"]["taints"].as_array_mut().unwrap();
+                present.retain(|taint| taint["key"] != "node.kubernetes.io/unschedulable");
+            }),
             Edit::AddNodes { pool, template, zones } => {
                 for number in 0..remedy.steps {
                     changed.nodes.push(Arc::new(new_node(template, pool, number, zones)));

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 
 use super::edit::{Edit, Names};
 use super::reasons::Refusal;
 use super::room::{Sources, lowered_requests, roomiest};
 use super::suggest::Question;
+use super::wording::{said_of_label, workload_of};
 use crate::scheduling::Reason;
 use crate::scheduling::selector::Operator;
 
@@ -101,10 +103,14 @@ fn remedies(
             }
             Reason::NodeSelector { key, wanted, found } => {
                 let mut edits = Vec::new();
+                if let Some(to) = otherwise(question, key, std::slice::from_ref(wanted)) {
+                    // The lab says something else: that is what is to be written, not what follows from the slip.
+                    return vec![Edit::ChangeSelector { key: key.clone(), from: wanted.clone(), to }];
+                }
                 if let Some(found) = found.as_ref().filter(|found| alike(found, wanted)) {
                     edits.push(Edit::ChangeSelector { key: key.clone(), from: wanted.clone(), to: found.clone() });
                 }
-                if found.is_none() && may_be_set(key) {
+                if found.is_none() && may_be_set(key) && near_value(question, key, wanted).is_none() {
                     let (nodes, key, value) = (Arc::clone(&some), key.clone(), wanted.clone());
                     edits.push(Edit::Label { pool: pool.clone(), nodes, key, value });
                 }
@@ -113,12 +119,17 @@ fn remedies(
             }
             Reason::NodeAffinity { unmet } => {
                 let labels = unmet.iter().flatten().filter_map(|requirement| {
+                    let key = requirement.key.clone();
                     let value = match requirement.operator {
                         Operator::In => requirement.values.first()?.clone(),
                         Operator::Exists => "true".to_owned(),
                         _ => return None,
                     };
-                    let key = requirement.key.clone();
+                    let meant = otherwise(question, &key, &requirement.values)
+                        .or_else(|| near_value(question, &key, &value).map(str::to_owned));
+                    if let Some(to) = meant {
+                        return Some(Edit::ChangeAffinity { key, from: value, to });
+                    }
                     may_be_set(&key).then_some(Edit::Label { pool: pool.clone(), nodes: Arc::clone(&some), key, value })
                 });
                 labels.take(2).chain([Edit::DropNodeAffinity]).collect()
@@ -153,6 +164,26 @@ fn remedies(
             _ => Vec::new(),
         })
         .collect()
+}
+
+/// The value that the lab gives this label where pods of the workload ask for it, if they ask for others now.
+fn otherwise(question: &Question<'_, '_>, key: &str, wanted: &[String]) -> Option<String> {
+    let workload = workload_of(question.view, question.pods.first()?)?;
+    let said: Vec<&str> = said_of_label(workload, key);
+    if said.iter().any(|value| wanted.iter().any(|wanted| wanted == value)) {
+        return None;
+    }
+    said.first().map(|value| (*value).to_owned())
+}
+
+/// A value of this label that nodes have and that looks like the one that no node has.
+fn near_value<'q>(question: &Question<'q, '_>, key: &str, wanted: &str) -> Option<&'q str> {
+    let values = || question.view.nodes.values().filter_map(|node| node.labels().get(key)).map(String::as_str);
+    let is_slip = |value: &&str| {
+        let letters = wanted.chars().count() > 2 && value.chars().all(|letter| !letter.is_ascii_digit());
+        alike(value, wanted) || (letters && strsim::osa_distance(value, wanted) == 1)
+    };
+    if values().any(|value| value == wanted) { None } else { values().find(is_slip) }
 }
 
 /// Whether two label values look like a slip of the pen.

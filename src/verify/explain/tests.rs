@@ -57,7 +57,6 @@ fn a_slip_of_the_pen_in_the_selector() {
         extra-0         label workload is extra, nodeSelector asks for extr
         main-0, main-1  no label workload, nodeSelector asks for workload=extr
       fix: write `extra` for `extr` in the node selector `workload` of `pod/web-1`
-       or: label pool main `workload=extr`: `kubectl label nodes -l agentpool=main workload=extr`
        or: remove `workload` from the node selector of `pod/web-1`
     ");
 }
@@ -116,6 +115,40 @@ fn cordoned_and_port_taken() {
        or: remove the host port 8080 of `pod/web-2`
        or: add 1 node to pool extra
     ");
+}
+
+#[test]
+fn cordoned_and_tainted_nodes_are_told_and_mended_apart() {
+    let both = json!({"spec": {"unschedulable": true, "taints": [
+        {"key": "dedicated", "value": "special", "effect": "NoSchedule"}]}});
+    let cluster = Cluster::default().node("main", 0, both).pod("web", &unschedulable(""));
+    let said = said(&cluster, "web-1");
+    assert!(said.contains("main-0  cordoned; taint dedicated=special:NoSchedule is not tolerated\n"), "{said}");
+    assert!(said.contains("fix: uncordon main-0 and add `tolerations = [\"dedicated=special:NoSchedule\"]`"), "{said}");
+}
+
+#[test]
+fn a_value_that_no_node_has_is_not_put_on_nodes_where_another_is_meant() {
+    let ssd = json!({"metadata": {"labels": {"disk": "ssd"}}});
+    let affinity = |value: &str| {
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "disk", "operator": "In", "values": [value]}]}]}}}})
+    };
+    let cluster = Cluster::default().node("extra", 0, ssd).pool("main", 2).deployment("web", 1);
+    let slip = said(&cluster.clone().pod("web", &pending(affinity("sdd"))), "web");
+    let fix = "fix: write `ssd` for `sdd` in the node affinity of `deployment/web`: `kubectl edit deployment/web`";
+    assert!(slip.contains(fix) && !slip.contains("disk=sdd`") && !slip.contains("kubectl label"), "{slip}");
+    // Nothing like it is there: then the label is what is missing.
+    let said = said(&cluster.pod("web", &pending(affinity("tape"))), "web");
+    assert!(said.contains("kubectl label nodes") && said.contains("disk=tape"), "{said}");
+}
+
+#[test]
+fn a_node_that_is_not_there() {
+    let cluster = cluster().pod("web", &json!({"spec": {"nodeName": "node01"}}));
+    let said = said(&cluster, "web-1");
+    assert!(said.contains("web-1  waits on node01, and there is no such node"), "{said}");
+    assert!(!said.contains("would go to"), "{said}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
 
 use super::edit::Edit;
 use super::reasons::amount;
@@ -28,6 +29,10 @@ impl Words {
     fn at(mut self, at: Option<Location>) -> Self {
         self.at = at;
         self
+    }
+
+    fn perhaps(self, command: Option<String>) -> Self {
+        Self { command, ..self }
     }
 
     fn command(mut self, command: impl Into<String>) -> Self {
@@ -63,6 +68,26 @@ pub(crate) fn workload_of<'a>(view: &View<'a>, pod: &PodView<'a>) -> Option<&'a 
     view.context.workload(name).filter(|workload| workload.namespace == pod.namespace)
 }
 
+/// The values of a label that pods of a workload ask for, as the lab says: in node selector and required node affinity.
+pub(crate) fn said_of_label<'w>(workload: &'w Workload, key: &str) -> Vec<&'w str> {
+    let selector = workload.node_selector.get(key).map(|value| value.value.as_str());
+    let affinity = workload.affinity.iter().filter_map(|affinity| affinity.value.node_affinity.as_ref());
+    let required = affinity.filter_map(|it| it.required_during_scheduling_ignored_during_execution.as_ref());
+    let terms = required.flat_map(|required| &required.node_selector_terms);
+    let expressions = terms.flat_map(|term| term.match_expressions.iter().flatten());
+    let of_key = expressions.filter(|expression| expression.key == key && expression.operator == "In");
+    selector.into_iter().chain(of_key.flat_map(|it| it.values.iter().flatten().map(String::as_str))).collect()
+}
+
+/// The command that merges a change into the node selector of a workload's pods; none where it makes none.
+fn patch_selector(pod: &PodView<'_>, key: &str, value: &Value) -> Option<String> {
+    if !matches!(pod.owner, Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_)) {
+        return None;
+    }
+    let patch = json!({ "spec": { "template": { "spec": { "nodeSelector": { key: value } } } } });
+    Some(format!("kubectl{} patch {} -p '{patch}'", in_namespace(pod.namespace), object(pod)))
+}
+
 /// The object to edit, as kubectl takes it: `deployment/web`.
 fn object(pod: &PodView<'_>) -> String {
     match pod.owner {
@@ -74,6 +99,12 @@ fn object(pod: &PodView<'_>) -> String {
 /// The option of kubectl for a namespace, with a blank before it.
 pub(crate) fn in_namespace(namespace: &str) -> String {
     if namespace == "default" { String::new() } else { format!(" -n {namespace}") }
+}
+
+/// Whether the lab itself says so, in words that follow a change.
+fn as_the_lab_says(workload: Option<&Workload>, key: &str, value: &str) -> &'static str {
+    let said = workload.is_some_and(|workload| said_of_label(workload, key).contains(&value));
+    if said { ", as the lab says" } else { "" }
 }
 
 fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
@@ -111,13 +142,39 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 .at(begin())
         }
         Edit::ChangeSelector { key, from, to } => {
-            let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
-            Words::new(format!("write `{to}` for `{from}` in the node selector `{key}` of {table}"))
-                .at(at.or_else(begin))
+            // The lab file is where to write it only if the slip is there.
+            match workload.and_then(|workload| workload.node_selector.get(key)).filter(|value| value.value == *from) {
+                Some(value) => Words::new(format!("write `{to}` for `{from}` in the node selector `{key}` of {table}"))
+                    .at(Some(value.at.clone())),
+                None => Words::new(format!(
+                    "write `{to}` for `{from}` in the node selector `{key}` of `{}`{}",
+                    object(pod),
+                    as_the_lab_says(workload, key, to)
+                ))
+                .perhaps(patch_selector(pod, key, &json!(to))),
+            }
         }
+        Edit::ChangeAffinity { key, from, to } => {
+            let said = workload.filter(|workload| said_of_label(workload, key).contains(&from.as_str()));
+            match said.and_then(|workload| workload.affinity.as_ref()) {
+                Some(affinity) => Words::new(format!("write `{to}` for `{from}` in the node affinity of {table}"))
+                    .at(Some(affinity.at.clone())),
+                None => Words::new(format!(
+                    "write `{to}` for `{from}` in the node affinity of `{}`{}",
+                    object(pod),
+                    as_the_lab_says(workload, key, to)
+                ))
+                .command(format!("kubectl{} edit {}", in_namespace(pod.namespace), object(pod))),
+            }
+        }
+        Edit::Restart => Words::new(format!("restart `{}`, as pods do not move by themselves", object(pod)))
+            .command(format!("kubectl{} rollout restart {}", in_namespace(pod.namespace), object(pod))),
         Edit::DropSelector(key) => {
-            let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
-            Words::new(format!("remove `{key}` from the node selector of {table}")).at(at.or_else(begin))
+            match workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone()) {
+                Some(at) => Words::new(format!("remove `{key}` from the node selector of {table}")).at(Some(at)),
+                None => Words::new(format!("remove `{key}` from the node selector of `{}`", object(pod)))
+                    .perhaps(patch_selector(pod, key, &Value::Null)),
+            }
         }
         Edit::DropNodeAffinity => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
@@ -159,6 +216,11 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin())
         }
         Edit::Label { pool, nodes, key, value } => label(view, pool.as_deref(), nodes, key, value),
+        Edit::Unlabel { nodes, key } => {
+            let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
+            Words::new(format!("take the label `{key}` off {}", listed(&names)))
+                .command(format!("kubectl label nodes {} {key}-", names.join(" ")))
+        }
         Edit::Untaint { pool, nodes, taints } => {
             let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
             let minus: Vec<String> = texts.iter().map(|taint| format!("{taint}-")).collect();
