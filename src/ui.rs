@@ -49,6 +49,8 @@ struct Shared {
     quiet: bool,
     /// Whether stdout takes one event a line in JSON; else it takes the one document of the command.
     streams: AtomicBool,
+    /// Whether stdout has been given anything.
+    spoke: AtomicBool,
     live: Option<MultiProgress>,
     bars: Mutex<HashMap<u64, ProgressBar>>,
     under_way: Mutex<Vec<String>>,
@@ -65,6 +67,7 @@ impl Ui {
                 format,
                 quiet,
                 streams: AtomicBool::new(false),
+                spoke: AtomicBool::new(false),
                 live,
                 bars: Mutex::default(),
                 under_way: Mutex::default(),
@@ -116,6 +119,7 @@ impl Ui {
         // For programs text is as it is; their formats have escapes of their own.
         let for_people = self.shared.format == Format::Human || std::io::stdout().is_terminal();
         let text = if for_people { printable_with_styles(text) } else { text.into() };
+        self.shared.spoke.store(true, Ordering::Relaxed);
         self.shared.suspended(|| {
             let mut out = anstream::stdout().lock();
             let ended = if text.ends_with('\n') { write!(out, "{text}") } else { writeln!(out, "{text}") };
@@ -180,7 +184,9 @@ impl Ui {
 
     /// Shows an error: diagnostics, what failed and why, what is left behind, how to go on.
     pub fn error(&self, error: &Error) {
-        if self.shared.streams.load(Ordering::Relaxed) {
+        let silent = self.shared.format == Format::Json && !self.shared.spoke.load(Ordering::Relaxed);
+        // Who reads documents gets one, too, where there is nothing but the error.
+        if self.shared.streams.load(Ordering::Relaxed) || silent {
             let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
             self.result(
                 &serde_json::json!({
@@ -290,7 +296,7 @@ impl Sink for Shared {
             Event::Started { id, verb, what } => {
                 if let Some(live) = &self.live {
                     let bar = live.add(ProgressBar::no_length());
-                    if let Ok(style) = ProgressStyle::with_template("{prefix:>12.cyan} {msg} {elapsed:.dim}") {
+                    if let Ok(style) = ProgressStyle::with_template("{prefix:>12.cyan} {msg} ({elapsed:.dim})") {
                         bar.set_style(style);
                     }
                     bar.set_prefix(*verb);

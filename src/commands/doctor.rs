@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Context;
 use crate::error::{Error, Kind, Result};
 use crate::exec::{self, Command};
+use crate::provider::kind::{docker, failure as kind_failure};
 use crate::state::home::create_private_folder;
 use crate::ui::{Format, table};
 
@@ -39,12 +40,22 @@ struct Finding {
     fix: Option<String>,
 }
 
+impl Finding {
+    /// With what mends it, where it is not good and does not say so itself.
+    fn or_fix(mut self, fix: &str) -> Self {
+        if self.mark != Mark::Good {
+            self.fix.get_or_insert_with(|| fix.to_owned());
+        }
+        self
+    }
+}
+
 /// Looks, and prints one line for each thing.
 ///
 /// # Errors
 /// When something klab cannot do without is broken.
 pub fn run(context: &Context, _: &Arguments) -> Result<()> {
-    let findings = [state(context), loopback(), kubectl(), tool("kind", &["version"], "labs on kind need it"), azure()];
+    let findings = [state(context), loopback(), kubectl(), kind(), runtime(), azure()];
     let broken: Vec<&Finding> = findings.iter().filter(|finding| finding.mark == Mark::Bad).collect();
     if context.ui.format() == Format::Json {
         let list: Vec<_> = findings
@@ -104,10 +115,30 @@ fn loopback() -> Finding {
 
 fn kubectl() -> Finding {
     tool("kubectl", &["version", "--client"], "klab does not need it, learners do")
+        .or_fix("install kubectl: https://kubernetes.io/docs/tasks/tools")
+}
+
+fn kind() -> Finding {
+    let fix = kind_failure::INSTALL_KIND;
+    tool("kind", &["version"], "labs on kind need it").or_fix(fix)
+}
+
+/// The container runtime of kind, found as labs on kind find it.
+fn runtime() -> Finding {
+    match docker::find(std::env::var(docker::PROVIDER_VARIABLE).ok().as_deref(), &docker::Memory::default()) {
+        Ok((runtime, _)) => good("containers", format!("{} answers", runtime.program())),
+        Err(error) => Finding {
+            mark: Mark::Optional,
+            subject: "containers",
+            fact: format!("{error}; labs on kind need Docker, Podman or nerdctl"),
+            fix: error.hints.first().cloned(),
+        },
+    }
 }
 
 fn azure() -> Finding {
     tool("az", &["version", "--output", "tsv"], "labs on aks need it")
+        .or_fix("install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli")
 }
 
 fn good(subject: &'static str, fact: String) -> Finding {

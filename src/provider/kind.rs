@@ -302,7 +302,11 @@ impl Provider for KindProvider {
     fn preflight(&self, lab: &Lab) -> Vec<Error> {
         let session = match self.session(&lab.name.value) {
             Ok(session) => session,
-            Err(error) => return vec![error],
+            Err(error) => {
+                // Whoever lacks both is told so at once.
+                let kind = KindTool::new("docker").version().err();
+                return [error].into_iter().chain(kind).collect();
+            }
         };
         match self.version(&session) {
             Ok(version) => preflight::problems(&session, lab, version),

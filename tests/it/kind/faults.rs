@@ -154,3 +154,23 @@ fn what_cannot_be_on_kind_is_refused_before_anything_is_made() {
         assert!(talk.contains(words), "{words}\n{talk}");
     }
 }
+
+#[test]
+fn who_lacks_kind_and_docker_is_told_of_both() {
+    let stage = Stage::new(LAB);
+    let empty = stage.environment.folder().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = stage.command(arguments).env("PATH", &empty).output().unwrap();
+        stage.environment.shown(&output)
+    };
+    let talk = run(&["up", "pools.toml"]);
+    for words in ["`docker` is not installed", "kind is not installed", "docs.docker.com", "apt install kind"] {
+        assert!(talk.contains(words), "{words}: {talk}");
+    }
+    let doctor = run(&["doctor"]);
+    for words in ["absent  containers", "absent  kind", "hint: containers: install Docker", "hint: kind: install kind"]
+    {
+        assert!(doctor.contains(words), "{words}: {doctor}");
+    }
+}
