@@ -119,10 +119,75 @@ impl Cli {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Every text for users that may show a command.
+    fn texts() -> Vec<PathBuf> {
+        let mut texts = vec![PathBuf::from("README.md"), PathBuf::from("templates/handout.md.tera")];
+        for folder in ["docs", "labs"] {
+            texts.extend(std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        texts.retain(|path| path.is_file());
+        texts
+    }
+
+    /// The command lines of klab in a text: in a line of a block, in back quotes, in `$(…)`; several of a line stand apart
+    /// by two blanks.
+    fn commands(text: &str) -> Vec<(usize, bool, String)> {
+        let at = regex::Regex::new(r"(^ *|`|\$\(|&& |\| |  )(KLAB_[A-Z]+=\S+ )?klab [a-z][^`]*").unwrap();
+        let end = regex::Regex::new(r"`|\)|  | [|#>&;]|;|, |\.( |$)|\\$").unwrap();
+        let mut found = Vec::new();
+        let mut fenced = false;
+        for (number, line) in text.lines().enumerate() {
+            fenced ^= line.starts_with("```");
+            let is_block = fenced || line.starts_with("    ");
+            let mut rest = line;
+            while let Some(start) = at.find(rest) {
+                let opening = &start.as_str()[..start.as_str().find("klab ").unwrap()];
+                let begin = start.start() + opening.len();
+                let after = &rest[begin..];
+                let length = end.find(after).map_or(after.len(), |end| end.start());
+                let command = after[..length].trim();
+                let is_typed = is_block || opening.contains(['`', '(']);
+                if is_typed && !command.contains(['…', '<', '[']) {
+                    found.push((number + 1, is_block, command.to_owned()));
+                }
+                rest = &after[length..];
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_documented_command_can_be_typed() {
+        let (mut count, mut wrong) = (0, Vec::new());
+        for path in texts() {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for (line, is_block, command) in commands(&text) {
+                // Placeholders of numbers.
+                let words =
+                    command.split_whitespace().map(|word| if word == "N" { "3" } else { word.trim_matches('"') });
+                count += 1;
+                let Err(problem) = Cli::try_parse_from(words) else { continue };
+                // In a sentence, a command may be named without what it is about.
+                let named = !is_block && problem.kind() == clap::error::ErrorKind::MissingRequiredArgument;
+                if problem.use_stderr() && !named {
+                    wrong.push(format!("{}:{line}: `{command}`: {problem}", path.display()));
+                }
+            }
+            for (at, _) in text.match_indices("$(klab kubeconfig") {
+                let inside = text[at..].split(')').next().unwrap();
+                assert!(inside.contains("--path"), "{}: `{inside})` gives a text for a path", path.display());
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(count > 100, "only {count} commands were found");
     }
 }

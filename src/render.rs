@@ -53,10 +53,15 @@ pub struct Origin {
     pub line: usize,
     /// The place of the lab file that asked for it.
     pub lab: Location,
+    /// Whether the template is klab's own, which no user has as a file.
+    pub built_in: bool,
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.built_in {
+            return write!(f, "{}", self.lab);
+        }
         write!(f, "{}:{}", self.file, self.line)
     }
 }
@@ -232,7 +237,11 @@ impl<'a> Renderer<'a> {
     fn template(&mut self, name: &str, context: &Value, at: &Located<String>, workload: Option<&Located<String>>) {
         let shown = format!("templates/{name}");
         match self.engine.render(name, context) {
-            Ok(text) => self.documents(&shown, &text, &at.at, workload, true),
+            Ok(text) => {
+                let before = self.manifests.len();
+                self.documents(&shown, &text, &at.at, workload, true);
+                self.manifests.iter_mut().skip(before).for_each(|manifest| manifest.origin.built_in = true);
+            }
             Err(error) => self.report(Engine::diagnostic(*error, &shown, None, &at.at)),
         }
     }
@@ -357,7 +366,7 @@ impl<'a> Renderer<'a> {
         }
         let mut manifest = Manifest {
             object: value,
-            origin: Origin { file: file.to_owned(), line, lab: lab.clone() },
+            origin: Origin { file: file.to_owned(), line, lab: lab.clone(), built_in: false },
             workload: workload.map(|workload| workload.value.clone()),
         };
         self.complete(&mut manifest);

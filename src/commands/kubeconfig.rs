@@ -3,6 +3,9 @@
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
 
+/// A file of klab's home that nobody makes.
+const NO_LAB: &str = "no-such-lab.kubeconfig";
+
 /// What can be typed after `klab kubeconfig`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -12,7 +15,7 @@ pub struct Arguments {
     /// The seat of a class, by its number.
     #[arg(long, value_name = "NUMBER")]
     seat: Option<u32>,
-    /// Print the path of the file instead of its text.
+    /// Print the path of the file instead of its text; where there is none, a path that leads nowhere.
     #[arg(long)]
     path: bool,
 }
@@ -22,21 +25,34 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = match arguments.seat {
-        Some(number) => {
-            let class = context.lab_or_class_name(arguments.lab.as_deref())?;
-            super::seats::seat(&context.home, &class, number)?
-        }
-        None => context.lab_name(arguments.lab.as_deref())?,
-    };
-    let path = path(context, &lab)?;
+    let found = lab(context, arguments).and_then(|lab| path(context, &lab));
     if arguments.path {
+        // Into `export KUBECONFIG=$(…)` goes whatever is printed. An empty value would lead kubectl to the user's own
+        // cluster; a file that is not there leads it nowhere.
+        let nowhere = || context.home.root().join(NO_LAB);
+        let path = found.as_ref().map_or_else(|_| nowhere(), Clone::clone);
         context.ui.result(&path.display().to_string());
-        return Ok(());
+        return found.map(|_| ()).map_err(|error| {
+            error.hint(
+                "the path that was printed leads nowhere, so that kubectl reaches no cluster in place of the lab's",
+            )
+        });
     }
+    let path = found?;
     let text = std::fs::read_to_string(&path).kind(Kind::Outside, || format!("could not read `{}`", path.display()))?;
     context.ui.result(&text);
     Ok(())
+}
+
+/// The lab that is meant.
+fn lab(context: &Context, arguments: &Arguments) -> Result<String> {
+    match arguments.seat {
+        Some(number) => {
+            let class = context.lab_or_class_name(arguments.lab.as_deref())?;
+            super::seats::seat(&context.home, &class, number)
+        }
+        None => context.lab_name(arguments.lab.as_deref()),
+    }
 }
 
 /// The kubeconfig of a lab that is up; its cluster is brought back first if it died.

@@ -185,6 +185,49 @@ impl Context {
         }
     }
 
+    /// As [`Context::load`], for commands that bring a lab to what its file says: one that is up stays on its provider where
+    /// nobody names another.
+    ///
+    /// # Errors
+    /// All problems of the file, each with its place.
+    pub fn load_where_it_is(&self, path: &Path, mut options: LoadOptions) -> Result<Lab> {
+        let mut stays = false;
+        // What can be read but once, such as a pipe, is left for the reading.
+        if options.provider.is_none()
+            && path.is_file()
+            && let Ok(name) = name_in_file(path)
+            && let Some(provider) = self.provider_of(&name)?
+        {
+            options.provider = Some(provider);
+            stays = true;
+        }
+        let lab = self.load(path, &options)?;
+        let written = lab.source.text().parse::<toml::Table>().ok().filter(|_| stays);
+        if let Some(named) = written.as_ref().and_then(|table| table.get("provider")?.as_str())
+            && named != lab.provider.as_str()
+        {
+            let (lab, provider) = (&lab.name, lab.provider);
+            self.ui.events().warn(format!(
+                "lab `{lab}` stays on {provider}, where it is up; `klab down {lab}`, then `up`, takes {named}, as its file says"
+            ));
+        }
+        Ok(lab)
+    }
+
+    /// The provider of a lab or class that is up.
+    fn provider_of(&self, lab: &str) -> Result<Option<spec::Provider>> {
+        let plain = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
+        if !lab.bytes().all(plain) {
+            return Ok(None);
+        }
+        let of_lab = self.record(lab)?.map(|record| record.provider);
+        let named = match of_lab {
+            Some(provider) => Some(provider),
+            None => Class::read(&self.home, lab)?.map(|class| class.provider),
+        };
+        Ok(named.and_then(|name| name.parse().ok()))
+    }
+
     /// The record of a lab, with a word about what had to be repaired.
     ///
     /// # Errors

@@ -48,12 +48,11 @@ struct Plan {
 /// # Errors
 /// When the lab is invalid, or the provider does not answer.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let mut lab = context.load(&arguments.lab, &arguments.options.load_options())?;
+    let mut lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options())?;
     let made_here = |lab: &Lab| Ok::<_, crate::error::Error>(context.record(&lab.name.value)?.is_some());
     if lab.bundles.iter().any(|bundle| !bundle.env.is_empty()) && made_here(&lab)? {
         // What `up` has sent already is compared with what it would send now.
-        let read = spec::load(&arguments.lab, &arguments.options.load_options_to_make());
-        lab = read.map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
+        lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options_to_make())?;
     }
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     let provider = context.provider(lab.provider)?;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::json;
 
-use super::verify::Cluster;
+use super::verify::{self, Cluster};
 use super::{Context, LabOptions, absolute, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::client::connect;
@@ -16,7 +16,7 @@ use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
 use crate::exec::quoted;
 use crate::forecast::forecast;
-use crate::lesson;
+use crate::lesson::{self, Performer, WallClock};
 use crate::observe;
 use crate::plan::plan;
 use crate::provider::{Options, Work};
@@ -26,6 +26,7 @@ use crate::state::class::Class;
 use crate::state::home::{state_error, write_private};
 use crate::state::{Journal, Lock, Progress, Record};
 use crate::ui::{Format, duration, plural};
+use crate::verify::Report;
 
 /// Largest class; a kind cluster's name has room for no more digits.
 const MOST_SEATS: i64 = 999;
@@ -69,7 +70,7 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     context.ui.stream_events();
-    let lab = context.load(&arguments.lab, &arguments.options.load_options_to_make())?;
+    let lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options_to_make())?;
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     context.ui.events().note(
         "Checked",
@@ -100,7 +101,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.interruption_leaves(None);
     drop(lock);
     if !arguments.no_wait {
-        super::verify::wait_and_report(context, &lab, made.cluster(), arguments.timeout)?;
+        let report = wait(context, arguments, &lab, &made, arguments.timeout)?;
+        verify::report_set_up(context, report, arguments.timeout)?;
     }
     report(context, &lab, &made, started.elapsed());
     Ok(())
@@ -147,6 +149,8 @@ impl Arguments {
 pub(super) struct Made {
     outcome: Outcome,
     cluster_changed: bool,
+    /// Whether the cluster was there before.
+    existed: bool,
     kubeconfig: PathBuf,
     client: Client,
 }
@@ -204,6 +208,12 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
+    if observed.exists {
+        let restored = provider.restore_system(lab)?;
+        if !restored.is_empty() {
+            events.note("Restored", format!("{} of the cluster itself", restored.join(", ")));
+        }
+    }
     provider.check_nodes(lab, !actions.is_empty(), &mut work)?;
     // Tags and what was put on nodes are no actions of the plan; but for them, too, is written down what is done.
     let cluster_changed = !actions.is_empty() || work.journal.written() > 0;
@@ -237,7 +247,60 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     }
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
-    Ok(Made { outcome, cluster_changed, kubeconfig, client })
+    Ok(Made { outcome, cluster_changed, existed: observed.exists, kubeconfig, client })
+}
+
+/// Waits for the checks of a lab that was just made. Where a lesson was brought back to its set-up, workloads whose pods
+/// stand where the set-up does not want them are restarted.
+///
+/// # Errors
+/// When the cluster does not answer, or refuses.
+pub(super) fn wait(
+    context: &Context,
+    arguments: &Arguments,
+    lab: &Lab,
+    made: &Made,
+    timeout: Duration,
+) -> Result<Report> {
+    let report = verify::wait_for_made(context, lab, made.cluster(), timeout)?;
+    if report.ok() || !made.existed || !restart_misplaced(context, arguments, lab, made, &report)? {
+        return Ok(report);
+    }
+    let cluster = Cluster { changed: true, ..made.cluster() };
+    verify::wait_for_made(context, lab, cluster, timeout)
+}
+
+fn restart_misplaced(
+    context: &Context,
+    arguments: &Arguments,
+    lab: &Lab,
+    made: &Made,
+    report: &Report,
+) -> Result<bool> {
+    let name = &lab.name.value;
+    let folder = context.home.lab(name);
+    let _lock = Lock::take(&folder, name, "up")?;
+    let provider = context.provider(lab.provider)?;
+    let events = context.ui.events();
+    let mut journal =
+        Journal::open(&folder, "up").map_err(|error| state_error(error, "open the journal in", &folder))?;
+    journal.set_provider(lab.provider.as_str());
+    let performer = Performer {
+        runtime: context.runtime()?,
+        client: &made.client,
+        provider: provider.as_ref(),
+        time: &WallClock::default(),
+        run: None,
+    };
+    let mut work = Work { journal: &mut journal, events: &events };
+    let restarted = lesson::restart_misplaced(&performer, lab, report, &mut work)
+        .map_err(|error| with_way_on(error, arguments, name))?;
+    // Where they were to go was foreseen from where they stood.
+    if restarted && let Some(mut record) = context.record(name)? {
+        record.predicted = None;
+        record.write(&folder)?;
+    }
+    Ok(restarted)
 }
 
 /// Refuses what this machine or account cannot make; every problem is said.

@@ -19,7 +19,7 @@ use crate::spec::{self, Lab};
 use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::{Format, duration, plural};
-use crate::verify::{Difference, Observation, Prediction, Report, Stability, Windows};
+use crate::verify::{Difference, Observation, Prediction, Report, Stability, Verdict, Windows};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -131,8 +131,22 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let lab = lesson.lab.clone();
     let next = lesson.next();
     let opened = lesson.is_opened();
-    let mut looked = look(context, &lab, lesson.graded(), kubeconfig, arguments)?;
-    if let Some(next) = lesson.ahead().filter(|_| !looked.report.ok()) {
+    let mut looked = match lesson.ahead().filter(|_| lesson.progress.started) {
+        // What was typed for the next step is still taking effect: then that step is meant, not the one before.
+        Some(next) if is_under_way(context, &lab, next, kubeconfig)? => {
+            look(context, &lab, Some(next), kubeconfig, arguments)?
+        }
+        _ => look(context, &lab, lesson.graded(), kubeconfig, arguments)?,
+    };
+    if looked.step != lesson.graded() {
+        if !looked.report.ok() {
+            // What is under way may have another reason.
+            let reached = look(context, &lab, lesson.graded(), kubeconfig, arguments)?;
+            if reached.report.ok() {
+                looked = reached;
+            }
+        }
+    } else if let Some(next) = lesson.ahead().filter(|_| !looked.report.ok()) {
         // Who has typed the next step's commands already has left behind what was reached.
         let patience = arguments.timeout.min(WINDOW);
         let once = Arguments { timeout: patience, watch: false, ..arguments.clone() };
@@ -155,6 +169,15 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         return Ok(());
     }
     let done = looked.step.map_or(0, |step| step + 1);
+    if done > 0 && done <= lesson.progress.done && !opened {
+        // It was passed before. Whoever meant the next step must see that this was not it.
+        let words = match next {
+            Some(next) => format!("; `klab guide` opens {}, then `klab verify` grades that", label(&lab, next)),
+            None => String::new(),
+        };
+        context.ui.events().note("Holds", format!("{}, as before{words}", label(&lab, done - 1)));
+        return Ok(());
+    }
     let words = match (looked.step, lab.steps.len() > done) {
         (None, _) => format!("the set-up; `klab guide` shows {}", label(&lab, 0)),
         (Some(step), true) => format!("{}; `klab guide` shows the next", label(&lab, step)),
@@ -166,6 +189,20 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     }
     context.ui.events().note("Passed", words);
     Ok(())
+}
+
+/// Whether the cluster is on its way to what a step wants: nothing of it is out of reach, and something is moving.
+fn is_under_way(context: &Context, lab: &Lab, step: usize, kubeconfig: &Path) -> Result<bool> {
+    let staged = stage(lab, step + 1);
+    let report = context.block_on(async {
+        let client = connect(kubeconfig).await?;
+        let mut snapshot = observe::look(&client).await?;
+        observe::fetch(&client, &staged.checks, &mut snapshot).await?;
+        Ok(crate::verify::evaluate(&staged.checks, &snapshot, &crate::verify::Context::of(&staged)))
+    })?;
+    let verdicts = || report.checks.iter().map(|check| &check.verdict);
+    Ok(!verdicts().any(|verdict| matches!(verdict, Verdict::Impossible { .. }))
+        && verdicts().any(|verdict| matches!(verdict, Verdict::NotYet { .. })))
 }
 
 /// The lab that is up, from the file that is named or else from the one it was made of.
@@ -213,13 +250,11 @@ pub struct Grading<'a> {
     pub document: bool,
 }
 
-/// Waits for the checks of a lab that was just made, and writes the report where something does not hold.
+/// Writes the report of a lab that was just made, where something does not hold.
 ///
 /// # Errors
 /// When a check does not hold (1) or the deadline passes before that is certain (5).
-pub(super) fn wait_and_report(context: &Context, lab: &Lab, cluster: Cluster<'_>, timeout: Duration) -> Result<()> {
-    let predicted = predicted(context, lab)?;
-    let report = watch_until_final(context, lab, cluster, timeout, predicted.as_ref())?;
+pub(super) fn report_set_up(context: &Context, report: Report, timeout: Duration) -> Result<()> {
     grade_report(context, report, timeout, &Grading { what: "the lab", step: None, quietly: true, document: false })
 }
 
@@ -313,12 +348,13 @@ pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, t
     watch_until_final(context, lab, Cluster { client: &client, changed: false }, timeout, None)
 }
 
-/// As [`wait`], for a lab that was just made.
+/// As [`wait`], for a lab that was just made: where its pods were to go is compared with where they are.
 ///
 /// # Errors
 /// When the cluster does not answer.
-pub(super) fn wait_after(context: &Context, lab: &Lab, cluster: Cluster<'_>, timeout: Duration) -> Result<Report> {
-    watch_until_final(context, lab, cluster, timeout, None)
+pub(super) fn wait_for_made(context: &Context, lab: &Lab, cluster: Cluster<'_>, timeout: Duration) -> Result<Report> {
+    let predicted = predicted(context, lab)?;
+    watch_until_final(context, lab, cluster, timeout, predicted.as_ref())
 }
 
 /// As [`wait`], for the set-up: where its pods were to go is compared with where they are.

@@ -18,7 +18,7 @@ mod workloads;
 
 pub use nodes::workload_of;
 pub use perform::{Performer, Run};
-pub use reset::reset;
+pub use reset::{reset, restart_misplaced};
 pub use stage::{stage, stage_within};
 pub use time::{Time, WallClock};
 pub use workloads::step_kinds;

@@ -8,14 +8,18 @@ use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
 use super::nodes::failure;
+use super::perform::Performer;
 use super::set::{main_object, take_away};
+use super::workloads::{delete_pods, deploy};
 use crate::apply::patch_parameters;
 use crate::error::Result;
 use crate::observe;
 use crate::provider::Work;
+use crate::render::WORKLOAD_LABEL;
 use crate::sim::control::HEARTBEAT_ANNOTATION;
-use crate::spec::{Action, Lab, Pool};
+use crate::spec::{Action, Lab, Pool, Selector, Subject, Workload, WorkloadKind};
 use crate::ui::plural;
+use crate::verify::Report;
 
 /// Opens nodes that were closed, starts those of the embedded cluster that were stopped, gives the labels that steps change
 /// their first values, and clears what others wrote to the fields of workloads that steps change.
@@ -54,6 +58,55 @@ pub async fn reset(client: &Client, lab: &Lab, work: &mut Work<'_>) -> Result<()
         work.events.note("Reset", format!("{} to what the set-up says", plural(count, "node")));
     }
     Ok(())
+}
+
+/// Makes the pods of workloads anew that stand where the set-up does not want them: pods do not move by themselves. Says
+/// whether there were any. `report` is what came of the lab's checks.
+///
+/// # Errors
+/// When the cluster refuses.
+pub fn restart_misplaced(performer: &Performer<'_>, lab: &Lab, report: &Report, work: &mut Work<'_>) -> Result<bool> {
+    if lab.steps.is_empty() {
+        return Ok(false);
+    }
+    let misplaced = misplaced(lab, report);
+    for workload in &misplaced {
+        let name = &workload.name.value;
+        let own: Selector = format!("{WORKLOAD_LABEL}={name}").parse().map_err(anyhow::Error::msg)?;
+        delete_pods(performer, &own, &workload.namespace, work)?;
+        if workload.kind == WorkloadKind::Pod {
+            let named = performer.runtime.block_on(observe::nodes_named(performer.client, lab))?;
+            deploy(performer, &named, name, work)?;
+        }
+        work.events.note("Restarted", format!("{name}: its pods were not where the set-up wants them"));
+    }
+    Ok(!misplaced.is_empty())
+}
+
+/// The workloads that checks are about which do not hold. Where pods find no room, pods of any other workload may be in
+/// their place: then it is all of them.
+fn misplaced<'l>(lab: &'l Lab, report: &Report) -> Vec<&'l Workload> {
+    let restarts = |workload: &&Workload| {
+        !workload.deferred
+            && matches!(workload.kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::Pod)
+    };
+    let failed: Vec<_> =
+        lab.checks.iter().zip(&report.checks).filter(|(_, result)| !result.verdict.is_held()).collect();
+    let is_about = |workload: &Workload| {
+        failed.iter().any(|(check, _)| match &check.subject.value {
+            Subject::Workload(name) => *name == workload.name.value,
+            Subject::Pods { selector, namespace } => {
+                *namespace == workload.namespace && selector.matches(&lab.pod_labels(workload))
+            }
+            _ => false,
+        })
+    };
+    let no_room = failed.iter().any(|(_, result)| result.causes.iter().any(|cause| cause.code == "unschedulable"));
+    let mut about = lab.workloads.iter().filter(restarts).filter(|workload| is_about(workload)).peekable();
+    match about.peek() {
+        Some(_) if no_room => lab.workloads.iter().filter(restarts).collect(),
+        _ => about.collect(),
+    }
 }
 
 /// Keys of labels that steps put on nodes or take off.

@@ -113,6 +113,15 @@ pub trait Provider {
     /// When it could not be done; what is left behind is named.
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()>;
 
+    /// Makes again what the cluster itself began with and somebody has deleted, such as the workloads of kube-system, where
+    /// the provider can; gives what that was.
+    ///
+    /// # Errors
+    /// When it could not be made.
+    fn restore_system(&self, _: &Lab) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// The kubeconfig that reaches the lab's cluster, made current if need be.
     ///
     /// # Errors

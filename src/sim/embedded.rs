@@ -50,6 +50,14 @@ impl Embedded {
         Ok(embedded)
     }
 
+    /// Makes what the cluster of this seed began with and has no more; gives what that was.
+    ///
+    /// # Errors
+    /// When an object is refused.
+    pub fn restore(&self, name: &str, seed: &Seed) -> Result<Vec<String>, Status> {
+        seed.fill(self.cluster(), name)
+    }
+
     /// The cluster itself, to look at.
     pub fn cluster(&self) -> &Arc<Cluster> {
         self.0.api.cluster()

@@ -58,8 +58,10 @@ fn furnished(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
     priority_classes().into_iter().chain(api_service(flavour)).chain(roles::objects()).chain(own).collect()
 }
 
-/// Fills a fresh cluster; what is there already stays as it is.
-pub fn bootstrap(cluster: &Cluster, flavour: Flavour) {
+/// Fills a cluster with what one of this look begins with; what is there already stays as it is. Gives what was made, as
+/// `Deployment/coredns`.
+pub fn bootstrap(cluster: &Cluster, flavour: Flavour) -> Vec<String> {
+    let mut all = Vec::new();
     for object in objects(flavour) {
         let resource = object["apiVersion"]
             .as_str()
@@ -74,8 +76,10 @@ pub fn bootstrap(cluster: &Cluster, flavour: Flavour) {
         if cluster.get(resource, &namespace, name).is_none() {
             let made = cluster.create(resource, &namespace, object.clone(), &WriteOptions::by("kube-addon-manager"));
             debug_assert!(made.is_ok(), "{made:?}");
+            all.extend(made.is_ok().then(|| format!("{}/{name}", resource.row().kind)));
         }
     }
+    all
 }
 
 /// The pods a control-plane node runs from files of its own; none on other nodes.

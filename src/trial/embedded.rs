@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use kube::Client;
 
 use super::look::{Look, complete};
 use super::run::World;
 use crate::apply::Applier;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
-use crate::lesson::{Performer, Time};
+use crate::lesson::{self, Performer, Time};
 use crate::observe;
 use crate::plan::plan;
 use crate::provider::sim::in_process::InProcess;
@@ -36,6 +37,41 @@ impl EmbeddedWorld {
         Ok(Self { provider: InProcess::new(seed)?, look: RefCell::default() })
     }
 
+    /// Brings a lesson back to its set-up, however far it has come, as `klab up` does.
+    ///
+    /// # Errors
+    /// Whatever keeps it from coming back.
+    pub fn back(&self, lab: &Lab, timeout: Duration) -> Result<Report> {
+        self.up(lab)?;
+        let report = self.wait(lab, timeout)?;
+        if report.ok() {
+            return Ok(report);
+        }
+        let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
+        let mut work = Work { journal: &mut journal, events: &events };
+        let client = self.provider.client()?;
+        let restarted = lesson::restart_misplaced(&self.performer(&client), lab, &report, &mut work)?;
+        if restarted { self.wait(lab, timeout) } else { Ok(report) }
+    }
+
+    /// A client of the cluster, for futures that [`EmbeddedWorld::block_on`] runs.
+    ///
+    /// # Errors
+    /// When it was not made yet.
+    pub fn client(&self) -> Result<Client> {
+        self.provider.client()
+    }
+
+    /// Runs a future that talks to the cluster.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.provider.runtime().block_on(future)
+    }
+
+    fn performer<'w>(&'w self, client: &'w Client) -> Performer<'w> {
+        let provider = &self.provider;
+        Performer { runtime: provider.runtime(), client, provider, time: provider, run: None }
+    }
+
     fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
         let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.cluster())?;
         let client = self.provider.client()?;
@@ -48,7 +84,8 @@ impl World for EmbeddedWorld {
     fn up(&self, lab: &Lab) -> Result<()> {
         let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
         let mut work = Work { journal: &mut journal, events: &events };
-        let actions = plan(lab, &self.provider.observe_lab(lab)?);
+        let observed = self.provider.observe_lab(lab)?;
+        let actions = plan(lab, &observed);
         self.provider.perform_all(lab, &actions, &Options::default(), &mut work)?;
         let client = self.provider.client()?;
         let lab = &*self.provider.block_on(observe::nodes_named(&client, lab))?;
@@ -56,8 +93,13 @@ impl World for EmbeddedWorld {
             diagnostics: diagnostics.render(true),
             ..Error::message(Kind::Usage, "the lab's objects could not be rendered")
         })?;
+        if observed.exists {
+            self.provider.restore_system(lab)?;
+            self.provider.block_on(lesson::reset(&client, lab, &mut work))?;
+        }
+        let known = (0..lab.steps.len()).flat_map(|step| lesson::step_kinds(lab, step)).collect();
         let mut applier = Applier::new(client, &lab.name.value);
-        self.provider.block_on(applier.apply(&manifests, &std::collections::BTreeSet::new(), false))?;
+        self.provider.block_on(applier.apply(&manifests, &known, false))?;
         Ok(())
     }
 
@@ -94,14 +136,7 @@ impl World for EmbeddedWorld {
         let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
         let mut work = Work { journal: &mut journal, events: &events };
         let client = self.provider.client()?;
-        let performer = Performer {
-            runtime: self.provider.runtime(),
-            client: &client,
-            provider: &self.provider,
-            time: &self.provider,
-            run: None,
-        };
-        performer.perform(lab, step, &mut work)
+        self.performer(&client).perform(lab, step, &mut work)
     }
 
     fn down(&self, lab: &Lab) -> Result<()> {

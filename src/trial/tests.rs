@@ -158,6 +158,61 @@ fn threads_decide_nothing() {
     assert_eq!(held(1), held(4));
 }
 
+/// What `klab up` is said to be for: whatever the steps did, the lesson can begin again.
+#[test]
+fn every_shipped_lesson_comes_back_to_its_set_up() {
+    let mut tried = 0;
+    for entry in std::fs::read_dir("labs").unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let options = LoadOptions { provider: Some(Provider::Sim), ..LoadOptions::default() };
+        let lab = crate::spec::load(&path, &options).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+        let minutes = Duration::from_mins(2);
+        let set_up = crate::lesson::stage(&lab, 0);
+        let world = EmbeddedWorld::new(0).unwrap();
+        world.up(&set_up).unwrap();
+        assert!(world.wait(&set_up, minutes).unwrap().ok(), "{}", path.display());
+        for (number, step) in lab.steps.iter().enumerate() {
+            world.perform(&lab, number).unwrap();
+            let within = step.checks.iter().filter_map(|check| Duration::try_from(check.within?).ok()).max();
+            let report = world.wait(&crate::lesson::stage(&lab, number + 1), within.unwrap_or(minutes)).unwrap();
+            assert!(report.ok(), "{} {}", path.display(), step.name);
+        }
+        let report = world.back(&set_up, minutes).unwrap();
+        let text = crate::report::human(&report, crate::report::Styles::plain());
+        assert!(report.ok(), "{}\n{text}", path.display());
+        tried += 1;
+    }
+    assert!(tried >= 6);
+}
+
+#[test]
+fn what_was_deleted_of_the_cluster_itself_comes_back() {
+    use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+    use kube::api::{Api, DeleteParams};
+    let lab = lab(
+        "system",
+        "[[check]]\npods = \"k8s-app=kube-dns\"\nnamespace = \"kube-system\"\nrunning = 2\n\
+         [[check]]\npods = \"component=kube-proxy\"\nnamespace = \"kube-system\"\nrunning = 3\n",
+    );
+    let world = EmbeddedWorld::new(0).unwrap();
+    let minutes = Duration::from_mins(2);
+    world.up(&lab).unwrap();
+    assert!(world.wait(&lab, minutes).unwrap().ok());
+    let client = world.client().unwrap();
+    world.block_on(async {
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), "kube-system");
+        deployments.delete("coredns", &DeleteParams::default()).await.unwrap();
+        let daemons: Api<DaemonSet> = Api::namespaced(client.clone(), "kube-system");
+        daemons.delete("kube-proxy", &DeleteParams::default()).await.unwrap();
+    });
+    assert!(!world.wait(&lab, minutes).unwrap().ok());
+    let report = world.back(&lab, minutes).unwrap();
+    assert!(report.ok(), "{}", crate::report::human(&report, crate::report::Styles::plain()));
+}
+
 #[test]
 fn programs_get_one_document() {
     let lab = lab("documents", RUNS);

@@ -82,6 +82,44 @@ fn without_a_lab_commands_say_so() {
     ");
 }
 
+/// `export KUBECONFIG=$(klab kubeconfig --path)` must never leave the variable empty: kubectl would take the user's own.
+#[test]
+fn without_one_lab_the_path_of_the_kubeconfig_leads_nowhere() {
+    let environment = Environment::new();
+    let nowhere = |arguments: &[&str], words: &str| {
+        let output = environment.run(&[&["kubeconfig", "--path"], arguments].concat());
+        let path = String::from_utf8(output.stdout.clone()).unwrap();
+        let said = environment.shown(&output);
+        assert!(!path.trim().is_empty() && !std::path::Path::new(path.trim()).exists(), "{said}");
+        assert!(!output.status.success() && said.contains(words), "{said}");
+    };
+    nowhere(&[], "no lab is up");
+    nowhere(&["small", "--seat", "3"], "has no seats");
+    environment.write("small.toml", LAB);
+    environment.write("other.toml", LAB.replacen("lab = \"small\"", "lab = \"other\"", 1));
+    environment.succeeds(&["up", "small.toml"]);
+    environment.succeeds(&["up", "other.toml"]);
+    nowhere(&[], "2 labs are up");
+    nowhere(&["third"], "lab `third` is not up");
+    let text = environment.run(&["kubeconfig"]);
+    assert!(text.stdout.is_empty() && !text.status.success());
+    let path = environment.succeeds(&["kubeconfig", "--path", "other"]);
+    assert!(std::path::Path::new(path.trim()).exists());
+    environment.succeeds(&["down", "small"]);
+    environment.succeeds(&["down", "other"]);
+}
+
+#[test]
+fn who_asks_for_documents_gets_one_of_what_went_wrong() {
+    let environment = Environment::new();
+    for command in ["verify", "status", "explain", "guide"] {
+        let arguments: &[&str] = if command == "explain" { &["explain", "web"] } else { &[command] };
+        let document = environment.json(arguments);
+        assert_eq!((&document["event"], &document["message"]), (&"error".into(), &"no lab is up".into()), "{command}");
+        assert_eq!(document["exit_code"], 2, "{command}");
+    }
+}
+
 #[test]
 fn init_writes_a_lab_that_is_valid_and_overwrites_nothing() {
     let environment = Environment::new();

@@ -2,7 +2,6 @@
 //! that `klab init` writes.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::environment::Environment;
 use klab::render::render;
@@ -50,30 +49,15 @@ fn only_what_a_provider_cannot_do_is_left_out() {
     assert_eq!(left_out("anatomy.toml", Provider::Aks), ["control-plane", "tolerate", "node-stops", "node-returns"]);
 }
 
-#[test]
-fn every_step_and_check_holds() {
-    let home = tempfile::tempdir().unwrap();
-    let klab = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_klab"));
-        command.args(arguments).env("HOME", home.path()).env("KLAB_HOME", home.path().join("state"));
-        command.output().unwrap()
-    };
-    let first = home.path().join("first.toml").display().to_string();
-    assert!(klab(&["init", &first]).status.success());
-    let output = klab(&["test", "labs", &first]);
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
-    assert_eq!(said.matches("✓ passed").count(), shipped().len() + 1, "{said}");
-}
-
 /// As `klab up --seats` makes them, with the variables, steps and node names of every provider.
 #[test]
-fn every_step_and_check_holds_as_a_seat() {
+fn every_step_and_check_holds_as_a_seat_on_every_provider() {
     let environment = Environment::new();
     let labs = std::env::current_dir().unwrap().join("labs").display().to_string();
-    let said = environment.klab(&["test", &labs, "--as-seat"]);
+    environment.succeeds(&["init", "first.toml"]);
+    let said = environment.klab(&["test", &labs, "first.toml", "--as-seat"]);
     assert!(said.ends_with("--- status 0\n"), "{said}");
-    assert_eq!(said.matches("✓ passed").count(), 3 * shipped().len(), "{said}");
+    assert_eq!(said.matches("✓ passed").count(), 3 * (shipped().len() + 1), "{said}");
     for how in ["scheduler-01 as on sim ", "scheduler-01 as on kind ", "scheduler-01 as on aks "] {
         assert!(said.contains(how), "{said}");
     }

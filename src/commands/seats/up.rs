@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::up::{Arguments, make, refuse};
-use super::super::{Context, absolute, invalid, verify};
+use super::super::up::{Arguments, make, refuse, wait};
+use super::super::{Context, absolute, invalid};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
 use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;
@@ -155,7 +155,7 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     let made = make(context, arguments, &lab, &manifests)?;
     drop(lock);
     if let Some(patience) = arguments.patience() {
-        let report = verify::wait_after(context, &lab, made.cluster(), patience)?;
+        let report = wait(context, arguments, &lab, &made, patience)?;
         if let Some(check) = report.checks.iter().find(|check| !check.verdict.is_held()) {
             let message = format!("its set-up does not hold: {} → {}", check.name, check.now());
             return Err(Error::message(Kind::NotHeld, message));

@@ -114,6 +114,11 @@ impl Provider for InProcess {
         self.block_on(pools::perform(&client, lab, action, work.events))
     }
 
+    fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {
+        let made = self.cluster()?.restore(&lab.name.value, &seed(lab, self.seed));
+        made.map_err(|status| Error::message(Kind::Failed, status.message))
+    }
+
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         let message = format!("the cluster of lab `{lab}` is inside this process; no kubeconfig leads to it");
         Err(Error::message(Kind::Failed, message))

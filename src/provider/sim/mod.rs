@@ -117,6 +117,11 @@ impl Provider for Sim {
         self.block_on(pools::perform(client, lab, action, work.events))
     }
 
+    fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {
+        let access = self.server()?;
+        self.block_on(async { server::Client::new(&access).await?.restore(&lab.name.value).await })
+    }
+
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         if !self.exists(lab) {
             let message = format!("the embedded cluster of lab `{lab}` is gone");

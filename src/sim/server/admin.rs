@@ -93,6 +93,11 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
                 Ok(json(200, &json!({})))
             })
         }
+        (&Method::PUT, ["clusters", name, "system"]) => {
+            let name = (*name).to_owned();
+            let made = waiting(shared, move |shared| found(shared, &name)?.restore()).await;
+            made.map(|made| json(200, &json!({ "made": made })))
+        }
         (&Method::DELETE, ["clusters", name]) => {
             let name = (*name).to_owned();
             let removed = waiting(shared, move |shared| shared.remove(&name)).await;

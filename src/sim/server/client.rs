@@ -67,6 +67,16 @@ impl Client {
         self.send(Method::PUT, &format!("/clusters/{name}"), seed).await
     }
 
+    /// Makes again what a cluster began with and has no more, such as the workloads of kube-system; gives what that was.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or the server does not answer.
+    pub async fn restore(&self, name: &str) -> Result<Vec<String>> {
+        let answer: serde_json::Value = self.send(Method::PUT, &format!("/clusters/{name}/system"), &()).await?;
+        let made = answer["made"].as_array().into_iter().flatten().filter_map(|one| one.as_str().map(str::to_owned));
+        Ok(made.collect())
+    }
+
     /// All clusters.
     ///
     /// # Errors

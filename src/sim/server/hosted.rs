@@ -112,13 +112,14 @@ impl Seed {
         }
     }
 
-    /// Makes everything a fresh cluster of this seed holds; what is there already stays as it is.
-    pub(in crate::sim) fn fill(&self, cluster: &Cluster, name: &str) -> Result<(), Status> {
-        system::bootstrap(cluster, self.flavour);
+    /// Makes everything a fresh cluster of this seed holds; what is there already stays as it is. Gives what was made.
+    pub(in crate::sim) fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
+        let mut made = system::bootstrap(cluster, self.flavour);
         if self.flavour == Flavour::Kind {
-            plant(cluster, &[nodes::control_plane_node(name)])?;
+            made.extend(plant(cluster, &[nodes::control_plane_node(name)])?);
         }
-        plant(cluster, &self.objects)
+        made.extend(plant(cluster, &self.objects)?);
+        Ok(made)
     }
 }
 
@@ -211,6 +212,14 @@ impl Hosted {
         }))
     }
 
+    /// Makes what the cluster began with and has no more; gives what that was.
+    pub(super) fn restore(&self) -> Result<Vec<String>, Status> {
+        let failed = |error: io::Error| io_status("read the cluster's seed", &error);
+        let seed = std::fs::read(self.folder.join(SEED_FILE)).map_err(failed)?;
+        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| failed(error.into()))?;
+        seed.fill(self.api.cluster(), &self.name)
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -288,7 +297,8 @@ fn client_certificate(name: &str, folder: &Path, server: &Shared) -> io::Result<
 }
 
 /// Makes the objects of a seed; those that are there already (from a start that was cut short) stay as they are.
-fn plant(cluster: &Cluster, objects: &[Value]) -> Result<(), Status> {
+fn plant(cluster: &Cluster, objects: &[Value]) -> Result<Vec<String>, Status> {
+    let mut made = Vec::new();
     for object in objects {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -300,9 +310,10 @@ fn plant(cluster: &Cluster, objects: &[Value]) -> Result<(), Status> {
             None => "default",
         };
         match cluster.create(resource, namespace, object.clone(), &WriteOptions::by("klab")) {
-            Err(status) if status.reason != "AlreadyExists" => return Err(status),
-            _ => {}
+            Ok(_) => made.push(format!("{kind}/{}", text(&object["metadata"]["name"]))),
+            Err(status) if status.reason == "AlreadyExists" => {}
+            Err(status) => return Err(status),
         }
     }
-    Ok(())
+    Ok(made)
 }

@@ -83,3 +83,27 @@ fn seats_are_clusters_of_their_own() {
     stage.succeeds(&["down"]);
     stage.nothing_is_left();
 }
+
+#[test]
+fn a_lab_stays_on_kind_where_nobody_names_a_provider() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    let unnamed = |arguments: &[&str]| {
+        let output = stage.command(arguments).env_remove("KLAB_PROVIDER").output().unwrap();
+        (output.status.code(), stage.environment.shown(&output))
+    };
+    let (status, talk) = unnamed(&["up", "pools.toml"]);
+    assert!(status == Some(0) && talk.contains("nothing changed"), "{talk}");
+    stage.write(&LAB.replacen("kubernetes =", "provider = \"sim\"\nkubernetes =", 1));
+    let (status, talk) = unnamed(&["up", "pools.toml"]);
+    assert!(status == Some(0) && talk.contains("stays on kind, where it is up"), "{talk}");
+    let (_, plan) = unnamed(&["plan", "pools.toml", "--format", "json"]);
+    assert!(plan.contains("\"provider\":\"kind\""), "{plan}");
+    let (status, talk) = unnamed(&["up", "pools.toml", "--provider", "sim"]);
+    assert!(status == Some(2) && talk.contains("is up on `kind`, not on `sim`"), "{talk}");
+    stage.down();
+    stage.succeeds(&["up", "pools.toml", "--seats", "1"]);
+    let (status, talk) = unnamed(&["up", "pools.toml", "--seats", "1"]);
+    assert!(status == Some(0) && talk.contains("1 unchanged"), "{talk}");
+    stage.succeeds(&["down"]);
+}
