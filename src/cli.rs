@@ -156,7 +156,7 @@ mod tests {
                 let length = end.find(after).map_or(after.len(), |end| end.start());
                 let command = after[..length].trim();
                 let is_typed = is_block || opening.contains(['`', '(']);
-                if is_typed && !command.contains(['…', '<', '[']) {
+                if is_typed && !command.contains(['…', '<', '[', '{']) {
                     found.push((number + 1, is_block, command.to_owned()));
                 }
                 rest = &after[length..];

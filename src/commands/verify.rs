@@ -19,7 +19,7 @@ use crate::spec::{self, Lab};
 use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::{Format, duration, plural};
-use crate::verify::{Difference, Observation, Prediction, Report, Stability, Verdict, Windows};
+use crate::verify::{CheckResult, Difference, Observation, Prediction, Report, Stability, Verdict, Windows};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -132,8 +132,8 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let next = lesson.next();
     let opened = lesson.is_opened();
     let mut looked = match lesson.ahead().filter(|_| lesson.progress.started) {
-        // What was typed for the next step is still taking effect: then that step is meant, not the one before.
-        Some(next) if is_under_way(context, &lab, next, kubeconfig)? => {
+        // What was typed for the next step has taken effect, or still does: then that step is meant, not the one before.
+        Some(next) if is_within_reach(context, &lab, next, kubeconfig)? => {
             look(context, &lab, Some(next), kubeconfig, arguments)?
         }
         _ => look(context, &lab, lesson.graded(), kubeconfig, arguments)?,
@@ -191,8 +191,8 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     Ok(())
 }
 
-/// Whether the cluster is on its way to what a step wants: nothing of it is out of reach, and something is moving.
-fn is_under_way(context: &Context, lab: &Lab, step: usize, kubeconfig: &Path) -> Result<bool> {
+/// Whether the cluster is as a step wants it, or on its way there: nothing of it is out of reach.
+fn is_within_reach(context: &Context, lab: &Lab, step: usize, kubeconfig: &Path) -> Result<bool> {
     let staged = stage(lab, step + 1);
     let report = context.block_on(async {
         let client = connect(kubeconfig).await?;
@@ -200,9 +200,8 @@ fn is_under_way(context: &Context, lab: &Lab, step: usize, kubeconfig: &Path) ->
         observe::fetch(&client, &staged.checks, &mut snapshot).await?;
         Ok(crate::verify::evaluate(&staged.checks, &snapshot, &crate::verify::Context::of(&staged)))
     })?;
-    let verdicts = || report.checks.iter().map(|check| &check.verdict);
-    Ok(!verdicts().any(|verdict| matches!(verdict, Verdict::Impossible { .. }))
-        && verdicts().any(|verdict| matches!(verdict, Verdict::NotYet { .. })))
+    let out_of_reach = |check: &CheckResult| matches!(check.verdict, Verdict::Impossible { .. });
+    Ok(!report.checks.is_empty() && !report.checks.iter().any(out_of_reach))
 }
 
 /// The lab that is up, from the file that is named or else from the one it was made of.

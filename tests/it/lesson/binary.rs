@@ -261,3 +261,81 @@ fn undoing_killed_at_every_entry_converges() {
     let kills = killed_at_every_entry(&[&["step", "--all"]], &["step", "--to", "tolerate"], 2);
     assert!(kills >= 6, "{kills}");
 }
+
+/// Lets a learner's hands act on the Deployments of a namespace of the lab that is up.
+fn with_deployments<F: Future<Output = ()>>(
+    environment: &Environment,
+    namespace: &str,
+    act: impl FnOnce(kube::Api<k8s_openapi::api::apps::v1::Deployment>) -> F,
+) {
+    let kubeconfig = environment.succeeds(&["kubeconfig"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&kubeconfig).unwrap();
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        act(kube::Api::namespaced(kube::Client::try_from(config).unwrap(), namespace)).await;
+    });
+}
+
+const MOVED: &str = r#"
+lab = "moved"
+[pool.main]
+mode = "system"
+[pool.extra]
+labels = { tier = "extra" }
+[workload.web]
+replicas = 2
+requests = { cpu = "50m", memory = "32Mi" }
+[[workload.web.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution]]
+weight = 100
+preference.matchExpressions = [{ key = "tier", operator = "In", values = ["extra"] }]
+[[check]]
+workload = "web"
+on       = "pool:extra"
+running  = 2
+[[check]]
+pods      = "k8s-app=kube-dns"
+namespace = "kube-system"
+running   = "1.."
+"#;
+
+#[test]
+fn up_brings_back_pods_that_do_not_move_and_what_was_deleted_of_the_cluster() {
+    let environment = Environment::new();
+    let step = "[[step]]\nname = \"drain\"\nhint = \"h\"\ndo = [{ drain = \"pool:extra\" }]\n\
+                [[step.check]]\nworkload = \"web\"\non = \"pool:main\"\nrunning = 2\n";
+    environment.write("moved.toml", format!("{MOVED}{step}"));
+    environment.succeeds(&["up", "moved.toml"]);
+    environment.succeeds(&["step"]);
+    with_deployments(&environment, "kube-system", async |deployments| {
+        deployments.delete("coredns", &kube::api::DeleteParams::default()).await.unwrap();
+    });
+    let up = environment.klab(&["up", "moved.toml"]);
+    assert!(up.contains("Restored Deployment/coredns"), "{up}");
+    assert!(up.contains("Restarted web: its pods were not where the set-up wants them"), "{up}");
+    assert!(up.ends_with("--- status 0\n"), "{up}");
+    // What was foreseen before the restart is not held against it.
+    let verified = environment.klab(&["verify"]);
+    assert!(verified.ends_with("--- status 0\n") && !verified.contains("predicted"), "{verified}");
+    environment.succeeds(&["down"]);
+}
+
+#[test]
+fn what_was_typed_for_the_next_step_is_graded_while_it_takes_effect() {
+    let environment = Environment::new();
+    let steps = "[[step]]\nname = \"look\"\nhint = \"h\"\n[[step.check]]\nnodes = \"pool:extra\"\nexist = 1\n\
+                 [[step]]\nname = \"scale\"\nhint = \"h\"\ndo = [{ scale = \"web\", replicas = 9 }]\n\
+                 [[step.check]]\nworkload = \"web\"\nrunning = 9\nhold = \"1s\"\n";
+    environment.write("moved.toml", format!("{MOVED}{steps}"));
+    environment.succeeds(&["up", "moved.toml"]);
+    environment.succeeds(&["verify"]);
+    environment.succeeds(&["step"]);
+    with_deployments(&environment, "default", async |deployments| {
+        let patch = kube::api::Patch::Merge(serde_json::json!({ "spec": { "replicas": 9 } }));
+        deployments.patch("web", &kube::api::PatchParams::default(), &patch).await.unwrap();
+    });
+    let verified = klab(&environment, &["verify"]);
+    assert!(verified.contains("Passed step 2 of 2 `scale`"), "{verified}");
+    environment.succeeds(&["down"]);
+}
