@@ -62,7 +62,7 @@ fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
     let argument = arguments.lab.as_str();
     if super::is_path(argument) || Path::new(argument).exists() {
         let file = PathBuf::from(argument);
-        return Ok((context.load_where_it_is(&file, &arguments.options)?, file));
+        return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
     }
     let lab = super::verify::lab(context, Some(argument), &arguments.options)?;
     let file = PathBuf::from(lab.source.name());
