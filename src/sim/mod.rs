@@ -19,6 +19,7 @@ pub mod object;
 pub mod openapi;
 pub mod patch;
 pub mod protobuf;
+mod rbac;
 pub mod resource;
 pub mod schema;
 pub mod server;

@@ -61,8 +61,18 @@ fn furnished(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
 /// Fills a cluster with what one of this look begins with; what is there already stays as it is. Gives what was made, as
 /// `Deployment/coredns`.
 pub fn bootstrap(cluster: &Cluster, flavour: Flavour) -> Vec<String> {
+    ensure(cluster, objects(flavour))
+}
+
+/// Makes the roles and bindings that every API server has, where they are not there.
+pub(in crate::sim) fn ensure_roles(cluster: &Cluster) {
+    static ROLES: LazyLock<Vec<Value>> = LazyLock::new(roles::objects);
+    let _made = ensure(cluster, &ROLES);
+}
+
+fn ensure(cluster: &Cluster, objects: &[Value]) -> Vec<String> {
     let mut all = Vec::new();
-    for object in objects(flavour) {
+    for object in objects {
         let resource = object["apiVersion"]
             .as_str()
             .zip(object["kind"].as_str())

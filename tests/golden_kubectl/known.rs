@@ -23,6 +23,8 @@ pub(crate) enum Reason {
     OwnOpenApi3,
     /// Documents for `explain` lack the texts about single values.
     ChoiceTexts,
+    /// The control plane that was recorded had a role of its distribution's own.
+    RecordersRole,
 }
 
 impl fmt::Display for Reason {
@@ -36,6 +38,7 @@ impl fmt::Display for Reason {
             Self::OneProcess => "scheduler and controllers are no processes of their own",
             Self::EmptyOpenApi2 => "OpenAPI v2 is empty",
             Self::OwnOpenApi3 => "OpenAPI v3 has documents of its own",
+            Self::RecordersRole => "the control plane recorded had a role of its distribution's own",
             Self::ChoiceTexts => "explain does not describe the single values of a field",
         })
     }
@@ -43,6 +46,7 @@ impl fmt::Display for Reason {
 
 use Reason::{
     Chance, ChoiceTexts, EmptyOpenApi2, NoContainers, OneProcess, OtherKubectl, OwnOpenApi3, OwnWrites, Pace,
+    RecordersRole,
 };
 
 /// Flow, steps, reason.
@@ -50,6 +54,9 @@ const KNOWN: &[(&str, &[usize], Reason)] = &[
     ("kuberaw", &[12, 21, 23, 29, 30, 31, 34, 35, 38, 84, 87], OwnWrites),
     ("kuberaw", &[79, 80, 81, 82], Pace),
     ("kuberaw", &[88], OwnOpenApi3),
+    ("kuberaw", &[85], RecordersRole),
+    ("misc", &[23], RecordersRole),
+    ("auth2", &[35], OwnOpenApi3),
     ("misc", &[12], ChoiceTexts),
     ("misc", &[18], EmptyOpenApi2),
     ("misc", &[37], OwnWrites),

@@ -12,6 +12,7 @@ mod custom;
 mod custom_schema;
 mod discovery;
 mod health;
+mod impersonation;
 mod metrics;
 mod negotiate;
 mod path;
@@ -36,7 +37,6 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-pub use self::access::User;
 pub use self::answer::status as status_response;
 pub use self::body::Body;
 pub use self::metrics::Metrics;
@@ -45,6 +45,7 @@ use self::answer::{method_not_allowed, no_such_resource, page_not_found};
 use self::path::{Path, ResourcePath};
 use self::query::Query;
 use super::cluster::Cluster;
+pub use super::rbac::User;
 use super::resource::{self, ResourceId};
 use super::status::Status;
 
@@ -169,11 +170,7 @@ impl Shared {
     fn answer(&self, parts: &Parts, body: Bytes) -> Response<Body> {
         let query = Query::parse(parts.uri.query());
         let user = parts.extensions.get().cloned().unwrap_or_else(User::admin);
-        let user = match user.impersonating(&parts.headers) {
-            Ok(user) => user,
-            Err(status) => return answer::status(&status),
-        };
-        let call = Call { api: self, parts, body, query, user };
+        let mut call = Call { api: self, parts, body, query, user };
         call.answer().unwrap_or_else(|status| answer::status(&status))
     }
 }
@@ -183,14 +180,14 @@ impl Call<'_> {
         &self.api.cluster
     }
 
-    fn answer(&self) -> Result<Response<Body>, Status> {
+    fn answer(&mut self) -> Result<Response<Body>, Status> {
         let Some(path) = path::parse(self.parts.uri.path()) else {
             return Err(Status::bad_request("the request path is not valid"));
         };
+        self.admit(&path)?;
         if let Path::Resource(path) = path {
             return self.resource(path);
         }
-        self.allow_path()?;
         if !matches!(self.parts.method, Method::GET | Method::HEAD) {
             return Err(method_not_allowed());
         }
@@ -237,7 +234,6 @@ impl Call<'_> {
         if row.namespaced && target.name.is_some() && target.namespace.is_none() {
             return Err(no_such_resource());
         }
-        self.allow(&target, path.subresource.as_deref(), path.watch)?;
         if let Some(subresource) = path.subresource {
             return self.subresource(&target, &subresource, &path.rest);
         }

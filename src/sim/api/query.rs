@@ -1,7 +1,6 @@
 //! Query parameters of a request.
 
-use std::fmt::Write;
-
+pub(super) use super::super::rbac::quoted;
 use super::super::status::Status;
 
 /// The decoded query string; of repeated parameters the first counts.
@@ -41,27 +40,6 @@ impl Query {
             Err(_) => Err(Status::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)))),
         }
     }
-}
-
-/// Text in the double quotes of Go's `%q`.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            control if control.is_control() => {
-                let _ = write!(out, "\\x{:02x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

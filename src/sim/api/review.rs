@@ -3,12 +3,12 @@
 use http::{Method, Response};
 use serde_json::{Value, json};
 
+use super::super::rbac::{Attributes, PolicyRule, ResourceSubject, Subject, User, authorize, rules_for};
 use super::super::resource::{
     BINDINGS, LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS,
     SELF_SUBJECT_RULES_REVIEWS, SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
 };
 use super::super::status::Status;
-use super::access::{User, Wish, granted, path_granted, rules};
 use super::body::Body;
 use super::{Call, Target, answer, method_not_allowed};
 
@@ -30,6 +30,7 @@ impl Call<'_> {
             }
             SELF_SUBJECT_REVIEWS => return Ok(self.whoami()),
             SELF_SUBJECT_ACCESS_REVIEWS => {
+                check_review(&spec, None)?;
                 let status = self.verdict(&self.user, &spec);
                 (spec, status)
             }
@@ -37,11 +38,14 @@ impl Call<'_> {
                 let texts = |value: &Value| -> Vec<String> {
                     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
                 };
+                let extra = spec["extra"].as_object().into_iter().flatten();
                 let user = User {
                     name: spec["user"].as_str().unwrap_or_default().to_owned(),
+                    uid: spec["uid"].as_str().unwrap_or_default().to_owned(),
                     groups: texts(&spec["groups"]),
-                    credential: None,
+                    extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
                 };
+                check_review(&spec, Some(&user))?;
                 let status = self.verdict(&user, &spec);
                 (spec, status)
             }
@@ -49,7 +53,7 @@ impl Call<'_> {
                 let namespace = spec["namespace"].as_str().unwrap_or("default").to_owned();
                 (json!({}), self.own_rules(&namespace))
             }
-            TOKEN_REVIEWS => (spec, json!({"user": {}, "error": "tokens of the embedded cluster are not reviewed"})),
+            TOKEN_REVIEWS => (spec, json!({"user": {}, "error": "invalid bearer token"})),
             _ => return Err(method_not_allowed()),
         };
         let row = target.resource.row();
@@ -65,35 +69,38 @@ impl Call<'_> {
     fn verdict(&self, user: &User, spec: &Value) -> Value {
         let attributes = &spec["resourceAttributes"];
         let text = |value: &'_ Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
-        let reason = if attributes.is_object() {
-            let field = |name: &str| text(attributes, name);
-            let (verb, group, resource) = (field("verb"), field("group"), field("resource"));
-            let (subresource, namespace, name) = (field("subresource"), field("namespace"), field("name"));
-            let wish = Wish {
-                verb: &verb,
+        let field = |name: &str| text(attributes, name);
+        let (group, resource, subresource) = (field("group"), field("resource"), field("subresource"));
+        let (namespace, name) = (field("namespace"), field("name"));
+        let path = &spec["nonResourceAttributes"];
+        let (path, verb) = (text(path, "path"), text(if attributes.is_object() { attributes } else { path }, "verb"));
+        let to = if attributes.is_object() {
+            Subject::Resource(ResourceSubject {
                 group: &group,
                 resource: &resource,
                 subresource: &subresource,
                 namespace: &namespace,
                 name: &name,
-            };
-            granted(self.cluster(), user, &wish)
+            })
         } else {
-            let path = &spec["nonResourceAttributes"];
-            path_granted(self.cluster(), user, &text(path, "verb"), &text(path, "path")).then(String::new)
+            Subject::Path(&path)
         };
-        match reason {
-            Some(reason) if reason.is_empty() => json!({"allowed": true}),
-            Some(reason) => json!({"allowed": true, "reason": reason}),
-            None => json!({"allowed": false}),
+        let decision = self.cluster().read(|store| authorize(store, user, &Attributes { verb: &verb, to }));
+        let mut status = json!({ "allowed": decision.allowed });
+        if !decision.reason.is_empty() {
+            status["reason"] = json!(decision.reason);
         }
+        status
     }
 
     /// `kubectl auth whoami`
     fn whoami(&self) -> Response<Body> {
         let mut info = json!({"username": self.user.name, "groups": self.user.groups});
-        if let Some(credential) = &self.user.credential {
-            info["extra"] = json!({"authentication.kubernetes.io/credential-id": [credential]});
+        if !self.user.uid.is_empty() {
+            info["uid"] = json!(self.user.uid);
+        }
+        if !self.user.extra.is_empty() {
+            info["extra"] = json!(self.user.extra);
         }
         let now = self.cluster().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         answer::json_value(
@@ -106,41 +113,65 @@ impl Call<'_> {
     }
 
     /// `kubectl auth can-i --list`
+    // upstream: plugin/pkg/auth/authorizer/rbac/rbac.go RBACAuthorizer.RulesFor (v1.36)
     fn own_rules(&self, namespace: &str) -> Value {
+        let rules = self.cluster().read(|store| rules_for(store, &self.user, namespace));
         let mut resources = Vec::new();
         let mut paths = Vec::new();
-        let mut add = |rule: &Value| {
-            if rule["nonResourceURLs"].is_array() {
-                paths.push(json!({"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}));
-            } else {
-                let mut one =
-                    json!({"verbs": rule["verbs"], "apiGroups": rule["apiGroups"], "resources": rule["resources"]});
-                if rule["resourceNames"].is_array() {
-                    one["resourceNames"] = rule["resourceNames"].clone();
+        for (rule, _) in &rules.rules {
+            let PolicyRule { verbs, .. } = rule;
+            if !rule.resources.is_empty() {
+                let mut one = json!({"verbs": verbs, "apiGroups": rule.api_groups, "resources": rule.resources});
+                if !rule.resource_names.is_empty() {
+                    one["resourceNames"] = json!(rule.resource_names);
                 }
                 resources.push(one);
             }
-        };
-        let master = self.user.groups.iter().any(|group| group == "system:masters");
-        if master {
-            add(&json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-        }
-        add(&json!({"verbs": ["create"], "apiGroups": ["authorization.k8s.io"],
-            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]}));
-        add(&json!({"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]}));
-        add(&json!({"verbs": ["get"],
-            "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"]}));
-        add(&json!({"verbs": ["get"], "nonResourceURLs": ["/.well-known", "/.well-known/*"]}));
-        if master {
-            add(&json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
-        }
-        add(&json!({"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez",
-            "/openapi", "/openapi/*", "/readyz", "/version", "/version/"]}));
-        if !master {
-            for (rule, _) in rules(self.cluster(), &self.user, namespace) {
-                add(&rule);
+            if !rule.paths.is_empty() {
+                paths.push(json!({"verbs": verbs, "nonResourceURLs": rule.paths}));
             }
         }
-        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
+        let mut status = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+        if let Some(error) = rules.errors_text() {
+            status["evaluationError"] = json!(error);
+        }
+        status
     }
+}
+
+/// Refuses an access review that asks nothing, or about nobody (`user`, where the review names one).
+// upstream: pkg/apis/authorization/validation/validation.go ValidateSubjectAccessReviewSpec (v1.36)
+fn check_review(spec: &Value, user: Option<&User>) -> Result<(), Status> {
+    let mut causes = Vec::new();
+    let mut fault = |field: &str, message: String| {
+        causes.push(json!({"reason": "FieldValueInvalid", "message": message, "field": field}));
+    };
+    let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    if resource.is_object() && path.is_object() {
+        let because = "cannot be specified in combination with resourceAttributes";
+        fault("spec.nonResourceAttributes", format!("Invalid value: {path}: {because}"));
+    }
+    if !resource.is_object() && !path.is_object() {
+        let because = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        fault("spec.resourceAttributes", format!("Invalid value: null: {because}"));
+    }
+    if user.is_some_and(|user| user.name.is_empty() && user.groups.is_empty()) {
+        fault("spec.user", "Invalid value: \"\": at least one of user or group must be specified".to_owned());
+    }
+    let texts: Vec<String> = causes
+        .iter()
+        .map(|cause| {
+            let text = |field: &str| cause[field].as_str().unwrap_or_default();
+            format!("{}: {}", text("field"), text("message"))
+        })
+        .collect();
+    let faults = match texts.as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        more => format!("[{}]", more.join(", ")),
+    };
+    let group = SUBJECT_ACCESS_REVIEWS.row().group;
+    // Upstream leaves out the kind.
+    let message = format!(".{group} \"\" is invalid: {faults}");
+    Err(Status { details: json!({"group": group, "causes": causes}), ..Status::new(422, "Invalid", message) })
 }

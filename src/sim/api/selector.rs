@@ -43,6 +43,13 @@ struct FieldTerm {
     value: String,
 }
 
+/// The one name that objects must have by a field selector, if it is one that can be part of a path.
+pub(super) fn exact_name(fields: &str) -> Option<String> {
+    let terms = parse_fields(fields).ok()?;
+    let name = terms.into_iter().find(|term| term.equal && term.field == "metadata.name")?.value;
+    (!matches!(name.as_str(), "." | "..") && !name.contains(['/', '%'])).then_some(name)
+}
+
 impl Selector {
     /// Reads both selectors of a request for `resource`.
     pub(super) fn parse(resource: ResourceId, labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {

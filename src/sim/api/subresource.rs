@@ -4,7 +4,7 @@ use http::{Method, Response};
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Part};
-use super::super::resource::{NAMESPACES, NODES, ONLY_STATUS, PODS, SERVICE_ACCOUNTS, SERVICES};
+use super::super::resource::{NAMESPACES, NODES, ONLY_STATUS, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES};
 use super::super::status::Status;
 use super::body::Body;
 use super::write::read_delete_options;
@@ -105,7 +105,17 @@ impl Call<'_> {
         let account = self.cluster().get(target.resource, target.namespace(), target.name());
         let account = account.ok_or_else(|| Status::not_found(row, target.name()))?;
         let request = self.body_value(target)?;
-        let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3600).clamp(600, 1 << 32);
+        let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3600);
+        check_expiration(seconds)?;
+        let bound = &request["spec"]["boundObjectRef"];
+        let bound_name = bound["name"].as_str().unwrap_or_default();
+        for (kind, resource, namespace) in
+            [("Pod", PODS, target.namespace()), ("Secret", SECRETS, target.namespace()), ("Node", NODES, "")]
+        {
+            if bound["kind"] == kind && self.cluster().get(resource, namespace, bound_name).is_none() {
+                return Err(Status::not_found(resource.row(), bound_name));
+            }
+        }
         let audiences = match request["spec"]["audiences"].as_array() {
             Some(audiences) if !audiences.is_empty() => json!(audiences),
             _ => json!(["https://kubernetes.default.svc"]),
@@ -131,11 +141,30 @@ impl Call<'_> {
             "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
             "metadata": {"name": target.name(), "namespace": target.namespace(), "uid": account.uid,
                 "creationTimestamp": time(now)},
-            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": null},
+            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound},
             "status": {"token": token, "expirationTimestamp": time(expires)},
         });
         Ok(answer::json_value(201, &answer))
     }
+}
+
+/// Refuses a token for less than ten minutes, or for more than 2³² seconds.
+// upstream: pkg/apis/authentication/validation/validation.go ValidateTokenRequest (v1.36)
+fn check_expiration(seconds: i64) -> Result<(), Status> {
+    let because = match seconds {
+        ..600 => "may not specify a duration less than 10 minutes",
+        ..=0x1_0000_0000 => return Ok(()),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    let (kind, group, field) = ("TokenRequest", "authentication.k8s.io", "spec.expirationSeconds");
+    let message = format!("Invalid value: {seconds}: {because}");
+    Err(Status {
+        details: json!({
+            "group": group, "kind": kind,
+            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": field}],
+        }),
+        ..Status::new(422, "Invalid", format!("{kind}.{group} \"\" is invalid: {field}: {message}"))
+    })
 }
 
 fn success(code: u16) -> Response<Body> {

@@ -57,7 +57,8 @@ impl Call<'_> {
                 ));
             }
         };
-        Ok(WriteOptions { dry_run: self.dry_run(kind)?, validation, ..WriteOptions::client(manager) })
+        let (dry_run, guard) = (self.dry_run(kind)?, self.guard());
+        Ok(WriteOptions { dry_run, validation, guard, ..WriteOptions::client(manager) })
     }
 
     fn dry_run(&self, kind: &str) -> Result<bool, Status> {

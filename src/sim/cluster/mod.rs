@@ -7,6 +7,7 @@ mod bootstrap;
 mod delete;
 mod durable;
 mod event;
+mod guard;
 mod limits;
 mod metadata;
 mod random;
@@ -35,9 +36,11 @@ use super::status::Status;
 use super::store::{Event, Gone, Store};
 pub use durable::Recovery;
 pub(in crate::sim) use event::{EventSource, NewEvent};
+pub(in crate::sim) use guard::{Guard, Intent};
 pub(in crate::sim) use limits::Limits;
 pub(in crate::sim) use metadata::time_text;
 use random::Random;
+pub(in crate::sim) use subresource::selects;
 use trees::Trees;
 pub(in crate::sim) use write::{Fault, Transaction};
 
@@ -55,17 +58,26 @@ pub struct WriteOptions<'a> {
     pub validation: FieldValidation,
     /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
     pub problems: &'a [String],
+    /// Whom the new object is shown before it is stored, where whether somebody may write depends on it.
+    pub(in crate::sim) guard: Option<&'a dyn Guard>,
 }
 
 impl<'a> WriteOptions<'a> {
     /// A real write by `manager`, a part of the cluster itself.
     pub fn by(manager: &'a str) -> Self {
-        Self { manager, dry_run: false, tracked: false, validation: FieldValidation::Ignore, problems: &[] }
+        Self {
+            manager,
+            dry_run: false,
+            tracked: false,
+            validation: FieldValidation::Ignore,
+            problems: &[],
+            guard: None,
+        }
     }
 
     /// A real write by `manager`, a client.
     pub fn client(manager: &'a str) -> Self {
-        Self { manager, dry_run: false, tracked: true, validation: FieldValidation::Warn, problems: &[] }
+        Self { tracked: true, validation: FieldValidation::Warn, ..Self::by(manager) }
     }
 }
 
@@ -349,6 +361,11 @@ impl Cluster {
     pub fn get_with_version(&self, resource: ResourceId, namespace: &str, name: &str) -> (Vec<Arc<Object>>, u64) {
         let state = self.lock();
         (state.store.get(resource, namespace, name).cloned().into_iter().collect(), state.store.version())
+    }
+
+    /// Reads several things that belong together. `read` must not call the cluster.
+    pub(in crate::sim) fn read<T>(&self, read: impl FnOnce(&Store) -> T) -> T {
+        read(&self.lock().store)
     }
 
     /// The resourceVersion of the latest change.

@@ -171,7 +171,7 @@ impl Transaction<'_> {
             .state
             .store
             .list(POD_DISRUPTION_BUDGETS, Some(&pod.namespace))
-            .filter(|budget| selects(&budget.value()["spec"]["selector"], pod))
+            .filter(|budget| selects(&budget.value()["spec"]["selector"], |key| pod.label(key)))
             .cloned()
             .collect();
         let budget = match covering.as_slice() {
@@ -329,19 +329,16 @@ fn selector_text(resource: ResourceId, selector: &Value) -> String {
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
 }
 
-/// Whether a LabelSelector (as JSON) selects the object. An absent selector selects nothing, an empty one all.
-pub(in crate::sim) fn selects(selector: &Value, object: &Object) -> bool {
+/// Whether a LabelSelector (as JSON) selects what has these labels. An absent selector selects nothing, an empty one all.
+pub(in crate::sim) fn selects<'a>(selector: &Value, label: impl Fn(&str) -> Option<&'a str>) -> bool {
     if selector.is_null() {
         return false;
     }
-    let equal = selector["matchLabels"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| object.label(key) == value.as_str());
+    let equal =
+        selector["matchLabels"].as_object().into_iter().flatten().all(|(key, value)| label(key) == value.as_str());
     equal
         && selector["matchExpressions"].as_array().into_iter().flatten().all(|expression| {
-            let have = object.label(expression["key"].as_str().unwrap_or_default());
+            let have = label(expression["key"].as_str().unwrap_or_default());
             let listed = have.is_some_and(|have| {
                 expression["values"].as_array().into_iter().flatten().any(|value| value.as_str() == Some(have))
             });

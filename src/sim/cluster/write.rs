@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::strategy::{self, has_generation};
-use super::{FieldValidation, Part, State, WriteOptions, Written, bootstrap, metadata};
+use super::{FieldValidation, Intent, Part, State, WriteOptions, Written, bootstrap, metadata};
 use crate::sim::admission::Bookkeeping;
 use crate::sim::defaults::{self, Addresses};
 use crate::sim::object::Object;
@@ -114,6 +114,7 @@ impl<'a> Transaction<'a> {
             }
         }
         defaults::apply(resource, &mut value);
+        self.guarded(&Intent { resource, namespace, name: &name, old: None, new: &value })?;
         strategy::label_namespace(resource, &name, &mut value);
         if resource == kinds::DAEMON_SETS {
             strategy::count_template(None, &mut value);
@@ -281,6 +282,8 @@ impl<'a> Transaction<'a> {
         metadata::carry_over(resource.row(), &current.name, old, &mut new)?;
         let mut new = select_part(resource, part, self.has_status(resource), old, new);
         defaults::apply(resource, &mut new);
+        let (namespace, name) = (&*current.namespace, &*current.name);
+        self.guarded(&Intent { resource, namespace, name, old: Some(old), new: &new })?;
         if resource == kinds::DAEMON_SETS && part == Part::Main {
             strategy::count_template(Some(old), &mut new);
         }

@@ -5,6 +5,7 @@
 //! new plane on a restored cluster carries on where the old one was stopped.
 
 mod autoscaler;
+mod cluster_roles;
 mod cron_job;
 mod daemon_set;
 mod deployment;
@@ -119,6 +120,7 @@ impl ControlPlane {
     fn sync(&mut self, key: Key) {
         match key {
             Key::Collect(resource, name) => self.collect(resource, &name),
+            Key::ClusterRoles => self.aggregate_cluster_roles(),
             Key::Namespace(name) => self.sync_namespace(&name),
             Key::Node(name) => self.sync_node(&name),
             Key::Evict(name) => self.sync_eviction(&name),

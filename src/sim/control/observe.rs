@@ -11,8 +11,8 @@ use super::view::{NodeInfo, PodInfo};
 use crate::sim::clock::later;
 use crate::sim::object::Object;
 use crate::sim::resource::{
-    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS,
-    NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
+    CLUSTER_ROLES, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS,
+    JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
     RESOURCE_QUOTAS, ResourceId, SERVICES, STATEFUL_SETS,
 };
 use crate::sim::store::Change;
@@ -149,6 +149,7 @@ impl ControlPlane {
                     self.queue.add(Key::Claim(ObjectName::new(text("namespace"), text("name"))));
                 }
             }
+            CLUSTER_ROLES => self.queue.add(Key::ClusterRoles),
             RESOURCE_QUOTAS => self.enqueue_refused(&object.namespace),
             _ => {}
         }

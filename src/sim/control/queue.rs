@@ -34,6 +34,8 @@ impl ObjectName {
 pub(crate) enum Key {
     /// Owners of the object may be gone, or it waits for its dependents.
     Collect(ResourceId, ObjectName),
+    /// Of some, the rules may be gathered from others.
+    ClusterRoles,
     Namespace(Box<str>),
     Node(Box<str>),
     Claim(ObjectName),
@@ -100,7 +102,12 @@ impl Key {
             | Self::Service(name)
             | Self::DisruptionBudget(name)
             | Self::Autoscaler(name) => Some(&name.namespace),
-            Self::Namespace(_) | Self::Node(_) | Self::Schedule | Self::NamespaceEnd(_) | Self::ExpireEvents => None,
+            Self::ClusterRoles
+            | Self::Namespace(_)
+            | Self::Node(_)
+            | Self::Schedule
+            | Self::NamespaceEnd(_)
+            | Self::ExpireEvents => None,
         }
     }
 }

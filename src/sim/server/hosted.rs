@@ -191,6 +191,8 @@ impl Hosted {
             seed.fill(&cluster, name)?;
             write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
         }
+        // As an API server does at each start: an older klab may have made the cluster.
+        system::ensure_roles(&cluster);
         let api = Api::at(Arc::clone(&cluster), server.address.to_string());
         api.set_metrics(seed.metrics.metrics());
         let running = server.control.run(cluster, seed.settings()).map_err(failed)?;
@@ -257,8 +259,8 @@ impl Hosted {
 
     /// The user behind a client certificate, if it is this cluster's.
     pub(super) fn user_of_certificate(&self, presented: &Digest) -> Option<User> {
-        let credential = Some(format!("X509SHA256={}", presented.text()));
-        self.certificate.is(presented).then(|| User { credential, ..User::admin() })
+        let own = self.certificate.is(presented);
+        own.then(|| User::admin().with_credential(format!("X509SHA256={}", presented.text())))
     }
 
     /// Ends the control plane. Idempotent.

@@ -239,12 +239,54 @@ pub(super) fn autoscaler(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn role_binding(value: &Value, errors: &mut Errors) {
+// upstream: pkg/apis/rbac/validation/validation.go ValidateRole, ValidateClusterRole, ValidatePolicyRule (v1.36)
+pub(super) fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
+    let list = Path::Root.field("rules");
+    for (at, rule) in entries(value, "rules") {
+        let path = list.index(at);
+        let is_empty = |field: &str| entries(rule, field).next().is_none();
+        if is_empty("verbs") {
+            errors.required(path.field("verbs"), "verbs must contain at least one value");
+        }
+        if !is_empty("nonResourceURLs") {
+            let paths = &rule["nonResourceURLs"];
+            if namespaced {
+                let because = "namespaced rules cannot apply to non-resource URLs";
+                errors.invalid(path.field("nonResourceURLs"), paths, because);
+            }
+            if ["apiGroups", "resources", "resourceNames"].into_iter().any(|field| !is_empty(field)) {
+                let because = "rules cannot apply to both regular resources and non-resource URLs";
+                errors.invalid(path.field("nonResourceURLs"), paths, because);
+            }
+            continue;
+        }
+        if is_empty("apiGroups") {
+            errors.required(path.field("apiGroups"), "resource rules must supply at least one api group");
+        }
+        if is_empty("resources") {
+            errors.required(path.field("resources"), "resource rules must supply at least one resource");
+        }
+    }
+    if value["aggregationRule"].is_object()
+        && entries(&value["aggregationRule"], "clusterRoleSelectors").next().is_none()
+    {
+        errors.required(
+            "aggregationRule.clusterRoleSelectors",
+            "at least one clusterRoleSelector required if aggregationRule is non-nil",
+        );
+    }
+}
+
+// upstream: pkg/apis/rbac/validation/validation.go ValidateRoleBinding, ValidateClusterRoleBinding (v1.36)
+pub(super) fn role_binding(value: &Value, namespaced: bool, errors: &mut Errors) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
     let path = Path::Root.field("roleRef");
+    supported(&value["roleRef"]["apiGroup"], &path.field("apiGroup"), &[GROUP], errors);
+    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    supported(&value["roleRef"]["kind"], &path.field("kind"), kinds, errors);
     if text(&value["roleRef"], "name").is_empty() {
         errors.required(path.field("name"), "");
     }
-    supported(&value["roleRef"]["kind"], &path.field("kind"), &["Role", "ClusterRole"], errors);
     let list = Path::Root.field("subjects");
     for (at, subject) in entries(value, "subjects") {
         let path = list.index(at);
@@ -252,7 +294,10 @@ pub(super) fn role_binding(value: &Value, errors: &mut Errors) {
             errors.required(path.field("name"), "");
         }
         supported(&subject["kind"], &path.field("kind"), &["ServiceAccount", "User", "Group"], errors);
-        if subject["kind"] == "ServiceAccount" && text(subject, "namespace").is_empty() {
+        let is_account = subject["kind"] == "ServiceAccount";
+        let group: &[&str] = if is_account { &[""] } else { &[GROUP] };
+        supported(&subject["apiGroup"], &path.field("apiGroup"), group, errors);
+        if is_account && !namespaced && text(subject, "namespace").is_empty() {
             errors.required(path.field("namespace"), "");
         }
     }
@@ -260,7 +305,10 @@ pub(super) fn role_binding(value: &Value, errors: &mut Errors) {
 
 pub(super) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["roleRef"] != new["roleRef"] {
-        errors.invalid("roleRef", &new["roleRef"], "cannot change roleRef");
+        // Upstream shows the fields of its own type.
+        let role = &new["roleRef"];
+        let shown = json!({ "APIGroup": role["apiGroup"], "Kind": role["kind"], "Name": role["name"] });
+        errors.invalid("roleRef", &shown, "cannot change roleRef");
     }
 }
 

@@ -56,7 +56,10 @@ pub fn check(resource: ResourceId, old: Option<&Value>, new: &Value, errors: &mu
         kinds::PRIORITY_CLASSES => config::priority_class(new, errors),
         kinds::POD_DISRUPTION_BUDGETS => config::disruption_budget(new, errors),
         kinds::HORIZONTAL_POD_AUTOSCALERS => config::autoscaler(new, errors),
-        kinds::ROLE_BINDINGS | kinds::CLUSTER_ROLE_BINDINGS => config::role_binding(new, errors),
+        kinds::ROLES => config::role(new, true, errors),
+        kinds::CLUSTER_ROLES => config::role(new, false, errors),
+        kinds::ROLE_BINDINGS => config::role_binding(new, true, errors),
+        kinds::CLUSTER_ROLE_BINDINGS => config::role_binding(new, false, errors),
         kinds::PERSISTENT_VOLUME_CLAIMS => config::claim(new, errors),
         kinds::CUSTOM_RESOURCE_DEFINITIONS => config::definition(new, errors),
         _ => {}
@@ -75,6 +78,16 @@ pub fn check(resource: ResourceId, old: Option<&Value>, new: &Value, errors: &mu
         kinds::STORAGE_CLASSES => config::storage_class_update(old, new, errors),
         _ => {}
     }
+}
+
+/// Whether a text can be the name of a namespace.
+pub(in crate::sim) fn is_namespace_name(text: &str) -> bool {
+    names::label(text).is_empty()
+}
+
+/// Whether a text can be the name of most objects.
+pub(in crate::sim) fn is_object_name(text: &str) -> bool {
+    names::subdomain(text).is_empty()
 }
 
 /// The text of a field, empty if absent.

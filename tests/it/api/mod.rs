@@ -1,5 +1,6 @@
 //! The HTTP face of the embedded cluster, in process, on a clock that is stepped.
 
+mod access;
 mod custom;
 
 use std::sync::Arc;
@@ -373,24 +374,6 @@ async fn yaml_goes_both_ways() {
     let text = response.into_body().collect().await.unwrap().to_bytes();
     assert_eq!((status.as_u16(), kind.to_str().unwrap()), (201, "application/yaml"), "{text:?}");
     assert!(String::from_utf8_lossy(&text).contains("answer: \"42\""), "{text:?}");
-}
-
-#[tokio::test]
-async fn users_are_who_they_impersonate_and_may_do_what_roles_say() {
-    let api = api();
-    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
-    let role = json!({"metadata": {"name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]});
-    let binding = json!({"metadata": {"name": "alice"}, "subjects": [{"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}});
-    let alice = [("impersonate-user", "alice")];
-    let pods = "/api/v1/namespaces/default/pods";
-    assert_eq!(send(&api, "GET", pods, &alice, "").await.status(), 403);
-    assert_eq!(ask(&api, "POST", &format!("{rbac}/roles"), &role).await.0, 201);
-    assert_eq!(ask(&api, "POST", &format!("{rbac}/rolebindings"), &binding).await.0, 201);
-    assert_eq!(send(&api, "GET", pods, &alice, "").await.status(), 200);
-    assert_eq!(send(&api, "GET", "/api/v1/pods", &alice, "").await.status(), 403);
-    assert_eq!(send(&api, "DELETE", &format!("{pods}/x"), &alice, "").await.status(), 403);
-    assert_eq!(send(&api, "GET", "/version", &alice, "").await.status(), 200);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What fresh clusters run.
 
+use klab::sim::resource::CLUSTER_ROLES;
+
 use super::*;
 
 fn lab(flavour: Flavour, nodes: Vec<Value>) -> Lab {
@@ -109,4 +111,26 @@ fn a_bare_cluster_has_the_service_of_the_api_server_alone() {
     let (services, _) = lab.cluster.list(klab::sim::resource::SERVICES, None);
     assert_eq!(services.iter().map(|service| service.name.as_ref()).collect::<Vec<_>>(), ["kubernetes"]);
     assert!(lab.cluster.list(PODS, None).0.is_empty());
+}
+
+#[test]
+fn cluster_roles_gather_the_rules_of_others() {
+    let mut lab = lab(Flavour::Bare, Vec::new());
+    let rules = |lab: &Lab, name: &str| lab.get(CLUSTER_ROLES, name)["rules"].clone();
+    let has = |rules: &Value, resource: &str| {
+        rules.as_array().expect("rules").iter().any(|rule| rule["resources"][0] == resource)
+    };
+    let before = rules(&lab, "admin");
+    let of_gizmos = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "gizmos", "labels": { "rbac.authorization.k8s.io/aggregate-to-view": "true" } },
+        "rules": [{ "apiGroups": ["labs.test"], "resources": ["gizmos"], "verbs": ["get"] }],
+    });
+    lab.apply(of_gizmos);
+    // view gathers it, edit gathers view, admin gathers edit.
+    for name in ["view", "edit", "admin"] {
+        assert!(has(&rules(&lab, name), "gizmos"), "{name}");
+    }
+    lab.delete(CLUSTER_ROLES, "gizmos", Propagation::Background);
+    assert_eq!(rules(&lab, "admin"), before);
 }
