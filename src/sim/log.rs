@@ -75,8 +75,12 @@ pub(in crate::sim) struct Contents {
 pub(in crate::sim) struct Log {
     path: PathBuf,
     file: Arc<File>,
-    /// Records of the running transaction (and of earlier ones that could not be written).
+    /// Records of the running transaction.
     pending: Vec<u8>,
+    /// The kinds that are described among them.
+    pending_kinds: Vec<ResourceId>,
+    /// Whether half a record may follow the last whole one.
+    torn: bool,
     /// Bytes in the file.
     size: u64,
     /// Bytes the last snapshot took.
@@ -122,6 +126,8 @@ impl Log {
             path: path.to_owned(),
             file: Arc::new(file),
             pending: Vec::new(),
+            pending_kinds: Vec::new(),
+            torn: false,
             size,
             snapshot: size,
             described: HashSet::new(),
@@ -147,27 +153,49 @@ impl Log {
         record(&mut self.pending, REMOVE, last.resource_version, random, identity.as_bytes());
     }
 
-    /// Hands the transaction to the kernel. What could not be written stays for the next call.
+    /// Hands the transaction to the kernel.
     ///
     /// # Errors
-    /// When the file cannot be written; it then ends where it ended before.
+    /// When the file cannot be written; nothing of the transaction is in it then, nor ever will be.
     pub(in crate::sim) fn flush(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let mut file = self.file.as_ref();
-        if let Err(error) = file.write_all(&self.pending) {
-            // Half a record would only be dropped at the next start, but the next write must not follow it.
-            file.set_len(self.size)?;
-            file.seek(SeekFrom::Start(self.size))?;
-            return Err(error);
+        let written = self.mend().and_then(|()| self.file.as_ref().write_all(&self.pending));
+        match &written {
+            Ok(()) => self.size += self.pending.len() as u64,
+            Err(_) => {
+                // Half a record would only be dropped at the next start, but the next write must not follow it.
+                self.torn = true;
+                let _ = self.mend();
+                for kind in &self.pending_kinds {
+                    self.described.remove(kind);
+                }
+            }
         }
-        self.size += self.pending.len() as u64;
+        self.pending_kinds.clear();
         self.pending.clear();
         if self.pending.capacity() > 1 << 20 {
             self.pending = Vec::new();
         }
+        written
+    }
+
+    /// Takes away what a write that failed may have left at the end of the file.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            let mut file = self.file.as_ref();
+            file.set_len(self.size)?;
+            file.seek(SeekFrom::Start(self.size))?;
+            self.torn = false;
+        }
         Ok(())
+    }
+
+    /// Puts another file in the place of the one written to, and returns that.
+    #[cfg(test)]
+    pub(in crate::sim) fn write_to(&mut self, file: Arc<File>) -> Arc<File> {
+        std::mem::replace(&mut self.file, file)
     }
 
     /// The file, to be synced without holding the cluster's lock.
@@ -220,6 +248,7 @@ impl Log {
     /// A kind defined at run time is written down before its first object.
     fn describe(&mut self, resource: ResourceId, random: u64) {
         if resource.row().custom && self.described.insert(resource) {
+            self.pending_kinds.push(resource);
             define(&mut self.pending, resource, random);
         }
     }

@@ -176,6 +176,28 @@ impl Store {
         self.forgotten = version;
     }
 
+    /// Takes back all changes after `version`, as if they had never been. They must not have been trimmed.
+    pub fn undo(&mut self, version: u64) {
+        while let Some(event) = self.history.pop_back_if(|event| event.version > version) {
+            self.history_bytes -= event.object.json.len();
+            let object = &event.object;
+            let key = (object.namespace.clone(), object.name.clone());
+            let kind = self.objects.entry(object.resource).or_default();
+            match event.previous {
+                Some(previous) => drop(kind.insert(key, previous)),
+                None => drop(kind.remove(&key)),
+            }
+        }
+        self.version = version;
+    }
+
+    /// Forgets all history: whoever follows it must read everything again.
+    pub fn forget_history(&mut self) {
+        self.history.clear();
+        self.history_bytes = 0;
+        self.forgotten = self.version;
+    }
+
     /// All changes after `version`, oldest first.
     ///
     /// # Errors
@@ -191,6 +213,10 @@ impl Store {
     fn remember(&mut self, event: Event) {
         self.history_bytes += event.object.json.len();
         self.history.push_back(event);
+    }
+
+    /// Forgets the oldest changes of a history that has become too long. Not done while changes may have to be undone.
+    pub fn trim(&mut self) {
         while self.history.len() > HISTORY || (self.history.len() > SHORT_HISTORY && self.history_bytes > HISTORY_BYTES)
         {
             let Some(oldest) = self.history.pop_front() else { return };

@@ -104,12 +104,24 @@ impl Cluster {
 }
 
 impl State {
-    /// Hands the transaction's records to the kernel.
-    pub(super) fn save(&mut self) -> Result<(), Status> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        log.flush().map_err(|error| {
-            Status::new(500, "InternalError", format!("the embedded cluster cannot save changes: {error}"))
-        })
+    /// Hands the records of the transaction that began at version `before` to the kernel; takes the transaction back
+    /// when that fails.
+    pub(super) fn save(&mut self, before: u64) -> Result<(), Status> {
+        let written = self.log.as_mut().map_or(Ok(()), Log::flush);
+        if let Err(error) = written {
+            self.store.undo(before);
+            self.addresses = None;
+            self.refused = true;
+            let message = format!("the embedded cluster cannot save changes: {error}");
+            return Err(Status::new(500, "InternalError", message));
+        }
+        if self.refused && self.store.version() > before {
+            // Controllers whose writes were refused wait for a change of what they write: all of them look again.
+            self.refused = false;
+            self.store.forget_history();
+        }
+        self.store.trim();
+        Ok(())
     }
 }
 
@@ -215,6 +227,47 @@ mod tests {
         assert!(recovery.notes.is_empty());
         assert!(cluster.get(CONFIG_MAPS, "default", "kept").is_some());
         assert!(cluster.get(NAMESPACES, "", "default").is_some());
+    }
+
+    #[test]
+    fn a_write_that_cannot_be_saved_has_never_been() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        let options = WriteOptions::client("test");
+        let (cluster, _) = open(&path);
+        cluster.create(CONFIG_MAPS, "default", config_map("changed", "1"), &options).expect("created");
+        cluster.create(CONFIG_MAPS, "default", config_map("removed", "1"), &options).expect("created");
+        let (before, version, changes) = (objects(&cluster), cluster.version(), cluster.changes());
+        let full = || Arc::new(fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it"));
+        let file = cluster.lock().log.as_mut().expect("a log").write_to(full());
+        let change = |text: &'static str| {
+            cluster.modify(CONFIG_MAPS, Part::Main, "default", "changed", &options, |value| {
+                value["data"]["a"] = json!(text);
+            })
+        };
+        let refused = [
+            cluster.create(CONFIG_MAPS, "default", config_map("new", "1"), &options).map(drop),
+            change("2").map(drop),
+            cluster.delete(CONFIG_MAPS, "default", "removed", &DeleteOptions::default()).map(drop),
+            cluster.delete_collection(CONFIG_MAPS, None, &DeleteOptions::default(), |_| true).map(drop),
+        ];
+        for answer in refused {
+            let status = answer.expect_err("the disk is full");
+            assert_eq!(status.code, 500);
+            assert!(status.message.starts_with("the embedded cluster cannot save changes: "), "{status}");
+        }
+        assert_eq!((objects(&cluster), cluster.version()), (before, version));
+        assert!(cluster.since(version).expect("history").0.is_empty());
+        assert!(!changes.has_changed().expect("the cluster is there"));
+
+        drop(cluster.lock().log.as_mut().expect("a log").write_to(file));
+        change("3").expect("there is room again");
+        cluster.create(CONFIG_MAPS, "default", config_map("new", "4"), &options).expect("created");
+        assert!(cluster.since(version).is_err(), "whoever was refused reads everything again");
+        let after = objects(&cluster);
+        drop(cluster);
+        let (cluster, recovery) = open(&path);
+        assert_eq!((objects(&cluster), recovery.notes), (after, Vec::new()));
     }
 
     #[test]

@@ -215,6 +215,8 @@ pub(in crate::sim) struct State {
     addresses: Option<Addresses>,
     /// Where writes go before they are acknowledged; `None` for a cluster in memory.
     log: Option<Log>,
+    /// Whether writes were refused because the log could not be written.
+    refused: bool,
     /// The certificate authority published to pods in `kube-root-ca.crt`.
     root_certificate: String,
     trees: Trees,
@@ -248,6 +250,7 @@ impl Cluster {
                 random: Random::new(seed),
                 addresses: None,
                 log: None,
+                refused: false,
                 root_certificate: String::new(),
                 trees: Trees::default(),
                 limits: Arc::default(),
@@ -519,23 +522,22 @@ impl Cluster {
     /// Runs `work` as one transaction. All writes of a cluster go through here.
     ///
     /// # Errors
-    /// What `work` answers, or 500 when changes cannot be saved: nothing is acknowledged that is not in the log.
+    /// What `work` answers, or 500 when changes cannot be saved: nothing is acknowledged, or seen by others, that is not
+    /// in the log.
     pub(in crate::sim) fn transact<T>(
         &self,
         options: &WriteOptions<'_>,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
     ) -> Result<T, Status> {
         let mut state = self.lock();
-        // What an earlier write left unsaved comes first; while it cannot be saved, nothing new is begun.
-        state.save()?;
         let before = state.store.version();
         let result = work(&mut Transaction::new(&mut state, self.clock.now(), options));
-        let saved = state.save();
+        state.save(before)?;
         let after = state.store.version();
         if after != before {
             self.changed.send_replace(after);
         }
-        saved.and(result)
+        result
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
