@@ -9,6 +9,13 @@ use crate::sim::object::Object;
 use crate::sim::resource::{CONFIG_MAPS, NAMESPACES, PRIORITY_CLASSES, SERVICE_ACCOUNTS};
 
 const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
+/// How servers beside the API server know whom to trust.
+const AUTHENTICATION: &str = "extension-apiserver-authentication";
+/// Since when the use of old tokens is written down.
+const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+
+/// Namespace of the cluster's own parts.
+const SYSTEM: &str = "kube-system";
 
 /// The namespaces every cluster has, in the order the API server makes them.
 const NAMESPACE_NAMES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
@@ -37,6 +44,36 @@ pub(super) fn standard_objects(transaction: &mut Transaction<'_>) {
             json!({ "metadata": { "name": name }, "value": value, "description": purpose }),
         );
     }
+    publish_authentication(transaction);
+}
+
+/// Writes what the API server itself publishes in kube-system.
+// upstream: pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go,
+// pkg/controlplane/controller/legacytokentracking/controller.go (v1.36)
+fn publish_authentication(transaction: &mut Transaction<'_>) {
+    let certificate = transaction.state.root_certificate.clone();
+    let today = transaction.now.strftime("%Y-%m-%d").to_string();
+    for (name, data) in [
+        (
+            AUTHENTICATION,
+            json!({
+                "client-ca-file": certificate, "requestheader-client-ca-file": certificate,
+                "requestheader-allowed-names": "[\"front-proxy-client\"]",
+                "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+                "requestheader-group-headers": "[\"X-Remote-Group\"]",
+                "requestheader-uid-headers": "[\"X-Remote-Uid\"]",
+                "requestheader-username-headers": "[\"X-Remote-User\"]",
+            }),
+        ),
+        (TOKEN_TRACKING, json!({ "since": today })),
+    ] {
+        if transaction.state.store.get(CONFIG_MAPS, SYSTEM, name).is_none() {
+            make(transaction, CONFIG_MAPS, SYSTEM, json!({ "metadata": { "name": name }, "data": data }));
+        } else if name == AUTHENTICATION {
+            let written = transaction.modify(CONFIG_MAPS, Part::Main, SYSTEM, name, |value| value["data"] = data);
+            debug_assert!(written.is_ok(), "{written:?}");
+        }
+    }
 }
 
 /// What the controllers of a real cluster put into each new namespace: the account pods run as by default and the
@@ -49,6 +86,9 @@ pub(super) fn furnish_namespace(transaction: &mut Transaction<'_>, namespace: &s
 
 /// Writes the current root certificate into every namespace.
 pub(super) fn publish_root_certificate(transaction: &mut Transaction<'_>) {
+    if transaction.state.store.get(NAMESPACES, "", SYSTEM).is_some() {
+        publish_authentication(transaction);
+    }
     let namespaces: Vec<Arc<Object>> = transaction.state.store.list(NAMESPACES, None).cloned().collect();
     for namespace in namespaces {
         let config_map = root_certificate(transaction);

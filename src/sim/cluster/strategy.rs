@@ -44,6 +44,15 @@ pub(super) fn initial_status(resource: ResourceId, has_status: bool) -> Option<V
 pub(super) fn spec_differs(resource: ResourceId, old: &Value, new: &Value) -> bool {
     match resource {
         kinds::PRIORITY_CLASSES => false,
+        // A Deployment's annotations go to its ReplicaSets, so that they count, too.
+        // upstream: pkg/registry/apps/deployment/strategy.go PrepareForUpdate (v1.36)
+        kinds::DEPLOYMENTS => {
+            let annotations = |value: &Value| {
+                let annotations = value["metadata"]["annotations"].as_object();
+                annotations.filter(|annotations| !annotations.is_empty()).cloned()
+            };
+            old["spec"] != new["spec"] || annotations(old) != annotations(new)
+        }
         _ if resource.row().custom => {
             let fields = |value: &Value| {
                 let mut value = value.clone();

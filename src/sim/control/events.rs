@@ -127,18 +127,21 @@ impl Recorder {
     pub(crate) fn record(&mut self, cluster: &Cluster, about: &Value, note: Note<'_>) {
         let now = cluster.now();
         let kind = if note.warning { "Warning" } else { "Normal" };
-        let subject = format!("{} {} {about_key}", note.component, note.host, about_key = subject_key(about));
-        if !self.take_token(&subject, now) {
+        // upstream: staging/src/k8s.io/client-go/tools/record/events_cache.go getSpamKey, EventAggregatorByReasonFunc,
+        // getEventKey (v1.36)
+        let source = format!("{} {} {} {kind}", note.component, note.host, object_key(about));
+        if !self.take_token(&source, now) {
             return;
         }
-        let group = format!("{subject} {kind} {}", note.reason);
+        let group = format!("{source} {}", note.reason);
         let combined = self.combine(&group, note.message, now);
         let message = if combined {
             format!("(combined from similar events): {}", note.message)
         } else {
             note.message.to_owned()
         };
-        let key = if combined { group } else { format!("{group} {message}") };
+        let part = about["fieldPath"].as_str().unwrap_or_default();
+        let key = if combined { group } else { format!("{group} {part} {message}") };
         if let Some(written) = self.written.get_mut(&key) {
             written.count += 1;
             let (name, count) = (written.name.clone(), written.count);
@@ -194,7 +197,7 @@ impl Recorder {
             "{kind} {action} {} {} {} {version} {}",
             note.reason,
             note.component,
-            subject_key(about),
+            object_key(about),
             related.map(Value::to_string).unwrap_or_default()
         );
         let namespace = event_namespace(about);
@@ -281,9 +284,10 @@ fn event_namespace(about: &Value) -> &str {
     about["namespace"].as_str().unwrap_or("default")
 }
 
-fn subject_key(about: &Value) -> String {
+/// The object that an event is about, whichever part of it.
+fn object_key(about: &Value) -> String {
     let text = |field: &str| about[field].as_str().unwrap_or_default();
-    format!("{}/{}/{}/{}/{}", text("kind"), text("namespace"), text("name"), text("uid"), text("fieldPath"))
+    format!("{}/{}/{}/{}/{}", text("kind"), text("namespace"), text("name"), text("uid"), text("apiVersion"))
 }
 
 #[cfg(test)]
@@ -337,6 +341,27 @@ mod tests {
         assert_eq!(combined.len(), 1);
         assert_eq!(combined[0]["count"], 16, "25 of 40 pass, 9 of them on their own");
         assert_eq!(combined[0]["reportingComponent"], "");
+    }
+
+    #[test]
+    fn warnings_do_not_use_up_what_other_events_may_be_and_the_parts_of_an_object_share_it() {
+        let (cluster, _) = cluster();
+        let mut recorder = Recorder::default();
+        let part =
+            |name: &str| json!({"kind": "Pod", "namespace": "default", "name": "p", "uid": "u", "fieldPath": name});
+        let normal = Note { warning: false, reason: "Pulled", ..note("") };
+        for number in 0..20 {
+            recorder.record(&cluster, &part("spec.containers{a}"), note("no"));
+            recorder.record(&cluster, &part("spec.containers{b}"), note("no"));
+            recorder.record(
+                &cluster,
+                &part("spec.containers{a}"),
+                Note { message: &format!("{}", number / 10), ..normal },
+            );
+        }
+        let mut counts: Vec<i64> = events(&cluster).iter().filter_map(|event| event["count"].as_i64()).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [10, 10, 12, 13], "25 of 40 warnings about two parts, all 20 of the others");
     }
 
     #[test]

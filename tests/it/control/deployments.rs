@@ -162,3 +162,37 @@ fn old_sets_beyond_the_limit_are_deleted() {
     }
     assert_eq!(lab.list(REPLICA_SETS).len(), 2);
 }
+
+/// The annotations go to the ReplicaSets, so that the controller must see that they changed.
+#[test]
+fn annotations_raise_the_generation_and_the_revision_does_not() {
+    let mut lab = Lab::new(1);
+    lab.apply(deployment("web", 1));
+    let generation = |lab: &Lab| {
+        let web = lab.get(DEPLOYMENTS, "web");
+        assert_eq!(web["metadata"]["generation"], web["status"]["observedGeneration"]);
+        web["metadata"]["generation"].as_i64().expect("a number")
+    };
+    assert_eq!(generation(&lab), 1, "with its revision");
+    lab.change(DEPLOYMENTS, "web", |web| web["metadata"]["annotations"]["kubernetes.io/change-cause"] = json!("x"));
+    assert_eq!(generation(&lab), 2);
+    assert_eq!(lab.list(REPLICA_SETS)[0]["metadata"]["annotations"]["kubernetes.io/change-cause"], "x");
+    lab.change(DEPLOYMENTS, "web", |web| web["metadata"]["labels"]["a"] = json!("b"));
+    assert_eq!(generation(&lab), 2, "labels do not");
+    lab.change(DEPLOYMENTS, "web", |web| web["spec"]["template"]["metadata"]["labels"]["a"] = json!("b"));
+    assert_eq!(generation(&lab), 3);
+}
+
+#[test]
+fn many_scalings_are_told_by_one_combined_event() {
+    let mut lab = Lab::new(1);
+    lab.apply(deployment("web", 1));
+    for replicas in 2..=14 {
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["replicas"] = json!(replicas));
+    }
+    let messages = lab.messages("ScalingReplicaSet");
+    let combined: Vec<_> =
+        messages.iter().filter(|message| message.starts_with("(combined from similar events): Scaled up")).collect();
+    assert_eq!((messages.len(), combined.len()), (10, 1), "{messages:#?}");
+    assert!(combined[0].ends_with("from 13 to 14"), "{combined:?}");
+}

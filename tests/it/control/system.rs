@@ -134,3 +134,18 @@ fn cluster_roles_gather_the_rules_of_others() {
     lab.delete(CLUSTER_ROLES, "gizmos", Propagation::Background);
     assert_eq!(rules(&lab, "admin"), before);
 }
+
+#[test]
+fn the_api_server_publishes_whom_to_trust_and_since_when_tokens_are_tracked() {
+    let lab = lab(Flavour::Bare, Vec::new());
+    lab.cluster.set_root_certificate("PEM");
+    let data = |name: &str| {
+        let map = lab.cluster.get(CONFIG_MAPS, "kube-system", name).expect("published");
+        map.value()["data"].clone()
+    };
+    let trusted = data("extension-apiserver-authentication");
+    assert_eq!((&trusted["client-ca-file"], &trusted["requestheader-client-ca-file"]), (&json!("PEM"), &json!("PEM")));
+    assert_eq!(trusted["requestheader-username-headers"], "[\"X-Remote-User\"]");
+    assert_eq!(data("kube-apiserver-legacy-service-account-token-tracking"), json!({ "since": "2026-06-01" }));
+    assert_eq!(data("kube-root-ca.crt"), json!({ "ca.crt": "PEM" }));
+}

@@ -189,9 +189,11 @@ impl ControlPlane {
         if text(&deployment.value, &["metadata", "annotations", REVISION]) == revision {
             return;
         }
+        // Written with the status, the annotation is no new generation.
+        // upstream: pkg/controller/deployment/sync.go getNewReplicaSet (v1.36)
         let written = self.cluster.modify(
             DEPLOYMENTS,
-            Part::Main,
+            Part::Status,
             &deployment.name.namespace,
             &deployment.name.name,
             &writes(),
