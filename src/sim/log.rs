@@ -407,7 +407,7 @@ impl Contents {
             }
             DEFINE => {
                 let definition: Definition = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-                self.defined.extend(definition.define());
+                self.defined.push(definition.define());
             }
             other => return Err(format!("a record of an unknown sort ({other}) was skipped")),
         }
@@ -417,7 +417,7 @@ impl Contents {
 
 impl Definition {
     /// Makes the kind known to this process, unless it is.
-    fn define(&self) -> Option<ResourceId> {
+    fn define(&self) -> ResourceId {
         ResourceId::define(&CustomName {
             group: &self.group,
             version: &self.version,

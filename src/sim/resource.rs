@@ -1,6 +1,7 @@
 //! The one table of the kinds an embedded cluster serves.
 
-use std::sync::{PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 /// A row of [`RESOURCES`], by index: cheap to copy, compare and use as a key.
 ///
@@ -9,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 /// only what a kind is called, because the clusters of a process may define it differently. What else a definition
 /// says is asked of the cluster that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceId(pub u16);
+pub struct ResourceId(pub u32);
 
 /// One served resource.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -102,7 +103,7 @@ macro_rules! resources {
     ($($(#[$doc:meta])* $id:ident = $scope:ident($group:literal, $version:literal, $kind:literal, $plural:literal) $(. $with:ident ( $($argument:expr),* ))*;)*) => {
         /// Every kind the embedded cluster serves, in the order discovery lists them.
         pub const RESOURCES: &[Resource] = &[$($scope($group, $version, $kind, $plural)$(.$with($($argument),*))*),*];
-        resources!(@ids 0u16; $($id)*);
+        resources!(@ids 0u32; $($id)*);
     };
     (@ids $n:expr; $id:ident $($rest:ident)*) => {
         #[doc = concat!("Row of [`RESOURCES`]: ", stringify!($id), ".")]
@@ -184,11 +185,15 @@ resources! {
 }
 
 /// Kinds that CustomResourceDefinitions brought in, in any cluster of this process. Rows are never taken out: an id
-/// stays good, and defining the same kind again, there or elsewhere, finds its row.
-static DEFINED: RwLock<Vec<&'static Resource>> = RwLock::new(Vec::new());
+/// stays good, and defining the same kind again, there or elsewhere, finds its row. How many a cluster may bring in is
+/// its own matter ([`crate::sim::cluster`]), so that none of them uses up what others need.
+static DEFINED: LazyLock<RwLock<Defined>> = LazyLock::new(RwLock::default);
 
-/// How many kinds may be defined at run time, over all clusters of a process.
-const MOST_DEFINED: usize = 10_000;
+#[derive(Default)]
+struct Defined {
+    rows: Vec<&'static Resource>,
+    ids: HashMap<CustomName<'static>, ResourceId>,
+}
 
 const fn namespaced(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Resource {
     Resource { namespaced: true, ..global(group, version, kind, plural) }
@@ -275,10 +280,10 @@ impl Resource {
 impl ResourceId {
     /// The row itself.
     pub fn row(self) -> &'static Resource {
-        let at = usize::from(self.0);
+        let at = self.0 as usize;
         RESOURCES.get(at).unwrap_or_else(|| {
             let defined = DEFINED.read().unwrap_or_else(PoisonError::into_inner);
-            defined.get(at - RESOURCES.len()).copied().unwrap_or(&RESOURCES[0])
+            defined.rows.get(at - RESOURCES.len()).copied().unwrap_or(&RESOURCES[0])
         })
     }
 
@@ -293,37 +298,45 @@ impl ResourceId {
         Self::find(|row| row.kind == kind && row.group == group && row.version == version)
     }
 
-    /// The row of a kind defined at run time: found, or added. `None` when too many have been defined.
-    pub fn define(name: &CustomName<'_>) -> Option<Self> {
-        let id = |at: usize| u16::try_from(RESOURCES.len() + at).ok().map(Self);
-        let mut defined = DEFINED.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = defined.iter().position(|row| name.is(row)) {
-            return id(at);
+    /// The row of a kind defined at run time: found, or added.
+    pub fn define(name: &CustomName<'_>) -> Self {
+        if let Some(found) = Self::defined(name) {
+            return found;
         }
-        if defined.len() >= MOST_DEFINED {
-            return None;
+        let mut defined = DEFINED.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = defined.ids.get(name) {
+            return *found;
         }
         let keep = |text: &str| -> &'static str { Box::leak(text.into()) };
-        defined.push(Box::leak(Box::new(Resource {
+        let row: &'static Resource = Box::leak(Box::new(Resource {
             namespaced: name.namespaced,
             custom: true,
             ..global(keep(name.group), keep(name.version), keep(name.kind), keep(name.plural))
-        })));
-        id(defined.len() - 1)
+        }));
+        // Four thousand million rows do not fit into any memory.
+        let id = Self((RESOURCES.len() + defined.rows.len()) as u32);
+        defined.rows.push(row);
+        defined.ids.insert(CustomName::of(row), id);
+        id
+    }
+
+    /// The row of a kind defined at run time, if it has been.
+    pub fn defined(name: &CustomName<'_>) -> Option<Self> {
+        DEFINED.read().unwrap_or_else(PoisonError::into_inner).ids.get(name).copied()
     }
 
     /// All rows of the fixed table.
     pub fn fixed() -> impl Iterator<Item = Self> {
-        (0..RESOURCES.len()).filter_map(|at| u16::try_from(at).ok()).map(Self)
+        (0..RESOURCES.len()).filter_map(|at| u32::try_from(at).ok()).map(Self)
     }
 
     fn find(wanted: impl Fn(&Resource) -> bool) -> Option<Self> {
-        RESOURCES.iter().position(wanted).and_then(|at| u16::try_from(at).ok()).map(Self)
+        RESOURCES.iter().position(wanted).and_then(|at| u32::try_from(at).ok()).map(Self)
     }
 }
 
 /// What a kind defined at run time is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CustomName<'a> {
     /// API group.
     pub group: &'a str,
@@ -337,10 +350,10 @@ pub struct CustomName<'a> {
     pub namespaced: bool,
 }
 
-impl CustomName<'_> {
-    fn is(&self, row: &Resource) -> bool {
-        (self.group, self.version, self.kind, self.plural, self.namespaced)
-            == (row.group, row.version, row.kind, row.plural, row.namespaced)
+impl CustomName<'static> {
+    fn of(row: &'static Resource) -> Self {
+        let Resource { group, version, kind, plural, namespaced, .. } = *row;
+        Self { group, version, kind, plural, namespaced }
     }
 }
 
@@ -370,11 +383,22 @@ mod tests {
     fn a_kind_defined_twice_is_one_row_and_with_another_scope_another() {
         let widget =
             CustomName { group: "table.example", version: "v1", kind: "Widget", plural: "widgets", namespaced: true };
-        let id = ResourceId::define(&widget).unwrap();
-        assert_eq!(ResourceId::define(&widget), Some(id));
+        let id = ResourceId::define(&widget);
+        assert_eq!((ResourceId::define(&widget), ResourceId::defined(&widget)), (id, Some(id)));
         assert_eq!(id.row().qualified(), "widgets.table.example");
-        let global = ResourceId::define(&CustomName { namespaced: false, ..widget }).unwrap();
+        let global = ResourceId::define(&CustomName { namespaced: false, ..widget });
         assert_ne!(global, id);
         assert_eq!((id.row().namespaced, global.row().namespaced), (true, false));
+    }
+
+    #[test]
+    fn kinds_are_not_used_up() {
+        for number in 0..70_000 {
+            let plural = format!("spares{number}");
+            let name =
+                CustomName { group: "spare.example", version: "v1", kind: "Spare", plural: &plural, namespaced: true };
+            let id = ResourceId::define(&name);
+            assert_eq!(id.row().plural, plural);
+        }
     }
 }

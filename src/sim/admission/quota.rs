@@ -10,7 +10,7 @@ use super::resources::{Amounts, add, amounts, pod_total};
 use crate::scheduling::quantity::Quantity;
 use crate::sim::cluster::Transaction;
 use crate::sim::object::Object;
-use crate::sim::resource::{self as kinds, RESOURCE_QUOTAS, RESOURCES, ResourceId};
+use crate::sim::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
 use crate::sim::status::Status;
 
 /// Requests and limits that a quota makes mandatory for every container.
@@ -139,7 +139,7 @@ impl Transaction<'_> {
         let hard = amounts(&value["spec"]["hard"]);
         let mut used: Amounts =
             hard.iter().map(|(name, amount)| (name.clone(), Quantity::ZERO.with_format(amount.format()))).collect();
-        let countable = (0..RESOURCES.len() as u16).map(ResourceId).filter(|id| id.row().namespaced);
+        let countable = ResourceId::fixed().filter(|id| id.row().namespaced);
         for resource in countable {
             if !hard.keys().any(|name| is_counted(resource, name)) {
                 continue;

@@ -1,8 +1,5 @@
 //! Which resources a cluster serves: the fixed table, and what its CustomResourceDefinitions add.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
-
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
@@ -30,7 +27,34 @@ pub(super) fn any(cluster: &Cluster) -> bool {
 pub(super) fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
     let mut found: Vec<&'static Resource> = RESOURCES.iter().collect();
     for definition in cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0 {
-        found.extend(described_by(&definition.value()));
+        found.extend(defined_by(&definition.value()).into_iter().map(ResourceId::row));
+    }
+    found
+}
+
+/// A resource with all that discovery tells of it.
+#[derive(Debug, Clone)]
+pub(super) struct Listing {
+    pub(super) row: &'static Resource,
+    pub(super) short_names: Vec<String>,
+    pub(super) categories: Vec<String>,
+    pub(super) subresources: &'static [Subresource],
+}
+
+impl Listing {
+    /// Of a row of a fixed table.
+    pub(super) fn of(row: &'static Resource) -> Self {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let (short_names, categories) = (texts(row.short_names), texts(row.categories));
+        Self { row, short_names, categories, subresources: row.subresources }
+    }
+}
+
+/// All resources of this cluster as discovery lists them.
+pub(super) fn listings(cluster: &Cluster) -> Vec<Listing> {
+    let mut found: Vec<Listing> = RESOURCES.iter().map(Listing::of).collect();
+    for definition in cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0 {
+        found.extend(listings_of(&definition.value()));
     }
     found
 }
@@ -52,7 +76,7 @@ fn defined(definition: &Value) -> impl Iterator<Item = (&Value, ResourceId)> {
             plural: name(&spec["names"]["plural"])?,
             namespaced: spec["scope"] == "Namespaced",
         };
-        Some((version, ResourceId::define(&name)?))
+        Some((version, ResourceId::define(&name)))
     })
 }
 
@@ -66,18 +90,19 @@ fn defined_by(definition: &Value) -> Vec<ResourceId> {
 }
 
 /// The served versions of a CustomResourceDefinition, with all that discovery tells of them.
-fn described_by(definition: &Value) -> Vec<&'static Resource> {
+fn listings_of(definition: &Value) -> Vec<Listing> {
     let names = &definition["spec"]["names"];
-    let texts = |value: &Value| -> Vec<&'static str> {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).filter_map(interned).collect()
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let (short_names, categories) = (slice(texts(&names["shortNames"])), slice(texts(&names["categories"])));
-    let described = |(version, id): (&Value, ResourceId)| {
+    let (short_names, categories) = (texts(&names["shortNames"]), texts(&names["categories"]));
+    let listing = |(version, id): (&Value, ResourceId)| {
         let subresources: &[Subresource] =
             if version["subresources"]["status"].is_object() { ONLY_STATUS } else { &[] };
-        row(Resource { short_names, categories, subresources, ..id.row().clone() })
+        let (short_names, categories) = (short_names.clone(), categories.clone());
+        Listing { row: id.row(), short_names, categories, subresources }
     };
-    defined(definition).filter_map(described).collect()
+    defined(definition).map(listing).collect()
 }
 
 /// Says that a definition's names are accepted and its kinds served, which is so as soon as it is stored.
@@ -133,60 +158,6 @@ pub(super) fn check(cluster: &Cluster, resource: ResourceId, value: &Value) -> R
     custom_schema::check(row, &version["schema"]["openAPIV3Schema"], value)
 }
 
-/// Most texts and lists kept for the life of the process; beyond that no new kinds are served.
-const MOST_KEPT: usize = 50_000;
-
-static TEXTS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-static ROWS: Mutex<Option<HashSet<&'static Resource>>> = Mutex::new(None);
-static SLICES: Mutex<Option<HashSet<&'static [&'static str]>>> = Mutex::new(None);
-
-/// The text, kept for the life of the process; equal texts are kept once.
-fn interned(text: &str) -> Option<&'static str> {
-    let mut kept = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = kept.get_or_insert_default();
-    if let Some(found) = kept.get(text) {
-        return Some(found);
-    }
-    if kept.len() >= MOST_KEPT {
-        return None;
-    }
-    let text: &'static str = Box::leak(text.into());
-    kept.insert(text);
-    Some(text)
-}
-
-/// The row, kept as texts are.
-fn row(row: Resource) -> Option<&'static Resource> {
-    let mut kept = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = kept.get_or_insert_default();
-    if let Some(found) = kept.get(&row) {
-        return Some(found);
-    }
-    if kept.len() >= MOST_KEPT {
-        return None;
-    }
-    let row: &'static Resource = Box::leak(Box::new(row));
-    kept.insert(row);
-    Some(row)
-}
-
-fn slice(texts: Vec<&'static str>) -> &'static [&'static str] {
-    if texts.is_empty() {
-        return &[];
-    }
-    let mut kept = SLICES.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = kept.get_or_insert_default();
-    if let Some(found) = kept.get(texts.as_slice()) {
-        return found;
-    }
-    if kept.len() >= MOST_KEPT {
-        return &[];
-    }
-    let texts: &'static [&'static str] = Box::leak(texts.into());
-    kept.insert(texts);
-    texts
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -205,12 +176,12 @@ mod tests {
         }});
         let found = defined_by(&definition);
         assert_eq!(found, defined_by(&definition));
-        let rows = described_by(&definition);
+        let rows = listings_of(&definition);
         assert_eq!((found.len(), rows.len()), (1, 1));
-        assert_eq!((rows[0].version, rows[0].short_names, rows[0].has_status()), ("v1", &["gd"][..], true));
+        assert_eq!((rows[0].row.version, &*rows[0].short_names[0], rows[0].subresources), ("v1", "gd", ONLY_STATUS));
         let mut renamed = definition.clone();
         renamed["spec"]["names"]["shortNames"] = json!(["gdg"]);
         assert_eq!(defined_by(&renamed), found, "objects stay where they are");
-        assert_eq!(described_by(&renamed)[0].short_names, ["gdg"]);
+        assert_eq!(listings_of(&renamed)[0].short_names, ["gdg"]);
     }
 }

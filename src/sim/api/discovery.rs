@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::super::resource::{Resource, Subresource};
 use super::super::status::Status;
 use super::body::Body;
+use super::custom::{self, Listing};
 use super::negotiate::Form;
-use super::{Call, answer, custom, health, metrics};
+use super::{Call, answer, health, metrics};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -36,7 +37,7 @@ const OTHER_PATHS: &[&str] = &[
 ];
 
 /// Groups with their versions, in order of preference, each with its resources.
-type Groups = Vec<(&'static str, Vec<(&'static str, Vec<&'static Resource>)>)>;
+type Groups = Vec<(&'static str, Vec<(&'static str, Vec<Listing>)>)>;
 
 /// Resource as legacy discovery lists it, in the order of fields API servers use.
 #[derive(Serialize)]
@@ -52,9 +53,9 @@ struct Listed<'a> {
     kind: &'a str,
     verbs: &'a [&'a str],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    short_names: &'a [&'a str],
+    short_names: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    categories: &'a [&'a str],
+    categories: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     storage_version_hash: Option<String>,
 }
@@ -72,22 +73,23 @@ struct ResourceList<'a> {
 impl Call<'_> {
     fn served(&self) -> Groups {
         let mut groups: Groups = Vec::new();
-        let mut rows: Vec<&'static Resource> = custom::rows(self.cluster());
-        rows.extend(metrics::rows(&self.api.metrics()));
-        for row in rows {
+        let mut listings = custom::listings(self.cluster());
+        listings.extend(metrics::rows(&self.api.metrics()).iter().map(Listing::of));
+        for listing in listings {
+            let row = listing.row;
             let at = groups.iter().position(|(group, _)| *group == row.group).unwrap_or_else(|| {
                 groups.push((row.group, Vec::new()));
                 groups.len() - 1
             });
             let versions = &mut groups[at].1;
             match versions.iter_mut().find(|(version, _)| *version == row.version) {
-                Some((_, resources)) => resources.push(row),
-                None => versions.push((row.version, vec![row])),
+                Some((_, resources)) => resources.push(listing),
+                None => versions.push((row.version, vec![listing])),
             }
         }
         for (_, versions) in &mut groups {
             for (_, resources) in versions {
-                resources.sort_by_key(|row| row.plural);
+                resources.sort_by_key(|listing| listing.row.plural);
             }
         }
         groups
@@ -138,11 +140,13 @@ impl Call<'_> {
     pub(super) fn resources(&self, group: &str, version: &str) -> Response<Body> {
         let served = self.served();
         let versions = served.iter().find(|(have, _)| *have == group).map(|(_, versions)| versions);
-        let Some((_, rows)) = versions.and_then(|versions| versions.iter().find(|(have, _)| *have == version)) else {
+        let Some((_, listings)) = versions.and_then(|versions| versions.iter().find(|(have, _)| *have == version))
+        else {
             return answer::page_not_found();
         };
         let mut resources = Vec::new();
-        for row in rows {
+        for listing in listings {
+            let row = listing.row;
             // The metrics server gives no singular names.
             let singular = if row.group == metrics::GROUP { String::new() } else { row.singular() };
             resources.push(Listed {
@@ -153,11 +157,11 @@ impl Call<'_> {
                 version: None,
                 kind: row.kind,
                 verbs: row.verbs,
-                short_names: row.short_names,
-                categories: row.categories,
+                short_names: &listing.short_names,
+                categories: &listing.categories,
                 storage_version_hash: row.is_stored().then(|| hash(&[row.group, row.version, row.kind])),
             });
-            for part in row.subresources {
+            for part in listing.subresources {
                 resources.push(Listed {
                     name: format!("{}/{}", row.plural, part.name),
                     singular_name: String::new(),
@@ -243,7 +247,7 @@ impl Document {
                 let versions: Vec<Value> = versions
                     .iter()
                     .map(|(version, rows)| {
-                        let resources: Vec<Value> = rows.iter().map(|row| aggregated_resource(row)).collect();
+                        let resources: Vec<Value> = rows.iter().map(aggregated_resource).collect();
                         json!({"version": version, "resources": resources, "freshness": "Current"})
                     })
                     .collect();
@@ -259,14 +263,15 @@ impl Document {
     }
 }
 
-fn group_fields(group: &str, versions: &[(&str, Vec<&Resource>)]) -> String {
+fn group_fields(group: &str, versions: &[(&str, Vec<Listing>)]) -> String {
     let version = |version: &str| format!("{{\"groupVersion\":\"{group}/{version}\",\"version\":\"{version}\"}}");
     let all: Vec<String> = versions.iter().map(|(name, _)| version(name)).collect();
     let preferred = versions.first().map(|(name, _)| version(name)).unwrap_or_default();
     format!("\"name\":\"{group}\",\"versions\":[{}],\"preferredVersion\":{preferred}", all.join(","))
 }
 
-fn aggregated_resource(row: &Resource) -> Value {
+fn aggregated_resource(listing: &Listing) -> Value {
+    let row = listing.row;
     let scope = if row.namespaced { "Namespaced" } else { "Cluster" };
     let mut resource = json!({
         "resource": row.plural, "scope": scope, "verbs": row.verbs,
@@ -277,14 +282,14 @@ fn aggregated_resource(row: &Resource) -> Value {
     if row.custom || row.group == metrics::GROUP {
         resource["responseKind"] = json!({"group": row.group, "version": row.version, "kind": row.kind});
     }
-    if !row.short_names.is_empty() {
-        resource["shortNames"] = json!(row.short_names);
+    if !listing.short_names.is_empty() {
+        resource["shortNames"] = json!(listing.short_names);
     }
-    if !row.categories.is_empty() {
-        resource["categories"] = json!(row.categories);
+    if !listing.categories.is_empty() {
+        resource["categories"] = json!(listing.categories);
     }
-    if !row.subresources.is_empty() {
-        let parts = row.subresources.iter().map(|part| aggregated_part(row, part));
+    if !listing.subresources.is_empty() {
+        let parts = listing.subresources.iter().map(|part| aggregated_part(row, part));
         resource["subresources"] = parts.collect();
     }
     resource

@@ -8,6 +8,7 @@ mod delete;
 mod durable;
 mod event;
 mod guard;
+mod kinds;
 mod limits;
 mod metadata;
 mod random;
@@ -215,6 +216,8 @@ pub(in crate::sim) struct State {
     addresses: Option<Addresses>,
     /// Where writes go before they are acknowledged; `None` for a cluster in memory.
     log: Option<Log>,
+    /// The kinds it has defined.
+    kinds: kinds::Kinds,
     /// Whether writes were refused because the log could not be written.
     refused: bool,
     /// The certificate authority published to pods in `kube-root-ca.crt`.
@@ -250,6 +253,7 @@ impl Cluster {
                 random: Random::new(seed),
                 addresses: None,
                 log: None,
+                kinds: kinds::Kinds::default(),
                 refused: false,
                 root_certificate: String::new(),
                 trees: Trees::default(),

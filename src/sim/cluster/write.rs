@@ -128,6 +128,7 @@ impl<'a> Transaction<'a> {
         self.admit_new(resource, namespace, &mut value)?;
         validation::check(resource, None, &value, &mut errors);
         errors.into_result(row, &name)?;
+        self.check_kinds(resource, &name, &value)?;
         self.check_new(resource, namespace, &value)?;
         self.check_quota(resource, namespace, None, &value)?;
         self.has_room(resource, &name)?;
@@ -304,6 +305,9 @@ impl<'a> Transaction<'a> {
             validation::check(resource, Some(old), &new, &mut errors);
         }
         errors.into_result(resource.row(), &current.name)?;
+        if part == Part::Main {
+            self.check_kinds(resource, name, &new)?;
+        }
         if has_generation(resource) && part != Part::Status && strategy::spec_differs(resource, old, &new) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
         }

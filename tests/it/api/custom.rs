@@ -131,3 +131,53 @@ async fn objects_made_after_the_log_was_written_anew_are_restored() {
     assert_eq!(recovery.notes, Vec::<String>::new());
     assert_eq!(names(&Api::new(Arc::new(cluster))).await, ["kept"]);
 }
+
+/// Each version of a definition is a kind.
+fn definition_of(plural: &str, versions: usize) -> Value {
+    let mut definition = definition("Namespaced", "g");
+    let version = definition["spec"]["versions"][0].clone();
+    definition["metadata"]["name"] = json!(format!("{plural}.labs.test"));
+    definition["spec"]["names"] = json!({ "plural": plural, "kind": plural });
+    let versions = (1..=versions).map(|number| {
+        let mut version = version.clone();
+        version["name"] = json!(format!("v{number}"));
+        version["storage"] = json!(number == 1);
+        version
+    });
+    definition["spec"]["versions"] = versions.collect();
+    definition
+}
+
+#[tokio::test]
+async fn a_cluster_has_so_many_kinds_of_its_own_and_is_told_when_it_has_them() {
+    let (here, there) = (api(), api());
+    create(&here, DEFINITIONS, &definition_of("many", 990)).await;
+    create(&here, DEFINITIONS, &definition_of("few", 10)).await;
+    let (status, answer) = ask(&here, "POST", DEFINITIONS, &definition_of("more", 5)).await;
+    let words = "this lab has 1000 kinds of CustomResourceDefinitions and would have 1005; the limit is 1000";
+    assert_eq!(status, 403, "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains(words), "{answer}");
+    assert_eq!(get(&here, &format!("{DEFINITIONS}/more.labs.test")).await.0, 404);
+    // To change one that there is, and to make it smaller, is allowed.
+    for versions in [10, 5] {
+        let (status, answer) =
+            ask(&here, "PUT", &format!("{DEFINITIONS}/few.labs.test"), &definition_of("few", versions)).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    create(&here, DEFINITIONS, &definition_of("more", 5)).await;
+    assert_eq!(get(&here, "/apis/labs.test/v5/more").await.0, 200);
+    create(&there, DEFINITIONS, &definition_of("more", 5)).await;
+    assert_eq!(get(&there, "/apis/labs.test/v5/more").await.0, 200, "another cluster has its own");
+}
+
+#[tokio::test]
+async fn kinds_that_were_removed_count_no_longer() {
+    let api = api();
+    for round in 0..3 {
+        let plural = format!("round{round}");
+        create(&api, DEFINITIONS, &definition_of(&plural, 600)).await;
+        assert_eq!(get(&api, &format!("/apis/labs.test/v600/{plural}")).await.0, 200);
+        let (status, answer) = ask(&api, "DELETE", &format!("{DEFINITIONS}/{plural}.labs.test"), &Value::Null).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+}
