@@ -162,15 +162,14 @@ impl Log {
             return Ok(());
         }
         let written = self.mend().and_then(|()| self.file.as_ref().write_all(&self.pending));
-        match &written {
-            Ok(()) => self.size += self.pending.len() as u64,
-            Err(_) => {
-                // Half a record would only be dropped at the next start, but the next write must not follow it.
-                self.torn = true;
-                let _ = self.mend();
-                for kind in &self.pending_kinds {
-                    self.described.remove(kind);
-                }
+        if written.is_ok() {
+            self.size += self.pending.len() as u64;
+        } else {
+            // Half a record would only be dropped at the next start, but the next write must not follow it.
+            self.torn = true;
+            let _ = self.mend();
+            for kind in &self.pending_kinds {
+                self.described.remove(kind);
             }
         }
         self.pending_kinds.clear();

@@ -2,6 +2,8 @@
 //!
 //! A header that cannot be understood is an error, never nobody: who asked to be another must not act as himself.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderValue};
 
 use super::super::rbac::{Attributes, ResourceSubject, Subject, User, authorize, forbidden, quoted};
@@ -74,7 +76,7 @@ fn unescaped(key: &str) -> String {
     if (0..bytes.len()).filter(escapes).any(|at| !is_hex(at + 1) || !is_hex(at + 2)) {
         return key.to_owned();
     }
-    percent_encoding::percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), |key| key.into_owned())
+    percent_encoding::percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), Cow::into_owned)
 }
 
 /// The user as Go's `%#v` writes it, which is what the error of API servers shows.

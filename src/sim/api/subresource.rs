@@ -153,7 +153,7 @@ impl Call<'_> {
 fn check_expiration(seconds: i64) -> Result<(), Status> {
     let because = match seconds {
         ..600 => "may not specify a duration less than 10 minutes",
-        ..=0x1_0000_0000 => return Ok(()),
+        600..=0x1_0000_0000 => return Ok(()),
         _ => "may not specify a duration larger than 2^32 seconds",
     };
     let (kind, group, field) = ("TokenRequest", "authentication.k8s.io", "spec.expirationSeconds");

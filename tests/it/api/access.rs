@@ -12,6 +12,8 @@ use super::*;
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
 
+type Header<'a> = (&'a str, &'a [u8]);
+
 /// A cluster with the roles every cluster has.
 fn furnished() -> Api {
     let cluster = cluster();
@@ -23,7 +25,7 @@ fn furnished() -> Api {
 async fn ask_as(
     api: &Api,
     user: &User,
-    headers: &[(&str, &[u8])],
+    headers: &[Header<'_>],
     (method, path): (&str, &str),
     body: &Value,
 ) -> (u16, Value) {
@@ -344,7 +346,7 @@ async fn headers_that_impersonate_are_heeded_or_refused() {
     let request = ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews");
     let (user, group, uid) = ("impersonate-user", "impersonate-group", "impersonate-uid");
     let nobody = "without impersonating a user name";
-    let refused: &[(&[(&str, &[u8])], &str)] = &[
+    let refused: &[(&[Header<'_>], &str)] = &[
         (&[(user, b"")], "names no user"),
         (&[(user, b" \t ")], "names no user"),
         (&[(user, b""), (group, b"devs")], "names no user"),
@@ -370,7 +372,7 @@ async fn headers_that_impersonate_are_heeded_or_refused() {
     let mut with_more = info("jane", &[authenticated]);
     with_more["uid"] = json!("7");
     with_more["extra"] = json!({ "example.com/team": ["a", "b"], "plain": ["c"] });
-    let heeded: Vec<(Vec<(&str, &[u8])>, Value)> = vec![
+    let heeded: Vec<(Vec<Header<'_>>, Value)> = vec![
         (vec![(user, "jürgen".as_bytes())], info("jürgen", &[authenticated])),
         (vec![(user, "太郎 \"x\"".as_bytes())], info("太郎 \"x\"", &[authenticated])),
         (vec![(user, b"jane"), (group, b"devs"), (group, b"other")], info("jane", &["devs", "other", authenticated])),
@@ -436,9 +438,9 @@ async fn who_may_be_whom_is_a_matter_of_roles() {
     let devs = json!([{ "kind": "Group", "name": "devs", "apiGroup": GROUP }, { "kind": "User", "name": "bob", "apiGroup": GROUP }]);
     made(&api, &format!("{RBAC}/clusterrolebindings"), binding("see", "ClusterRole", "view", &devs)).await;
     let (name, group, uid) = ("impersonate-user", "impersonate-group", "impersonate-uid");
-    let bob: (&str, &[u8]) = (name, b"bob");
+    let bob: Header<'_> = (name, b"bob");
     let refusal = "pods is forbidden: User \"imp\" cannot impersonate-on:user-info:list resource \"pods\" in API group \"\" in the namespace \"default\"";
-    let table: &[(&str, &[(&str, &[u8])], &str, u16, &str)] = &[
+    let table: &[(&str, &[Header<'_>], &str, u16, &str)] = &[
         ("imp", &[bob], "pods", 200, ""),
         ("imp", &[(name, b"root")], "pods", 403, refusal),
         ("imp", &[bob, (group, b"devs")], "pods", 200, ""),
