@@ -207,3 +207,70 @@ async fn what_is_no_request_is_refused() {
     server.add("lab", seed()).unwrap();
     assert_eq!(node_names(client(read(&server, "lab")).await).await, Ok(vec!["n1".to_owned()]));
 }
+
+/// What may happen to the files of one lab; each leaves the others served, and itself told and removable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_broken_cluster_keeps_no_other_down() {
+    type Damage = fn(&Path) -> std::io::Result<()>;
+    let damages: [(&str, Damage, &str); 5] = [
+        ("seed", |folder| std::fs::write(folder.join("seed.json"), ""), "could not use its `seed.json`"),
+        ("certificate", |folder| std::fs::write(folder.join("client.pem"), "x"), "could not use its `client.pem`"),
+        (
+            "folder",
+            |folder| {
+                std::fs::remove_file(folder.join("objects.log"))?;
+                std::fs::create_dir(folder.join("objects.log"))
+            },
+            "could not use its `objects.log`: Is a directory",
+        ),
+        ("empty", |folder| std::fs::write(folder.join("objects.log"), ""), "`objects.log` is empty"),
+        ("missing", |folder| std::fs::remove_file(folder.join("objects.log")), "`objects.log` is missing"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path()).await;
+    let mut kubeconfigs = Vec::new();
+    for name in damages.iter().map(|(name, ..)| *name).chain(["whole"]) {
+        server.add(name, seed()).unwrap();
+        kubeconfigs.push(read(&server, name));
+    }
+    server.stop();
+    server.run_until_stopped().await;
+    for (name, damage, _) in damages {
+        damage(&folder.path().join("clusters").join(name)).unwrap();
+    }
+
+    let server = start(folder.path()).await;
+    let access = access(folder.path()).unwrap();
+    let admin = Client::new(&access).await.unwrap_or_else(fail);
+    assert_eq!(node_names(client(kubeconfigs.pop().unwrap()).await).await, Ok(vec!["n1".to_owned()]));
+    for ((name, _, words), kubeconfig) in damages.into_iter().zip(kubeconfigs) {
+        let kept = folder.path().join("clusters").join(name);
+        let told = &access.broken[name];
+        assert!(told.contains(words) && told.contains(&kept.display().to_string()), "{told}");
+        let asked = client(kubeconfig.clone()).await.apiserver_version().await;
+        assert!(
+            matches!(&asked, Err(kube::Error::Api(status)) if status.code == 500 && status.message == *told),
+            "{asked:?}"
+        );
+        let mut stranger = kubeconfig;
+        stranger.auth_infos[0].auth_info = Some(kube::config::AuthInfo::default());
+        assert_eq!(node_names(client(stranger).await).await, Err(401), "{name}");
+        assert!(admin.add(name, &seed()).await.is_err(), "{name}: what is kept is not written over");
+        assert!(admin.remove(name).await.unwrap_or_else(fail));
+        assert!(!kept.exists());
+        assert!(admin.add(name, &seed()).await.unwrap_or_else(fail).created);
+    }
+    assert!(server.access().broken.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_folder_was_removed_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("server");
+    let server = start(&state).await;
+    server.add("lab", seed()).unwrap();
+    std::fs::remove_dir_all(&state).unwrap();
+    let stopped = tokio::time::timeout(std::time::Duration::from_secs(60), server.run_until_stopped()).await;
+    assert!(stopped.is_ok(), "the server goes on for nobody");
+    assert!(!state.exists());
+}

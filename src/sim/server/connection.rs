@@ -212,7 +212,7 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Pee
         let hosted = shared.cluster(name);
         // A cluster that is not there and credentials that are not its look the same.
         let Some((hosted, user)) = hosted.and_then(|hosted| known(&hosted).map(|user| (hosted, user))) else {
-            return unauthorised();
+            return shared.refusal(name, token.as_ref()).map_or_else(unauthorised, |status| status_response(&status));
         };
         let Some(uri) = with_path(request.uri(), rest) else {
             return status_response(&Status::bad_request("the request path is not valid"));

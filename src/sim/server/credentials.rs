@@ -31,6 +31,12 @@ impl Token {
         Ok(token)
     }
 
+    /// The token in a file, if there is one.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(path).ok()?;
+        (text.trim().len() == BYTES * 2).then(|| Self::of(text.trim()))
+    }
+
     fn random() -> io::Result<Self> {
         let mut bytes = [0; BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random numbers"))?;

@@ -145,6 +145,22 @@ const SEED_FILE: &str = "seed.json";
 /// Made last: the objects of the seed are in the cluster.
 const SEEDED_FILE: &str = "seeded";
 
+/// The cluster's objects.
+const LOG_FILE: &str = "objects.log";
+
+/// A cluster that was made has objects: without them it is not a new one, but one that was lost.
+fn refuse_lost(folder: &Path) -> Result<(), Status> {
+    if !folder.join(SEEDED_FILE).exists() {
+        return Ok(());
+    }
+    let what = match std::fs::metadata(folder.join(LOG_FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "missing",
+        Ok(log) if log.is_file() && log.len() == 0 => "empty",
+        _ => return Ok(()),
+    };
+    Err(Status::new(500, "InternalError", format!("its objects are lost: `{LOG_FILE}` is {what}")))
+}
+
 /// Whether a folder holds a cluster; one that does not was being made or removed when a server was killed.
 pub(super) fn is_complete(folder: &Path) -> bool {
     folder.join(SEED_FILE).is_file()
@@ -173,14 +189,16 @@ impl Hosted {
 
     /// Serves the cluster of a folder.
     pub(super) fn open(name: &str, folder: &Path, server: &Shared) -> Result<Arc<Self>, Status> {
-        let failed = |error: io::Error| io_status("use the cluster's folder", &error);
-        let seed = std::fs::read(folder.join(SEED_FILE)).map_err(failed)?;
-        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| failed(error.into()))?;
-        let token = Token::open(&folder.join("token")).map_err(failed)?;
-        let certificate = client_certificate(name, folder, server).map_err(failed)?;
-        let digest = Digest::of(&tls::der(&certificate.certificate).map_err(failed)?);
+        let failed_with = |file: &'static str| move |error: io::Error| io_status(&format!("use its `{file}`"), &error);
+        let failed = failed_with("folder");
+        let seed = std::fs::read(folder.join(SEED_FILE)).map_err(failed_with(SEED_FILE))?;
+        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| failed_with(SEED_FILE)(error.into()))?;
+        let token = Token::open(&folder.join("token")).map_err(failed_with("token"))?;
+        let certificate = client_certificate(name, folder, server).map_err(failed_with("client.pem"))?;
+        let digest = Digest::of(&tls::der(&certificate.certificate).map_err(failed_with("client.pem"))?);
+        refuse_lost(folder)?;
         let (cluster, recovery) =
-            Cluster::open(&folder.join("objects.log"), Arc::new(SystemClock), seed.seed).map_err(failed)?;
+            Cluster::open(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed).map_err(failed_with(LOG_FILE))?;
         for note in recovery.notes {
             tracing::warn!(cluster = name, "{note}");
         }
@@ -277,12 +295,19 @@ impl Hosted {
             tracing::error!(cluster = self.name, %error, "the cluster's log could not be synced");
         }
     }
+}
 
-    /// Removes everything the cluster kept; what marks it as complete goes first.
-    pub(super) fn delete_folder(&self) -> io::Result<()> {
-        std::fs::remove_file(self.folder.join(SEED_FILE))?;
-        std::fs::remove_dir_all(&self.folder)
-    }
+/// Removes everything a cluster kept in its folder; what marks it as complete goes first. No server may be at work on it.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn remove_saved(folder: &Path) -> io::Result<()> {
+    let done = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    done(std::fs::remove_file(folder.join(SEED_FILE)))?;
+    done(std::fs::remove_dir_all(folder))
 }
 
 /// The cluster's client certificate, kept beside its token.

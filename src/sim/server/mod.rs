@@ -9,6 +9,7 @@
 //! starts there again serves the same clusters, under the same credentials, and at the same port if it is free.
 
 mod admin;
+mod broken;
 pub mod client;
 mod connection;
 mod control_thread;
@@ -20,19 +21,21 @@ mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-pub use self::hosted::{Delays, Figures, Seed};
+pub use self::hosted::{Delays, Figures, Seed, remove_saved};
 pub use super::system::Flavour;
 
+use self::broken::Broken;
 use self::control_thread::ControlThreads;
-use self::credentials::Token;
+use self::credentials::{Digest, Token};
 use self::hosted::Hosted;
 use super::cluster::Limits;
 use super::status::Status;
@@ -62,6 +65,9 @@ pub struct Access {
     pub token: String,
     /// The certificate authority, PEM.
     pub certificate: String,
+    /// Clusters that are kept and cannot be served, with the reason.
+    #[serde(default)]
+    pub broken: BTreeMap<String, String>,
 }
 
 /// File of [`Access`] in the state folder.
@@ -86,6 +92,8 @@ struct Shared {
     identity: tls::Identity,
     admin: Token,
     clusters: RwLock<BTreeMap<String, Arc<Hosted>>>,
+    /// Those that could not be restored: each keeps nobody but itself from being served.
+    broken: RwLock<BTreeMap<String, Broken>>,
     /// Names of clusters that are being made or removed, and word of each that is done.
     changing: Mutex<BTreeSet<String>>,
     changed: Condvar,
@@ -118,6 +126,7 @@ impl Server {
             identity,
             admin,
             clusters: RwLock::default(),
+            broken: RwLock::default(),
             changing: Mutex::default(),
             changed: Condvar::new(),
             control: ControlThreads::default(),
@@ -126,11 +135,10 @@ impl Server {
             stop: watch::Sender::new(false),
         });
         shared.restore(&clusters_folder).map_err(unusable)?;
-        let access = shared.access();
-        let text = serde_json::to_vec(&access).map_err(|error| Error::new(Kind::Failed, error))?;
-        write_private(&state.join(ACCESS_FILE), &text).map_err(unusable)?;
+        shared.write_access().map_err(unusable)?;
+        let place = place(&state).map_err(unusable)?;
         let serving = tokio::spawn(connection::serve(listener, Arc::clone(&shared)));
-        tokio::spawn(sync_now_and_then(Arc::clone(&shared)));
+        tokio::spawn(sync_now_and_then(Arc::clone(&shared), place));
         Ok(Self { shared, serving })
     }
 
@@ -201,7 +209,22 @@ impl Shared {
             address: self.address,
             token: self.admin.text().to_owned(),
             certificate: self.identity.authority.clone(),
+            broken: self.broken().iter().map(|(name, broken)| (name.clone(), broken.reason.clone())).collect(),
         }
+    }
+
+    fn write_access(&self) -> std::io::Result<()> {
+        let text = serde_json::to_vec(&self.access())?;
+        write_private(&self.state.join(ACCESS_FILE), &text)
+    }
+
+    fn broken(&self) -> RwLockReadGuard<'_, BTreeMap<String, Broken>> {
+        self.broken.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The refusal of a cluster that cannot be served, to who shows its credentials.
+    fn refusal(&self, name: &str, token: Option<&Digest>) -> Option<Status> {
+        self.broken().get(name).filter(|broken| broken.is_known(token)).map(Broken::status)
     }
 
     fn cluster(&self, name: &str) -> Option<Arc<Hosted>> {
@@ -223,9 +246,14 @@ impl Shared {
                 std::fs::remove_dir_all(&path)?;
                 continue;
             }
-            let hosted = Hosted::open(&name, &path, self)
-                .map_err(|status| std::io::Error::other(format!("cluster {name}: {}", status.message)))?;
-            clusters.insert(name, hosted);
+            match Hosted::open(&name, &path, self) {
+                Ok(hosted) => drop(clusters.insert(name, hosted)),
+                Err(status) => {
+                    let broken = Broken::new(&name, &path, &status.message);
+                    tracing::error!(cluster = name, "{}", broken.reason);
+                    self.broken.write().unwrap_or_else(PoisonError::into_inner).insert(name, broken);
+                }
+            }
         }
         self.limits.share_among(clusters.len());
         Ok(())
@@ -239,6 +267,9 @@ impl Shared {
         let _turn = self.turn(name);
         if self.cluster(name).is_some() {
             return Ok(false);
+        }
+        if let Some(broken) = self.broken().get(name) {
+            return Err(broken.status());
         }
         let folder = self.state.join("clusters").join(name);
         match Hosted::create(name, &folder, seed, self) {
@@ -266,9 +297,20 @@ impl Shared {
             self.limits.share_among(clusters.len());
             removed
         };
-        let Some(hosted) = removed else { return Ok(false) };
+        let Some(hosted) = removed else { return self.remove_broken(name) };
         hosted.close();
-        hosted.delete_folder().map_err(|error| hosted::io_status("remove the cluster's folder", &error))?;
+        remove_saved(hosted.folder()).map_err(|error| hosted::io_status("remove the cluster's folder", &error))?;
+        Ok(true)
+    }
+
+    fn remove_broken(&self, name: &str) -> Result<bool, Status> {
+        let failed = |error: std::io::Error| hosted::io_status("remove the cluster's folder", &error);
+        if !self.broken().contains_key(name) {
+            return Ok(false);
+        }
+        remove_saved(&self.state.join("clusters").join(name)).map_err(failed)?;
+        self.broken.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.write_access().map_err(failed)?;
         Ok(true)
     }
 
@@ -305,14 +347,25 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Writes what changed to the disk, about once a second, until the server stops.
-async fn sync_now_and_then(shared: Arc<Shared>) {
+/// Which folder it is, whatever its name.
+fn place(folder: &std::path::Path) -> std::io::Result<(u64, u64)> {
+    std::fs::metadata(folder).map(|folder| (folder.dev(), folder.ino()))
+}
+
+/// Writes what changed to the disk, about once a second, until the server stops. A server whose folder was removed stops:
+/// nobody knows of it any more.
+async fn sync_now_and_then(shared: Arc<Shared>, home: (u64, u64)) {
     let mut stop = shared.stop.subscribe();
     loop {
         tokio::select! {
             // An error means that the server is gone.
             _ = stop.changed() => return,
             () = tokio::time::sleep(SYNC) => {}
+        }
+        if place(&shared.state).ok() != Some(home) {
+            tracing::warn!("the server's folder was removed; the server stops");
+            shared.stop.send_replace(true);
+            return;
         }
         let all = shared.all();
         let synced = tokio::task::spawn_blocking(move || all.iter().for_each(|hosted| hosted.sync()));
