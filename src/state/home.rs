@@ -88,6 +88,18 @@ pub fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Removes a lab's folder where it is empty, and those above it that klab made and nobody uses; one in which somebody has
+/// something stays.
+pub fn remove_empty(lab: &Path) {
+    let labs = lab.parent().filter(|labs| labs.file_name().is_some_and(|name| name == "labs"));
+    for folder in [Some(lab), labs, labs.and_then(Path::parent)].into_iter().flatten() {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return,
+            _ => {}
+        }
+    }
+}
+
 /// Replaces a file whole, for this user only: after a crash there is the old text or the new, never half of one.
 ///
 /// # Errors

@@ -3,12 +3,12 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::home::{create_private_folder, open_private_append, state_error};
+use super::home::{create_private_folder, open_private_append, remove_empty, state_error};
 use crate::error::{Error, Kind, Result};
 
 /// Who holds a lock.
@@ -22,7 +22,8 @@ struct Holder {
 /// A held lock. The system lets go of it when the process ends, however it ends, so a lock is never stale.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+    folder: PathBuf,
 }
 
 impl Lock {
@@ -33,7 +34,7 @@ impl Lock {
     pub fn take(folder: &Path, lab: &str, command: &str) -> Result<Self> {
         loop {
             create_private_folder(folder).map_err(|error| state_error(error, "create the state folder", folder))?;
-            if let Some(lock) = Self::attempt(&folder.join(FILE), lab, command)? {
+            if let Some(lock) = Self::attempt(folder, lab, command)? {
                 return Ok(lock);
             }
         }
@@ -45,7 +46,7 @@ impl Lock {
     /// When another klab holds it.
     pub fn take_existing(folder: &Path, lab: &str, command: &str) -> Result<Option<Self>> {
         while folder.is_dir() {
-            if let Some(lock) = Self::attempt(&folder.join(FILE), lab, command)? {
+            if let Some(lock) = Self::attempt(folder, lab, command)? {
                 return Ok(Some(lock));
             }
         }
@@ -53,7 +54,8 @@ impl Lock {
     }
 
     /// One attempt; `None` when the file was removed by a `down` in between, so that the lock would guard nothing.
-    fn attempt(path: &Path, lab: &str, command: &str) -> Result<Option<Self>> {
+    fn attempt(folder: &Path, lab: &str, command: &str) -> Result<Option<Self>> {
+        let path = &folder.join(FILE);
         let failed = |error| state_error(error, "lock", path);
         let mut file = match open_private_append(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -64,18 +66,36 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Err(held(path, lab)),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let same = std::fs::metadata(path).is_ok_and(|now| file.metadata().is_ok_and(|ours| ours.ino() == now.ino()));
-        if !same {
+        if !is_at(&file, path) {
             return Ok(None);
         }
         let holder = Holder { pid: std::process::id(), command: command.to_owned(), since: Timestamp::now() };
         let text = serde_json::to_string(&holder).map_err(io::Error::other).map_err(failed)?;
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes())).map_err(failed)?;
-        Ok(Some(Self { _file: file }))
+        Ok(Some(Self { file, folder: folder.to_owned() }))
+    }
+}
+
+impl Drop for Lock {
+    /// A folder that holds nothing but the lock is no lab: of a command that was refused nothing stays.
+    fn drop(&mut self) {
+        let path = self.folder.join(FILE);
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
+        if is_at(&self.file, &path) && entries.flatten().all(|entry| entry.file_name() == FILE) {
+            // Whoever waits for the lock sees that its file is gone, and begins anew.
+            let _ = std::fs::remove_file(path);
+            remove_empty(&self.folder);
+        }
     }
 }
 
 const FILE: &str = "lock";
+
+/// Whether an open file is the one at a path: not when that was removed, or made anew, meanwhile.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let place = |file: std::fs::Metadata| (file.dev(), file.ino());
+    file.metadata().is_ok_and(|ours| std::fs::metadata(path).is_ok_and(|there| place(there) == place(ours)))
+}
 
 fn held(path: &Path, lab: &str) -> Error {
     let holder: Option<Holder> = std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -101,20 +121,37 @@ mod tests {
     #[test]
     fn second_taker_is_told_who_holds_it() {
         let folder = tempfile::tempdir().unwrap();
-        let lock = Lock::take(folder.path(), "taints", "up").unwrap();
-        let error = Lock::take(folder.path(), "taints", "down").unwrap_err();
+        let folder = folder.path().join("labs/taints");
+        let lock = Lock::take(&folder, "taints", "up").unwrap();
+        let error = Lock::take(&folder, "taints", "down").unwrap_err();
         let words = error.to_string();
         let expected = format!("lab `taints` is in use: `klab up` (process {}) has been at work", std::process::id());
         assert!(words.starts_with(&expected), "{words}");
         drop(lock);
-        Lock::take(folder.path(), "taints", "down").unwrap();
+        Lock::take(&folder, "taints", "down").unwrap();
+    }
+
+    #[test]
+    fn a_folder_with_nothing_but_the_lock_goes_with_it() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("labs/taints");
+        let lock = Lock::take(&folder, "taints", "up").unwrap();
+        std::fs::write(folder.join("record.json"), "{}").unwrap();
+        drop(lock);
+        assert!(folder.is_dir());
+        let lock = Lock::take_existing(&folder, "taints", "up").unwrap().unwrap();
+        std::fs::remove_file(folder.join("record.json")).unwrap();
+        drop(lock);
+        assert!(!home.path().join("labs").exists());
     }
 
     #[test]
     fn lock_file_left_by_a_dead_process_does_not_hold() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(FILE), r#"{"pid":1,"command":"up","since":"2026-01-01T00:00:00Z"}"#).unwrap();
-        Lock::take(folder.path(), "taints", "up").unwrap();
+        let folder = folder.path().join("taints");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(FILE), r#"{"pid":1,"command":"up","since":"2026-01-01T00:00:00Z"}"#).unwrap();
+        Lock::take(&folder, "taints", "up").unwrap();
     }
 
     #[test]
