@@ -195,7 +195,7 @@ impl Context {
         // What can be read but once, such as a pipe, is left for the reading.
         if options.provider.is_none()
             && path.is_file()
-            && let Ok(name) = name_in_file(path)
+            && let Ok(name) = lab_name_in(path)
             && let Some(provider) = self.provider_of(&name)?
         {
             options.provider = Some(provider);
@@ -287,7 +287,7 @@ impl Context {
             return Ok(argument.to_owned());
         }
         let path = Path::new(argument);
-        match name_in_file(path) {
+        match lab_name_in(path) {
             Ok(name) => Ok(name),
             Err(problem) => {
                 let wanted = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -342,7 +342,7 @@ pub fn invalid(path: &Path, diagnostics: &Diagnostics) -> Error {
 }
 
 /// The name in a lab file that may be invalid otherwise.
-fn name_in_file(path: &Path) -> Result<String, String> {
+pub(crate) fn lab_name_in(path: &Path) -> Result<String, String> {
     let unreadable = |unread: Unread| format!("could not read `{}`: {unread}", path.display());
     let bytes = spec::read_regular(path, spec::MAX_BYTES).map_err(unreadable)?;
     let text = String::from_utf8_lossy(&bytes);

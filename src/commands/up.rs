@@ -9,7 +9,7 @@ use kube::Client;
 use serde_json::json;
 
 use super::verify::{self, Cluster};
-use super::{Context, LabOptions, absolute, invalid};
+use super::{Context, LabOptions, absolute, invalid, lab_name_in};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::client::connect;
 use crate::cost::LabCost;
@@ -48,6 +48,9 @@ pub struct Arguments {
     /// Make the whole cluster anew where something changed that a cluster cannot change.
     #[arg(long)]
     recreate: bool,
+    /// Let this file take over a lab of the same name that is up from another file: what only that one has is removed.
+    #[arg(long)]
+    take_over: bool,
     /// Make a class: so many labs of this file, each with a cluster and a kubeconfig of its own. Seats that are up stay as
     /// they are.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MOST_SEATS))]
@@ -117,6 +120,7 @@ impl Arguments {
             timeout: Duration::from_mins(2),
             replace_pools: false,
             recreate: false,
+            take_over: false,
             no_wait: false,
             max_hourly: None,
             seats: None,
@@ -176,7 +180,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     let folder = context.home.lab(name);
     let events = context.ui.events();
     let provider = context.provider(lab.provider)?;
-    let mut record = record(context, lab, &arguments.lab)?;
+    let mut record = record(context, lab, arguments)?;
     record.vars.clone_from(&arguments.options.vars);
     record.allow_outside = lab.files.allow_outside();
     if lab.provider == Provider::Aks
@@ -316,7 +320,8 @@ pub(super) fn refuse(context: &Context, mut problems: Vec<Error>) -> Result<()> 
 }
 
 /// The lab's record, or a new one; a lab never changes its provider while it is up.
-fn record(context: &Context, lab: &Lab, path: &Path) -> Result<Record> {
+fn record(context: &Context, lab: &Lab, arguments: &Arguments) -> Result<Record> {
+    let path = &arguments.lab;
     let name = &lab.name.value;
     let provider = lab.provider.as_str();
     match context.record(name)? {
@@ -326,6 +331,10 @@ fn record(context: &Context, lab: &Lab, path: &Path) -> Result<Record> {
         )
         .hint(format!("`klab down {name}` removes it first"))),
         Some(mut record) => {
+            // Of a seat, its class was asked.
+            if arguments.seats.is_none() {
+                refuse_stranger(arguments, lab, &record.source)?;
+            }
             record.source = absolute(path);
             let seed = seed(lab);
             if lab.provider == Provider::Sim && record.seed != seed {
@@ -338,6 +347,26 @@ fn record(context: &Context, lab: &Lab, path: &Path) -> Result<Record> {
         }
         None => Ok(Record { seed: seed(lab), ..Record::new(name, provider, &absolute(path)) }),
     }
+}
+
+/// Refuses a file that would silently turn a lab into another one: the lab is up from another file, which is still there,
+/// still calls itself so, and says something else. A file that was edited, moved or copied goes on with its lab.
+///
+/// # Errors
+/// When the file is another one, and nobody said that it may take the lab over.
+pub(super) fn refuse_stranger(arguments: &Arguments, lab: &Lab, origin: &Path) -> Result<()> {
+    let (file, name) = (&arguments.lab, &lab.name.value);
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let Some(known) = real(origin).filter(|_| !arguments.take_over) else { return Ok(()) };
+    let same_text = || std::fs::read_to_string(&known).is_ok_and(|text| text == lab.source.text());
+    let of_lab = || lab_name_in(&known).is_ok_and(|named| named == *name);
+    if real(file).is_none_or(|file| file == known) || !of_lab() || same_text() {
+        return Ok(());
+    }
+    let message = format!("lab `{name}` is up from another file, `{}`; nothing was changed", origin.display());
+    Err(Error::message(Kind::Usage, message)
+        .hint(format!("another name in `{}` (`lab = …`) makes a lab of its own", file.display()))
+        .hint(format!("`klab up {} --take-over` turns the lab into what this file says", file.display())))
 }
 
 /// What breaks the ties of an embedded cluster's scheduler.

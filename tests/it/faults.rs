@@ -189,3 +189,28 @@ fn two_klabs_do_not_work_on_one_lab() {
     assert_eq!(output.status.code(), Some(4), "{talk}");
     assert!(talk.contains("lab `faults` is in use: `klab up` (process 4321)"), "{talk}");
 }
+
+#[test]
+fn a_lab_is_not_taken_over_by_another_file_unless_asked() {
+    let (environment, lab) = environment();
+    up(&environment);
+    let edited = LAB.replace("replicas = 2", "replicas = 3").replace("running = 2", "running = 3");
+    let other = environment.write("other.toml", &edited);
+    let refused = environment.klab(&["up", "other.toml"]);
+    assert!(refused.contains("lab `faults` is up from another file, `[FOLDER]/faults.toml`"), "{refused}");
+    assert!(refused.contains("`klab up other.toml --take-over`") && refused.ends_with("--- status 2\n"), "{refused}");
+    environment.succeeds(&["verify"]);
+    // A copy says the same.
+    std::fs::write(&other, LAB).unwrap();
+    environment.succeeds(&["up", "other.toml"]);
+    // The file that is up was edited; the one before is another one now.
+    std::fs::write(&other, &edited).unwrap();
+    environment.succeeds(&["up", "other.toml"]);
+    let refused = environment.klab(&["up", "faults.toml"]);
+    assert!(refused.contains("is up from another file, `[FOLDER]/other.toml`"), "{refused}");
+    environment.succeeds(&["up", "faults.toml", "--take-over"]);
+    // A file that was moved takes its lab along.
+    std::fs::rename(&lab, environment.folder().join("moved.toml")).unwrap();
+    environment.succeeds(&["up", "moved.toml"]);
+    down(&environment);
+}

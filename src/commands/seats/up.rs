@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::up::{Arguments, make, refuse, wait};
+use super::super::up::{Arguments, make, refuse, refuse_stranger, wait};
 use super::super::{Context, absolute, invalid};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
 use crate::error::{Error, Kind, Result};
@@ -110,7 +110,10 @@ fn class_of(context: &Context, arguments: &Arguments, lab: &Lab) -> Result<Class
             let message = format!("class `{name}` is up on `{}`, not on `{provider}`", class.provider);
             return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it first")));
         }
-        Some(class) => class,
+        Some(class) => {
+            refuse_stranger(arguments, lab, &class.source)?;
+            class
+        }
         None => Class::new(name, provider, &absolute(arguments.file())),
     };
     class.source = absolute(arguments.file());
