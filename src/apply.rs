@@ -14,6 +14,7 @@ use kube::{Client, ResourceExt};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::client::cause;
 use crate::error::{Context, Error, Kind, Result};
 use crate::render::Manifest;
 
@@ -279,7 +280,7 @@ impl Applier {
         let mut parameters = PatchParams::apply(MANAGER).force();
         parameters.dry_run = dry_run;
         let applied = api.patch_metadata(&key.name, &parameters, &Patch::Apply(&manifest.object)).await;
-        let applied = applied.map_err(|error| words(server_words(&error)))?;
+        let applied = applied.map_err(|error| words(cause(&error).to_string()))?;
         key.namespace = applied.namespace().unwrap_or_default();
         Ok((key, applied.resource_version().unwrap_or_default()))
     }
@@ -294,7 +295,7 @@ impl Applier {
             Ok(_) => Ok(key.clone()),
             // Somebody else was faster.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(key.clone()),
-            Err(error) => Err(format!("{key}: {}", server_words(&error))),
+            Err(error) => Err(format!("{key}: {}", cause(&error))),
         }
     }
 }
@@ -302,14 +303,6 @@ impl Applier {
 /// How klab patches what others write to as well.
 pub fn patch_parameters() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
-}
-
-/// The server's own sentence where it gave one.
-pub fn server_words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => format!("{:#}", anyhow!("{other}")),
-    }
 }
 
 fn refusal(refused: Vec<String>, outcome: &Outcome) -> Error {

@@ -1,27 +1,108 @@
-//! How klab reaches a cluster's API: a kubeconfig's configuration, without the proxy where none belongs.
+//! How klab reaches a cluster's API: a kubeconfig's configuration, without the proxy where none belongs, with a deadline
+//! for every answer.
+
+mod deadline;
 
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use kube::client::ConfigExt;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tokio_rustls::rustls::ClientConfig;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-use crate::error::{Context, Kind, Result};
+use self::deadline::Deadlines;
+pub use self::deadline::{NoAnswer, tell_of_silence};
+use crate::error::{Context, Error, Kind, Result};
+
+/// How long a request to a cluster may take until its answer begins: to klab's own server on this machine, and to others.
+const ANSWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(30));
+/// How often klab's own server is asked whether it is there while a watch waits, and how long it may take to say so.
+const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(15));
 
 /// A client of the cluster that a kubeconfig file names.
 ///
 /// # Errors
-/// When the kubeconfig cannot be used.
+/// When the kubeconfig cannot be used, or klab's own server does not answer.
 pub async fn connect(path: &Path) -> Result<Client> {
+    connect_within(path, Duration::MAX).await
+}
+
+/// As [`connect`], for a caller who waits no longer than `patience` for any answer.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_within(path: &Path, patience: Duration) -> Result<Client> {
     let config = configuration_of(path).await?;
-    client_of(config).kind(Kind::Outside, || unusable(path))
+    let own = is_own(&config);
+    let client = client_within(config, patience).kind(Kind::Outside, || unusable(path))?;
+    if own {
+        // A server that was killed a moment ago takes connections that nobody will serve: better seen before there is
+        // half of something. The connection is used for what follows.
+        client.apiserver_version().await.map_err(unreached)?;
+    }
+    Ok(client)
+}
+
+/// The cause of a failed request: the server's own sentence where it gave one, and nothing of kube's own wrapping.
+pub fn cause(error: &kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow::Error::msg(status.message.clone()),
+        kube::Error::Service(inner) => match inner.downcast_ref::<NoAnswer>() {
+            Some(silent) => anyhow::Error::new(silent.clone()),
+            None => anyhow::Error::msg(chain(inner.as_ref())),
+        },
+        other => anyhow::Error::msg(other.to_string()),
+    }
+}
+
+/// An error with its causes, as one sentence.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
+}
+
+/// An error of klab's own server, as one that [`NoAnswer::in_error`] and [`is_cut_off`] understand.
+pub fn unreached(error: kube::Error) -> Error {
+    let source = match error {
+        kube::Error::Service(inner) => match inner.downcast::<hyper_util::client::legacy::Error>() {
+            Ok(broken) => anyhow::Error::new(*broken),
+            Err(inner) => cause(&kube::Error::Service(inner)),
+        },
+        kube::Error::HyperError(broken) => anyhow::Error::new(broken),
+        error => cause(&error),
+    };
+    Error::new(Kind::Outside, source.context("could not reach the embedded cluster"))
+}
+
+/// Whether an error says that there was no connection, or that it ended before the answer: nobody is there who could answer,
+/// as when klab's own server was killed a moment ago.
+pub fn is_cut_off(error: &Error) -> bool {
+    deadline::find::<hyper_util::client::legacy::Error>(&error.source).is_some()
+        || deadline::find::<hyper::Error>(&error.source).is_some()
+}
+
+/// Several requests to a cluster, with one deadline for all of them: a little later than that of a single one, which says
+/// better who is silent.
+///
+/// # Errors
+/// Those of the requests, and when they are not answered by then.
+pub async fn answered_within<T>(patience: Duration, requests: impl Future<Output = Result<T>>) -> Result<T> {
+    let after = patience.saturating_add(Duration::from_secs(1));
+    let answered = tokio::time::timeout(after, requests).await;
+    let silent = |_| NoAnswer { who: "the cluster".to_owned(), own: false, after };
+    answered.map_err(silent).kind(Kind::Outside, || "could not look at the cluster".to_owned())?
+}
+
+/// Whether a configuration is of klab's own server.
+fn is_own(config: &Config) -> bool {
+    ["/clusters/", "/klab/"].iter().any(|face| config.cluster_url.path().starts_with(face))
 }
 
 /// klab's own server is spoken to in HTTP/2: requests that are under way at once share a connection, where kube's own
@@ -30,9 +111,20 @@ pub async fn connect(path: &Path) -> Result<Client> {
 /// # Errors
 /// When the configuration's certificates cannot be read.
 pub fn client_of(config: Config) -> Result<Client, kube::Error> {
-    let own = ["/clusters/", "/klab/"].iter().any(|face| config.cluster_url.path().starts_with(face));
+    client_within(config, Duration::MAX)
+}
+
+/// As [`client_of`], for a caller who waits no longer than `patience` for any answer.
+///
+/// # Errors
+/// As [`client_of`].
+pub fn client_within(config: Config, patience: Duration) -> Result<Client, kube::Error> {
+    let own = is_own(&config);
+    let url = config.cluster_url.clone();
+    let answer = patience.min(if own { ANSWER.0 } else { ANSWER.1 });
     if config.proxy_url.is_some() || !own {
-        return Client::try_from(config);
+        let layer = tower::layer::layer_fn(|inner| Deadlines { inner, own, url: url.clone(), answer });
+        return Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build());
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -40,13 +132,17 @@ pub fn client_of(config: Config) -> Result<Client, kube::Error> {
     tcp.set_connect_timeout(config.connect_timeout);
     let tls = tls_of(&config)?;
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_all_versions();
-    let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(https.wrap_connector(tcp));
+    let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING.0)
+        .http2_keep_alive_timeout(PING.1)
+        .build(https.wrap_connector(tcp));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .service(http.map_err(BoxError::from));
-    Ok(Client::new(service, config.default_namespace))
+    Ok(Client::new(Deadlines { inner: service, own, url, answer }, config.default_namespace))
 }
 
 /// The TLS side of a configuration: one for all that trust the same authority and show no certificate, so that a handshake

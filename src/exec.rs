@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -185,18 +186,33 @@ impl Command {
 
     /// Starts it in the background, where it outlives klab, and gives the first line it writes to stdout.
     ///
-    /// Its stderr goes to the file `log`. Nothing else may be written to its stdout: the reading end is closed.
+    /// Its stdin is the file that is given, and its stderr goes to the file `log`. Nothing else may be written to its
+    /// stdout: the reading end is closed.
     ///
     /// # Errors
-    /// [`Error`]; when it ends before it has written a line, with what it wrote to `log`.
-    pub fn start_in_background(&self, log: &Path) -> Result<String, Error> {
+    /// [`Error`]; when it ends before it has written a line, with what it wrote to `log`, or has written none when the
+    /// deadline passes: it is then killed.
+    pub fn start_in_background(&self, stdin: File, log: &Path, deadline: Duration) -> Result<String, Error> {
         let broken = |source| Error::Broken { command: self.to_string(), source };
         let (reader, writer) = std::io::pipe().map_err(broken)?;
         let stderr = private_file(log).map_err(broken)?;
-        let handle = self.expression().stdin_null().stdout_file(writer).stderr_file(stderr).unchecked().start();
-        let handle = handle.map_err(broken)?;
-        let mut line = String::new();
-        BufReader::new(reader).read_line(&mut line).map_err(broken)?;
+        let expression = self.expression().stdin_file(stdin).stdout_file(writer).stderr_file(stderr).unchecked();
+        let handle = expression.start().map_err(broken)?;
+        // What it was given is its own now.
+        drop(expression);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            // Nobody listens any more after the deadline.
+            let _ = sender.send(BufReader::new(reader).read_line(&mut line).map(|_| line));
+        });
+        let Ok(line) = receiver.recv_timeout(deadline) else {
+            for pid in handle.pids() {
+                signal_group(pid, Signal::KILL);
+            }
+            return Err(Error::Deadline { command: self.to_string(), after: deadline });
+        };
+        let line = line.map_err(broken)?;
         if line.ends_with('\n') {
             return Ok(line.trim_end().to_owned());
         }
@@ -347,6 +363,36 @@ pub fn end_process(pid: u32, force: bool) {
     }
 }
 
+/// Lets a process that was stopped go on.
+pub fn continue_process(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::CONT);
+    }
+}
+
+/// The words a process was started with, where the system tells them.
+pub fn command_line(pid: u32) -> Option<Vec<OsString>> {
+    if let Ok(text) = std::fs::read(format!("/proc/{pid}/cmdline")) {
+        let words = text.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec()));
+        return Some(words.collect());
+    }
+    let words = Command::new("ps").args(["-ww", "-o", "args=", "-p"]).arg(pid.to_string()).output(LOOK).ok()?;
+    Some(words.split_whitespace().map(OsString::from).collect())
+}
+
+/// Whether a process is stopped (SIGSTOP, Ctrl-Z), where the system tells.
+pub fn is_stopped(pid: u32) -> bool {
+    let state = match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        // `1234 (name) T …`, and a name may hold anything.
+        Ok(text) => text.rsplit_once(')').map(|(_, rest)| rest.trim_start().to_owned()),
+        Err(_) => Command::new("ps").args(["-o", "stat=", "-p"]).arg(pid.to_string()).output(LOOK).ok(),
+    };
+    state.is_some_and(|state| state.trim_start().starts_with(['T', 't']))
+}
+
+/// Time to look at a process.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// Whether a process of that number exists.
 pub fn process_exists(pid: u32) -> bool {
     i32::try_from(pid).ok().and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok())
@@ -410,7 +456,36 @@ mod tests {
     fn background_process_that_dies_reports_its_words() {
         let folder = tempfile::tempdir().unwrap();
         let command = Command::new("sh").args(["-c", "echo no port >&2; exit 7"]);
-        let error = command.start_in_background(&folder.path().join("log")).unwrap_err().to_string();
+        let nothing = File::open("/dev/null").unwrap();
+        let error = command.start_in_background(nothing, &folder.path().join("log"), SECONDS).unwrap_err().to_string();
         assert!(error.ends_with("exited with code 7:\nno port"), "{error}");
+    }
+
+    #[test]
+    fn background_process_that_says_nothing_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let (nothing, log) = (File::open("/dev/null").unwrap(), folder.path().join("log"));
+        let command = Command::new("sh").args(["-c", "echo $$ >&2; sleep 60"]);
+        let error = command.start_in_background(nothing, &log, Duration::from_millis(300)).unwrap_err();
+        assert!(matches!(error, Error::Deadline { .. }), "{error}");
+        let pid: u32 = std::fs::read_to_string(log).unwrap().trim().parse().unwrap();
+        let until = Instant::now() + SECONDS;
+        while process_exists(pid) && !command_line(pid).is_none_or(|words| words.iter().all(|word| word.is_empty())) {
+            assert!(Instant::now() < until, "process {pid} goes on");
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_words_and_whether_it_is_stopped() {
+        let words = command_line(std::process::id()).unwrap();
+        assert_eq!(words.first(), std::env::args_os().next().as_ref());
+        assert!(!is_stopped(std::process::id()));
+        let mut stopped = std::process::Command::new("sh").args(["-c", "kill -STOP $$; exit 9"]).spawn().unwrap();
+        let until = Instant::now() + SECONDS;
+        while !is_stopped(stopped.id()) {
+            assert!(Instant::now() < until, "it does not stop");
+        }
+        continue_process(stopped.id());
+        assert_eq!(stopped.wait().unwrap().code(), Some(9));
     }
 }

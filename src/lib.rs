@@ -63,10 +63,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         1 => ui::trace("klab=debug,kube_client=debug"),
         _ => ui::trace("klab=trace,kube_client=trace,hyper=debug"),
     }
+    let events = ui.events();
+    client::tell_of_silence(move |words| events.warn(words));
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
         commands::on_interrupt(&ui, &interruption)?;
-        cli.run(&mut Context::new(ui.clone(), home, interruption))
+        let mut context = Context::new(ui.clone(), home, interruption);
+        cli.run(&mut context).map_err(|error| context.advised(error))
     });
     match outcome {
         Ok(()) => 0,

@@ -24,6 +24,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
 use crate::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
 use crate::verify::{FetchedObject, Snapshot};
@@ -125,12 +126,19 @@ impl Observer {
                 update(&mut self.world);
                 Ok(())
             }
-            // The watcher lists again by itself.
-            Some(Err(
-                watcher::Error::WatchError(_) | watcher::Error::WatchStartFailed(_) | watcher::Error::WatchFailed(_),
-            )) if self.world.is_complete() => Ok(()),
             Some(Err(error)) => {
-                Err(Error::new(Kind::Outside, error)).kind(Kind::Outside, || "could not watch the cluster".to_owned())
+                let broken = matches!(
+                    error,
+                    watcher::Error::WatchError(_)
+                        | watcher::Error::WatchStartFailed(_)
+                        | watcher::Error::WatchFailed(_)
+                );
+                let error = Error::new(Kind::Outside, error);
+                // The watcher lists again by itself; where nobody answers, it would do so for ever.
+                if broken && self.world.is_complete() && NoAnswer::in_error(&error).is_none() {
+                    return Ok(());
+                }
+                Err(error).kind(Kind::Outside, || "could not watch the cluster".to_owned())
             }
             None => Err(Error::message(Kind::Outside, "the cluster ended all watches")),
         }
@@ -276,7 +284,7 @@ where
     match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
         Ok(list) => Ok(list.items.into_iter().map(Arc::new).collect()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-        Err(error) => Err(anyhow::Error::msg(crate::apply::server_words(&error)))
+        Err(error) => Err(crate::client::cause(&error))
             .kind(Kind::Outside, || format!("could not list the cluster's {}", K::plural(&()))),
     }
 }

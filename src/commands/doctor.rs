@@ -8,8 +8,9 @@ use super::Context;
 use crate::error::{Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::provider::kind::{docker, failure as kind_failure};
+use crate::provider::sim::daemon;
 use crate::state::home::create_private_folder;
-use crate::ui::{Format, table};
+use crate::ui::{Format, plural, table};
 
 /// What can be typed after `klab doctor`.
 #[derive(Debug, clap::Args)]
@@ -55,7 +56,8 @@ impl Finding {
 /// # Errors
 /// When something klab cannot do without is broken.
 pub fn run(context: &Context, _: &Arguments) -> Result<()> {
-    let findings = [state(context), loopback(), kubectl(), kind(), runtime(), azure()];
+    let mut findings = vec![state(context), loopback(), kubectl(), kind(), runtime(), azure()];
+    findings.extend(server(context));
     let broken: Vec<&Finding> = findings.iter().filter(|finding| finding.mark == Mark::Bad).collect();
     if context.ui.format() == Format::Json {
         let list: Vec<_> = findings
@@ -110,6 +112,22 @@ fn loopback() -> Finding {
             fact: format!("127.0.0.1 refuses a port: {error}"),
             fix: Some("allow connections to 127.0.0.1; the embedded cluster is served there".to_owned()),
         },
+    }
+}
+
+/// The server of embedded clusters, where one is running.
+fn server(context: &Context) -> Option<Finding> {
+    match context.block_on(daemon::look(&context.home)) {
+        Ok(None) => None,
+        Ok(Some((access, health))) => {
+            let labs = plural(health.clusters.len(), "cluster");
+            Some(good("server", format!("process {} serves {labs} at {}", health.pid, access.address)))
+        }
+        Err(error) => {
+            let error = context.advised(error);
+            let fix = error.hints.first().cloned();
+            Some(Finding { mark: Mark::Bad, subject: "server", fact: format!("{error:#}"), fix })
+        }
     }
 }
 

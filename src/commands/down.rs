@@ -3,8 +3,9 @@
 use super::Context;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
+use crate::spec::Provider;
 use crate::state::class::Class;
-use crate::state::home::state_error;
+use crate::state::home::{remove_empty, state_error};
 use crate::state::{Journal, Lock};
 use crate::ui::{duration, plural};
 
@@ -27,6 +28,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
     let lab = match (context.home.labs(), arguments.lab.as_deref()) {
         (Ok(labs), None) if labs.is_empty() => {
+            retire(context)?;
             context.ui.events().note("Down", "no lab is up");
             return Ok(());
         }
@@ -50,6 +52,7 @@ fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
     let folder = context.home.lab(lab);
     let events = context.ui.events();
     let Some(lock) = Lock::take_existing(&folder, lab, "down")? else {
+        retire(context)?;
         events.note("Down", format!("lab `{lab}` is not up, nothing to remove"));
         return Ok(());
     };
@@ -80,17 +83,26 @@ fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
             return Err(error.hint(format!("`{again}` tries again")));
         }
         work.intend("remove-state", lab)?;
+    } else {
+        // A klab that was killed before it noted what it was about to do.
+        retire(context)?;
     }
     std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
     drop(lock);
-    // Empty folders are left by nobody's wish; one that another lab uses stays, as it is not empty.
-    let _ = std::fs::remove_dir(context.home.root().join("labs"));
-    let _ = std::fs::remove_dir(context.home.root());
+    remove_empty(&folder);
     context.interruption_leaves(None);
     let ran = since.map(|since| jiff::Timestamp::now().duration_since(since).unsigned_abs());
     let ran = ran.map_or(String::new(), |ran| format!("; it was up for {}", duration(ran)));
     events.note("Down", format!("nothing of lab `{lab}` is left{ran}"));
     Ok(())
+}
+
+/// Ends the server of embedded clusters where a klab that was killed left it without any.
+///
+/// # Errors
+/// When it could not be ended.
+pub(super) fn retire(context: &Context) -> Result<()> {
+    context.provider(Provider::Sim)?.retire()
 }
 
 fn are(count: usize) -> String {

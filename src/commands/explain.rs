@@ -2,7 +2,6 @@
 
 use super::kubeconfig::path;
 use super::{Context, LabOptions};
-use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::report;
@@ -32,7 +31,7 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = super::verify::lab(context, arguments.lab.as_deref(), &arguments.options)?;
     let path = path(context, &lab.name.value)?;
-    let snapshot = context.block_on(async { observe::look_at_all(&connect(&path).await?).await })?;
+    let snapshot = context.block_on(observe::look_at_all(&context.client(&lab.name.value, &path)?))?;
     let around = verify::Context::of(&lab);
     let explanations =
         verify::explain(&snapshot, &around, &arguments.target, arguments.namespace.as_deref()).map_err(|nothing| {

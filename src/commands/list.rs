@@ -4,6 +4,9 @@ use serde_json::json;
 
 use super::Context;
 use crate::error::Result;
+use crate::plan::Observed;
+use crate::provider::sim::daemon;
+use crate::spec::Provider;
 use crate::state::class::Class;
 use crate::ui::{Format, table};
 
@@ -11,17 +14,43 @@ use crate::ui::{Format, table};
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
 
+/// The name of the provider whose labs one server holds.
+const SIM: &str = Provider::Sim.as_str();
+
+/// Whether the server of embedded clusters, if it is needed, does not answer; the person is told. It is asked once, and not
+/// for each lab.
+fn silent_server(context: &Context, labs: &[String]) -> Result<bool> {
+    let mut needed = false;
+    for lab in labs {
+        let class = Class::read(&context.home, lab)?.map(|class| class.provider);
+        let provider = match class {
+            None => context.record(lab)?.map(|record| record.provider),
+            class => class,
+        };
+        needed |= provider.is_some_and(|provider| provider == SIM);
+    }
+    if !needed {
+        return Ok(false);
+    }
+    let Err(error) = context.block_on(daemon::look(&context.home)) else { return Ok(false) };
+    let error = context.advised(error);
+    let advice = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
+    context.ui.events().warn(format!("{error:#}{advice}"));
+    Ok(true)
+}
+
 /// Prints a line for each lab.
 ///
 /// # Errors
 /// When klab's state cannot be read.
 pub fn run(context: &Context, _: &Arguments) -> Result<()> {
     let labs = context.labs()?;
+    let silent = silent_server(context, &labs)?;
     let mut rows = vec![["LAB", "PROVIDER", "STATE", "NODES", "SINCE", "FILE"].map(str::to_owned).to_vec()];
     let mut documents = Vec::new();
     for lab in labs {
         if let Some(class) = Class::read(&context.home, &lab)? {
-            let (row, document) = super::seats::row(context, &class);
+            let (row, document) = super::seats::row(context, &class, silent && class.provider == SIM);
             rows.push(row);
             documents.push(document);
             continue;
@@ -38,12 +67,19 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             super::down::remove(context, &lab)?;
             continue;
         }
-        let observed = provider.and_then(|provider| Ok(provider.observe(&lab)?));
+        let observed = match provider {
+            Ok(_) if silent && record.provider == SIM => Ok(Observed::default()),
+            provider => provider.and_then(|provider| Ok(provider.observe(&lab)?)),
+        };
         let (state, nodes) = match (&observed, record.applied) {
             // Azure took the removal, and has not done it in the end.
             (Ok(observed), _) if going && observed.exists => ("not removed", None),
             _ if going => ("being removed", None),
-            (Err(_), _) => ("unreachable", None),
+            _ if silent && record.provider == SIM => ("no answer", None),
+            (Err(error), _) => {
+                context.ui.events().warn(format!("lab `{lab}`: {error:#}"));
+                ("unreachable", None)
+            }
             (Ok(observed), _) if !observed.exists => ("no cluster", None),
             (Ok(observed), _) if observed.stopped => ("paused", None),
             (Ok(observed), applied) => {

@@ -3,11 +3,15 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use kube::Client;
 use tokio::runtime::Runtime;
 
+use crate::client::{NoAnswer, connect_within, is_cut_off};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Sink;
+use crate::provider::sim::daemon;
 use crate::provider::{self, Memory, Provider};
 use crate::spec::{self, Diagnostics, Lab, LoadOptions, Reach, Unread};
 use crate::state::class::Class;
@@ -116,6 +120,37 @@ impl Context {
     /// When the system refuses a runtime.
     pub fn block_on<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         self.runtime()?.block_on(future)
+    }
+
+    /// A client of a lab that is up, by the kubeconfig that its provider gave. A server that was killed in this moment is
+    /// brought back, once.
+    ///
+    /// # Errors
+    /// When the cluster cannot be reached.
+    pub(crate) fn client(&self, lab: &str, kubeconfig: &Path) -> Result<Client> {
+        self.client_within(lab, kubeconfig, Duration::MAX)
+    }
+
+    /// As [`Context::client`], for a caller who waits no longer than `patience` for any answer.
+    ///
+    /// # Errors
+    /// As [`Context::client`].
+    pub(crate) fn client_within(&self, lab: &str, kubeconfig: &Path, patience: Duration) -> Result<Client> {
+        match self.block_on(connect_within(kubeconfig, patience)) {
+            Err(error) if is_cut_off(&error) => {
+                let kubeconfig = kubeconfig::path(self, lab)?;
+                self.block_on(connect_within(&kubeconfig, patience))
+            }
+            connected => connected,
+        }
+    }
+
+    /// An error with what the person can do about a server that does not answer, if that is its cause.
+    pub fn advised(&self, error: Error) -> Error {
+        if NoAnswer::in_error(&error).is_none_or(|silent| !silent.own) {
+            return error;
+        }
+        daemon::advice(&self.home).into_iter().fold(error, Error::hint)
     }
 
     /// A context whose work is part of another command: its talk goes to `sink`, its results nowhere, and an interruption

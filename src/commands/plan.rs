@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::lesson::{lines, shown, step_document, title};
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::client::connect;
 use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
@@ -103,8 +102,8 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     }
     let (outcome, snapshot) = if observed.exists && !observed.stopped {
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
+        let client = context.client(&lab.name.value, &kubeconfig)?;
         context.block_on(async {
-            let client = connect(&kubeconfig).await?;
             let snapshot = observe::look_at_all(&client).await?;
             Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, Some(snapshot)))
         })?

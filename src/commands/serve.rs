@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::provider::sim::daemon::ServerLock;
+use crate::provider::sim::server_lock::ServerLock;
 use crate::sim::server::{Server, ServerOptions};
+use crate::state::home::state_error;
 
 /// What can be typed after `klab serve`.
 #[derive(Debug, clap::Args)]
@@ -26,10 +27,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     crate::ui::trace("klab=info");
     let folder = &arguments.state_directory;
-    let Some(_lock) = ServerLock::take(folder)? else {
+    let Some(lock) = ServerLock::of_this_server(folder)? else {
         let message = format!("another server is at work on `{}`", folder.display());
         return Err(Error::message(Kind::Failed, message));
     };
+    lock.sign().map_err(|error| state_error(error, "sign the lock in", folder))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -11,7 +11,6 @@ use super::kubeconfig::path;
 use super::lesson::Lesson;
 use super::verify::warn_of_faults;
 use super::{Context, kubeconfig};
-use crate::client::connect;
 use crate::error::Result;
 use crate::observe;
 use crate::plan::{is_system_taint, taint_text};
@@ -39,8 +38,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lesson = Lesson::open(context, Some(&lab), &super::LabOptions::default()).ok();
     let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
     let path = path(context, &lab)?;
+    let client = context.client(&lab, &path)?;
     let snapshot = context.block_on(async {
-        let client = connect(&path).await?;
         warn_of_faults(context, &client).await;
         observe::look(&client).await
     })?;

@@ -9,7 +9,6 @@ use anstyle::{AnsiColor, Style};
 use super::lesson::{Lesson, azure, find, label, title};
 use super::verify::{Grading, grade};
 use super::{Context, LabOptions};
-use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
@@ -141,7 +140,7 @@ impl AtWork<'_> {
         lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: false });
         lesson.keep()?;
         self.context.interruption_leaves(Some(format!("{label} is partly done; `klab step` does it again")));
-        self.with_performer(|performer, work| {
+        self.with_performer(&lab.name.value, |performer, work| {
             let azure = azure(self.context, &lab);
             for action in 0..step.actions.len() {
                 let lines = command::lines(&lab, number, action, &azure);
@@ -179,7 +178,7 @@ impl AtWork<'_> {
         lesson.keep()?;
         self.context.interruption_leaves(Some(format!("{label} is partly undone; `klab step --back` goes on")));
         let mut kept = Vec::new();
-        self.with_performer(|performer, work| {
+        self.with_performer(&lab.name.value, |performer, work| {
             for action in (0..step.actions.len()).rev() {
                 kept.extend(performer.undo_action(&lab, number, action, work)?);
             }
@@ -257,11 +256,11 @@ impl AtWork<'_> {
         Ok(())
     }
 
-    fn with_performer(&self, act: impl FnOnce(&Performer<'_>, &mut Work<'_>) -> Result<()>) -> Result<()> {
+    fn with_performer(&self, lab: &str, act: impl FnOnce(&Performer<'_>, &mut Work<'_>) -> Result<()>) -> Result<()> {
         let events = self.context.ui.events();
         let mut journal = self.journal.borrow_mut();
         let mut work = Work { journal: &mut journal, events: &events };
-        let client = self.context.block_on(connect(&self.kubeconfig))?;
+        let client = self.context.client(lab, &self.kubeconfig)?;
         let run = Run { kubeconfig: &self.kubeconfig, folder: &self.folder };
         let performer = Performer {
             runtime: self.context.runtime()?,

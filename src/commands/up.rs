@@ -11,7 +11,6 @@ use serde_json::json;
 use super::verify::{self, Cluster};
 use super::{Context, LabOptions, absolute, invalid, lab_name_in};
 use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::client::connect;
 use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
 use crate::exec::quoted;
@@ -222,7 +221,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     // Tags and what was put on nodes are no actions of the plan; but for them, too, is written down what is done.
     let cluster_changed = !actions.is_empty() || work.journal.written() > 0;
 
-    let client = context.block_on(connect(&kubeconfig))?;
+    let client = context.client(name, &kubeconfig)?;
     let named = context.block_on(observe::nodes_named(&client, lab))?;
     named.workloads.iter().filter(|workload| !workload.deferred).try_for_each(observe::refuse_without_node)?;
     let with_names = match &named {

@@ -10,7 +10,7 @@ use super::kubeconfig::{not_up, path};
 use super::lesson::{Lesson, find, label};
 use super::watch::watch;
 use super::{Context, LabOptions};
-use crate::client::connect;
+use crate::client::{NoAnswer, answered_within};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
 use crate::observe::{self, Observer};
@@ -343,7 +343,7 @@ fn judge(context: &Context, report: &Report, timeout: Duration, grading: &Gradin
 /// # Errors
 /// When the cluster does not answer.
 pub(super) fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, timeout: Duration) -> Result<Report> {
-    let client = context.block_on(connect(kubeconfig.as_ref()))?;
+    let client = client(context, lab, kubeconfig.as_ref(), timeout)?;
     watch_until_final(context, lab, Cluster { client: &client, changed: false }, timeout, None)
 }
 
@@ -358,8 +358,25 @@ pub(super) fn wait_for_made(context: &Context, lab: &Lab, cluster: Cluster<'_>, 
 
 /// As [`wait`], for the set-up: where its pods were to go is compared with where they are.
 fn wait_for_set_up(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) -> Result<Report> {
-    let (predicted, client) = (predicted(context, lab)?, context.block_on(connect(kubeconfig))?);
+    let (predicted, client) = (predicted(context, lab)?, client(context, lab, kubeconfig, timeout)?);
     watch_until_final(context, lab, Cluster { client: &client, changed: false }, timeout, predicted.as_ref())
+}
+
+/// A client of the lab's cluster that waits for no answer longer than the person does.
+fn client(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) -> Result<Client> {
+    let client = context.client_within(&lab.name.value, kubeconfig, timeout.max(LOOK));
+    client.map_err(|error| in_time(error, timeout))
+}
+
+/// Time that one look may take, however short the person's patience is.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A cluster that is silent as long as the person would wait is a deadline that passed.
+fn in_time(mut error: Error, timeout: Duration) -> Error {
+    if NoAnswer::in_error(&error).is_some_and(|silent| silent.after >= timeout) {
+        error.kind = Kind::Deadline;
+    }
+    error
 }
 
 /// Where the lab's pods were to go, as `up` has noted it.
@@ -390,11 +407,15 @@ fn watch_until_final(
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));
         let client = cluster.client;
         let mut observer = cluster.changed.then(|| Observer::new(client));
-        let mut snapshot = match &mut observer {
-            Some(observer) => observer.next().await?,
-            None => observe::look(client).await?,
+        let first = async {
+            let mut snapshot = match &mut observer {
+                Some(observer) => observer.next().await?,
+                None => observe::look(client).await?,
+            };
+            observe::fetch(client, &lab.checks, &mut snapshot).await?;
+            Ok(snapshot)
         };
-        observe::fetch(client, &lab.checks, &mut snapshot).await?;
+        let mut snapshot = answered_within(timeout.max(LOOK), first).await?;
         let mut looked = Instant::now();
         let mut seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         while !is_final(&seen) && started.elapsed() < timeout {
@@ -407,14 +428,14 @@ fn watch_until_final(
             let pause = until.saturating_sub(started.elapsed());
             if let Ok(news) = tokio::time::timeout(pause, observer.next()).await {
                 snapshot = news?;
-                observe::fetch(client, &lab.checks, &mut snapshot).await?;
+                answered_within(LOOK.max(pause), observe::fetch(client, &lab.checks, &mut snapshot)).await?;
             }
             looked = Instant::now();
             seen = stability.observe(&lab.checks, &snapshot, &judge, started.elapsed());
         }
         if !seen.report.ok() {
             warn_of_faults(context, client).await;
-            observe::complete(client, &mut snapshot).await?;
+            answered_within(timeout.max(LOOK), observe::complete(client, &mut snapshot)).await?;
             crate::verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
         }
         if let Some(prediction) = predicted {
@@ -423,9 +444,9 @@ fn watch_until_final(
             seen.report.differences = differences.into_iter().filter(Difference::is_of_place).collect();
         }
         Ok(seen.report)
-    })?;
+    });
     activity.end();
-    Ok(result)
+    result.map_err(|error| in_time(error, timeout))
 }
 
 /// Says what is wrong with the cluster itself: a learner would look for it in his own work.

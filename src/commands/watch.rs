@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::Context;
 use super::verify::hinted;
-use crate::client::connect;
 use crate::error::Result;
 use crate::observe::{self, Observer};
 use crate::report::{self, Styles, check_lines};
@@ -34,8 +33,8 @@ pub(super) fn watch(
         check.within = None;
     }
     let judge = crate::verify::Context::of(stage);
+    let client = context.client(&stage.name.value, kubeconfig)?;
     context.block_on(async {
-        let client = connect(kubeconfig).await?;
         let started = Instant::now();
         let mut stability = Stability::new(Windows::of(Some(stage.provider)));
         let mut observer = Observer::new(&client);

@@ -8,7 +8,8 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::perform::Performer;
-use crate::apply::{patch_parameters, server_words};
+use crate::apply::patch_parameters;
+use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::plan::taint_text;
 use crate::provider::Work;
@@ -274,5 +275,5 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
 
 /// What the cluster refused, in its own words.
 pub(super) fn failure(what: &str, error: &kube::Error) -> Error {
-    Error::new(Kind::Failed, anyhow::Error::msg(server_words(error)).context(format!("could not {what}")))
+    Error::new(Kind::Failed, cause(error).context(format!("could not {what}")))
 }

@@ -143,6 +143,14 @@ pub trait Provider {
     /// When something could not be removed.
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()>;
 
+    /// Removes what all labs of the provider on this machine share, where none is left that needs it.
+    ///
+    /// # Errors
+    /// When it could not be removed.
+    fn retire(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Begins the removal without waiting for its end, where the provider can; a later `remove` finishes it.
     ///
     /// # Errors

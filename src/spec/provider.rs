@@ -24,7 +24,7 @@ impl Provider {
     pub const ALL: [Self; 3] = [Self::Sim, Self::Kind, Self::Aks];
 
     /// The name in the lab file and on the command line.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Sim => "sim",
             Self::Kind => "kind",

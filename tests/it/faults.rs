@@ -190,6 +190,134 @@ fn two_klabs_do_not_work_on_one_lab() {
     assert!(talk.contains("lab `faults` is in use: `klab up` (process 4321)"), "{talk}");
 }
 
+fn signal(name: &str, pid: u32) {
+    assert!(std::process::Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
+/// Two labs on a server that is stopped: commands say so, `down` ends it, the other lab comes back.
+#[test]
+fn a_server_that_does_not_answer_is_told_and_ended() {
+    let (environment, _) = environment();
+    up(&environment);
+    environment.write("other.toml", LAB.replace("\"faults\"", "\"other\""));
+    environment.succeeds(&["up", "other.toml"]);
+    let pid = environment.server_pid().unwrap();
+    signal("-STOP", pid);
+    let silent = format!("the embedded cluster's server (process {pid}, which is stopped) has not answered");
+    let advice = format!("`kill -CONT {pid}` lets it go on");
+    for (arguments, status) in [
+        (&["verify", "faults", "--timeout", "5s"][..], 3),
+        (&["status", "faults"], 3),
+        (&["up", "faults.toml"], 3),
+        (&["doctor"], 3),
+        (&["list"], 0),
+    ] {
+        let shown = environment.klab(arguments);
+        assert!(shown.contains(&silent) && shown.contains(&advice), "{arguments:?}: {shown}");
+        assert!(shown.ends_with(&format!("--- status {status}\n")), "{arguments:?}: {shown}");
+    }
+    let states = environment.json(&["list"]);
+    assert_eq!(states["labs"][0]["state"], "no answer", "{states}");
+
+    let shown = environment.klab(&["down", "faults"]);
+    assert!(shown.contains(&silent) && shown.contains("its other labs come back"), "{shown}");
+    assert!(shown.ends_with("--- status 0\n"), "{shown}");
+    environment.succeeds(&["verify", "other"]);
+    environment.succeeds(&["down", "other"]);
+    environment.nothing_is_left();
+}
+
+/// As in the moment after a kill: the lock is held and connections are taken, but nobody serves them.
+#[test]
+fn a_server_that_dies_under_a_request_is_brought_back_once() {
+    let (environment, _) = environment();
+    up(&environment);
+    signal("-9", environment.server_pid().unwrap());
+    let server = environment.home().join("server");
+    let lock = std::fs::File::options().write(true).open(server.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    std::fs::write(server.join("lock"), std::process::id().to_string()).unwrap();
+    let access = std::fs::read(server.join("access.json")).unwrap();
+    let mut access: serde_json::Value = serde_json::from_slice(&access).unwrap();
+    let old = access["address"].as_str().unwrap().to_owned();
+    access["pid"] = std::process::id().into();
+    access["address"] = listener.local_addr().unwrap().to_string().into();
+    std::fs::write(server.join("access.json"), access.to_string()).unwrap();
+    let kubeconfig = server.join("clusters/faults/kubeconfig");
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    std::fs::write(&kubeconfig, text.replace(&old, &listener.local_addr().unwrap().to_string())).unwrap();
+
+    let dying = std::thread::spawn(move || {
+        // The look whether it takes connections, and the first request.
+        let _look = listener.accept().unwrap();
+        let _request = listener.accept().unwrap();
+        drop(lock);
+    });
+    environment.succeeds(&["verify"]);
+    dying.join().unwrap();
+    down(&environment);
+}
+
+#[test]
+fn a_broken_lab_is_told_and_removed_and_keeps_no_other_down() {
+    let (environment, _) = environment();
+    up(&environment);
+    environment.write("other.toml", LAB.replace("\"faults\"", "\"other\""));
+    environment.succeeds(&["up", "other.toml"]);
+    std::fs::write(environment.home().join("server/clusters/faults/seed.json"), "").unwrap();
+    signal("-9", environment.server_pid().unwrap());
+    environment.succeeds(&["verify", "other"]);
+    for command in ["verify", "status"] {
+        let shown = environment.klab(&[command, "faults"]);
+        let words = "cluster `faults` cannot be served: could not use its `seed.json`";
+        assert!(shown.contains(words) && shown.contains("[FOLDER]/home/server/clusters/faults"), "{shown}");
+        assert!(shown.contains("`klab down faults` removes it"), "{shown}");
+        assert!(shown.ends_with("--- status 3\n"), "{shown}");
+    }
+    let listed = environment.klab(&["list"]);
+    assert!(listed.contains("lab `faults`: cluster `faults` cannot be served"), "{listed}");
+    environment.succeeds(&["down", "faults"]);
+    environment.succeeds(&["up", "faults.toml"]);
+    environment.succeeds(&["verify", "other"]);
+    environment.succeeds(&["down", "other"]);
+    down(&environment);
+}
+
+#[test]
+fn a_refused_up_leaves_no_lab() {
+    let (environment, _) = environment();
+    environment.write("seat.toml", LAB.replace("\"faults\"", "\"faults-02\""));
+    environment.succeeds(&["up", "seat.toml"]);
+    let refused = environment.klab(&["up", "faults.toml", "--seats", "2"]);
+    assert!(refused.contains("would have the names of labs that are up: `faults-02`"), "{refused}");
+    let labs = environment.json(&["list"]);
+    assert_eq!(labs["labs"].as_array().unwrap().len(), 1, "{labs}");
+    environment.succeeds(&["down", "faults-02"]);
+    environment.nothing_is_left();
+    // No Docker, no kind.
+    let output = environment.command(&["up", "faults.toml", "--provider", "kind"]).env("PATH", "/nowhere").output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", environment.shown(&output));
+    environment.nothing_is_left();
+}
+
+/// As a klab that was killed right after it started the server for a class.
+#[test]
+fn a_server_without_labs_is_ended_by_down() {
+    for arguments in [&["down", "faults"][..], &["down"]] {
+        let (environment, _) = environment();
+        up(&environment);
+        std::fs::remove_dir_all(environment.home().join("labs/faults")).unwrap();
+        std::fs::remove_dir_all(environment.home().join("server/clusters/faults")).unwrap();
+        assert!(environment.server_pid().is_some());
+        environment.succeeds(arguments);
+        let left = environment.leftovers();
+        assert!(!left.iter().any(|file| file.starts_with("server")), "{arguments:?}: {left:?}");
+        assert_eq!(environment.server_pid(), None);
+    }
+}
+
 #[test]
 fn a_lab_is_not_taken_over_by_another_file_unless_asked() {
     let (environment, lab) = environment();

@@ -133,7 +133,11 @@ impl State {
             klab::exec::Command::new(env!("CARGO_BIN_EXE_klab"))
                 .args(["serve", "--state-directory"])
                 .arg(&folder)
-                .start_in_background(&folder.join("log"))
+                .start_in_background(
+                    fs::File::open("/dev/null").unwrap(),
+                    &folder.join("log"),
+                    std::time::Duration::from_secs(60),
+                )
                 .unwrap();
         }
         block_on(async {

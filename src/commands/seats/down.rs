@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;
 use crate::state::Lock;
 use crate::state::class::{Class, seat_name};
-use crate::state::home::state_error;
+use crate::state::home::{remove_empty, state_error};
 use crate::ui::{duration, plural};
 
 /// Removes the class with all its seats.
@@ -22,11 +22,10 @@ pub(in super::super) fn down(context: &Context, name: &str) -> Result<()> {
     context.interruption_leaves(Some(format!("class `{name}` is partly removed; `klab down {name}` goes on")));
     let seats: Vec<u32> = class.seats.iter().copied().collect();
     remove(context, &mut class, &seats)?;
+    lab::retire(context)?;
     std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
     drop(lock);
-    // Empty folders are left by nobody's wish; one that another lab uses stays, as it is not empty.
-    let _ = std::fs::remove_dir(context.home.root().join("labs"));
-    let _ = std::fs::remove_dir(context.home.root());
+    remove_empty(&folder);
     context.interruption_leaves(None);
     let since = jiff::Timestamp::now().duration_since(class.created).unsigned_abs();
     let seats = plural(seats.len(), "seat");

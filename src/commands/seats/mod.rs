@@ -110,7 +110,7 @@ pub(super) fn show(context: &Context, mut failed: Vec<Failed>) -> String {
         let word = if seats.len() == 1 { "seat" } else { "seats" };
         let mut error = error;
         error.source = error.source.context(format!("{word} {}", listed(&seats)));
-        context.ui.error(&error);
+        context.ui.error(&context.advised(error));
     }
     listed(&numbers)
 }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::super::Context;
 use super::super::kubeconfig::path;
 use super::{Workshop, jobs};
-use crate::client::connect;
 use crate::error::Result;
 use crate::observe;
 use crate::parallel::parallel;
@@ -13,11 +12,15 @@ use crate::state::class::{Class, is_ready};
 use crate::ui::{Format, plural, table};
 use crate::verify::Snapshot;
 
-/// The class as a line of `klab list`, and for programs.
-pub(in super::super) fn row(context: &Context, class: &Class) -> (Vec<String>, Value) {
+/// The class as a line of `klab list`, and for programs; `silent` where the server of its seats does not answer.
+pub(in super::super) fn row(context: &Context, class: &Class, silent: bool) -> (Vec<String>, Value) {
     let ready = class.names().filter(|(_, seat)| is_ready(&context.home, seat)).count();
     let total = class.seats.len();
-    let state = if ready == total { "up".to_owned() } else { format!("{ready} of {total} up") };
+    let state = match ready == total {
+        _ if silent => "no answer".to_owned(),
+        true => "up".to_owned(),
+        false => format!("{ready} of {total} up"),
+    };
     let row = vec![
         class.lab.clone(),
         class.provider.clone(),
@@ -27,7 +30,11 @@ pub(in super::super) fn row(context: &Context, class: &Class) -> (Vec<String>, V
         class.source.display().to_string(),
     ];
     let document = json!({
-        "lab": class.lab, "provider": class.provider, "state": if ready == total { "up" } else { "partly up" },
+        "lab": class.lab, "provider": class.provider, "state": match ready == total {
+            _ if silent => "no answer",
+            true => "up",
+            false => "partly up",
+        },
         "seats": total, "ready": ready, "created": class.created, "file": class.source,
     });
     (row, document)
@@ -81,7 +88,8 @@ fn look(context: &Context, seat: &str) -> Result<Option<Snapshot>> {
         return Ok(None);
     }
     let kubeconfig = path(context, seat)?;
-    context.block_on(async { observe::look(&connect(&kubeconfig).await?).await }).map(Some)
+    let client = context.client(seat, &kubeconfig)?;
+    context.block_on(observe::look(&client)).map(Some)
 }
 
 /// The lab's own pods of a phase.

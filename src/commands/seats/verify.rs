@@ -7,7 +7,6 @@ use super::super::kubeconfig::path;
 use super::super::lesson::Lesson;
 use super::super::{Context, LabOptions};
 use super::{Failed, Workshop, jobs, listed, show};
-use crate::client::connect;
 use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
 use crate::observe;
@@ -109,8 +108,8 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let kubeconfig = path(context, seat)?;
     let lab = &lesson.lab;
     let ahead = lesson.ahead();
+    let client = context.client(seat, &kubeconfig)?;
     let (step, report) = context.block_on(async {
-        let client = connect(&kubeconfig).await?;
         let snapshot = observe::look(&client).await?;
         let mut seen = Seen::by(&client, lab, lesson.graded(), snapshot).await?;
         if ahead.is_some() && !seen.report.ok() {

@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use super::super::kubeconfig::path;
 use super::super::{Context, absolute, down, up, verify};
-use crate::client::connect;
 use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
@@ -170,8 +169,8 @@ impl World for RealWorld {
     fn look(&self, lab: &Lab) -> Result<Report> {
         let lab = self.named(lab);
         let kubeconfig = path(&self.context, &self.name)?;
+        let client = self.context.client(&self.name, &kubeconfig)?;
         self.context.block_on(async {
-            let client = connect(&kubeconfig).await?;
             let mut snapshot = observe::look(&client).await?;
             observe::fetch(&client, &lab.checks, &mut snapshot).await?;
             Ok(crate::verify::evaluate(&lab.checks, &snapshot, &crate::verify::Context::of(&lab)))
@@ -188,7 +187,7 @@ impl World for RealWorld {
             Journal::open(&folder, "test").map_err(|error| state_error(error, "open the journal in", &folder))?;
         journal.set_provider(lab.provider.as_str());
         let events = self.context.ui.events();
-        let client = self.context.block_on(connect(&kubeconfig))?;
+        let client = self.context.client(&self.name, &kubeconfig)?;
         let place = self.file.parent().unwrap_or(Path::new("/"));
         let performer = Performer {
             runtime: self.context.runtime()?,

@@ -46,7 +46,7 @@ impl Live {
         let client = runtime.block_on(async {
             let mut config = crate::client::configuration_of(kubeconfig).await?;
             config.connect_timeout = Some(REQUEST);
-            Client::try_from(config).kind(Kind::Outside, problem)
+            crate::client::client_of(config).kind(Kind::Outside, problem)
         })?;
         Ok(Self { runtime, client })
     }

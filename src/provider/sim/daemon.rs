@@ -1,60 +1,57 @@
 //! The server process of the embedded cluster: found, started, stopped. One for all labs of a klab home.
 
-use std::fs::{File, TryLockError};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::server_lock::{Attempt, ServerLock, holder};
+use crate::client::{NoAnswer, is_cut_off};
 use crate::deadline;
 use crate::error::{Context, Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::sim::server::{Access, client};
 use crate::state::Home;
-use crate::state::home::{create_private_folder, open_private_append, state_error};
+use crate::state::home::{create_private_folder, state_error};
 
 /// How long a server may take to stop before it is ended the hard way.
 const STOP: Duration = Duration::from_secs(5);
+/// How long a server may be stopped (SIGSTOP) before nobody waits for it any more.
+const STOPPED: Duration = Duration::from_millis(500);
+/// How long a server may take to restore what it saved.
+const START: Duration = Duration::from_secs(60);
 
-/// The lock a server holds as long as it lives; the system lets go of it when the process ends, however it ends.
-#[derive(Debug)]
-pub struct ServerLock {
-    _file: File,
-}
+/// How long a look at a server may take.
+const LOOK: Duration = Duration::from_secs(5);
 
-impl ServerLock {
-    /// Takes the lock; `None` when another server holds it.
-    ///
-    /// # Errors
-    /// When the folder cannot be used.
-    pub fn take(folder: &Path) -> Result<Option<Self>> {
-        create_private_folder(folder).map_err(|error| state_error(error, "create", folder))?;
-        let path = folder.join("lock");
-        let file = open_private_append(&path).map_err(|error| state_error(error, "open", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(state_error(error, "lock", &path)),
-        }
-    }
-}
-
-/// The server that is running, if one is.
+/// The server that is running, if one is. It takes connections; whether it answers shows with the first request.
 ///
 /// # Errors
-/// When the state folder cannot be read.
+/// When there is one that takes no connections, or the state folder cannot be read.
 pub fn running(home: &Home) -> Result<Option<Access>> {
     let folder = home.server();
-    let until = deadline::within(STOP);
+    let since = Instant::now();
     // A server that holds the lock answers, or is about to: it begins to listen a few milliseconds after it took the
     // lock, and lets go of it a moment after it was killed.
-    while folder.join("lock").is_file() && ServerLock::take(&folder)?.is_none() {
-        let access = client::access(&folder).filter(|access| exec::process_exists(access.pid));
+    while matches!(ServerLock::take_existing(&folder)?, Attempt::Held) {
+        let pid = holder(&folder);
+        if let Some(pid) = pid.filter(|pid| exec::is_stopped(*pid)) {
+            // Connecting would succeed: the kernel does that.
+            if since.elapsed() > STOPPED {
+                let which = format!("process {pid}, which is stopped");
+                return Err(Error::new(Kind::Outside, NoAnswer::of_server(&which, STOPPED)));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        }
+        let access = client::access(&folder).filter(|access| pid.is_none_or(|pid| pid == access.pid));
+        let access = access.filter(|access| exec::process_exists(access.pid));
+        let starts = access.is_none() && pid.is_some_and(exec::process_exists);
         if let Some(access) = access.filter(|access| TcpStream::connect_timeout(&access.address, STOP).is_ok()) {
             return Ok(Some(access));
         }
-        if Instant::now() > until {
-            let message = format!("a server holds `{}` but does not answer", folder.join("lock").display());
-            return Err(Error::message(Kind::Failed, message).hint("end it with `pkill -f 'klab serve'`"));
+        if since.elapsed() > if starts { START } else { STOP } {
+            let which = pid.map_or("unknown process".to_owned(), |pid| format!("process {pid}"));
+            return Err(Error::new(Kind::Outside, NoAnswer::of_server(&which, since.elapsed())));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -66,50 +63,118 @@ pub fn running(home: &Home) -> Result<Option<Access>> {
 /// # Errors
 /// When it cannot be started, in its own words.
 pub fn ensure(home: &Home) -> Result<Access> {
-    if let Some(access) = running(home)? {
-        if access.version == env!("CARGO_PKG_VERSION") {
-            return Ok(access);
-        }
-        // Left by another version of klab: its clusters are saved and come back in the new server.
-        stop(home)?;
-    }
     let folder = home.server();
-    create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
-    let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
-    let command = Command::new(program).arg("serve").arg("--state-directory").arg(folder.as_os_str());
-    let log = folder.join("server.log");
-    let failed = |error: anyhow::Error| {
-        Error::new(Kind::Failed, error.context("could not start the embedded cluster's server"))
-            .hint(format!("its log is `{}`", log.display()))
-    };
-    match command.start_in_background(&log) {
-        Ok(_) => {}
-        // Another klab was faster by a moment; its server serves this lab too.
-        Err(_) if running(home)?.is_some() => {}
-        Err(error) => return Err(failed(error.into())),
+    let mut attempts = 0;
+    loop {
+        if let Some(access) = running(home)? {
+            if access.version == env!("CARGO_PKG_VERSION") {
+                return Ok(access);
+            }
+            // Left by another version of klab: its clusters are saved and come back in the new server.
+            drop(stop(home)?);
+        }
+        // Where another klab was faster by a moment, its server serves this lab too.
+        let Some(lock) = ServerLock::take(&folder)? else { continue };
+        attempts += 1;
+        match start(&folder, &lock) {
+            Ok(()) => {}
+            // A `down` of the last lab may have ended it in this moment.
+            Err(_) if attempts < 2 => {}
+            Err(error) => return Err(error),
+        }
+        drop(lock);
+        if attempts > 2 {
+            return Err(could_not_start(&folder, anyhow::Error::msg("it ended as soon as it was ready")));
+        }
     }
-    running(home)?.ok_or_else(|| failed(anyhow::Error::msg("it ended as soon as it was ready")))
 }
 
-/// Ends the server, if one is running; what it holds stays saved.
+fn start(folder: &Path, lock: &ServerLock) -> Result<()> {
+    create_private_folder(folder).map_err(|error| state_error(error, "create", folder))?;
+    let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
+    let command = Command::new(program).arg("serve").arg("--state-directory").arg(folder.as_os_str());
+    let handed = lock.to_hand_over().kind(Kind::Outside, || "could not hand over the server's lock".to_owned())?;
+    let started = command.start_in_background(handed, &folder.join("server.log"), START);
+    started.map(drop).map_err(|error| could_not_start(folder, error.into()))
+}
+
+fn could_not_start(folder: &Path, error: anyhow::Error) -> Error {
+    Error::new(Kind::Failed, error.context("could not start the embedded cluster's server"))
+        .hint(format!("its log is `{}`", folder.join("server.log").display()))
+}
+
+/// How the server is, asked by a person who will not wait; none where none is running.
 ///
 /// # Errors
-/// When it does not end.
-pub fn stop(home: &Home) -> Result<()> {
-    let Some(access) = running(home)? else { return Ok(()) };
-    exec::end_process(access.pid, false);
-    let started = Instant::now();
-    let mut forced = false;
-    while ServerLock::take(&home.server())?.is_none() {
-        if !forced && started.elapsed() > STOP {
-            exec::end_process(access.pid, true);
-            forced = true;
+/// When it does not answer.
+pub async fn look(home: &Home) -> Result<Option<(Access, client::Health)>> {
+    let Some(access) = running(home)? else { return Ok(None) };
+    let asked = async { client::Client::new_within(&access, LOOK).await?.health().await };
+    match asked.await {
+        Ok(health) => Ok(Some((access, health))),
+        // It was killed in this moment.
+        Err(error) if is_cut_off(&error) && running(home)?.is_none() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Ends the server, if one is running, whether it answers or not; what it holds stays saved. Gives its lock, so that no
+/// other one begins until that is dropped; none where there is no folder of a server.
+///
+/// # Errors
+/// When it does not end, or the process that holds the lock is no server of this home.
+pub fn stop(home: &Home) -> Result<Option<ServerLock>> {
+    let folder = home.server();
+    let since = Instant::now();
+    let mut asked: Option<(u32, Instant)> = None;
+    loop {
+        match ServerLock::take_existing(&folder)? {
+            Attempt::Taken(lock) => return Ok(Some(lock)),
+            Attempt::Absent => return Ok(None),
+            Attempt::Held => {}
         }
-        if started.elapsed() > 2 * STOP {
-            let message = format!("the embedded cluster's server (process {}) does not end", access.pid);
-            return Err(Error::message(Kind::Failed, message).hint(format!("`kill -9 {}` ends it", access.pid)));
+        let found = holder(&folder);
+        match (found, asked) {
+            (Some(pid), Some((known, at))) if pid == known && at.elapsed() < STOP => {}
+            (Some(pid), Some((known, _))) if pid == known && is_server_of(pid, &folder) => exec::end_process(pid, true),
+            (Some(pid), _) if is_server_of(pid, &folder) => {
+                exec::end_process(pid, false);
+                // One that was stopped (SIGSTOP) hears of it only when it goes on.
+                exec::continue_process(pid);
+                asked = Some((pid, Instant::now()));
+            }
+            _ => {}
+        }
+        if since.elapsed() > 3 * STOP {
+            let lock = folder.join("lock");
+            let message = match (found, asked) {
+                (Some(pid), Some(_)) => format!("the embedded cluster's server (process {pid}) does not end"),
+                _ => format!("`{}` is held by a process that is no klab server of this folder", lock.display()),
+            };
+            let hint = found.filter(|_| asked.is_some()).map_or_else(
+                || format!("`fuser -v {}` shows which process it is", lock.display()),
+                |pid| format!("`kill -9 {pid}` ends it"),
+            );
+            return Err(Error::message(Kind::Failed, message).hint(hint));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    Ok(())
+}
+
+/// Whether a process is klab, serving this folder: nothing else may ever be ended.
+fn is_server_of(pid: u32, folder: &Path) -> bool {
+    let Some(words) = exec::command_line(pid) else { return false };
+    let mut words = words.iter().skip_while(|word| *word != "serve");
+    let served = words.find(|word| *word == "--state-directory").and_then(|_| words.next());
+    served.is_some_and(|served| Path::new(served) == folder)
+}
+
+/// What a person can do about a server that does not answer.
+pub fn advice(home: &Home) -> Vec<String> {
+    let Some(pid) = holder(&home.server()).filter(|pid| is_server_of(*pid, &home.server())) else { return Vec::new() };
+    let again = "the next klab command starts it again with all its labs, nothing is lost";
+    if exec::is_stopped(pid) {
+        return vec![format!("process {pid} is stopped: `kill -CONT {pid}` lets it go on")];
+    }
+    vec![format!("`kill {pid}` ends the server, `kill -9 {pid}` if it stays: {again}")]
 }

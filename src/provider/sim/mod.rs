@@ -3,25 +3,33 @@
 pub mod daemon;
 pub mod in_process;
 mod pools;
+pub mod server_lock;
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
+use self::server_lock::{Attempt, ServerLock};
 use super::{Provider, Work};
-use crate::client::connect;
+use crate::client::{NoAnswer, connect, is_cut_off};
 use crate::error::{Context, Error, Kind, Result};
+use crate::event::Events;
 use crate::plan::{Action, Observed};
 use crate::sim::server::Flavour;
-use crate::sim::server::{Access, Seed, client as server};
+use crate::sim::server::{Access, Seed};
+use crate::sim::server::{client as server, remove_saved};
 use crate::sim::system;
 use crate::spec::{Addon, Lab, SimLike};
 use crate::state::Home;
 use crate::state::home::state_error;
 use crate::ui::plural;
+
+/// How long `down` asks a server before it ends it.
+const ASKED: Duration = Duration::from_secs(10);
 
 /// Labs on the embedded cluster.
 pub struct Sim {
@@ -49,8 +57,16 @@ impl Sim {
     }
 
     /// The running server; one that died is started again and restores its clusters.
-    fn server(&self) -> Result<Access> {
-        daemon::ensure(&self.home)
+    ///
+    /// # Errors
+    /// When it cannot be started, or cannot serve the cluster of this lab.
+    fn server(&self, lab: &str) -> Result<Access> {
+        let access = daemon::ensure(&self.home)?;
+        match access.broken.get(lab) {
+            None => Ok(access),
+            Some(reason) => Err(Error::message(Kind::Outside, reason.clone())
+                .hint(format!("`klab down {lab}` removes it; `klab up` with its lab file then makes it anew"))),
+        }
     }
 
     fn kubeconfig_path(&self, lab: &str) -> PathBuf {
@@ -61,8 +77,8 @@ impl Sim {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let path = self.kubeconfig(lab)?;
-        let client = self.block_on(connect(&path))?;
+        let connected = || self.kubeconfig(lab).and_then(|path| self.block_on(connect(&path)));
+        let client = once_more(connected)?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -74,13 +90,52 @@ impl Sim {
         let name = &lab.name.value;
         work.intend("start-server", &self.home.server().display().to_string())?;
         let activity = work.events.start("Creating", format!("cluster {name} (embedded)"));
-        let access = self.server()?;
+        self.server(name)?;
         work.intend("add-cluster", name)?;
         let seed = seed(lab, lab.sim.seed.unwrap_or_default());
-        let cluster = self.block_on(async { server::Client::new(&access).await?.add(name, &seed).await })?;
+        let cluster = once_more(|| {
+            let access = self.server(name)?;
+            self.block_on(async { server::Client::new(&access).await?.add(name, &seed).await })
+        })?;
         self.link_kubeconfig(name, &cluster.kubeconfig_path)?;
         activity.finish("Created", format!("cluster {name} (embedded)"));
         Ok(())
+    }
+
+    /// Removes the cluster: by the server, else by klab itself when there is no server, or one that does not answer and is
+    /// ended.
+    fn remove_cluster(&self, lab: &str, events: &Events) -> Result<()> {
+        let saved = || self.home.server().join("clusters").join(lab);
+        let by_hand = |lock: Option<ServerLock>| {
+            let removed = remove_saved(&saved()).map_err(|error| state_error(error, "remove", &saved()));
+            drop(lock);
+            removed
+        };
+        let mut cut_off = 0;
+        loop {
+            match ServerLock::take_existing(&self.home.server())? {
+                Attempt::Absent => return Ok(()),
+                Attempt::Taken(lock) => return by_hand(Some(lock)),
+                Attempt::Held => {}
+            }
+            // Where nothing is saved yet, a request of a klab that was killed may still be on its way to the server.
+            let asked = match daemon::running(&self.home) {
+                Ok(None) => continue,
+                Ok(Some(access)) => self
+                    .block_on(async { server::Client::new_within(&access, ASKED).await?.remove(lab).await.map(drop) }),
+                Err(error) => Err(error),
+            };
+            match asked {
+                // It was killed in this moment.
+                Err(error) if is_cut_off(&error) && cut_off < 3 => cut_off += 1,
+                Err(error) if is_cut_off(&error) || NoAnswer::in_error(&error).is_some() => {
+                    let words = "it is ended; its other labs come back with the next klab command";
+                    events.warn(format!("{}: {words}, nothing of them is lost", error.source.root_cause()));
+                    return by_hand(daemon::stop(&self.home)?);
+                }
+                asked => return asked,
+            }
+        }
     }
 
     /// The lab's kubeconfig is the server's own file: after a restart at another port it is right by itself.
@@ -127,7 +182,7 @@ impl Provider for Sim {
             let message = format!("the embedded cluster of lab `{lab}` is gone");
             return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
         }
-        self.server()?;
+        self.server(lab)?;
         let path = self.kubeconfig_path(lab);
         if !path.is_file() {
             // A klab killed between making the cluster and naming its kubeconfig.
@@ -138,30 +193,36 @@ impl Provider for Sim {
 
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let activity = work.events.start("Removing", format!("cluster {lab} (embedded)"));
-        // Where nothing is saved yet, a request of a klab that was killed may still be on its way to the server.
-        let server = if self.exists(lab) { Some(self.server()?) } else { daemon::running(&self.home)? };
-        if let Some(access) = server {
-            work.intend("remove-cluster", lab)?;
-            self.block_on(async { server::Client::new(&access).await?.remove(lab).await })?;
-        }
+        work.intend("remove-cluster", lab)?;
+        self.remove_cluster(lab, work.events)?;
+        work.intend("stop-server", &self.home.server().display().to_string())?;
         let others = clusters(&self.home);
-        if !others.is_empty() {
-            activity.finish(
-                "Removed",
-                format!("cluster {lab}; the server still holds {}", plural(others.len(), "other cluster")),
-            );
+        self.retire()?;
+        let what = match others.len() {
+            0 => format!("cluster {lab} and the server"),
+            count => format!("cluster {lab}; the server still holds {}", plural(count, "other cluster")),
+        };
+        activity.finish("Removed", what);
+        Ok(())
+    }
+
+    /// Ends the server and removes its folder, where it holds no cluster.
+    fn retire(&self) -> Result<()> {
+        if !clusters(&self.home).is_empty() {
             return Ok(());
         }
-        let folder = self.home.server();
-        work.intend("stop-server", &folder.display().to_string())?;
-        daemon::stop(&self.home)?;
-        match std::fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(state_error(error, "remove", &folder));
+        let Some(lock) = daemon::stop(&self.home)? else { return Ok(()) };
+        // Another klab may have been given a cluster before the server ended.
+        if clusters(&self.home).is_empty() {
+            let folder = self.home.server();
+            match std::fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(state_error(error, "remove", &folder));
+                }
+                _ => {}
             }
-            _ => {}
         }
-        activity.finish("Removed", format!("cluster {lab} and the server"));
+        drop(lock);
         Ok(())
     }
 
@@ -170,7 +231,10 @@ impl Provider for Sim {
         if self.exists(lab) {
             left.push(format!("the saved cluster in `{}`", self.home.server().join("clusters").join(lab).display()));
         }
-        if clusters(&self.home).is_empty()
+        // Where other labs are, one of them may be about to be made.
+        let alone = self.home.labs().is_ok_and(|labs| labs.iter().all(|known| known == lab));
+        if alone
+            && clusters(&self.home).is_empty()
             && let Some(access) = daemon::running(&self.home)?
         {
             left.push(format!("the server, process {} at {}", access.pid, access.address));
@@ -190,6 +254,14 @@ pub fn addons(lab: &Lab) -> Vec<Value> {
         Addon::MetricsServer => system::metrics_server(flavour(lab)),
     });
     objects.flatten().collect()
+}
+
+/// Does something with the server, and once more where the server was killed in this moment.
+fn once_more<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
+    match attempt() {
+        Err(error) if is_cut_off(&error) => attempt(),
+        done => done,
+    }
 }
 
 /// What a lab's embedded cluster holds beside the lab's own objects.

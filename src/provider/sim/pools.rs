@@ -8,7 +8,8 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::apply::{MANAGER, patch_parameters, server_words};
+use crate::apply::{MANAGER, patch_parameters};
+use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
@@ -213,6 +214,5 @@ fn taints(node: &Node) -> Vec<Taint> {
 }
 
 fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {
-    let words = anyhow::Error::msg(server_words(error));
-    Error::new(Kind::Failed, words.context(format!("could not {verb} `{what}` on the embedded cluster")))
+    Error::new(Kind::Failed, cause(error).context(format!("could not {verb} `{what}` on the embedded cluster")))
 }

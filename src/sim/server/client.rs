@@ -1,6 +1,7 @@
 //! How other klab processes talk to a server.
 
 use std::path::Path;
+use std::time::Duration;
 
 use http::{Method, Request};
 use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
@@ -25,7 +26,7 @@ pub struct Client {
 fn failed(error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) => Error::message(Kind::Failed, status.message.clone()),
-        other => Error::new(Kind::Outside, anyhow::Error::new(other).context("could not reach the embedded cluster")),
+        other => crate::client::unreached(other),
     }
 }
 
@@ -35,8 +36,16 @@ impl Client {
     /// # Errors
     /// When the certificate cannot be read.
     pub async fn new(access: &Access) -> Result<Self> {
+        Self::new_within(access, Duration::MAX).await
+    }
+
+    /// As [`Client::new`], for a caller who waits no longer than `patience` for any answer.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub async fn new_within(access: &Access, patience: Duration) -> Result<Self> {
         let url = format!("https://{}/klab/v1", access.address);
-        let client = client_for(&url, &access.certificate, &access.token).await?;
+        let client = client_for(&url, &access.certificate, &access.token, patience).await?;
         Ok(Self { client })
     }
 
@@ -114,7 +123,7 @@ impl Client {
 }
 
 /// A client for a URL of the server, with a token.
-async fn client_for(url: &str, authority: &str, token: &str) -> Result<kube::Client> {
+async fn client_for(url: &str, authority: &str, token: &str, patience: Duration) -> Result<kube::Client> {
     use base64::Engine;
     let name = "klab".to_owned();
     let kubeconfig = Kubeconfig {
@@ -145,5 +154,5 @@ async fn client_for(url: &str, authority: &str, token: &str) -> Result<kube::Cli
         ..Kubeconfig::default()
     };
     let config = crate::client::configuration(kubeconfig).await.map_err(|error| Error::new(Kind::Outside, error))?;
-    crate::client::client_of(config).map_err(failed)
+    crate::client::client_within(config, patience).map_err(failed)
 }
