@@ -16,6 +16,7 @@ mod environment;
 mod faults;
 mod fuzz;
 mod hostile;
+mod kills;
 mod kind;
 mod kubectl;
 mod labs;
