@@ -138,7 +138,7 @@ impl Observer {
                 if broken && self.world.is_complete() && NoAnswer::in_error(&error).is_none() {
                     return Ok(());
                 }
-                Err(error).kind(Kind::Outside, || "could not watch the cluster".to_owned())
+                Err(Error { source: error.source.context("could not watch the cluster"), ..error })
             }
             None => Err(Error::message(Kind::Outside, "the cluster ended all watches")),
         }
