@@ -34,7 +34,7 @@ pub fn running(home: &Home) -> Result<Option<Access>> {
     // lock, and lets go of it a moment after it was killed.
     while matches!(ServerLock::take_existing(&folder)?, Attempt::Held) {
         let pid = holder(&folder);
-        if let Some(pid) = pid.filter(|pid| exec::is_stopped(*pid)) {
+        if let Some(pid) = pid.filter(|pid| exec::is_stopped(*pid) && is_server_of(*pid, &folder)) {
             // Connecting would succeed: the kernel does that.
             if since.elapsed() > STOPPED {
                 let which = format!("process {pid}, which is stopped");
@@ -166,7 +166,9 @@ fn is_server_of(pid: u32, folder: &Path) -> bool {
     let Some(words) = exec::command_line(pid) else { return false };
     let mut words = words.iter().skip_while(|word| *word != "serve");
     let served = words.find(|word| *word == "--state-directory").and_then(|_| words.next());
-    served.is_some_and(|served| Path::new(served) == folder)
+    // One folder may have several names.
+    let real = |folder: &Path| std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    served.is_some_and(|served| real(Path::new(served)) == real(folder))
 }
 
 /// What a person can do about a server that does not answer.
@@ -177,4 +179,29 @@ pub fn advice(home: &Home) -> Vec<String> {
         return vec![format!("process {pid} is stopped: `kill -CONT {pid}` lets it go on")];
     }
     vec![format!("`kill {pid}` ends the server, `kill -9 {pid}` if it stays: {again}")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_of_the_folder_is_taken_for_one() {
+        let root = tempfile::tempdir().unwrap();
+        let (mine, other, name) = (root.path().join("mine"), root.path().join("other"), root.path().join("name"));
+        std::fs::create_dir(&mine).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&mine, &name).unwrap();
+        let mut server = std::process::Command::new("sh")
+            .args(["-c", "read line", "klab", "serve", "--state-directory"])
+            .arg(&mine)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let taken = [&mine, &name, &other].map(|folder| is_server_of(server.id(), folder));
+        drop(server.stdin.take());
+        server.wait().unwrap();
+        assert_eq!(taken, [true, true, false]);
+        assert!(!is_server_of(std::process::id(), &mine));
+    }
 }
