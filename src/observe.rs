@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
@@ -23,6 +24,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
@@ -86,7 +88,13 @@ type Update = Box<dyn FnOnce(&mut World) + Send>;
 pub struct Observer {
     updates: SelectAll<BoxStream<'static, Result<Update, watcher::Error>>>,
     world: World,
+    /// When watches began to break, and when one broke last.
+    broken: Option<(Instant, Instant)>,
 }
+
+/// How long watches may break, one after the other, before the cluster is taken to be gone; and the pause after each.
+const GONE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl Observer {
     /// Begins to watch; the first [`Observer::next`] returns when everything has been listed.
@@ -100,7 +108,7 @@ impl Observer {
             updates::<StatefulSet>(client, |world| &mut world.stateful_sets),
             updates::<Job>(client, |world| &mut world.jobs),
         ]);
-        Self { updates, world: World::default() }
+        Self { updates, world: World::default(), broken: None }
     }
 
     /// Waits for the next change and takes in everything that has arrived with it.
@@ -110,21 +118,26 @@ impl Observer {
     pub async fn next(&mut self) -> Result<Snapshot> {
         loop {
             let first = self.updates.next().await;
-            self.take(first)?;
+            let mut news = self.take(first)?;
             while let Some(further) = self.updates.next().now_or_never() {
-                self.take(further)?;
+                news |= self.take(further)?;
             }
-            if self.world.is_complete() {
+            if news && self.world.is_complete() {
                 return Ok(self.world.snapshot());
+            }
+            if !news {
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }
 
-    fn take(&mut self, update: Option<Result<Update, watcher::Error>>) -> Result<()> {
+    /// Takes an update in; says whether it is one, and not a watch that broke and is taken up again.
+    fn take(&mut self, update: Option<Result<Update, watcher::Error>>) -> Result<bool> {
         match update {
             Some(Ok(update)) => {
                 update(&mut self.world);
-                Ok(())
+                self.broken = None;
+                Ok(true)
             }
             Some(Err(error)) => {
                 let broken = matches!(
@@ -135,13 +148,27 @@ impl Observer {
                 );
                 let error = Error::new(Kind::Outside, error);
                 // The watcher lists again by itself; where nobody answers, it would do so for ever.
-                if broken && self.world.is_complete() && NoAnswer::in_error(&error).is_none() {
-                    return Ok(());
+                if broken && self.world.is_complete() && NoAnswer::in_error(&error).is_none() && !self.is_gone() {
+                    return Ok(false);
                 }
                 Err(Error { source: error.source.context("could not watch the cluster"), ..error })
             }
             None => Err(Error::message(Kind::Outside, "the cluster ended all watches")),
         }
+    }
+}
+
+impl Observer {
+    /// Notes that a watch broke; says whether that has gone on for so long that nobody will come back.
+    fn is_gone(&mut self) -> bool {
+        let now = Instant::now();
+        let since = match self.broken {
+            // Watches that break now and then are taken up again in between.
+            Some((since, last)) if now - last < GONE / 2 => since,
+            _ => now,
+        };
+        self.broken = Some((since, now));
+        now - since > GONE
     }
 }
 
