@@ -342,3 +342,13 @@ fn a_lab_is_not_taken_over_by_another_file_unless_asked() {
     environment.succeeds(&["up", "moved.toml"]);
     down(&environment);
 }
+
+/// As a `down` that was killed while it removed the server's folder, with the lock gone already.
+#[test]
+fn half_a_folder_of_the_server_is_removed() {
+    let (environment, _) = environment();
+    environment.write("home/server/port", "4711");
+    environment.write("home/labs/faults/lock", "");
+    environment.succeeds(&["down", "faults"]);
+    environment.nothing_is_left();
+}

@@ -211,10 +211,15 @@ impl Provider for Sim {
         if !clusters(&self.home).is_empty() {
             return Ok(());
         }
-        let Some(lock) = daemon::stop(&self.home)? else { return Ok(()) };
+        // A `down` that was killed may have removed the lock already, and not all that is beside it.
+        let folder = self.home.server();
+        let lock = match daemon::stop(&self.home)? {
+            None if folder.exists() => ServerLock::take(&folder)?,
+            lock => lock,
+        };
+        let Some(lock) = lock else { return Ok(()) };
         // Another klab may have been given a cluster before the server ended.
         if clusters(&self.home).is_empty() {
-            let folder = self.home.server();
             match std::fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(state_error(error, "remove", &folder));
