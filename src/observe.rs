@@ -164,11 +164,11 @@ impl Observer {
         let now = Instant::now();
         let since = match self.broken {
             // Watches that break now and then are taken up again in between.
-            Some((since, last)) if now - last < GONE / 2 => since,
+            Some((since, last)) if now.saturating_duration_since(last) < GONE / 2 => since,
             _ => now,
         };
         self.broken = Some((since, now));
-        now - since > GONE
+        now.saturating_duration_since(since) > GONE
     }
 }
 

@@ -297,7 +297,7 @@ fn restart_misplaced(
     };
     let mut work = Work { journal: &mut journal, events: &events };
     let restarted = lesson::restart_misplaced(&performer, lab, report, &mut work)
-        .map_err(|error| with_way_on(error, arguments, name))?;
+        .map_err(|error| with_way_on(context, error, arguments, name))?;
     // Where they were to go was foreseen from where they stood.
     if restarted && let Some(mut record) = context.record(name)? {
         record.predicted = None;

@@ -194,8 +194,8 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
 /// Whether the cluster is as a step wants it, or on its way there: nothing of it is out of reach.
 fn is_within_reach(context: &Context, lab: &Lab, step: usize, kubeconfig: &Path) -> Result<bool> {
     let staged = stage(lab, step + 1);
+    let client = context.client(&lab.name.value, kubeconfig)?;
     let report = context.block_on(async {
-        let client = connect(kubeconfig).await?;
         let mut snapshot = observe::look(&client).await?;
         observe::fetch(&client, &staged.checks, &mut snapshot).await?;
         Ok(crate::verify::evaluate(&staged.checks, &snapshot, &crate::verify::Context::of(&staged)))

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::server_lock::{Attempt, ServerLock, holder};
 use crate::client::{NoAnswer, is_cut_off};
-use crate::deadline;
 use crate::error::{Context, Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::sim::server::{Access, client};
@@ -92,7 +91,12 @@ pub fn ensure(home: &Home) -> Result<Access> {
 fn start(folder: &Path, lock: &ServerLock) -> Result<()> {
     create_private_folder(folder).map_err(|error| state_error(error, "create", folder))?;
     let program = std::env::current_exe().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
-    let command = Command::new(program).arg("serve").arg("--state-directory").arg(folder.as_os_str());
+    // Memory of a lab that is removed goes back to the system at once: nothing may be left to do that would bring it there.
+    let command = Command::new(program)
+        .arg("serve")
+        .arg("--state-directory")
+        .arg(folder.as_os_str())
+        .env("MIMALLOC_PURGE_DELAY", "0");
     let handed = lock.to_hand_over().kind(Kind::Outside, || "could not hand over the server's lock".to_owned())?;
     let started = command.start_in_background(handed, &folder.join("server.log"), START);
     started.map(drop).map_err(|error| could_not_start(folder, error.into()))

@@ -173,7 +173,7 @@ impl Provider for Sim {
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {
-        let access = self.server()?;
+        let access = self.server(&lab.name.value)?;
         self.block_on(async { server::Client::new(&access).await?.restore(&lab.name.value).await })
     }
 

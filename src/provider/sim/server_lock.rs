@@ -79,7 +79,7 @@ impl ServerLock {
         if let Some(lock) = Self::handed_over(folder) {
             return Ok(Some(lock));
         }
-        let until = Instant::now() + LOOKED_AT;
+        let until = crate::deadline::within(LOOKED_AT);
         loop {
             let taken = Self::take(folder)?;
             if taken.is_some() || Instant::now() > until {

@@ -81,7 +81,7 @@ impl Key {
             Self::Service(name) => (SERVICES, name.clone()),
             Self::DisruptionBudget(name) => (POD_DISRUPTION_BUDGETS, name.clone()),
             Self::Autoscaler(name) => (HORIZONTAL_POD_AUTOSCALERS, name.clone()),
-            Self::Schedule | Self::ExpireEvents => return None,
+            Self::Schedule | Self::ExpireEvents | Self::ClusterRoles => return None,
         })
     }
 
