@@ -197,11 +197,15 @@ mod tests {
         std::fs::create_dir(&other).unwrap();
         std::os::unix::fs::symlink(&mine, &name).unwrap();
         let mut server = std::process::Command::new("sh")
-            .args(["-c", "read line", "klab", "serve", "--state-directory"])
+            .args(["-c", "echo ready; read line", "klab", "serve", "--state-directory"])
             .arg(&mine)
             .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        // Before that it may still be on its way to its own command line.
+        let mut ready = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut ready).unwrap();
         let taken = [&mine, &name, &other].map(|folder| is_server_of(server.id(), folder));
         drop(server.stdin.take());
         server.wait().unwrap();

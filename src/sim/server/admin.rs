@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::api::{Body, status_response};
+use super::super::cluster::ControlFault;
 use super::super::status::Status;
 use super::Shared;
 use super::hosted::{Figures, Hosted, Seed};
@@ -26,6 +27,16 @@ pub struct Health {
     pub version: String,
     /// Names of the clusters it serves.
     pub clusters: Vec<String>,
+    /// What controllers of its clusters go on without, after a fault of klab's own.
+    #[serde(default)]
+    pub faults: Vec<String>,
+}
+
+fn faults(hosted: &Hosted) -> Vec<String> {
+    let faults = hosted.api().cluster().control_faults();
+    let told =
+        |fault: ControlFault| format!("lab {}: goes on without {}: {}", hosted.name(), fault.about, fault.message);
+    faults.into_iter().map(told).collect()
 }
 
 /// One cluster of a server.
@@ -75,6 +86,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
                 pid: std::process::id(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 clusters: shared.all().iter().map(|hosted| hosted.name().to_owned()).collect(),
+                faults: shared.all().iter().flat_map(|hosted| faults(hosted)).collect(),
             },
         )),
         (&Method::GET, ["clusters"]) => {
