@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::queue::{Key, ObjectName};
 use crate::sim::cluster::ControlFault;
 use crate::sim::object::Object;
-use crate::sim::resource::ResourceId;
+use crate::sim::resource::{PODS, ResourceId};
 
 /// What the control plane is busy with: the cause, should it panic.
 #[derive(Debug, Clone)]
@@ -22,6 +22,17 @@ pub(super) enum Subject {
     Work(Key),
     /// A pod whose turn it is to be scheduled.
     Pod(ObjectName),
+}
+
+impl Subject {
+    /// The object it is about.
+    pub(super) fn object(&self) -> Option<(ResourceId, ObjectName)> {
+        match self {
+            Self::Change(object) => Some((object.resource, ObjectName::new(&object.namespace, &object.name))),
+            Self::Pod(name) => Some((PODS, name.clone())),
+            Self::Work(key) => key.object(),
+        }
+    }
 }
 
 /// One panic.

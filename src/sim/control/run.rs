@@ -8,8 +8,6 @@ use jiff::Timestamp;
 
 use super::ControlPlane;
 use super::fault::Subject;
-use super::queue::ObjectName;
-use crate::sim::resource::{PODS, ResourceId};
 
 /// How many pieces of work one run does at most.
 const MOST_AT_ONCE: usize = 1_000_000;
@@ -95,15 +93,7 @@ impl ControlPlane {
             // Between two pieces of work nothing is done that could fail; if it does, one more list mends it.
             return;
         };
-        let (resource, name): (Option<ResourceId>, ObjectName) = match &subject {
-            Subject::Change(object) => (Some(object.resource), ObjectName::new(&object.namespace, &object.name)),
-            Subject::Pod(name) => (Some(PODS), name.clone()),
-            Subject::Work(key) => match key.object() {
-                Some((resource, name)) => (Some(resource), name),
-                None => (None, ObjectName::new("", "")),
-            },
-        };
-        let object = resource.map(|resource| {
+        let object = subject.object().map(|(resource, name)| {
             let version = match &subject {
                 Subject::Change(object) => object.resource_version,
                 _ => {
@@ -135,7 +125,7 @@ mod tests {
     use crate::sim::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
     use crate::sim::control::Settings;
     use crate::sim::control::queue::Key;
-    use crate::sim::resource::{JOBS, NODES};
+    use crate::sim::resource::{JOBS, NODES, PODS, ResourceId};
 
     fn node() -> Value {
         let resources = json!({ "cpu": "4", "memory": "8Gi", "pods": "110" });
