@@ -85,7 +85,13 @@ fn is_lab_name(name: &str) -> bool {
 /// # Errors
 /// When the file system refuses.
 pub fn create_private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    loop {
+        match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+            // Another klab made it and removed it in this moment.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.symlink_metadata().is_err() => {}
+            created => return created,
+        }
+    }
 }
 
 /// Removes a lab's folder where it is empty, and those above it that klab made and nobody uses; one in which somebody has

@@ -352,3 +352,15 @@ fn half_a_folder_of_the_server_is_removed() {
     environment.succeeds(&["down", "faults"]);
     environment.nothing_is_left();
 }
+
+/// As a server that was killed while it made a cluster, or removed one whose lab is known.
+#[test]
+fn a_cluster_of_which_a_part_is_there_is_made_anew() {
+    for gone in ["seed.json", "kubeconfig"] {
+        let (environment, _) = environment();
+        up(&environment);
+        signal("-KILL", environment.server_pid().unwrap());
+        std::fs::remove_file(environment.home().join("server/clusters/faults").join(gone)).unwrap();
+        up_verify_down(&environment);
+    }
+}

@@ -21,7 +21,7 @@ use crate::event::Events;
 use crate::plan::{Action, Observed};
 use crate::sim::server::Flavour;
 use crate::sim::server::{Access, Seed};
-use crate::sim::server::{client as server, remove_saved};
+use crate::sim::server::{client as server, is_complete, remove_saved};
 use crate::sim::system;
 use crate::spec::{Addon, Lab, SimLike};
 use crate::state::Home;
@@ -51,9 +51,16 @@ impl Sim {
         Ok(Self { home: home.clone(), runtime, client: OnceCell::new() })
     }
 
-    /// Whether the server, running or not, has a cluster of this lab.
+    /// Where the server keeps the cluster of this lab.
+    fn saved(&self, lab: &str) -> PathBuf {
+        self.home.server().join("clusters").join(lab)
+    }
+
+    /// Whether the server, running or not, has a cluster of this lab. One that was being made or removed when a server was
+    /// killed, or is being made for a klab that was, is none yet: its kubeconfig is written last.
     fn exists(&self, lab: &str) -> bool {
-        self.home.server().join("clusters").join(lab).is_dir()
+        let saved = self.saved(lab);
+        is_complete(&saved) && saved.join("kubeconfig").is_file()
     }
 
     /// The running server; one that died is started again and restores its clusters.
@@ -105,9 +112,9 @@ impl Sim {
     /// Removes the cluster: by the server, else by klab itself when there is no server, or one that does not answer and is
     /// ended.
     fn remove_cluster(&self, lab: &str, events: &Events) -> Result<()> {
-        let saved = || self.home.server().join("clusters").join(lab);
+        let saved = self.saved(lab);
         let by_hand = |lock: Option<ServerLock>| {
-            let removed = remove_saved(&saved()).map_err(|error| state_error(error, "remove", &saved()));
+            let removed = remove_saved(&saved).map_err(|error| state_error(error, "remove", &saved));
             drop(lock);
             removed
         };
@@ -186,7 +193,7 @@ impl Provider for Sim {
         let path = self.kubeconfig_path(lab);
         if !path.is_file() {
             // A klab killed between making the cluster and naming its kubeconfig.
-            self.link_kubeconfig(lab, &self.home.server().join("clusters").join(lab).join("kubeconfig"))?;
+            self.link_kubeconfig(lab, &self.saved(lab).join("kubeconfig"))?;
         }
         Ok(path)
     }
@@ -220,21 +227,16 @@ impl Provider for Sim {
         let Some(lock) = lock else { return Ok(()) };
         // Another klab may have been given a cluster before the server ended.
         if clusters(&self.home).is_empty() {
-            match std::fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(state_error(error, "remove", &folder));
-                }
-                _ => {}
-            }
+            lock.remove_folder(&folder)?;
         }
-        drop(lock);
         Ok(())
     }
 
     fn remains(&self, lab: &str) -> Result<Vec<String>> {
         let mut left = Vec::new();
-        if self.exists(lab) {
-            left.push(format!("the saved cluster in `{}`", self.home.server().join("clusters").join(lab).display()));
+        let saved = self.saved(lab);
+        if saved.exists() {
+            left.push(format!("the saved cluster in `{}`", saved.display()));
         }
         // Where other labs are, one of them may be about to be made.
         let alone = self.home.labs().is_ok_and(|labs| labs.iter().all(|known| known == lab));

@@ -103,6 +103,32 @@ impl ServerLock {
         self.file.try_clone()
     }
 
+    /// Removes the folder of a server that has ended, the lock last: whoever finds no lock may take a new one and go on
+    /// where this klab was killed, or begin a new server there, whose folder it is then.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn remove_folder(self, folder: &Path) -> Result<()> {
+        let remove = |path: &Path| {
+            let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            gone(removed).map_err(|error| state_error(error, "remove", path))
+        };
+        let failed = |error| state_error(error, "read", folder);
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.file_name().is_some_and(|name| name != FILE) {
+                remove(&path)?;
+            }
+        }
+        remove(&folder.join(FILE))?;
+        match gone(std::fs::remove_dir(folder)) {
+            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
+                Err(state_error(error, "remove", folder))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Notes this process as the one that holds the lock.
     ///
     /// # Errors
@@ -116,6 +142,13 @@ impl ServerLock {
 }
 
 const FILE: &str = "lock";
+
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
 
 /// The process that holds the lock of a folder, or held it last.
 pub fn holder(folder: &Path) -> Option<u32> {
@@ -155,5 +188,29 @@ mod tests {
         let fresh = ServerLock::take(&folder).unwrap();
         assert!(fresh.is_some(), "the lock of a folder that was removed is nobody's");
         drop(handed);
+    }
+
+    #[test]
+    fn those_who_remove_a_folder_at_the_same_time_all_succeed() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("server");
+        for _ in 0..100 {
+            drop(ServerLock::take(&folder).unwrap());
+            for number in 0..20 {
+                std::fs::write(folder.join(number.to_string()), "").unwrap();
+            }
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        while folder.exists() {
+                            if let Some(lock) = ServerLock::take(&folder).unwrap() {
+                                lock.remove_folder(&folder).unwrap();
+                            }
+                        }
+                    });
+                }
+            });
+            assert!(!folder.exists());
+        }
     }
 }

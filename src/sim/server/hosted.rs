@@ -162,7 +162,7 @@ fn refuse_lost(folder: &Path) -> Result<(), Status> {
 }
 
 /// Whether a folder holds a cluster; one that does not was being made or removed when a server was killed.
-pub(super) fn is_complete(folder: &Path) -> bool {
+pub fn is_complete(folder: &Path) -> bool {
     folder.join(SEED_FILE).is_file()
 }
 

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-pub use self::hosted::{Delays, Figures, Seed, remove_saved};
+pub use self::hosted::{Delays, Figures, Seed, is_complete, remove_saved};
 pub use super::system::Flavour;
 
 use self::broken::Broken;
