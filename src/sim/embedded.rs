@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use super::api::{self, Api};
 use super::clock::SteppedClock;
 use super::cluster::Cluster;
 use super::control::ControlPlane;
-use super::server::Seed;
+use super::seed::{Seed, plant};
 use super::status::Status;
 
 /// When every embedded cluster begins: a Monday morning.
@@ -56,6 +57,16 @@ impl Embedded {
     /// When an object is refused.
     pub fn restore(&self, name: &str, seed: &Seed) -> Result<Vec<String>, Status> {
         seed.fill(self.cluster(), name)
+    }
+
+    /// Makes objects, in this order; those that are there already stay as they are.
+    ///
+    /// # Errors
+    /// When one is refused.
+    pub fn plant(&self, objects: &[Value]) -> Result<(), Status> {
+        plant(self.cluster(), objects)?;
+        self.settle();
+        Ok(())
     }
 
     /// The cluster itself, to look at.

@@ -22,6 +22,7 @@ pub mod protobuf;
 mod rbac;
 pub mod resource;
 pub mod schema;
+pub mod seed;
 pub mod server;
 pub mod status;
 pub mod store;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use kube::Client;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::{pools, seed};
@@ -110,8 +111,11 @@ impl Provider for InProcess {
         if *action == Action::CreateCluster {
             return self.create(lab);
         }
-        let client = self.client()?;
-        self.block_on(pools::perform(&client, lab, action, work.events))
+        let (embedded, client) = self.made()?;
+        let make = async |nodes: Vec<Value>| {
+            embedded.plant(&nodes).map_err(|status| Error::message(Kind::Failed, status.message))
+        };
+        self.block_on(pools::perform(&client, make, lab, action, work.events))
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {

@@ -175,8 +175,11 @@ impl Provider for Sim {
             return self.create(lab, work);
         }
         work.intend("change-pool", &action.to_string())?;
-        let client = self.client(&lab.name.value)?;
-        self.block_on(pools::perform(client, lab, action, work.events))
+        let name = &lab.name.value;
+        let client = self.client(name)?;
+        let access = self.server(name)?;
+        let make = async |nodes: Vec<Value>| server::Client::new(&access).await?.plant(name, &nodes).await;
+        self.block_on(pools::perform(client, make, lab, action, work.events))
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {

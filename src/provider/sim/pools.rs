@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::apply::{MANAGER, patch_parameters};
+use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
@@ -44,8 +44,15 @@ pub(super) async fn observe(client: &Client) -> Result<Observed> {
     Ok(observed)
 }
 
-/// Does one action on the pools.
-pub(super) async fn perform(client: &Client, lab: &Lab, action: &Action, events: &Events) -> Result<()> {
+/// Does one action on the pools; `make` makes nodes, many at a time, and leaves those that are there already as they are: a
+/// klab may have been killed before it could say that it made them.
+pub(super) async fn perform(
+    client: &Client,
+    make: impl AsyncFn(Vec<Value>) -> Result<()>,
+    lab: &Lab,
+    action: &Action,
+    events: &Events,
+) -> Result<()> {
     let find = |name: &str| {
         lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
     };
@@ -54,13 +61,13 @@ pub(super) async fn perform(client: &Client, lab: &Lab, action: &Action, events:
         Action::CreateCluster | Action::UpgradeCluster { .. } => Ok(()),
         Action::AddPool { pool, nodes, size } => {
             let activity = events.start("Creating", format!("pool {pool} ({nodes} × {size})"));
-            scale(client, lab, find(pool)?, *nodes).await?;
+            scale(client, make, lab, find(pool)?, *nodes).await?;
             activity.finish("Created", format!("pool {pool} ({nodes} × {size})"));
             Ok(())
         }
         Action::ScalePool { pool, from, to } => {
             let activity = events.start("Scaling", format!("pool {pool} from {from} to {to} nodes"));
-            scale(client, lab, find(pool)?, *to).await?;
+            scale(client, make, lab, find(pool)?, *to).await?;
             activity.finish("Scaled", format!("pool {pool} from {from} to {to} nodes"));
             Ok(())
         }
@@ -73,7 +80,7 @@ pub(super) async fn perform(client: &Client, lab: &Lab, action: &Action, events:
         Action::ReplacePool { pool, nodes, changes } => {
             let activity = events.start("Replacing", format!("pool {pool}: {}", changes.join(", ")));
             remove(client, nodes_of(client, Some(pool)).await?).await?;
-            scale(client, lab, find(pool)?, *nodes).await?;
+            scale(client, make, lab, find(pool)?, *nodes).await?;
             activity.finish(
                 "Replaced",
                 format!("the nodes of pool {pool} ({nodes} × {}): {}", size_name(find(pool)?), changes.join(", ")),
@@ -90,7 +97,13 @@ pub(super) async fn perform(client: &Client, lab: &Lab, action: &Action, events:
 }
 
 /// Brings a pool to so many nodes: missing ones are made in order of their numbers, the last ones go first.
-async fn scale(client: &Client, lab: &Lab, pool: &Pool, wanted: u32) -> Result<()> {
+async fn scale(
+    client: &Client,
+    make: impl AsyncFn(Vec<Value>) -> Result<()>,
+    lab: &Lab,
+    pool: &Pool,
+    wanted: u32,
+) -> Result<()> {
     let all = nodes_of(client, None).await?;
     let taken: BTreeSet<String> = all.iter().map(ResourceExt::name_any).collect();
     let mut live: Vec<Node> =
@@ -108,25 +121,10 @@ async fn scale(client: &Client, lab: &Lab, pool: &Pool, wanted: u32) -> Result<(
             node
         })
         .collect();
-    let api: Api<Node> = Api::all(client.clone());
-    stream::iter(fresh)
-        .map(|node| {
-            let api = api.clone();
-            async move {
-                let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                let node = serde_json::from_value(node).map_err(anyhow::Error::from)?;
-                let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-                match api.create(&parameters, &node).await {
-                    Ok(_) => Ok(()),
-                    // Made by a klab that was killed before it could say so.
-                    Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-                    Err(error) => Err(failure("create", &name, &error)),
-                }
-            }
-        })
-        .buffer_unordered(CONCURRENCY)
-        .try_collect()
-        .await
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    make(fresh).await
 }
 
 /// Puts the declared labels and taints on every node of a pool and takes off what was declared before.

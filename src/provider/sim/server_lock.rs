@@ -122,9 +122,7 @@ impl ServerLock {
         }
         remove(&folder.join(FILE))?;
         match gone(std::fs::remove_dir(folder)) {
-            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
-                Err(state_error(error, "remove", folder))
-            }
+            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(state_error(error, "remove", folder)),
             _ => Ok(()),
         }
     }

@@ -11,9 +11,10 @@ use serde_json::json;
 
 use super::super::api::{Body, status_response};
 use super::super::cluster::ControlFault;
+use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
 use super::Shared;
-use super::hosted::{Figures, Hosted, Seed};
+use super::hosted::Hosted;
 
 /// Largest seed: thousands of nodes.
 const MOST_SEED: usize = 64 * 1024 * 1024;
@@ -104,6 +105,11 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
                 hosted.api().set_metrics(figures?.metrics());
                 Ok(json(200, &json!({})))
             })
+        }
+        (&Method::POST, ["clusters", name, "objects"]) => {
+            let name = (*name).to_owned();
+            let made = waiting(shared, move |shared| found(shared, &name)?.plant(&body)).await;
+            made.map(|()| json(200, &json!({})))
         }
         (&Method::PUT, ["clusters", name, "system"]) => {
             let name = (*name).to_owned();

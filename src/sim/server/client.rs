@@ -12,6 +12,9 @@ pub use super::admin::{ClusterAccess, Health};
 use super::{ACCESS_FILE, Access, Figures, Seed};
 use crate::error::{Error, Kind, Result};
 
+/// How many objects are sent in one request: some MiB of nodes.
+const AT_ONCE: usize = 1000;
+
 /// Reads what a server wrote about itself; `None` when none is running, or none was stopped properly.
 pub fn access(state_directory: &Path) -> Option<Access> {
     serde_json::from_slice(&std::fs::read(state_directory.join(ACCESS_FILE)).ok()?).ok()
@@ -74,6 +77,18 @@ impl Client {
     /// When the server refuses or does not answer.
     pub async fn add(&self, name: &str, seed: &Seed) -> Result<ClusterAccess> {
         self.send(Method::PUT, &format!("/clusters/{name}"), seed).await
+    }
+
+    /// Makes objects in a cluster, in this order; those that are there already stay as they are.
+    ///
+    /// # Errors
+    /// When there is no such cluster, an object is refused, or the server does not answer.
+    pub async fn plant(&self, name: &str, objects: &[serde_json::Value]) -> Result<()> {
+        let path = format!("/clusters/{name}/objects");
+        for some in objects.chunks(AT_ONCE) {
+            let _: serde_json::Value = self.send(Method::POST, &path, &some).await?;
+        }
+        Ok(())
     }
 
     /// Makes again what a cluster began with and has no more, such as the workloads of kube-system; gives what that was.

@@ -15,11 +15,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio_rustls::TlsAcceptor;
 
 use super::super::api::{Body, User, receive, status_response};
 use super::super::status::Status;
 use super::credentials::Digest;
+use super::handshake::Handshakes;
 use super::hosted::Hosted;
 use super::{Shared, admin, tls};
 
@@ -59,7 +59,11 @@ pub(super) fn most() -> usize {
 
 /// Accepts connections until the server stops.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let acceptor = TlsAcceptor::from(Arc::clone(&shared.identity.config));
+    let handshakes = Arc::new(Handshakes::default());
+    let turns = tokio::spawn({
+        let handshakes = Arc::clone(&handshakes);
+        async move { handshakes.run().await }
+    });
     let free = Arc::new(Semaphore::new(shared.connections));
     let mut stop = shared.stop.subscribe();
     let mut connections = tokio::task::JoinSet::new();
@@ -76,13 +80,14 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             continue;
         };
         let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
-        let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
+        let (handshakes, shared) = (Arc::clone(&handshakes), Arc::clone(&shared));
         connections.spawn(async move {
-            connection(stream, acceptor, shared).await;
+            connection(stream, &handshakes, shared).await;
             drop(permit);
         });
     }
     drop(listener);
+    turns.abort();
     while connections.join_next().await.is_some() {}
 }
 
@@ -92,10 +97,11 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shared>) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else { return };
+    let shaken = handshakes.shake(stream, Arc::clone(&shared.identity.config));
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, shaken).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
     let peer = Arc::new(Peer { certificate, seat: OnceLock::new() });
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
@@ -103,15 +109,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
     let other_end = Arc::clone(&peer);
     let service = service_fn(move |request: Request<Incoming>| {
         let (shared, peer) = (Arc::clone(&shared), Arc::clone(&other_end));
-        async move {
-            // A panic is one request's, not the connection's, on which others may be under way.
-            let answer = AssertUnwindSafe(answer(&shared, request, &peer)).catch_unwind();
-            Ok::<_, Infallible>(match tokio::time::timeout(REQUEST, answer).await {
-                Ok(Ok(response)) => response,
-                Ok(Err(_)) => status_response(&panicked()),
-                Err(_) => status_response(&Status::new(504, "Timeout", "the request took too long")),
-            })
-        }
+        async move { Ok::<_, Infallible>(guarded(answer(&shared, request, &peer)).await) }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     let mut builder = if http_2 { builder.http2_only() } else { builder.http1_only() };
@@ -134,6 +132,16 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared
             served.as_mut().graceful_shutdown();
             let _ = tokio::time::timeout(super::FAREWELL / 2, served).await;
         }
+    }
+}
+
+/// The answer to a request, within its time. A panic is the request's, not the connection's, on which others may be under
+/// way.
+async fn guarded(answer: impl Future<Output = Response<Body>>) -> Response<Body> {
+    match tokio::time::timeout(REQUEST, AssertUnwindSafe(answer).catch_unwind()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => status_response(&panicked()),
+        Err(_) => status_response(&Status::new(504, "Timeout", "the request took too long")),
     }
 }
 
@@ -247,4 +255,23 @@ fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(text).ok()?);
     Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    fn ends(answer: impl Future<Output = Response<Body>>) -> StatusCode {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(guarded(answer)).status()
+    }
+
+    #[test]
+    fn a_request_that_panics_or_never_ends_is_answered() {
+        assert_eq!(ends(async { unauthorised() }), StatusCode::UNAUTHORIZED);
+        assert_eq!(ends(async { panic!("a fault of klab's own") }), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(ends(std::future::pending()), StatusCode::GATEWAY_TIMEOUT);
+    }
 }

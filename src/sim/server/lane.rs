@@ -57,3 +57,18 @@ impl Lane {
         answered.await.unwrap_or_else(|_| status_response(&panicked()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_has_its_share_of_the_connections_and_has_it_again() {
+        let lane = Lane::new(2);
+        let held = [lane.connection(), lane.connection()];
+        assert!(held.iter().all(Option::is_some));
+        assert!(lane.connection().is_none());
+        drop(held);
+        assert!(lane.connection().is_some());
+    }
+}

@@ -14,6 +14,7 @@ pub mod client;
 mod connection;
 mod control_thread;
 mod credentials;
+mod handshake;
 mod hosted;
 mod kubeconfig;
 mod lane;
@@ -30,7 +31,8 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-pub use self::hosted::{Delays, Figures, Seed, is_complete, remove_saved};
+pub use self::hosted::{is_complete, remove_saved};
+pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
 
 use self::broken::Broken;
