@@ -21,6 +21,7 @@ mod namespace;
 mod nodes;
 mod observe;
 mod pod_failure;
+mod pod_ranges;
 mod pods;
 mod queue;
 mod replica_set;

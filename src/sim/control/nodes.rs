@@ -101,7 +101,7 @@ impl ControlPlane {
         let lacks_range = text(value, &["spec", "podCIDR"]).is_empty();
         let lacks_ttl = value["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"].is_null();
         if lacks_range || lacks_ttl {
-            let range = lacks_range.then(|| self.free_pod_range());
+            let range = lacks_range.then(|| self.view.free_pod_range());
             let written = self.cluster.modify(NODES, Part::Main, "", &name, &writes(), |node| {
                 map_mut(&mut node["metadata"]["annotations"])
                     .entry("node.alpha.kubernetes.io/ttl")
@@ -155,17 +155,6 @@ impl ControlPlane {
                 self.note_about(&about, COMPONENT, false, "RegisteredNode", &message);
             }
         }
-    }
-
-    /// The first address range `10.244.N.0/24` that no node has (`10.244.0.0/16` is what AKS and kind use), then on
-    /// into the following networks.
-    fn free_pod_range(&self) -> String {
-        let taken: std::collections::HashSet<&str> =
-            self.view.nodes().map(|node| node.pod_range.as_ref()).filter(|range| !range.is_empty()).collect();
-        (0..u16::MAX)
-            .map(|number| format!("10.{}.{}.0/24", 244u16.wrapping_add(number / 256) % 256, number % 256))
-            .find(|range| !taken.contains(range.as_str()))
-            .unwrap_or_else(|| "10.244.0.0/24".to_owned())
     }
 
     /// A node that has just been silenced renewed its lease for the last time now.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::pod_ranges::PodRanges;
 use super::queue::ObjectName;
 use super::value::Selector;
 use crate::sim::object::Object;
@@ -221,6 +222,7 @@ pub(crate) type ObjectKey = (ResourceId, ObjectName);
 pub(crate) struct View {
     pods: BTreeMap<ObjectName, Arc<PodInfo>>,
     nodes: BTreeMap<Box<str>, Arc<NodeInfo>>,
+    pod_ranges: PodRanges,
     by_node: HashMap<Box<str>, BTreeSet<ObjectName>>,
     /// uid of an owner → its dependents.
     dependents: HashMap<Box<str>, BTreeSet<ObjectKey>>,
@@ -313,14 +315,29 @@ impl View {
         self.nodes.values()
     }
 
+    /// The first address range for pods that no node has.
+    pub(crate) fn free_pod_range(&self) -> String {
+        self.pod_ranges.first_free()
+    }
+
     /// Takes in a node; gives back what was known before. `heartbeat` is the annotation that silences a node.
     pub(crate) fn put_node(&mut self, object: &Arc<Object>, heartbeat: &str) -> Option<Arc<NodeInfo>> {
-        self.nodes.insert(object.name.clone(), Arc::new(node_info(object, heartbeat)))
+        let node = Arc::new(node_info(object, heartbeat));
+        self.pod_ranges.take(&node.pod_range);
+        let before = self.nodes.insert(object.name.clone(), node);
+        if let Some(before) = &before {
+            self.pod_ranges.give_back(&before.pod_range);
+        }
+        before
     }
 
     /// Forgets a node.
     pub(crate) fn remove_node(&mut self, name: &str) -> Option<Arc<NodeInfo>> {
-        self.nodes.remove(name)
+        let before = self.nodes.remove(name);
+        if let Some(before) = &before {
+            self.pod_ranges.give_back(&before.pod_range);
+        }
+        before
     }
 
     /// Takes in a pod; gives back what was known before and the new summary.

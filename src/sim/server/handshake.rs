@@ -1,9 +1,10 @@
-//! TLS handshakes, in turns: the newest connection first, and whatever else is ready between two of them.
+//! TLS handshakes, in turns: the newest and the oldest connection alternately, and other work between some and the next.
 //!
 //! A handshake costs more than most requests, and nobody knows yet whose it is. Where somebody opens very many connections
-//! at once, who comes later must not wait for all of them: the last one to come is served first, as in adaptive queues.
-//! While there is no crowd, nobody waits.
+//! at once, who comes later must not wait for all of them: half of the turns are the last one's to come, as in adaptive
+//! queues. The other half goes by age, so that nobody waits for ever. While there is no crowd, nobody waits.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,10 +15,13 @@ use tokio::sync::{Notify, oneshot};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
+/// Handshakes between which nothing else is done: two milliseconds.
+const AT_ONCE: usize = 8;
+
 /// Connections whose other end has said what it wants, and that wait for their turn.
 #[derive(Default)]
 pub(super) struct Handshakes {
-    waiting: Mutex<Vec<oneshot::Sender<()>>>,
+    waiting: Mutex<VecDeque<oneshot::Sender<()>>>,
     more: Notify,
 }
 
@@ -35,21 +39,37 @@ impl Handshakes {
 
     async fn turn(&self) {
         let (begin, began) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(begin);
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(begin);
         self.more.notify_one();
         // An error means that nobody gives turns any more: the server ends.
         let _ = began.await;
     }
 
+    /// The one whose turn it is.
+    fn next(&self, newest: bool) -> Option<oneshot::Sender<()>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest { waiting.pop_back() } else { waiting.pop_front() }
+    }
+
     /// Gives turns, for as long as it is polled.
     pub(super) async fn run(&self) {
+        let (mut newest, mut given) = (true, 0);
         loop {
-            let newest = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match newest.map(|newest| newest.send(())) {
-                None => self.more.notified().await,
-                Some(Ok(())) => tokio::task::yield_now().await,
+            match self.next(newest).map(|next| next.send(())) {
+                None => {
+                    given = 0;
+                    self.more.notified().await;
+                }
+                Some(Ok(())) => {
+                    newest = !newest;
+                    given += 1;
+                }
                 // One that has given up costs nothing.
                 Some(Err(())) => {}
+            }
+            if given == AT_ONCE {
+                given = 0;
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -64,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_has_the_first_turn_and_one_that_gave_up_none() {
+    fn newest_and_oldest_take_turns_and_who_gave_up_has_none() {
         let handshakes = Handshakes::default();
         let order = Mutex::new(Vec::new());
-        let waits = |number: u32| {
+        let waits = |number: usize| {
             let (handshakes, order) = (&handshakes, &order);
             async move {
                 handshakes.turn().await;
@@ -76,18 +96,25 @@ mod tests {
             .boxed()
             .fuse()
         };
-        let mut waiting: Vec<_> = (0..4).map(waits).collect();
+        let mut waiting: Vec<_> = (0..AT_ONCE + 3).map(waits).collect();
         for one in &mut waiting {
             assert!(one.now_or_never().is_none(), "nobody gives turns yet");
         }
-        drop(waiting.remove(1));
+        drop(waiting.remove(0));
         let mut run = handshakes.run().boxed();
-        for _ in 0..4 {
+        let mut served = Vec::new();
+        while order.lock().unwrap().len() < AT_ONCE + 2 {
             let _ = (&mut run).now_or_never();
             for one in &mut waiting {
                 let _ = one.now_or_never();
             }
+            served.push(order.lock().unwrap().len());
         }
-        assert_eq!(*order.lock().unwrap(), [3, 2, 0]);
+        let mut order = order.lock().unwrap().clone();
+        assert_eq!(served, [AT_ONCE, AT_ONCE + 2], "others have their turn in between");
+        let last = order.split_off(AT_ONCE);
+        order.sort_unstable();
+        assert_eq!(order, [1, 2, 3, 4, 7, 8, 9, 10]);
+        assert_eq!(last, [5, 6]);
     }
 }

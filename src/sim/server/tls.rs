@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{CipherSuite, RootCertStore, ServerConfig};
 
 use crate::state::home::write_private;
 
@@ -105,8 +105,15 @@ pub(super) fn der(pem: &str) -> io::Result<CertificateDer<'static>> {
 /// HTTP/2, as a TLS handshake names it.
 pub(super) const HTTP_2: &[u8] = b"h2";
 
+/// The provider, with what costs least first: handshakes are most of what a short command costs the server.
+fn quick_provider() -> CryptoProvider {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    provider
+}
+
 fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Arc<ServerConfig>> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(quick_provider());
     let mut roots = RootCertStore::empty();
     roots.add(der(authority)?).map_err(other)?;
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
@@ -120,6 +127,9 @@ fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Ar
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![der(certificate)?], key)
         .map_err(other)?;
+    config.ignore_client_order = true;
+    // Clients are short commands, or keep their connection: none comes back with a ticket.
+    config.send_tls13_tickets = 0;
     config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
