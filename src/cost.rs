@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Kind};
 use crate::plan::size_name;
 use crate::spec::{AksTier, Lab, Os, Pool};
 
@@ -160,28 +159,6 @@ impl LabCost {
         })
     }
 
-    /// The refusal of a lab that costs more than it may, or whose cost is unknown.
-    pub fn refusal(&self, most: f64) -> Option<Error> {
-        let unknown = self.unknown();
-        if !unknown.is_empty() {
-            let message = format!(
-                "the price of {} is unknown, so nobody can say whether the lab stays below {} an hour",
-                unknown.join(", "),
-                dollars(most)
-            );
-            return Some(
-                Error::message(Kind::Usage, message)
-                    .hint("leave out `--max-hourly`, or choose sizes whose price is known"),
-            );
-        }
-        let cost = self.most_hourly()?;
-        (cost > most).then(|| {
-            let message = format!("the lab may cost {} an hour, more than {}", dollars(cost), dollars(most));
-            Error::message(Kind::Usage, message)
-                .hint("fewer or smaller nodes, lower `autoscale` bounds, or a higher `--max-hourly`")
-        })
-    }
-
     /// Where the figures come from.
     pub fn note(&self) -> String {
         format!("{} in {}, read on {AS_OF}; without disks, load balancers and traffic", SOURCE, self.region)
@@ -189,7 +166,7 @@ impl LabCost {
 }
 
 /// `$0.0832`, `$1.25`: four decimals below a dollar.
-fn dollars(price: f64) -> String {
+pub fn dollars(price: f64) -> String {
     if price == 0.0 || price >= 1.0 { format!("${price:.2}") } else { format!("${price:.4}") }
 }
 
@@ -231,11 +208,8 @@ mod tests {
         let cost = LabCost::of(&lab("[pool.a]\nnodes = 2\n[pool.b]\nautoscale = { min = 1, max = 3 }\n"));
         assert_eq!(cost.hourly().map(|sum| (sum * 1e4).round()), Some(2880.0));
         assert_eq!(cost.most_hourly().map(|sum| (sum * 1e4).round()), Some(4800.0));
-        assert!(cost.refusal(0.5).is_none());
-        assert!(cost.refusal(0.4).unwrap().to_string().contains("$0.4800 an hour, more than $0.4000"));
         let cost = LabCost::of(&lab("[aks]\ntier = \"standard\"\n[pool.a]\n"));
         assert_eq!(cost.hourly(), None);
-        assert!(cost.refusal(100.0).unwrap().to_string().contains("is unknown"));
     }
 
     #[test]

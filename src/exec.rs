@@ -61,7 +61,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It ran too long and was killed with all its children.
-    #[error("`{command}` was still running after {}", crate::ui::duration(*.after))]
+    #[error("`{command}` was still running after {}", crate::words::duration(*.after))]
     Deadline {
         /// The command line.
         command: String,
@@ -247,8 +247,9 @@ impl Command {
                 entry.push_str("  … (cut here)\n");
             }
         }
-        let _ = writeln!(entry, "= {status} after {}", crate::ui::duration(took));
-        let _ = crate::state::home::open_private_append(file).and_then(|mut file| file.write_all(entry.as_bytes()));
+        let _ = writeln!(entry, "= {status} after {}", crate::words::duration(took));
+        let _ =
+            crate::sim::server::files::open_private_append(file).and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 
     fn expression(&self) -> duct::Expression {
@@ -339,7 +340,7 @@ fn status_words(output: &Output) -> String {
 /// A file with a shared lock, to be a program's stdin: empty, and inherited by all its children, so that the system lets go
 /// of the lock when the last of them has ended. None where it cannot be had; then nobody is told, and nothing stops.
 fn held(path: &Path) -> Option<File> {
-    let file = crate::state::home::open_private_append(path).ok()?;
+    let file = crate::sim::server::files::open_private_append(path).ok()?;
     file.lock_shared().ok()?;
     Some(file)
 }

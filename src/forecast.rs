@@ -7,11 +7,12 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use serde_json::Value;
 
+use crate::nodes;
 use crate::plan::is_system_taint;
 use crate::provider::sim::{addons, flavour};
 use crate::render::Manifest;
 use crate::scheduling::TieBreak;
-use crate::sim::{nodes, system};
+use crate::sim::system;
 use crate::spec::{Lab, Pool};
 use crate::verify::{PredictedWorkload, Prediction, Snapshot, predict};
 

@@ -21,6 +21,7 @@ pub mod expression;
 pub mod forecast;
 pub mod handout;
 pub mod lesson;
+pub mod nodes;
 pub mod observe;
 pub mod parallel;
 pub mod plan;
@@ -35,6 +36,7 @@ pub mod state;
 pub mod trial;
 pub mod ui;
 pub mod verify;
+pub mod words;
 
 use std::ffi::OsString;
 

@@ -190,7 +190,7 @@ impl fmt::Display for Action {
                 write!(formatter, "replace the nodes of pool {pool}: {}", changes.join(", "))
             }
             Self::RemovePool { pool, nodes } => {
-                write!(formatter, "remove pool {pool} and its {}", crate::ui::plural(*nodes as usize, "node"))
+                write!(formatter, "remove pool {pool} and its {}", crate::words::plural(*nodes as usize, "node"))
             }
         }
     }

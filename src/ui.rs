@@ -13,6 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::error::{Error, Kind};
 use crate::event::{Event, Events, Sink};
 use crate::printable::{printable, printable_with_styles};
+use crate::words::duration;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -328,83 +329,5 @@ impl Sink for Shared {
             Event::UnderWay { .. } => {}
             Event::Warned { message } => self.line(&format!("{CARE}warning{CARE:#}: {message}")),
         }
-    }
-}
-
-/// A duration as people say it: `38 ms`, `2.1 s`, `4m 11s`, `2h 14m`; and as they write it, where it is whole: `5 s`, `2m`.
-pub fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let whole = |unit: u64| duration.subsec_nanos() == 0 && seconds.is_multiple_of(unit);
-    match seconds {
-        1..60 if whole(1) => format!("{seconds} s"),
-        60..3600 if whole(60) => format!("{}m", seconds / 60),
-        3600.. if whole(3600) => format!("{}h", seconds / 3600),
-        0 => format!("{} ms", duration.as_millis()),
-        1..60 => format!("{:.1} s", duration.as_secs_f64()),
-        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
-/// `1 pool`, `2 pools`.
-pub fn plural(count: usize, one: &str) -> String {
-    match one.strip_suffix('y') {
-        _ if count == 1 => format!("1 {one}"),
-        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{count} {stem}ies"),
-        _ => format!("{count} {one}s"),
-    }
-}
-
-/// Columns padded to their widest cell, two blanks apart, no trailing blanks.
-pub fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_as_people_say_them() {
-        for (milliseconds, text) in [
-            (0, "0 ms"),
-            (38, "38 ms"),
-            (2_140, "2.1 s"),
-            (5_000, "5 s"),
-            (120_000, "2m"),
-            (120_400, "2m 00s"),
-            (251_000, "4m 11s"),
-            (7_200_000, "2h"),
-            (8_040_000, "2h 14m"),
-        ] {
-            assert_eq!(duration(Duration::from_millis(milliseconds)), text);
-        }
-    }
-
-    #[test]
-    fn plurals() {
-        for (count, one, text) in
-            [(1, "pool", "1 pool"), (0, "pool", "0 pools"), (2, "entry", "2 entries"), (3, "key", "3 keys")]
-        {
-            assert_eq!(plural(count, one), text);
-        }
-    }
-
-    #[test]
-    fn table_aligns_and_trims() {
-        let rows = [["POOL", "NODES"], ["nodepool1", "2"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&rows), "POOL       NODES\nnodepool1  2\n");
     }
 }

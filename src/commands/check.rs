@@ -8,7 +8,8 @@ use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
 use crate::provider::kind::rules;
 use crate::spec::{Diagnostics, Lab, Provider};
-use crate::ui::{Format, plural};
+use crate::ui::Format;
+use crate::words::plural;
 use crate::{render, spec};
 
 /// What can be typed after `klab check`.

@@ -7,7 +7,7 @@ use crate::spec::Provider;
 use crate::state::class::Class;
 use crate::state::home::{remove_empty, state_error};
 use crate::state::{Journal, Lock};
-use crate::ui::{duration, plural};
+use crate::words::{duration, plural};
 
 /// What can be typed after `klab down`.
 #[derive(Debug, clap::Args)]

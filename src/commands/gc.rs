@@ -9,7 +9,8 @@ use crate::provider::Work;
 use crate::provider::aks::{Aks, Expired};
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock};
-use crate::ui::{Format, plural, table};
+use crate::ui::Format;
+use crate::words::{plural, table};
 
 /// What can be typed after `klab gc`.
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,8 @@ use super::{Context, LabOptions};
 use crate::error::Result;
 use crate::report::markdown;
 use crate::spec::{Lab, SkippedStep};
-use crate::ui::{Format, table};
+use crate::ui::Format;
+use crate::words::table;
 
 /// What can be typed after `klab guide`.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,8 @@ use crate::handout::handout;
 use crate::spec::{Lab, MAX_BYTES, read_regular};
 use crate::state::class::{Class, seat_name};
 use crate::state::home::state_error;
-use crate::ui::{Format, plural};
+use crate::ui::Format;
+use crate::words::plural;
 
 /// What can be typed after `klab handout`.
 #[derive(Debug, clap::Args)]

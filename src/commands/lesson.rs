@@ -10,7 +10,7 @@ use crate::lesson::command::{self, Line};
 use crate::provider::aks::{self, AzureNames};
 use crate::spec::{Lab, Provider, Step};
 use crate::state::{Lock, Progress};
-use crate::ui::plural;
+use crate::words::plural;
 
 /// A lab that is up, and how far its lesson has come.
 pub(super) struct Lesson {

@@ -8,7 +8,8 @@ use crate::plan::Observed;
 use crate::provider::sim::daemon;
 use crate::spec::Provider;
 use crate::state::class::Class;
-use crate::ui::{Format, table};
+use crate::ui::Format;
+use crate::words::table;
 
 /// What can be typed after `klab list`.
 #[derive(Debug, clap::Args)]

@@ -17,7 +17,8 @@ use crate::spec::{self, Diagnostics, Lab, LoadOptions, Reach, Unread};
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Home, Record};
-use crate::ui::{Ui, plural};
+use crate::ui::Ui;
+use crate::words::plural;
 
 pub mod check;
 pub mod completions;

@@ -16,8 +16,9 @@ use crate::plan::{Action, Observed, plan};
 use crate::provider::{self, Foreign};
 use crate::render::{self, Manifest};
 use crate::spec::{self, Lab, ManifestContent, Provider};
-use crate::ui::{Format, table};
+use crate::ui::Format;
 use crate::verify::{PredictedWorkload, Prediction};
+use crate::words::table;
 
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]

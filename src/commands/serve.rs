@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::provider::sim::server_lock::ServerLock;
-use crate::sim::server::{Server, ServerOptions};
+use crate::sim::server::{Server, ServerOptions, StartError};
 use crate::state::home::state_error;
 
 /// What can be typed after `klab serve`.
@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     runtime.block_on(async {
         let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
         let options = ServerOptions { state_directory: folder.clone(), port: arguments.port };
-        let server = Server::start(options).await?;
+        let server = Server::start(options).await.map_err(start_error)?;
         crate::ui::announce(&format!("serving embedded clusters at {}", server.address()));
         tokio::select! {
             () = server.stopped() => {}
@@ -48,4 +48,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         server.run_until_stopped().await;
         Ok(())
     })
+}
+
+fn start_error(error: StartError) -> Error {
+    match error {
+        StartError::Folder(folder, error) => state_error(error, "use the server's folder", &folder),
+        port @ StartError::Port(..) => {
+            Error::new(Kind::Outside, port).hint("another program uses it; without a port the server takes a free one")
+        }
+        none @ StartError::Listen(_) => Error::new(Kind::Outside, none),
+    }
 }

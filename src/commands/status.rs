@@ -15,7 +15,8 @@ use crate::error::Result;
 use crate::observe;
 use crate::plan::{is_system_taint, taint_text};
 use crate::state::class::Class;
-use crate::ui::{Format, table};
+use crate::ui::Format;
+use crate::words::table;
 
 /// What can be typed after `klab status`.
 #[derive(Debug, clap::Args)]

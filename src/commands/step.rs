@@ -86,7 +86,7 @@ fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
     if lesson.progress.done == wanted && lesson.progress.doing.is_none() {
         let words = match (&arguments.to, wanted == total) {
             (Some(name), _) => format!("step `{name}` is the last one done already"),
-            (None, _) => format!("all {} are done", crate::ui::plural(total, "step")),
+            (None, _) => format!("all {} are done", crate::words::plural(total, "step")),
         };
         at_work.context.ui.events().note("Done", words);
         return Ok(());

@@ -14,7 +14,8 @@ use crate::provider::Memory;
 use crate::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
 use crate::state::Home;
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
-use crate::ui::{Format, Ui, duration, plural};
+use crate::ui::{Format, Ui};
+use crate::words::{duration, plural};
 
 /// What can be typed after `klab test`.
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::verify::{self, Cluster};
 use super::{Context, LabOptions, absolute, invalid, lab_name_in};
 use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::cost::LabCost;
+use crate::cost::{LabCost, dollars};
 use crate::error::{Error, Kind, Result};
 use crate::exec::quoted;
 use crate::forecast::forecast;
@@ -20,12 +20,14 @@ use crate::observe;
 use crate::plan::plan;
 use crate::provider::{Options, Work};
 use crate::render::{self, Manifest};
+use crate::sim::server::files::write_private;
 use crate::spec::{Lab, Provider};
 use crate::state::class::Class;
-use crate::state::home::{state_error, write_private};
+use crate::state::home::state_error;
 use crate::state::{Journal, Lock, Progress, Record};
-use crate::ui::{Format, duration, plural};
+use crate::ui::Format;
 use crate::verify::Report;
+use crate::words::{duration, plural};
 
 /// Largest class; a kind cluster's name has room for no more digits.
 const MOST_SEATS: i64 = 999;
@@ -183,7 +185,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     record.vars.clone_from(&arguments.options.vars);
     record.allow_outside = lab.files.allow_outside();
     if lab.provider == Provider::Aks
-        && let Some(refusal) = arguments.max_hourly.and_then(|most| LabCost::of(lab).refusal(most))
+        && let Some(refusal) = arguments.max_hourly.and_then(|most| too_dear(&LabCost::of(lab), most))
     {
         return Err(refusal);
     }
@@ -306,6 +308,27 @@ fn restart_misplaced(
     Ok(restarted)
 }
 
+/// The refusal of a lab that costs more than it may, or whose cost is unknown.
+fn too_dear(cost: &LabCost, most: f64) -> Option<Error> {
+    let unknown = cost.unknown();
+    if !unknown.is_empty() {
+        let message = format!(
+            "the price of {} is unknown, so nobody can say whether the lab stays below {} an hour",
+            unknown.join(", "),
+            dollars(most)
+        );
+        return Some(
+            Error::message(Kind::Usage, message).hint("leave out `--max-hourly`, or choose sizes whose price is known"),
+        );
+    }
+    let most_hourly = cost.most_hourly()?;
+    (most_hourly > most).then(|| {
+        let message = format!("the lab may cost {} an hour, more than {}", dollars(most_hourly), dollars(most));
+        Error::message(Kind::Usage, message)
+            .hint("fewer or smaller nodes, lower `autoscale` bounds, or a higher `--max-hourly`")
+    })
+}
+
 /// Refuses what this machine or account cannot make; every problem is said.
 ///
 /// # Errors
@@ -422,5 +445,26 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
             "\n  export KUBECONFIG={}    # then: kubectl get pods -o wide\n  klab verify {name}    {guide}klab down {name}",
             quoted(&made.kubeconfig.display().to_string())
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{LoadOptions, parse};
+
+    #[test]
+    fn a_lab_may_cost_no_more_than_it_is_allowed_and_no_unknown_sum() {
+        let refused = |pools: &str, most: f64| {
+            let text = format!("lab = \"demo\"\nprovider = \"aks\"\n{pools}");
+            let lab = parse("lab.toml", &text, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
+            too_dear(&LabCost::of(&lab), most).map(|error| error.to_string())
+        };
+        let pools = "[pool.a]\nnodes = 2\nmode = \"system\"\n[pool.b]\nautoscale = { min = 1, max = 3 }\n";
+        assert_eq!(refused(pools, 0.5), None);
+        let words = refused(pools, 0.4).unwrap();
+        assert!(words.contains("$0.4800 an hour, more than $0.4000"), "{words}");
+        let words = refused("[aks]\ntier = \"standard\"\n[pool.a]\nmode = \"system\"\n", 100.0).unwrap();
+        assert!(words.contains("is unknown"), "{words}");
     }
 }

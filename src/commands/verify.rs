@@ -18,8 +18,9 @@ use crate::report::{self, Suite};
 use crate::spec::{self, Lab};
 use crate::state::Progress;
 use crate::state::class::Class;
-use crate::ui::{Format, duration, plural};
+use crate::ui::Format;
 use crate::verify::{CheckResult, Difference, Observation, Prediction, Report, Stability, Verdict, Windows};
+use crate::words::{duration, plural};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]

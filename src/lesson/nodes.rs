@@ -15,7 +15,7 @@ use crate::plan::taint_text;
 use crate::provider::Work;
 use crate::sim::control::HEARTBEAT_ANNOTATION;
 use crate::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind, singular};
-use crate::ui::plural;
+use crate::words::plural;
 
 /// How often a change is tried again when somebody else changed the node in between.
 const ATTEMPTS: usize = 8;

@@ -132,7 +132,7 @@ impl Performer<'_> {
             | Action::UpgradePool { .. } => pools::change(self, stage, action, work),
             Action::Wait { duration } => {
                 let duration = Duration::try_from(*duration).unwrap_or_default();
-                let words = crate::ui::duration(duration);
+                let words = crate::words::duration(duration);
                 let activity = work.events.start("Waiting", words.clone());
                 self.time.pass(duration);
                 activity.end();

@@ -18,8 +18,8 @@ use crate::provider::Work;
 use crate::render::WORKLOAD_LABEL;
 use crate::sim::control::HEARTBEAT_ANNOTATION;
 use crate::spec::{Action, Lab, Pool, Selector, Subject, Workload, WorkloadKind};
-use crate::ui::plural;
 use crate::verify::Report;
+use crate::words::plural;
 
 /// Opens nodes that were closed, starts those of the embedded cluster that were stopped, gives the labels that steps change
 /// their first values, and clears what others wrote to the fields of workloads that steps change.

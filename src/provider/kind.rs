@@ -53,7 +53,7 @@ use crate::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
 use crate::sim::clock::later;
 use crate::spec::Lab;
 use crate::state::Home;
-use crate::ui::plural;
+use crate::words::plural;
 
 /// Variable that gives several people on one machine clusters of their own.
 const SEAT_VARIABLE: &str = "KLAB_SEAT";

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::WORKLOAD_LABEL;
-use crate::sim::nodes;
+use crate::nodes;
 use crate::spec::source::Located;
 use crate::spec::workload::{Bundle, BundleKind, BundleRef, Workload, WorkloadKind};
 use crate::spec::{Lab, NodeSet};

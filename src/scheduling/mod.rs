@@ -23,6 +23,7 @@ mod cycle;
 mod decision;
 mod disruption;
 mod error;
+pub mod hash;
 pub mod message;
 mod node_info;
 pub mod node_selector;

@@ -1,6 +1,7 @@
 //! Breaking ties: a stable hash of the seed, the pod and the node, or the first name.
 
 use super::cycle::Cycle;
+use super::hash::fnv64_closed;
 use super::state::NodeId;
 
 /// How one of several equally good nodes is chosen. kube-scheduler chooses at random; a lab must be repeatable.
@@ -18,16 +19,9 @@ impl Default for TieBreak {
     }
 }
 
-/// FNV-1a over the parts, each closed by a zero byte, then mixed. Stable across platforms and versions: placements in
-/// published labs depend on it.
+/// A hash of texts, mixed. Placements in published labs depend on it.
 pub(crate) fn hash(parts: &[&str]) -> u64 {
-    let mut state = 0xcbf2_9ce4_8422_2325_u64;
-    for part in parts {
-        for byte in part.bytes().chain([0]) {
-            state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-    mix(state)
+    mix(fnv64_closed(parts, 0))
 }
 
 /// The finaliser of SplitMix64.

@@ -14,7 +14,6 @@ pub mod control;
 pub mod defaults;
 pub mod embedded;
 mod log;
-pub mod nodes;
 pub mod object;
 pub mod openapi;
 pub mod patch;

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::api::Metrics;
 use super::cluster::{Cluster, WriteOptions};
 use super::control::{HollowDelays, Settings};
-use super::nodes;
 use super::resource::ResourceId;
 use super::status::Status;
 use super::system::{self, Flavour};
@@ -105,7 +104,7 @@ impl Seed {
     pub(in crate::sim) fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
         let mut made = system::bootstrap(cluster, self.flavour);
         if self.flavour == Flavour::Kind {
-            made.extend(plant(cluster, &[nodes::control_plane_node(name)])?);
+            made.extend(plant(cluster, &[system::control_plane_node(name)])?);
         }
         made.extend(plant(cluster, &self.objects)?);
         Ok(made)

@@ -9,6 +9,8 @@ mod kind;
 mod roles;
 mod workload;
 
+pub(crate) use self::kind::control_plane_node;
+
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};

@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Home;
-use super::home::{create_private_folder, state_error, write_private};
+use super::home::state_error;
 use crate::error::Result;
+use crate::sim::server::files::{create_private_folder, write_private};
 
 /// What klab knows of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

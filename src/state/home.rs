@@ -1,8 +1,7 @@
 //! Where klab keeps its state, and the atomic file operations everything in it uses.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
@@ -80,20 +79,6 @@ fn is_lab_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
 }
 
-/// Creates a folder and those above it, for this user only.
-///
-/// # Errors
-/// When the file system refuses.
-pub fn create_private_folder(folder: &Path) -> io::Result<()> {
-    loop {
-        match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
-            // Another klab made it and removed it in this moment.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.symlink_metadata().is_err() => {}
-            created => return created,
-        }
-    }
-}
-
 /// Removes a lab's folder where it is empty, and those above it that klab made and nobody uses; one in which somebody has
 /// something stays.
 pub fn remove_empty(lab: &Path) {
@@ -104,29 +89,6 @@ pub fn remove_empty(lab: &Path) {
             _ => {}
         }
     }
-}
-
-/// Replaces a file whole, for this user only: after a crash there is the old text or the new, never half of one.
-///
-/// # Errors
-/// When the file system refuses; the old file is then untouched.
-pub fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-    file.write_all(text)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    sync_folder(folder)
-}
-
-/// Opens a file for appending, made for this user only.
-pub(crate) fn open_private_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).read(true).mode(0o600).open(path)
-}
-
-/// Makes renames and new names in a folder durable.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 /// A sentence and a hint for a state folder that cannot be used.
@@ -149,6 +111,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::sim::server::files::{create_private_folder, write_private};
 
     #[test]
     fn files_and_folders_are_private() {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::home::{create_private_folder, open_private_append, remove_empty, state_error};
+use super::home::{remove_empty, state_error};
 use crate::error::{Error, Kind, Result};
+use crate::sim::server::files::{create_private_folder, open_private_append};
 
 /// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +105,7 @@ fn held(path: &Path, lab: &str) -> Error {
             let ago = Timestamp::now().duration_since(since).unsigned_abs();
             let message = format!(
                 "lab `{lab}` is in use: `klab {command}` (process {pid}) has been at work on it for {}",
-                crate::ui::duration(ago)
+                crate::words::duration(ago)
             );
             Error::message(Kind::Failed, message).hint(format!("wait until it is done, or end it with `kill {pid}`"))
         }

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::home::{state_error, write_private};
+use super::home::state_error;
 use crate::error::Result;
+use crate::sim::server::files::write_private;
 
 /// How far a lesson has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::home::{state_error, write_private};
+use super::home::state_error;
 use super::journal;
 use crate::error::Result;
+use crate::sim::server::files::write_private;
 use crate::verify::Prediction;
 
 /// What klab knows of a lab it made or began to make.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::outcome::{Failure, LabTrial, Moment, Trial};
 use crate::error::Error;
 use crate::report::{self, Styles, check_lines};
-use crate::ui::{duration, plural};
+use crate::words::{duration, plural};
 
 /// Name and version of the JSON document's form.
 pub const SCHEMA: &str = "klab.test/1";

@@ -133,7 +133,7 @@ fn checks_that_held_before_the_step_prove_nothing() {
 /// A lesson that holds only where the scheduler chose the first of three equal nodes.
 fn tie() -> Lab {
     let plain = lab("tie", "");
-    let node = crate::sim::nodes::node(&plain, &plain.pools[0], 0)["metadata"]["name"].as_str().unwrap().to_owned();
+    let node = crate::nodes::node(&plain, &plain.pools[0], 0)["metadata"]["name"].as_str().unwrap().to_owned();
     lab("tie", &format!("[[check]]\nworkload = \"web\"\non = \"node:{node}\"\n"))
 }
 

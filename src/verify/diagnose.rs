@@ -22,7 +22,7 @@ use super::verdict::{CheckResult, Report};
 use super::view::{Owner, PodView, View, pool_of};
 use crate::scheduling::selector::{Operator, Requirement};
 use crate::spec::{Check, Condition, NodeSet, Selector, Subject};
-use crate::ui::{duration, plural};
+use crate::words::{duration, plural};
 
 /// Most changes kept for a check.
 const SUGGESTIONS: usize = 3;

@@ -148,7 +148,7 @@ impl Windows {
         };
         match within {
             Some(within) if held_since.is_none() && next.is_past(within) => {
-                Verdict::Impossible { because: format!("it did not hold within {}", crate::ui::duration(within)) }
+                Verdict::Impossible { because: format!("it did not hold within {}", crate::words::duration(within)) }
             }
             _ => verdict,
         }

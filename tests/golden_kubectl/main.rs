@@ -61,7 +61,7 @@ fn recorded_flows_are_answered_alike() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let server = runtime
         .block_on(Server::start(ServerOptions { state_directory: state.path().join("server"), port: None }))
-        .unwrap_or_else(|error| panic!("{:#}", error.source));
+        .unwrap_or_else(|error| panic!("{error}"));
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let replay = |flow: &Flow, attempt: usize| {
         let began = Instant::now();

@@ -30,7 +30,7 @@ async fn a_lesson_s_commands_work() {
         return;
     }
     let options = ServerOptions { state_directory: home.path().join("state"), port: None };
-    let server = Server::start(options).await.unwrap_or_else(|error| panic!("{:#}", error.source));
+    let server = Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"));
     let node = |name: &str, pool: &str| {
         json!({
             "apiVersion": "v1", "kind": "Node",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use klab::sim::server::client::{Client, access};
+use klab::provider::sim::server::{Client, access};
 use klab::sim::server::{Flavour, Seed, Server, ServerOptions};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 async fn start(folder: &Path) -> Server {
     let options = ServerOptions { state_directory: folder.to_owned(), port: None };
-    Server::start(options).await.unwrap_or_else(|error| panic!("{:#}", error.source))
+    Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn seed() -> Seed {
@@ -101,7 +101,7 @@ async fn a_restarted_server_has_everything_again() {
 }
 
 fn fail<T>(error: klab::error::Error) -> T {
-    panic!("{:#}", error.source)
+    panic!("{error:?}")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -110,7 +110,7 @@ async fn klab_s_own_face_adds_lists_removes_and_stops() {
     let server = start(folder.path()).await;
     let found = access(folder.path()).unwrap();
     assert_eq!(found, server.access());
-    let admin = Client::new(&found).await.unwrap_or_else(|error| panic!("{:#}", error.source));
+    let admin = Client::new(&found).await.unwrap_or_else(|error| panic!("{error:?}"));
     let running = tokio::spawn(server.run_until_stopped());
     assert_eq!(admin.health().await.unwrap_or_else(fail).pid, std::process::id());
     let made = admin.add("lab", &seed()).await.unwrap_or_else(fail);

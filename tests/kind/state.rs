@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use klab::sim::server::client as server;
+use klab::provider::sim::server;
 use klab::sim::server::{Flavour, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

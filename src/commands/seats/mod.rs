@@ -23,7 +23,8 @@ use crate::provider::Memory;
 use crate::spec::{Lab, Provider};
 use crate::state::Home;
 use crate::state::class::Class;
-use crate::ui::{Ui, plural};
+use crate::ui::Ui;
+use crate::words::plural;
 
 /// Most seats that are named one by one.
 const NAMED: usize = 12;

@@ -11,7 +11,7 @@ use crate::provider::Work;
 use crate::spec::Provider;
 use crate::state::class::{Class, seat_name};
 use crate::state::{Journal, Lock};
-use crate::ui::plural;
+use crate::words::plural;
 
 /// Stops or starts the machines of all seats.
 ///

@@ -14,8 +14,9 @@ use crate::parallel::parallel;
 use crate::report::{self, Suite};
 use crate::spec::Lab;
 use crate::state::class::Class;
-use crate::ui::{Format, plural, table};
+use crate::ui::Format;
 use crate::verify::{self, Report, Snapshot};
+use crate::words::{plural, table};
 
 /// What a glance at a seat showed.
 struct Glance {

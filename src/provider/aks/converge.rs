@@ -24,7 +24,7 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::{Action, Observed, is_version, size_name, wanted_version};
 use crate::provider::{Options, Work};
 use crate::spec::{Lab, Pool};
-use crate::ui::plural;
+use crate::words::plural;
 
 /// What the plan compares with the lab file.
 pub(super) fn observed(world: &World, lab: Option<&Lab>) -> Observed {

@@ -9,7 +9,8 @@ use super::az::{ASK, Az};
 use super::place::Place;
 use super::request::Tries;
 use crate::error::{Context, Error, Kind, Result};
-use crate::state::home::{state_error, write_private};
+use crate::sim::server::files::write_private;
+use crate::state::home::state_error;
 
 /// Where the kubeconfig of the lab in `folder` is.
 pub(super) fn path(folder: &Path) -> PathBuf {

@@ -14,7 +14,7 @@ use crate::error::{Context, Error, Kind, Result};
 use crate::plan::{is_system_taint, is_version, taint_text, wanted_version};
 use crate::provider::Work;
 use crate::spec::{Lab, Pool};
-use crate::ui::plural;
+use crate::words::plural;
 
 /// Every difference between the lab's pools and the cluster's nodes, in words; empty when there is none.
 ///

@@ -16,7 +16,7 @@ use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
-use crate::ui::plural;
+use crate::words::plural;
 
 /// How many operations on pools of one cluster run at once; Azure refuses more or lets them fail.
 pub(super) const IN_FLIGHT: usize = 4;
@@ -495,7 +495,7 @@ impl Task<'_> {
             "could not {} pool `{}`: Azure was still at work after {}",
             operation.verb(),
             self.job.pool,
-            crate::ui::duration(waited)
+            crate::words::duration(waited)
         );
         let going_on = self.under_way();
         let mut error = Error::message(Kind::Deadline, message);

@@ -7,7 +7,7 @@ use super::session::{Session, remove_file};
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
 use crate::spec::Lab;
-use crate::ui::plural;
+use crate::words::plural;
 
 /// Loads the lab's images into every node that does not have them in their present version.
 ///

@@ -11,8 +11,9 @@ use super::names::Names;
 use super::roster::Roster;
 use crate::error::Result;
 use crate::plan::{Declared, wanted_version};
+use crate::sim::server::files::{create_private_folder, write_private};
 use crate::spec::Lab;
-use crate::state::home::{create_private_folder, state_error, write_private};
+use crate::state::home::state_error;
 
 /// The record of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -12,8 +12,9 @@ use super::names::Names;
 use super::record::ClusterRecord;
 use super::version::KindVersion;
 use crate::error::{Error, Kind, Result};
+use crate::sim::server::files::{create_private_folder, write_private};
 use crate::spec::{Lab, Pool};
-use crate::state::home::{create_private_folder, state_error, write_private};
+use crate::state::home::state_error;
 
 /// The tools and names of one lab.
 pub(super) struct Session {

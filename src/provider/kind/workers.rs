@@ -21,9 +21,10 @@ use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::plan::Declared;
 use crate::provider::Work;
+use crate::sim::server::files::write_private;
 use crate::spec::{Lab, Pool};
-use crate::state::home::{state_error, write_private};
-use crate::ui::plural;
+use crate::state::home::state_error;
+use crate::words::plural;
 
 /// How long nodes may take to become Ready after kind is done with them; `KLAB_KIND_READY`, in seconds, gives slow machines
 /// more.
@@ -493,7 +494,8 @@ impl<'a> Joining<'a> {
                 }
             }
             if Instant::now() > until {
-                let message = format!("the container of node `{name}` did not boot in {}", crate::ui::duration(BOOT));
+                let message =
+                    format!("the container of node `{name}` did not boot in {}", crate::words::duration(BOOT));
                 return Err(Error::message(Kind::Outside, message)
                     .hint("often too little inotify: `sudo sysctl fs.inotify.max_user_instances=1024`"));
             }

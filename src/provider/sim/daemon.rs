@@ -4,13 +4,15 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::server;
 use super::server_lock::{Attempt, ServerLock, holder};
 use crate::client::{NoAnswer, is_cut_off};
 use crate::error::{Context, Error, Kind, Result};
 use crate::exec::{self, Command};
-use crate::sim::server::{Access, client};
+use crate::sim::server::files::create_private_folder;
+use crate::sim::server::{Access, Health};
 use crate::state::Home;
-use crate::state::home::{create_private_folder, state_error};
+use crate::state::home::state_error;
 
 /// How long a server may take to stop before it is ended the hard way.
 const STOP: Duration = Duration::from_secs(5);
@@ -42,7 +44,7 @@ pub fn running(home: &Home) -> Result<Option<Access>> {
             std::thread::sleep(Duration::from_millis(20));
             continue;
         }
-        let access = client::access(&folder).filter(|access| pid.is_none_or(|pid| pid == access.pid));
+        let access = server::access(&folder).filter(|access| pid.is_none_or(|pid| pid == access.pid));
         let access = access.filter(|access| exec::process_exists(access.pid));
         let starts = access.is_none() && pid.is_some_and(exec::process_exists);
         if let Some(access) = access.filter(|access| TcpStream::connect_timeout(&access.address, STOP).is_ok()) {
@@ -111,9 +113,9 @@ fn could_not_start(folder: &Path, error: anyhow::Error) -> Error {
 ///
 /// # Errors
 /// When it does not answer.
-pub async fn look(home: &Home) -> Result<Option<(Access, client::Health)>> {
+pub async fn look(home: &Home) -> Result<Option<(Access, Health)>> {
     let Some(access) = running(home)? else { return Ok(None) };
-    let asked = async { client::Client::new_within(&access, LOOK).await?.health().await };
+    let asked = async { server::Client::new_within(&access, LOOK).await?.health().await };
     match asked.await {
         Ok(health) => Ok(Some((access, health))),
         // It was killed in this moment.

@@ -3,6 +3,7 @@
 pub mod daemon;
 pub mod in_process;
 mod pools;
+pub mod server;
 pub mod server_lock;
 
 use std::cell::OnceCell;
@@ -21,12 +22,12 @@ use crate::event::Events;
 use crate::plan::{Action, Observed};
 use crate::sim::server::Flavour;
 use crate::sim::server::{Access, Seed};
-use crate::sim::server::{client as server, is_complete, remove_saved};
+use crate::sim::server::{is_complete, remove_saved};
 use crate::sim::system;
 use crate::spec::{Addon, Lab, SimLike};
 use crate::state::Home;
 use crate::state::home::state_error;
-use crate::ui::plural;
+use crate::words::plural;
 
 /// How long `down` asks a server before it ends it.
 const ASKED: Duration = Duration::from_secs(10);

@@ -12,10 +12,10 @@ use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
+use crate::nodes;
 use crate::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
-use crate::sim::nodes;
 use crate::spec::{Lab, Pool};
-use crate::ui::plural;
+use crate::words::plural;
 
 /// Annotation of a node that says what was declared for its pool when klab last touched it.
 const DECLARED: &str = "klab.dev/declared";

@@ -6,9 +6,10 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::server;
 use crate::error::Result;
-use crate::sim::server::client;
-use crate::state::home::{create_private_folder, open_private_append, state_error};
+use crate::sim::server::files::{create_private_folder, open_private_append};
+use crate::state::home::state_error;
 use crate::state::lock::is_at;
 
 /// How long a look at the lock by another klab may keep a server from taking it.
@@ -152,7 +153,7 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
 pub fn holder(folder: &Path) -> Option<u32> {
     let signed = std::fs::read_to_string(folder.join(FILE)).ok().and_then(|text| text.trim().parse().ok());
     // Servers of older versions do not sign.
-    signed.or_else(|| client::access(folder).map(|access| access.pid))
+    signed.or_else(|| server::access(folder).map(|access| access.pid))
 }
 
 /// Locks an open file, unless it was removed meanwhile: the lock would guard nothing.

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 use super::events::{Note, reference};
-use super::hash::{fnv32, fnv64};
 use super::queue::{Key, ObjectName};
 use super::value::{at, integer, items, list_mut, text, time_of, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
+use crate::scheduling::hash::{fnv32, fnv64};
 use crate::sim::clock::later;
 use crate::sim::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::sim::resource::PODS;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::ControlPlane;
-use super::hash::{fnv32, safe_encode};
+use super::hash::safe_encode;
 use super::pods::writes;
 use super::value::{controller_reference, integer, map_mut};
+use crate::scheduling::hash::fnv32;
 use crate::sim::cluster::{DeleteOptions, Part};
 use crate::sim::object::Object;
 use crate::sim::resource::CONTROLLER_REVISIONS;

@@ -6,7 +6,7 @@ use std::path::Path;
 use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 
-use crate::state::home::write_private;
+use crate::sim::server::files::write_private;
 
 /// Random bytes of a token: 256 bit.
 const BYTES: usize = 32;

@@ -17,7 +17,7 @@ use super::control_thread::Running;
 use super::credentials::{Digest, Token};
 use super::lane::Lane;
 use super::{Shared, kubeconfig, tls};
-use crate::state::home::{create_private_folder, write_private};
+use crate::sim::server::files::{create_private_folder, write_private};
 
 /// A cluster of a server.
 pub(super) struct Hosted {

@@ -10,10 +10,10 @@
 
 mod admin;
 mod broken;
-pub mod client;
 mod connection;
 mod control_thread;
 mod credentials;
+pub mod files;
 mod handshake;
 mod hosted;
 mod kubeconfig;
@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+pub use self::admin::{ClusterAccess, Health};
 pub use self::hosted::{is_complete, remove_saved};
 pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
@@ -41,8 +42,7 @@ use self::credentials::{Digest, Token};
 use self::hosted::Hosted;
 use super::cluster::Limits;
 use super::status::Status;
-use crate::error::{Error, Kind, Result};
-use crate::state::home::{create_private_folder, state_error, write_private};
+use crate::sim::server::files::{create_private_folder, write_private};
 
 /// How to start a server.
 #[derive(Debug, Clone)]
@@ -70,6 +70,20 @@ pub struct Access {
     /// Clusters that are kept and cannot be served, with the reason.
     #[serde(default)]
     pub broken: BTreeMap<String, String>,
+}
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The state folder cannot be used.
+    #[error("could not use the server's folder `{}`", .0.display())]
+    Folder(PathBuf, #[source] std::io::Error),
+    /// The port that was asked for cannot be had.
+    #[error("could not listen at port {0}")]
+    Port(u16, #[source] std::io::Error),
+    /// No port can be had.
+    #[error("could not listen on the loopback address")]
+    Listen(#[source] std::io::Error),
 }
 
 /// File of [`Access`] in the state folder.
@@ -111,16 +125,16 @@ impl Server {
     ///
     /// # Errors
     /// When the state folder cannot be used, or the port is taken.
-    pub async fn start(options: ServerOptions) -> Result<Self> {
+    pub async fn start(options: ServerOptions) -> Result<Self, StartError> {
         let state = options.state_directory;
-        let unusable = |error| state_error(error, "use the server's folder", &state);
+        let unusable = |error| StartError::Folder(state.clone(), error);
         create_private_folder(&state).map_err(unusable)?;
         let clusters_folder = state.join("clusters");
         create_private_folder(&clusters_folder).map_err(unusable)?;
         let identity = tls::Identity::open(&state).map_err(unusable)?;
         let admin = Token::open(&state.join("token")).map_err(unusable)?;
         let listener = listen(&state, options.port).await?;
-        let address = listener.local_addr().map_err(|error| Error::new(Kind::Outside, error))?;
+        let address = listener.local_addr().map_err(StartError::Listen)?;
         write_private(&state.join("port"), address.port().to_string().as_bytes()).map_err(unusable)?;
         let shared = Arc::new(Shared {
             state: state.clone(),
@@ -378,13 +392,10 @@ async fn sync_now_and_then(shared: Arc<Shared>, home: (u64, u64)) {
 }
 
 /// Binds the wanted port, or the last one, or any.
-async fn listen(state: &std::path::Path, wanted: Option<u16>) -> Result<TcpListener> {
+async fn listen(state: &std::path::Path, wanted: Option<u16>) -> Result<TcpListener, StartError> {
     let bind = |port: u16| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     if let Some(port) = wanted {
-        return bind(port).await.map_err(|error| {
-            Error::new(Kind::Outside, anyhow::Error::new(error).context(format!("could not listen at port {port}")))
-                .hint("another program uses it; without a port the server takes a free one")
-        });
+        return bind(port).await.map_err(|error| StartError::Port(port, error));
     }
     let last = std::fs::read_to_string(state.join("port")).ok().and_then(|text| text.trim().parse::<u16>().ok());
     if let Some(port) = last
@@ -392,7 +403,5 @@ async fn listen(state: &std::path::Path, wanted: Option<u16>) -> Result<TcpListe
     {
         return Ok(listener);
     }
-    bind(0).await.map_err(|error| {
-        Error::new(Kind::Outside, anyhow::Error::new(error).context("could not listen on the loopback address"))
-    })
+    bind(0).await.map_err(StartError::Listen)
 }

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{CipherSuite, RootCertStore, ServerConfig};
 
-use crate::state::home::write_private;
+use crate::sim::server::files::write_private;
 
 /// How many years certificates are good for; labs do not live as long.
 const YEARS: i32 = 10;

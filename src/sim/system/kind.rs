@@ -3,9 +3,55 @@
 use serde_json::{Value, json};
 
 use super::workload::{Container, Workload, dns_ports, service, storage_class};
+use crate::scheduling::hash::fnv64_closed;
 use crate::sim::object::Object;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// The version of the control plane, and of its node.
+const VERSION: &str = "v1.36.2";
+
+/// The node kind runs the control plane on; it is there besides the pools, and tainted.
+pub(crate) fn control_plane_node(lab: &str) -> Value {
+    let name = format!("{lab}-control-plane");
+    let resources = json!({
+        "cpu": "4", "memory": "16384000Ki", "ephemeral-storage": "129886128Ki", "pods": "110",
+        "hugepages-1Gi": "0", "hugepages-2Mi": "0",
+    });
+    let machine = fnv64_closed(&[lab, "control-plane"], 0xff);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": name, "labels": {
+            "beta.kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+            "node-role.kubernetes.io/control-plane": "",
+            "node.kubernetes.io/exclude-from-external-load-balancers": "",
+        }},
+        "spec": {
+            "providerID": format!("kind://docker/{lab}/{name}"),
+            "taints": [{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }],
+        },
+        "status": {
+            "capacity": resources, "allocatable": resources,
+            "addresses": [
+                { "type": "InternalIP", "address": "172.18.0.2" },
+                { "type": "Hostname", "address": name },
+            ],
+            "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
+            "nodeInfo": {
+                "architecture": "amd64", "bootID": format!("{machine:016x}"),
+                "containerRuntimeVersion": "containerd://2.1.1", "kernelVersion": "6.8.0-1052-azure",
+                "kubeProxyVersion": "", "kubeletVersion": VERSION,
+                "machineID": format!("{machine:016x}"), "operatingSystem": "linux",
+                "osImage": "Debian GNU/Linux 12 (bookworm)", "systemUUID": format!("{machine:016x}"),
+            },
+        },
+    })
+}
 
 /// Everything a new kind cluster has.
 pub(super) fn objects() -> Vec<Value> {
@@ -161,4 +207,16 @@ pub(super) fn static_pods(node: &Object) -> Vec<Value> {
         })
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_plane_has_a_tainted_node() {
+        let node = control_plane_node("demo");
+        assert_eq!(node["metadata"]["name"], "demo-control-plane");
+        assert_eq!(node["spec"]["taints"][0]["key"], "node-role.kubernetes.io/control-plane");
+    }
 }

@@ -9,13 +9,13 @@ use kube::ResourceExt;
 
 use super::{Homes, settles};
 use crate::spec::{Check, Condition, Subject};
-use crate::ui::plural;
 use crate::verify::cause::{Cause, NodeGroup, Suggestion};
 use crate::verify::context::Context;
 use crate::verify::explain::{Destination, Explainer};
 use crate::verify::predict::daemon_pod;
 use crate::verify::snapshot::Snapshot;
 use crate::verify::view::View;
+use crate::words::plural;
 
 /// Why nodes on which a check wants a DaemonSet's pod have none: the pods it would make are put to the scheduler.
 pub(super) fn missing(check: &Check, snapshot: &Snapshot, context: &Context<'_>) -> Option<(Cause, Vec<Suggestion>)> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 async fn start(folder: &Path) -> Server {
     let options = ServerOptions { state_directory: folder.join("state"), port: None };
-    Server::start(options).await.unwrap_or_else(|error| panic!("{:#}", error.source))
+    Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn node(name: &str) -> Value {

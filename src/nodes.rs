@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
 
-use crate::spec::{Lab, Os, Pool, SimLike, VmSize};
+use crate::scheduling::hash::fnv64_closed;
+use crate::spec::{Lab, NodeResources, Os, Pool, SimLike, VmSize};
 
 /// The Kubernetes version embedded nodes report where neither lab nor pool asks for one.
 const VERSION: &str = "1.36.2";
@@ -50,7 +51,7 @@ fn named(lab: &Lab, pool: &Pool, number: u32, name: &str) -> Value {
     let location = lab.aks.location.as_str();
     let capacity = pool.machine.capacity(pool.max_pods);
     let allocatable = pool.machine.allocatable(pool.max_pods);
-    let resources = |figures: &crate::spec::NodeResources, cpu: String| {
+    let resources = |figures: &NodeResources, cpu: String| {
         let mut resources = json!({
             "cpu": cpu,
             "memory": format!("{}Ki", figures.memory / 1024),
@@ -100,48 +101,6 @@ fn named(lab: &Lab, pool: &Pool, number: u32, name: &str) -> Value {
             "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
             "nodeInfo": node_info(lab, pool, pool_name),
             "images": images(lab, pool),
-        },
-    })
-}
-
-/// The node kind runs the control plane on; it is there besides the pools, and tainted.
-pub fn control_plane_node(lab: &str) -> Value {
-    let name = format!("{lab}-control-plane");
-    let resources = json!({
-        "cpu": "4", "memory": "16384000Ki", "ephemeral-storage": "129886128Ki", "pods": "110",
-        "hugepages-1Gi": "0", "hugepages-2Mi": "0",
-    });
-    let machine = hash(&[lab, "control-plane"]);
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": { "name": name, "labels": {
-            "beta.kubernetes.io/arch": "amd64",
-            "beta.kubernetes.io/os": "linux",
-            "kubernetes.io/arch": "amd64",
-            "kubernetes.io/hostname": name,
-            "kubernetes.io/os": "linux",
-            "node-role.kubernetes.io/control-plane": "",
-            "node.kubernetes.io/exclude-from-external-load-balancers": "",
-        }},
-        "spec": {
-            "providerID": format!("kind://docker/{lab}/{name}"),
-            "taints": [{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }],
-        },
-        "status": {
-            "capacity": resources, "allocatable": resources,
-            "addresses": [
-                { "type": "InternalIP", "address": "172.18.0.2" },
-                { "type": "Hostname", "address": name },
-            ],
-            "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
-            "nodeInfo": {
-                "architecture": "amd64", "bootID": format!("{machine:016x}"),
-                "containerRuntimeVersion": "containerd://2.1.1", "kernelVersion": "6.8.0-1052-azure",
-                "kubeProxyVersion": "", "kubeletVersion": format!("v{VERSION}"),
-                "machineID": format!("{machine:016x}"), "operatingSystem": "linux",
-                "osImage": "Debian GNU/Linux 12 (bookworm)", "systemUUID": format!("{machine:016x}"),
-            },
         },
     })
 }
@@ -207,13 +166,9 @@ fn base36(mut number: u32) -> String {
     digits.into_iter().map(char::from).collect()
 }
 
-/// FNV-1a: the same on every machine and with every version of klab.
+/// The same on every machine and with every version of klab.
 fn hash(parts: &[&str]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in parts.iter().flat_map(|part| part.bytes().chain([0xff])) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
+    fnv64_closed(parts, 0xff)
 }
 
 fn cpu(millis: u64) -> String {
@@ -418,14 +373,11 @@ zones  = [1, 2]
     }
 
     #[test]
-    fn like_kind_nodes_are_workers_beside_a_tainted_control_plane() {
+    fn like_kind_nodes_are_workers() {
         let lab = lab("[sim]\nlike = \"kind\"\n");
         let worker = node(&lab, &lab.pools[0], 0);
         assert_eq!(name(&worker), "demo-worker");
         assert_eq!(worker["metadata"]["labels"]["agentpool"], "nodepool1");
         assert!(worker["metadata"]["labels"]["kubernetes.azure.com/cluster"].is_null());
-        let control_plane = control_plane_node("demo");
-        assert_eq!(name(&control_plane), "demo-control-plane");
-        assert_eq!(control_plane["spec"]["taints"][0]["key"], "node-role.kubernetes.io/control-plane");
     }
 }

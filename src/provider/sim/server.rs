@@ -8,9 +8,9 @@ use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo, NamedCluster, NamedConte
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use super::admin::{ClusterAccess, Health};
-use super::{ACCESS_FILE, Access, Figures, Seed};
 use crate::error::{Error, Kind, Result};
+use crate::sim::seed::{Figures, Seed};
+use crate::sim::server::{ACCESS_FILE, Access, ClusterAccess, Health};
 
 /// How many objects are sent in one request: some MiB of nodes.
 const AT_ONCE: usize = 1000;

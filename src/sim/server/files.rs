@@ -1,0 +1,43 @@
+//! Files and folders for one user only, written whole.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Creates a folder and those above it, for this user only.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn create_private_folder(folder: &Path) -> io::Result<()> {
+    loop {
+        match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+            // Another klab made it and removed it in this moment.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.symlink_metadata().is_err() => {}
+            created => return created,
+        }
+    }
+}
+
+/// Replaces a file whole, for this user only: after a crash there is the old text or the new, never half of one.
+///
+/// # Errors
+/// When the file system refuses; the old file is then untouched.
+pub fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    file.write_all(text)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    sync_folder(folder)
+}
+
+/// Opens a file for appending, made for this user only.
+pub fn open_private_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).read(true).mode(0o600).open(path)
+}
+
+/// Makes renames and new names in a folder durable.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
