@@ -11,10 +11,10 @@ use crate::nodes;
 use crate::plan::is_system_taint;
 use crate::provider::sim::{addons, flavour};
 use crate::render::Manifest;
-use crate::scheduling::TieBreak;
 use crate::sim::system;
 use crate::spec::{Lab, Pool};
 use crate::verify::{PredictedWorkload, Prediction, Snapshot, predict};
+use klab_scheduler::TieBreak;
 
 /// Where the lab's pods will go: in the cluster that is there with its pools as the lab file says, or, without one, in
 /// a new cluster, where the system's own pods come first and take their room.

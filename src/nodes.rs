@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
 
-use crate::scheduling::hash::fnv64_closed;
 use crate::spec::{Lab, NodeResources, Os, Pool, SimLike, VmSize};
+use klab_scheduler::hash::fnv64_closed;
 
 /// The Kubernetes version embedded nodes report where neither lab nor pool asks for one.
 const VERSION: &str = "1.36.2";

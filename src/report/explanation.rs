@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::human::{Styles, group_lines, named, suggestion_lines};
 use super::json::{groups, suggestion};
-use crate::scheduling::{PluginName, ScoreRow, ScoreTable};
 use crate::verify::{Explanation, Pending, Placed, PodState, Why};
 use crate::words::{duration, plural, table};
+use klab_scheduler::{PluginName, ScoreRow, ScoreTable};
 
 /// Name and version of the JSON document's form.
 pub const EXPLANATION_SCHEMA: &str = "klab.explain/1";

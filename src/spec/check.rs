@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::SignedDuration;
 
 use super::source::{Located, Location};
-use crate::scheduling::selector::Selector;
+use klab_scheduler::selector::Selector;
 
 /// `[[check]]`, `[[step.check]]`, `[[step.before]]`: a subject and what must hold of it, all conditions at once.
 #[derive(Clone, Debug)]

@@ -27,11 +27,11 @@ mod validate;
 pub mod version;
 pub mod workload;
 
-pub use crate::scheduling::selector::Selector;
 pub use check::{Check, Condition, Count, NodeSet, ObjectRef, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use files::{Files, Reach};
 pub use kind_name::singular;
+pub use klab_scheduler::selector::Selector;
 pub use lab::{Lab, LoadOptions};
 pub use load::{MAX_BYTES, load, parse, parse_beside, parse_bytes};
 pub use machine::{Machine, NodeResources, VmSize};

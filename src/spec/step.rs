@@ -11,7 +11,7 @@ use super::pool::Autoscale;
 use super::source::{Located, Location};
 use super::version::KubernetesVersion;
 use super::workload::Workload;
-use crate::scheduling::selector::Selector;
+use klab_scheduler::selector::Selector;
 
 /// `[[step]]` of the lab file.
 #[derive(Clone, Debug)]

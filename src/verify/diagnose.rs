@@ -20,9 +20,9 @@ use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
 use super::view::{Owner, PodView, View, pool_of};
-use crate::scheduling::selector::{Operator, Requirement};
 use crate::spec::{Check, Condition, NodeSet, Selector, Subject};
 use crate::words::{duration, plural};
+use klab_scheduler::selector::{Operator, Requirement};
 
 /// Most changes kept for a check.
 const SUGGESTIONS: usize = 3;

@@ -1,7 +1,7 @@
 //! A snapshot as the scheduler's model of a cluster.
 
 use super::view::View;
-use crate::scheduling::{Cluster, TieBreak};
+use klab_scheduler::{Cluster, TieBreak};
 
 /// The cluster of a snapshot, ready to be asked. Objects that the scheduler could not read (which an API server does not
 /// store) are left out. Nodes and pods go in by name, so that their order in the snapshot plays no part.

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
 use super::view::View;
-use crate::scheduling::node_selector::RequiredNodeAffinity;
-use crate::scheduling::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
+use klab_scheduler::node_selector::RequiredNodeAffinity;
+use klab_scheduler::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
 
 /// Names of the nodes that a pod may use, whatever is on them now.
 pub(crate) fn nodes<'a>(view: &View<'a>, pod: &Pod) -> BTreeSet<&'a str> {

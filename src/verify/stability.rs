@@ -3,9 +3,10 @@
 //! The caller feeds snapshots with the time of its own clock (time since it began to watch). Nothing here looks at a
 //! clock, so a test can play any history.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::time::Duration;
+
+use foldhash::fast::{FixedState, FoldHasher};
 
 use super::context::Context;
 use super::evaluate::results;
@@ -167,8 +168,9 @@ impl Windows {
 /// objects in the snapshot plays no part.
 fn fingerprint(view: &View<'_>) -> u64 {
     let mut sum = 0_u64;
-    let mut add = |thing: &dyn Fn(&mut DefaultHasher)| {
-        let mut hasher = DefaultHasher::new();
+    let hashes = FixedState::default();
+    let mut add = |thing: &dyn Fn(&mut FoldHasher<'_>)| {
+        let mut hasher = hashes.build_hasher();
         thing(&mut hasher);
         sum = sum.wrapping_add(hasher.finish());
     };
@@ -214,7 +216,7 @@ fn fingerprint(view: &View<'_>) -> u64 {
     sum
 }
 
-fn state(state: &PodState, hasher: &mut DefaultHasher) {
+fn state(state: &PodState, hasher: &mut FoldHasher<'_>) {
     std::mem::discriminant(state).hash(hasher);
     match state {
         PodState::Unschedulable { message, nominated } => (message, nominated).hash(hasher),

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::desired::Desired;
 use crate::plan::{Declared, is_system_taint, taint_text};
-use crate::scheduling::quantity::Quantity;
 use crate::sim::clock::later;
+use klab_scheduler::quantity::Quantity;
 
 /// One thing in which a node is not what it is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

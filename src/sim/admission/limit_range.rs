@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::forbidden;
 use super::resources::{Amounts, amounts, pod_total};
-use crate::scheduling::quantity::Quantity;
 use crate::sim::cluster::Transaction;
 use crate::sim::resource::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, ResourceId};
 use crate::sim::status::Status;
+use klab_scheduler::quantity::Quantity;
 
 impl Transaction<'_> {
     fn limit_ranges(&self, namespace: &str) -> Vec<Value> {

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::forbidden;
 use super::resources::{Amounts, add, amounts, pod_total};
-use crate::scheduling::quantity::Quantity;
 use crate::sim::cluster::Transaction;
 use crate::sim::object::Object;
 use crate::sim::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
 use crate::sim::status::Status;
+use klab_scheduler::quantity::Quantity;
 
 /// Requests and limits that a quota makes mandatory for every container.
 const MANDATORY: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];

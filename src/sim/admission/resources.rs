@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::scheduling::quantity::Quantity;
+use klab_scheduler::quantity::Quantity;
 
 /// Amounts by resource name.
 pub(super) type Amounts = BTreeMap<String, Quantity>;

@@ -11,10 +11,10 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::value::{Selector, integer, items, list_mut, text, time_text};
 use super::view::PodInfo;
-use crate::scheduling::quantity::Quantity;
 use crate::sim::clock::{earlier, later};
 use crate::sim::cluster::Part;
 use crate::sim::resource::{HORIZONTAL_POD_AUTOSCALERS, ResourceId};
+use klab_scheduler::quantity::Quantity;
 
 const COMPONENT: &str = "horizontal-pod-autoscaler";
 /// How often metrics are looked at (`--horizontal-pod-autoscaler-sync-period`).

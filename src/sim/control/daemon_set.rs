@@ -12,12 +12,12 @@ use super::queue::{Key, ObjectName};
 use super::revisions::{HASH_LABEL, Revision};
 use super::value::{Selector, int_or_percent, integer, items, list_mut, map_mut, text};
 use super::view::{Phase, PodInfo};
-use crate::scheduling::NodeSpec;
-use crate::scheduling::node_selector::RequiredNodeAffinity;
-use crate::scheduling::taint::{NO_EXECUTE, Toleration, untolerated};
 use crate::sim::cluster::Part;
 use crate::sim::object::Object;
 use crate::sim::resource::DAEMON_SETS;
+use klab_scheduler::NodeSpec;
+use klab_scheduler::node_selector::RequiredNodeAffinity;
+use klab_scheduler::taint::{NO_EXECUTE, Toleration, untolerated};
 
 const COMPONENT: &str = "daemonset-controller";
 /// At most so many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).

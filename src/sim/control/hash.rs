@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::scheduling::hash::fnv32;
+use klab_scheduler::hash::fnv32;
 
 /// The letters Kubernetes uses in generated names, no vowels so that no words appear.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -11,10 +11,10 @@ use super::events::{Note, reference};
 use super::queue::{Key, ObjectName};
 use super::value::{at, integer, items, list_mut, text, time_of, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
-use crate::scheduling::hash::{fnv32, fnv64};
 use crate::sim::clock::later;
 use crate::sim::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::sim::resource::PODS;
+use klab_scheduler::hash::{fnv32, fnv64};
 
 const COMPONENT: &str = "kubelet";
 /// Images with this in their name cannot be pulled.

@@ -8,10 +8,10 @@ use super::ControlPlane;
 use super::hash::safe_encode;
 use super::pods::writes;
 use super::value::{controller_reference, integer, map_mut};
-use crate::scheduling::hash::fnv32;
 use crate::sim::cluster::{DeleteOptions, Part};
 use crate::sim::object::Object;
 use crate::sim::resource::CONTROLLER_REVISIONS;
+use klab_scheduler::hash::fnv32;
 
 /// The label a revision's hash is in, on revisions and on pods.
 pub(super) const HASH_LABEL: &str = "controller-revision-hash";

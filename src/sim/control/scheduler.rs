@@ -1,4 +1,4 @@
-//! The scheduler's loop around [`crate::scheduling`]: keeps its picture of the cluster, tries the pods that wait, and
+//! The scheduler's loop around [`klab_scheduler`]: keeps its picture of the cluster, tries the pods that wait, and
 //! writes what came of it.
 
 use std::sync::Arc;
@@ -14,17 +14,15 @@ use super::fault::Subject;
 use super::queue::{Key, ObjectName};
 use super::value::{map_mut, set_condition, time_text};
 use super::view::PodInfo;
-use crate::scheduling::queue::{Event, Queue};
-use crate::scheduling::taint::{NO_EXECUTE, Taint};
-use crate::scheduling::{
-    Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, TieBreak, message,
-};
 use crate::sim::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::sim::object::Object;
 use crate::sim::resource::{
     DAEMON_SETS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS,
     REPLICA_SETS, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
+use klab_scheduler::queue::{Event, Queue};
+use klab_scheduler::taint::{NO_EXECUTE, Taint};
+use klab_scheduler::{Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, TieBreak, message};
 
 /// The field manager of the scheduler.
 fn writes() -> WriteOptions<'static> {

@@ -9,10 +9,10 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::value::{items, map_mut, text};
 use super::view::NodeInfo;
-use crate::scheduling::quantity::Quantity;
 use crate::sim::cluster::{DeleteOptions, Part};
 use crate::sim::object::Object;
 use crate::sim::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
+use klab_scheduler::quantity::Quantity;
 
 const COMPONENT: &str = "persistentvolume-controller";
 const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
 use super::{Field, Path, Scalar, Schema, Shape, TypeId};
-use crate::scheduling::quantity::Quantity;
+use klab_scheduler::quantity::Quantity;
 
 /// How deep a tree may be; deeper ones are refused before the stack ends.
 const DEEPEST: usize = 100;

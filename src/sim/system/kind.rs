@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::workload::{Container, Workload, dns_ports, service, storage_class};
-use crate::scheduling::hash::fnv64_closed;
 use crate::sim::object::Object;
+use klab_scheduler::hash::fnv64_closed;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::workload::int_or_percent;
 use super::{Errors, entries, metadata, names, supported, text};
-use crate::scheduling::quantity::Quantity;
 use crate::sim::resource::{self as kinds, ResourceId};
 use crate::sim::schema::Path;
+use klab_scheduler::quantity::Quantity;
 
 const DATA_LIMIT: usize = 1024 * 1024;
 const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;

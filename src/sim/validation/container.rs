@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{Errors, entries, names, not_negative, supported, text};
-use crate::scheduling::quantity::Quantity;
 use crate::sim::schema::Path;
+use klab_scheduler::quantity::Quantity;
 
 /// Resources of containers that need no domain in front.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];

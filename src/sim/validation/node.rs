@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Errors, names, placement};
-use crate::scheduling::quantity::Quantity;
 use crate::sim::schema::Path;
+use klab_scheduler::quantity::Quantity;
 
 pub(super) fn check(node: &Value, errors: &mut Errors) {
     // Upstream looks for taints under `metadata`, and says so.

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::workloads::node_requirements;
-use crate::scheduling::selector::Operator;
-use crate::scheduling::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
 use crate::spec::check::{Check, Condition, Count, NodeSet, Subject};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::lab::Lab;
@@ -13,6 +11,8 @@ use crate::spec::source::{Located, Location};
 use crate::spec::step::Action;
 use crate::spec::structure::list;
 use crate::spec::workload::{Workload, WorkloadKind};
+use klab_scheduler::selector::Operator;
+use klab_scheduler::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
 
 /// Everything that names a node set, with its place.
 fn node_sets<'a>(context: &Context<'a>) -> Vec<(&'a NodeSet, &'a Location)> {

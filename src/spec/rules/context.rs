@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::Taint;
 
-use crate::scheduling::selector::{Labels, Operator, Requirement};
 use crate::spec::check::{Check, Condition, NodeSet, Subject};
 use crate::spec::lab::Lab;
 use crate::spec::machine::NodeResources;
@@ -10,6 +9,7 @@ use crate::spec::pool::Pool;
 use crate::spec::provider::{Provider, SimLike};
 use crate::spec::step::{Action, Step};
 use crate::spec::workload::Workload;
+use klab_scheduler::selector::{Labels, Operator, Requirement};
 
 /// Nodes alike: those of one pool in one zone.
 pub(super) struct NodeGroup<'a> {

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
 
 use super::context::{Context, equals};
-use crate::scheduling::quantity::Quantity;
-use crate::scheduling::selector::{Operator, Requirement};
-use crate::scheduling::taint::{Taint, Toleration};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
 use crate::spec::step::Action;
 use crate::spec::structure::list;
 use crate::spec::workload::{BundleKind, ManifestContent, Workload};
+use klab_scheduler::quantity::Quantity;
+use klab_scheduler::selector::{Operator, Requirement};
+use klab_scheduler::taint::{Taint, Toleration};
 
 /// Node requirements that must hold, as alternatives: node selector together with each term of the required affinity.
 pub(super) fn node_requirements(workload: &Workload) -> Vec<Vec<Requirement>> {

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::scheduling::selector::{Selector, check_key};
+use klab_scheduler::selector::{Selector, check_key};
 
 /// Sentences on everything that is wrong.
 pub(super) fn affinity_problems(affinity: &Affinity) -> Vec<String> {

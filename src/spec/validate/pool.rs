@@ -3,13 +3,13 @@
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Reader, syntax};
-use crate::scheduling::quantity::Quantity as Amount;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::machine::{Machine, VmSize};
 use crate::spec::pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
 use crate::spec::provider::{AksNetwork, Provider};
 use crate::spec::raw::{self, At, Table};
 use crate::spec::source::Located;
+use klab_scheduler::quantity::Quantity as Amount;
 
 /// The size of nodes where the lab does not say: the smallest that AKS takes for a system pool.
 const DEFAULT_SIZE: &str = "Standard_B2ms";

@@ -6,13 +6,13 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::scheduling::quantity::Quantity as Amount;
-use crate::scheduling::selector::{Selector, check_key, check_value};
 use crate::spec::check::{Count, NodeSet, ObjectRef};
 use crate::spec::diagnostic::did_you_mean;
 use crate::spec::raw;
 use crate::spec::version::KubernetesVersion;
 use crate::spec::workload::{BundleKind, BundleRef};
+use klab_scheduler::quantity::Quantity as Amount;
+use klab_scheduler::selector::{Selector, check_key, check_value};
 
 /// What is wrong with a text, and what would be right.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::sandbox::Sandbox;
-use crate::scheduling::pod_requests;
-use crate::scheduling::quantity::Quantity;
-use crate::scheduling::taint::{Taint, UNSCHEDULABLE_TAINT};
+use klab_scheduler::pod_requests;
+use klab_scheduler::quantity::Quantity;
+use klab_scheduler::taint::{Taint, UNSCHEDULABLE_TAINT};
 
 /// Names of nodes, shared by the combinations they are part of.
 pub(crate) type Names = Arc<[String]>;

@@ -30,7 +30,7 @@ use super::node::nearest;
 use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::view::{PodView, View};
-use crate::scheduling::{Cluster, DEFAULT_SCHEDULER, Outcome, Reason, ScoreTable, TieBreak};
+use klab_scheduler::{Cluster, DEFAULT_SCHEDULER, Outcome, Reason, ScoreTable, TieBreak};
 
 /// Pods in the same position, and why they are in it.
 #[derive(Clone, Debug, PartialEq)]

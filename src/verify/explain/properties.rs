@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::edit::{Edit, new_node};
 use super::suggest::{Question, Remedy, suggest, unbound};
 use super::{Refusal, group};
-use crate::scheduling::{Outcome, Reason, TieBreak};
 use crate::verify::fixture::{Cluster, running, unschedulable};
 use crate::verify::view::{PodView, View};
 use crate::verify::{Context, Snapshot, model};
+use klab_scheduler::{Outcome, Reason, TieBreak};
 
 /// Random parts of a pod: requests in hundredths of a CPU, and rules.
 fn pod_spec() -> impl Strategy<Value = Value> {

@@ -10,8 +10,8 @@ use super::reasons::Refusal;
 use super::room::{Sources, lowered_requests, roomiest};
 use super::suggest::Question;
 use super::wording::{said_of_label, workload_of};
-use crate::scheduling::Reason;
-use crate::scheduling::selector::Operator;
+use klab_scheduler::Reason;
+use klab_scheduler::selector::Operator;
 
 /// Most combinations per group of nodes.
 const PER_GROUP: usize = 12;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::scheduling::Reason;
-use crate::scheduling::selector::Requirement;
-use crate::scheduling::taint::Taint;
 use crate::verify::cause::{NodeGroup, NodeReason};
+use klab_scheduler::Reason;
+use klab_scheduler::selector::Requirement;
+use klab_scheduler::taint::Taint;
 
 /// Nodes of one pool that the same rules keep a pod from.
 pub(crate) struct Refusal<'r> {

@@ -9,9 +9,9 @@ use kube::ResourceExt;
 use super::edit::Edit;
 use super::reasons::Refusal;
 use super::suggest::Question;
-use crate::scheduling::quantity::Quantity;
-use crate::scheduling::{Reason, pod_requests};
 use crate::verify::view::{Owner, PodView, View, pool_of};
+use klab_scheduler::quantity::Quantity;
+use klab_scheduler::{Reason, pod_requests};
 
 /// Most pools and workloads looked at as sources of room.
 const SOURCES: usize = 6;

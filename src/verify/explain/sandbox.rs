@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use crate::scheduling::{Cluster, Outcome, Reason};
+use klab_scheduler::{Cluster, Outcome, Reason};
 
 /// A model of the cluster that remembers how to undo what was done to it.
 pub(crate) struct Sandbox<'a> {

@@ -10,9 +10,9 @@ use super::proposals::{Proposal, proposals};
 use super::reasons::Refusal;
 use super::sandbox::Sandbox;
 use super::wording;
-use crate::scheduling::Cluster;
 use crate::verify::cause::Suggestion;
 use crate::verify::view::{PodView, View};
+use klab_scheduler::Cluster;
 
 /// Most changes shown.
 const SHOWN: usize = 3;

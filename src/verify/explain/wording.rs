@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::edit::Edit;
 use super::reasons::amount;
 use super::suggest::{Proof, Question};
-use crate::scheduling::quantity::Quantity;
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;
 use crate::verify::condition::listed;
 use crate::verify::view::{Owner, PodView, View, WORKLOAD_LABEL};
+use klab_scheduler::quantity::Quantity;
 
 /// One change in words, its place in the lab file and its command.
 struct Words {
@@ -226,7 +226,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let minus: Vec<String> = texts.iter().map(|taint| format!("{taint}-")).collect();
             let declared = pool.as_deref().and_then(|pool| view.context.pool(pool)).and_then(|pool| {
                 let is_one = |own: &crate::spec::Located<k8s_openapi::api::core::v1::Taint>| {
-                    taints.contains(&crate::scheduling::taint::Taint::from(&own.value))
+                    taints.contains(&klab_scheduler::taint::Taint::from(&own.value))
                 };
                 pool.taints.iter().find(|own| is_one(own)).map(|own| own.at.clone())
             });
@@ -258,7 +258,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
 
 /// A selector as kubectl takes it.
 fn labels(selector: &LabelSelector) -> String {
-    crate::scheduling::selector::Selector::from_api(Some(selector)).map(|it| it.to_string()).unwrap_or_default()
+    klab_scheduler::selector::Selector::from_api(Some(selector)).map(|it| it.to_string()).unwrap_or_default()
 }
 
 fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value: &str) -> Words {

@@ -7,9 +7,9 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::scheduling::admission;
-use crate::scheduling::node_selector::RequiredNodeAffinity;
-use crate::scheduling::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
+use klab_scheduler::admission;
+use klab_scheduler::node_selector::RequiredNodeAffinity;
+use klab_scheduler::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
 
 /// Tolerations that every pod of a DaemonSet gets
 /// (<https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>).
@@ -77,11 +77,43 @@ pub(super) fn pod(object: &Value, root: &Root, number: usize, node: Option<&str>
     Some(pod)
 }
 
+/// The pods of a DaemonSet on these nodes: alike but for their names and nodes.
+pub(super) fn daemon_pods<'n>(
+    object: &Value,
+    root: &Root,
+    nodes: impl Iterator<Item = &'n str>,
+    defaults: &Defaults,
+) -> impl Iterator<Item = Pod> {
+    let mut nodes = nodes.peekable();
+    let pattern = nodes.peek().and_then(|node| pod(object, root, 0, Some(node), defaults));
+    nodes.filter_map(move |node| pattern.as_ref().map(|pattern| moved(pattern, root, node)))
+}
+
+/// The same pod of a DaemonSet for another node.
+fn moved(pod: &Pod, root: &Root, node: &str) -> Pod {
+    let mut pod = pod.clone();
+    pod.metadata.name = Some(daemon_pod_name(root, node));
+    let required = pod
+        .spec
+        .as_mut()
+        .and_then(|spec| spec.affinity.as_mut()?.node_affinity.as_mut())
+        .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_mut());
+    let terms = required.into_iter().flat_map(|required| &mut required.node_selector_terms);
+    for field in terms.flat_map(|term| term.match_fields.iter_mut().flatten()) {
+        field.values = Some(vec![node.to_owned()]);
+    }
+    pod
+}
+
+fn daemon_pod_name(root: &Root, node: &str) -> String {
+    format!("{}-{node}", root.name)
+}
+
 fn from_template(object: &Value, root: &Root, number: usize, node: Option<&str>) -> Value {
     let template = &object["spec"]["template"];
     let name = match (root.kind.as_str(), node) {
         ("StatefulSet", _) => format!("{}-{number}", root.name),
-        (_, Some(node)) => format!("{}-{node}", root.name),
+        (_, Some(node)) => daemon_pod_name(root, node),
         _ => format!("{}-predicted-{number}", root.name),
     };
     let (owner_kind, owner_name) = match root.kind.as_str() {
@@ -190,5 +222,34 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_of_a_daemon_set_are_those_that_are_made_one_by_one() {
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "agent", "namespace": "kube-system" },
+            "spec": { "template": {
+                "metadata": { "labels": { "app": "agent" } },
+                "spec": {
+                    "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "a", "operator": "Exists" }] }],
+                    }}},
+                    "priorityClassName": "system-node-critical",
+                    "containers": [{ "name": "a", "image": "a", "resources": { "limits": { "cpu": "1" } } }],
+                },
+            }},
+        });
+        let (root, defaults) = (root(&object).unwrap(), Defaults { priority_classes: BTreeMap::new() });
+        let nodes = ["one", "two", "three"];
+        let one_by_one: Vec<_> =
+            nodes.iter().filter_map(|node| pod(&object, &root, 0, Some(node), &defaults)).collect();
+        assert_eq!(one_by_one.len(), 3);
+        assert_eq!(daemon_pods(&object, &root, nodes.into_iter(), &defaults).collect::<Vec<_>>(), one_by_one);
+        assert_eq!(daemon_pods(&object, &root, [].into_iter(), &defaults).count(), 0);
     }
 }

@@ -7,7 +7,7 @@ mod expand;
 mod tests;
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -21,8 +21,8 @@ use super::context::Context;
 use super::model;
 use super::snapshot::Snapshot;
 use super::view::{PodView, View, pool_of};
-use crate::scheduling::{Cluster, Outcome, TieBreak};
 use expand::{Defaults, Root};
+use klab_scheduler::{Cluster, Outcome, TieBreak};
 
 /// Where the pods of objects will go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,12 +166,12 @@ impl Forecast<'_, '_> {
             self.queue.extend(new.map(|pod| Candidate { pod, workload: Some(at) }));
         } else {
             let nodes = expand::daemon_nodes(object, &self.view.nodes);
-            let has: Vec<&str> = kept.iter().filter_map(|pod| pod.node).collect();
+            let has: HashSet<&str> = kept.iter().filter_map(|pod| pod.node).collect();
             for pod in &kept {
                 self.keep(pod, at);
             }
-            let missing = nodes.into_iter().filter(|node| !has.contains(node)).enumerate();
-            let new = missing.filter_map(|(number, node)| expand::pod(object, root, number, Some(node), defaults));
+            let missing = nodes.into_iter().filter(|node| !has.contains(node));
+            let new = expand::daemon_pods(object, root, missing, defaults);
             self.queue.extend(new.map(|pod| Candidate { pod, workload: Some(at) }));
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::scheduling::{Cluster, Outcome, TieBreak};
+use crate::{Cluster, Outcome, TieBreak};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()

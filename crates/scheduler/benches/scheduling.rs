@@ -1,15 +1,16 @@
-//! How fast pods are placed and explained: `cargo bench --bench scheduling`.
+//! How fast pods are placed and explained: `cargo bench -p klab-scheduler`.
 //!
 //! Every pod is read from its API object, filtered and scored against every node, and bound; no node is left out.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and has nobody to report errors to")]
 
+#[path = "../../../benches/machine/mod.rs"]
 mod machine;
 
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use klab::scheduling::{Cluster, Outcome, TieBreak, admission};
+use klab_scheduler::{Cluster, Outcome, TieBreak, admission};
 use serde_json::{Value, json};
 
 use machine::machine;

@@ -1,10 +1,10 @@
 //! PodTopologySpread: `DoNotSchedule` constraints filter, `ScheduleAnyway` and system default constraints score.
 
 use super::{Delta, RawScores, Refusal, View};
-use crate::scheduling::cycle::{Cycle, HOSTNAME};
-use crate::scheduling::reason::{Code, Reason, text};
-use crate::scheduling::state::NodeId;
-use crate::scheduling::topology::NO_VALUE;
+use crate::cycle::{Cycle, HOSTNAME};
+use crate::reason::{Code, Reason, text};
+use crate::state::NodeId;
+use crate::topology::NO_VALUE;
 
 /// What one hard constraint comes to on a node.
 enum Skew {

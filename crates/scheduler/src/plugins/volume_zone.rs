@@ -1,8 +1,8 @@
 //! VolumeZone: a bound volume with zone or region labels is used in that zone or region.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::reason::Reason;
+use crate::cycle::Cycle;
+use crate::reason::Reason;
 
 const KEYS: [&str; 4] = [
     "failure-domain.beta.kubernetes.io/zone",
@@ -34,7 +34,7 @@ pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reaso
 }
 
 /// A node's zone or region, by the label asked for or its older or newer name.
-fn node_value<'a>(labels: &'a crate::scheduling::selector::Labels, key: &str) -> Option<&'a str> {
+fn node_value<'a>(labels: &'a crate::selector::Labels, key: &str) -> Option<&'a str> {
     let other = match key {
         "failure-domain.beta.kubernetes.io/zone" => "topology.kubernetes.io/zone",
         "failure-domain.beta.kubernetes.io/region" => "topology.kubernetes.io/region",

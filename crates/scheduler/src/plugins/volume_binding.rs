@@ -1,8 +1,8 @@
 //! VolumeBinding: claims must exist and be bound; bound volumes must be reachable from the node.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::reason::Reason;
+use crate::cycle::Cycle;
+use crate::reason::Reason;
 
 pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
     let volumes = &cycle.state.volumes;

@@ -1,10 +1,10 @@
 //! TaintToleration: `NoSchedule` and `NoExecute` taints keep pods away, `PreferNoSchedule` taints score against a node.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::node_info::NodeInfo;
-use crate::scheduling::reason::Reason;
-use crate::scheduling::taint::{PREFER_NO_SCHEDULE, untolerated};
+use crate::cycle::Cycle;
+use crate::node_info::NodeInfo;
+use crate::reason::Reason;
+use crate::taint::{PREFER_NO_SCHEDULE, untolerated};
 
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     let taints: Vec<_> = untolerated(&view.node.spec.taints, &cycle.info.tolerations).cloned().collect();

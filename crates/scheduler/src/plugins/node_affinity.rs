@@ -1,10 +1,10 @@
 //! NodeAffinity: `nodeSelector`, required terms, and the score of preferred terms.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::node_info::NodeInfo;
-use crate::scheduling::node_selector::NamedNodes;
-use crate::scheduling::reason::Reason;
+use crate::cycle::Cycle;
+use crate::node_info::NodeInfo;
+use crate::node_selector::NamedNodes;
+use crate::reason::Reason;
 
 pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
     if cycle.info.node_affinity.named_nodes() == NamedNodes::Conflict {

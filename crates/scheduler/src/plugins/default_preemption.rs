@@ -5,13 +5,13 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use super::{Delta, View, verdict};
-use crate::scheduling::cycle::{Cycle, Refused};
-use crate::scheduling::decision::{Candidate, Preemption};
-use crate::scheduling::message;
-use crate::scheduling::node_info::NodeInfo;
-use crate::scheduling::reason::Code;
-use crate::scheduling::state::{NodeId, PodEntry, PodId, State};
-use crate::scheduling::tie::{TieBreak, pick};
+use crate::cycle::{Cycle, Refused};
+use crate::decision::{Candidate, Preemption};
+use crate::message;
+use crate::node_info::NodeInfo;
+use crate::reason::Code;
+use crate::state::{NodeId, PodEntry, PodId, State};
+use crate::tie::{TieBreak, pick};
 
 /// What preemption comes to.
 pub(crate) enum Preempt {

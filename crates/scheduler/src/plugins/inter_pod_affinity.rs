@@ -3,11 +3,11 @@
 use foldhash::{HashMap, HashMapExt};
 
 use super::{Delta, RawScores, Refusal, View};
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::reason::{Code, Reason, text};
-use crate::scheduling::state::{NodeId, PodEntry, PodId, PodKey};
-use crate::scheduling::tally::Tally;
-use crate::scheduling::topology::{ColumnId, HeldId, NO_VALUE};
+use crate::cycle::Cycle;
+use crate::reason::{Code, Reason, text};
+use crate::state::{NodeId, PodEntry, PodId, PodKey};
+use crate::tally::Tally;
+use crate::topology::{ColumnId, HeldId, NO_VALUE};
 
 /// The first required affinity term that the node does not satisfy.
 fn unmet_affinity(cycle: &Cycle<'_>, node: NodeId, delta: &Delta) -> Option<usize> {

@@ -95,7 +95,6 @@ impl Code {
 ///
 /// `Display` is the text kube-scheduler gives; [`Reason::code`] whether eviction might help.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Reason {
     /// The node is cordoned.
     Unschedulable,

@@ -14,7 +14,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use klab::scheduling::{
+use klab_scheduler::{
     Attempt, Cluster, Outcome, PodResources, Preemption, Rejection, TieBreak, admission, pod_requests,
 };
 use serde::de::DeserializeOwned;
@@ -26,7 +26,7 @@ const LISTED: usize = 20;
 #[test]
 fn golden_scheduler() {
     let directory = std::env::var_os("KLAB_GOLDEN_SCHEDULER")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/scheduler"), PathBuf::from);
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"), PathBuf::from);
     let mut report = Report::default();
     for file in files(&directory) {
         for line in lines(&file) {
@@ -369,7 +369,7 @@ fn describe(attempt: &Attempt, detail: bool) -> Map<String, Value> {
     }
     if let Some((plugin, reasons)) = &attempt.pre_filter {
         let texts: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-        let code = reasons.iter().map(klab::scheduling::Reason::code).max().map(klab::scheduling::Code::as_str);
+        let code = reasons.iter().map(klab_scheduler::Reason::code).max().map(klab_scheduler::Code::as_str);
         set("preFilter", json!({"plugin": plugin.as_str(), "code": code, "reasons": texts}));
     }
     if !attempt.top.is_empty() {
@@ -431,12 +431,12 @@ fn names(names: &[std::sync::Arc<str>]) -> Vec<&str> {
 fn describe_rejection(rejection: &Rejection) -> Value {
     let mut reasons: Vec<_> = rejection.reasons.iter().map(ToString::to_string).collect();
     reasons.sort();
-    let plugin = rejection.plugin.map_or("", klab::scheduling::PluginName::as_str);
+    let plugin = rejection.plugin.map_or("", klab_scheduler::PluginName::as_str);
     json!({"plugin": plugin, "code": rejection.code.as_str(), "reasons": reasons})
 }
 
 fn describe_preemption(preemption: &Preemption) -> Value {
-    let pods = |pods: &[klab::scheduling::PodKey]| pods.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let pods = |pods: &[klab_scheduler::PodKey]| pods.iter().map(ToString::to_string).collect::<Vec<_>>();
     let candidates: Vec<_> = preemption
         .candidates
         .iter()

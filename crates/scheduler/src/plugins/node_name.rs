@@ -1,8 +1,8 @@
 //! NodeName: a pod with `spec.nodeName` fits that node only.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::reason::Reason;
+use crate::cycle::Cycle;
+use crate::reason::Reason;
 
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     if let Some(requested) = cycle.requested_node.filter(|name| *name != view.node.spec.name.as_ref()) {

@@ -1,8 +1,8 @@
 //! ImageLocality: nodes that already have the pod's images score better, the more so the more nodes have them.
 
 use super::MAX_SCORE;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::node_info::NodeInfo;
+use crate::cycle::Cycle;
+use crate::node_info::NodeInfo;
 
 const MEBIBYTE: i64 = 1024 * 1024;
 /// Sums below this score nothing.

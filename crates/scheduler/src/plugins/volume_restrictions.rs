@@ -1,8 +1,8 @@
 //! VolumeRestrictions: a `ReadWriteOncePod` claim is used by one pod at a time.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::reason::Reason;
+use crate::cycle::Cycle;
+use crate::reason::Reason;
 
 pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
     let missing =

@@ -109,7 +109,7 @@ impl Volumes {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::scheduling::{Cluster, TieBreak};
+    use crate::{Cluster, TieBreak};
 
     fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).unwrap()

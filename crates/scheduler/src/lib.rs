@@ -16,6 +16,8 @@
 //! matching pods per topology domain; `class_cache` what is kept per class of equal pods between attempts; `schedule`
 //! the cycle itself.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
+
 pub mod admission;
 mod class_cache;
 mod cluster;

@@ -1,8 +1,8 @@
 //! NodePorts: host ports must be free.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::reason::Reason;
+use crate::cycle::Cycle;
+use crate::reason::Reason;
 
 /// One reason, for the first of the pod's ports that is taken.
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {

@@ -1,11 +1,11 @@
 //! Which events can help a pod that certain plugins refused (KEP-4247).
 
 use super::{Event, PodFacts};
-use crate::scheduling::node_info::NodeSpec;
-use crate::scheduling::pod_info::{AffinityTerm, SpreadConstraint};
-use crate::scheduling::reason::PluginName;
-use crate::scheduling::selector::Labels;
-use crate::scheduling::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated, untolerated};
+use crate::node_info::NodeSpec;
+use crate::pod_info::{AffinityTerm, SpreadConstraint};
+use crate::reason::PluginName;
+use crate::selector::Labels;
+use crate::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated, untolerated};
 
 /// Whether an event can make a pod schedulable that these plugins refused; if none is known, every event can.
 pub(super) fn can_help(event: &Event, pod: &PodFacts, refused_by: &[PluginName]) -> bool {

@@ -1,9 +1,9 @@
 //! NodeResourcesFit: requests must fit into what is free; the least allocated node scores best.
 
 use super::{MAX_SCORE, View};
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::node_info::NodeInfo;
-use crate::scheduling::reason::Reason;
+use crate::cycle::Cycle;
+use crate::node_info::NodeInfo;
+use crate::reason::Reason;
 
 /// Every resource that is short.
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {

@@ -1,9 +1,9 @@
 //! NodeUnschedulable: cordoned nodes take only pods that tolerate `node.kubernetes.io/unschedulable`.
 
 use super::View;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::reason::Reason;
-use crate::scheduling::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated};
+use crate::cycle::Cycle;
+use crate::reason::Reason;
+use crate::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated};
 
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     if !view.node.spec.unschedulable {

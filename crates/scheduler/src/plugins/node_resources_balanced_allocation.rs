@@ -1,8 +1,8 @@
 //! NodeResourcesBalancedAllocation: nodes on which the pod brings cpu and memory use closer together score better.
 
 use super::MAX_SCORE;
-use crate::scheduling::cycle::Cycle;
-use crate::scheduling::node_info::NodeInfo;
+use crate::cycle::Cycle;
+use crate::node_info::NodeInfo;
 
 /// Pods without requests are not scored, lest they all go to one node.
 pub(super) fn scores(cycle: &Cycle<'_>) -> bool {
