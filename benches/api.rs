@@ -18,7 +18,7 @@ use futures::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klab::provider::sim::server::{Client as Admin, access};
-use klab::sim::server::{Delays, Flavour, Seed};
+use klab_cluster::server::{Delays, Flavour, Seed};
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};

@@ -248,8 +248,8 @@ impl Command {
             }
         }
         let _ = writeln!(entry, "= {status} after {}", crate::words::duration(took));
-        let _ =
-            crate::sim::server::files::open_private_append(file).and_then(|mut file| file.write_all(entry.as_bytes()));
+        let _ = klab_cluster::server::files::open_private_append(file)
+            .and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 
     fn expression(&self) -> duct::Expression {
@@ -340,7 +340,7 @@ fn status_words(output: &Output) -> String {
 /// A file with a shared lock, to be a program's stdin: empty, and inherited by all its children, so that the system lets go
 /// of the lock when the last of them has ended. None where it cannot be had; then nobody is told, and nothing stops.
 fn held(path: &Path) -> Option<File> {
-    let file = crate::sim::server::files::open_private_append(path).ok()?;
+    let file = klab_cluster::server::files::open_private_append(path).ok()?;
     file.lock_shared().ok()?;
     Some(file)
 }

@@ -11,9 +11,9 @@ use crate::nodes;
 use crate::plan::is_system_taint;
 use crate::provider::sim::{addons, flavour};
 use crate::render::Manifest;
-use crate::sim::system;
 use crate::spec::{Lab, Pool};
 use crate::verify::{PredictedWorkload, Prediction, Snapshot, predict};
+use klab_cluster::system;
 use klab_scheduler::TieBreak;
 
 /// Where the lab's pods will go: in the cluster that is there with its pools as the lab file says, or, without one, in

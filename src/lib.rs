@@ -3,7 +3,7 @@
 //! Data flows one way: the lab file ([`spec`]) becomes a plan ([`plan`]), a provider ([`provider`]) makes the cluster,
 //! templates are rendered ([`render`]) and applied ([`apply`]), a snapshot of nodes and pods ([`observe`]) is verified
 //! and explained ([`verify`]). [`klab_scheduler`] is the one place that knows where a pod may go; the embedded cluster
-//! ([`sim`]), the plan, the checks and the explanations all ask it.
+//! ([`klab_cluster`]), the plan, the checks and the explanations all ask it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
@@ -29,7 +29,6 @@ pub mod printable;
 pub mod provider;
 pub mod render;
 pub mod report;
-pub mod sim;
 pub mod spec;
 pub mod state;
 pub mod trial;

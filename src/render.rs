@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::sim::resource::ResourceId;
 use crate::spec::files::FileContent;
 use crate::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
 use engine::Engine;
+use klab_cluster::resource::ResourceId;
 
 /// The label whose value is the lab's name, on every object.
 pub const LAB_LABEL: &str = "klab.dev/lab";

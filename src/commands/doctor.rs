@@ -9,9 +9,9 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::provider::kind::{docker, failure as kind_failure};
 use crate::provider::sim::daemon;
-use crate::sim::server::files::create_private_folder;
 use crate::ui::Format;
 use crate::words::{plural, table};
+use klab_cluster::server::files::create_private_folder;
 
 /// What can be typed after `klab doctor`.
 #[derive(Debug, clap::Args)]

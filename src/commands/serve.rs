@@ -6,8 +6,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::provider::sim::server_lock::ServerLock;
-use crate::sim::server::{Server, ServerOptions, StartError};
 use crate::state::home::state_error;
+use klab_cluster::server::{Server, ServerOptions, StartError};
 
 /// What can be typed after `klab serve`.
 #[derive(Debug, clap::Args)]

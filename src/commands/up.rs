@@ -20,7 +20,6 @@ use crate::observe;
 use crate::plan::plan;
 use crate::provider::{Options, Work};
 use crate::render::{self, Manifest};
-use crate::sim::server::files::write_private;
 use crate::spec::{Lab, Provider};
 use crate::state::class::Class;
 use crate::state::home::state_error;
@@ -28,6 +27,7 @@ use crate::state::{Journal, Lock, Progress, Record};
 use crate::ui::Format;
 use crate::verify::Report;
 use crate::words::{duration, plural};
+use klab_cluster::server::files::write_private;
 
 /// Largest class; a kind cluster's name has room for no more digits.
 const MOST_SEATS: i64 = 999;

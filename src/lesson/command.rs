@@ -11,8 +11,8 @@ use crate::exec;
 use crate::plan::taint_text;
 use crate::provider::aks::{self, AzureNames};
 use crate::render::{render_main, render_workload};
-use crate::sim::control::HEARTBEAT_ANNOTATION;
 use crate::spec::{Action, Autoscale, Lab, Located, NodeSet, ObjectRef, Provider, Workload};
+use klab_cluster::control::HEARTBEAT_ANNOTATION;
 
 /// One line of what is to be done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::plan::taint_text;
 use crate::provider::Work;
-use crate::sim::control::HEARTBEAT_ANNOTATION;
 use crate::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind, singular};
 use crate::words::plural;
+use klab_cluster::control::HEARTBEAT_ANNOTATION;
 
 /// How often a change is tried again when somebody else changed the node in between.
 const ATTEMPTS: usize = 8;

@@ -50,10 +50,10 @@ use self::workers::Cluster;
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
-use crate::sim::clock::later;
 use crate::spec::Lab;
 use crate::state::Home;
 use crate::words::plural;
+use klab_cluster::clock::later;
 
 /// Variable that gives several people on one machine clusters of their own.
 const SEAT_VARIABLE: &str = "KLAB_SEAT";

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::Home;
 use super::home::state_error;
 use crate::error::Result;
-use crate::sim::server::files::{create_private_folder, write_private};
+use klab_cluster::server::files::{create_private_folder, write_private};
 
 /// What klab knows of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

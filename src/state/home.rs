@@ -111,7 +111,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::sim::server::files::{create_private_folder, write_private};
+    use klab_cluster::server::files::{create_private_folder, write_private};
 
     #[test]
     fn files_and_folders_are_private() {

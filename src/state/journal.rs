@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::sim::server::files::open_private_append;
+use klab_cluster::server::files::open_private_append;
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

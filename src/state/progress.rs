@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::home::state_error;
 use crate::error::Result;
-use crate::sim::server::files::write_private;
+use klab_cluster::server::files::write_private;
 
 /// How far a lesson has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

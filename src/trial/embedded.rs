@@ -17,10 +17,10 @@ use crate::plan::plan;
 use crate::provider::sim::in_process::InProcess;
 use crate::provider::{Options, Provider, Work};
 use crate::render;
-use crate::sim::clock::later;
 use crate::spec::Lab;
 use crate::state::Journal;
 use crate::verify::{self, Report, Snapshot, Stability, Windows};
+use klab_cluster::clock::later;
 
 /// A world of its own for one trial.
 pub struct EmbeddedWorld {

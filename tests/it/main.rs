@@ -4,21 +4,16 @@
 mod aks;
 mod aks_binary;
 mod aks_troubles;
-mod api;
 #[path = "../azure/mod.rs"]
 mod azure;
 mod classes;
 mod cli;
-mod clients;
-mod control;
 mod docs;
 mod environment;
 mod faults;
-mod fuzz;
 mod hostile;
 mod kills;
 mod kind;
-mod kubectl;
 mod labs;
 mod lesson;
 mod lesson_tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use klab::provider::sim::server::{Client, access};
-use klab::sim::server::{Flavour, Seed, Server, ServerOptions};
+use klab_cluster::server::{Flavour, Seed, Server, ServerOptions};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use klab::provider::sim::server;
-use klab::sim::server::{Flavour, Seed};
+use klab_cluster::server::{Flavour, Seed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -127,7 +127,7 @@ impl State {
     /// The API server of a cluster: started if it does not run.
     pub(super) fn start_api(&self, cluster: &str) -> String {
         let folder = self.server_folder(cluster);
-        let alive = |access: &klab::sim::server::Access| klab::exec::process_exists(access.pid);
+        let alive = |access: &klab_cluster::server::Access| klab::exec::process_exists(access.pid);
         if !server::access(&folder).as_ref().is_some_and(alive) {
             fs::create_dir_all(&folder).unwrap();
             klab::exec::Command::new(env!("CARGO_BIN_EXE_klab"))

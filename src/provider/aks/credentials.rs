@@ -9,8 +9,8 @@ use super::az::{ASK, Az};
 use super::place::Place;
 use super::request::Tries;
 use crate::error::{Context, Error, Kind, Result};
-use crate::sim::server::files::write_private;
 use crate::state::home::state_error;
+use klab_cluster::server::files::write_private;
 
 /// Where the kubeconfig of the lab in `folder` is.
 pub(super) fn path(folder: &Path) -> PathBuf {

@@ -17,10 +17,10 @@ use crate::deadline;
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::provider::Work;
-use crate::sim::server::files::{create_private_folder, write_private};
 use crate::spec::Lab;
 use crate::state::home::state_error;
 use crate::words::plural;
+use klab_cluster::server::files::{create_private_folder, write_private};
 
 /// The network that all clusters of kind share.
 const NETWORK: &str = "kind";

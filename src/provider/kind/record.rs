@@ -11,9 +11,9 @@ use super::names::Names;
 use super::roster::Roster;
 use crate::error::Result;
 use crate::plan::{Declared, wanted_version};
-use crate::sim::server::files::{create_private_folder, write_private};
 use crate::spec::Lab;
 use crate::state::home::state_error;
+use klab_cluster::server::files::{create_private_folder, write_private};
 
 /// The record of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

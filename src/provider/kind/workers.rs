@@ -21,10 +21,10 @@ use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::plan::Declared;
 use crate::provider::Work;
-use crate::sim::server::files::write_private;
 use crate::spec::{Lab, Pool};
 use crate::state::home::state_error;
 use crate::words::plural;
+use klab_cluster::server::files::write_private;
 
 /// How long nodes may take to become Ready after kind is done with them; `KLAB_KIND_READY`, in seconds, gives slow machines
 /// more.

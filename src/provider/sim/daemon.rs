@@ -9,10 +9,10 @@ use super::server_lock::{Attempt, ServerLock, holder};
 use crate::client::{NoAnswer, is_cut_off};
 use crate::error::{Context, Error, Kind, Result};
 use crate::exec::{self, Command};
-use crate::sim::server::files::create_private_folder;
-use crate::sim::server::{Access, Health};
 use crate::state::Home;
 use crate::state::home::state_error;
+use klab_cluster::server::files::create_private_folder;
+use klab_cluster::server::{Access, Health};
 
 /// How long a server may take to stop before it is ended the hard way.
 const STOP: Duration = Duration::from_secs(5);

@@ -15,8 +15,8 @@ use super::{pools, seed};
 use crate::error::{Context, Error, Kind, Result};
 use crate::plan::{Action, Observed};
 use crate::provider::{Provider, Work};
-use crate::sim::embedded::Embedded;
 use crate::spec::Lab;
+use klab_cluster::embedded::Embedded;
 
 /// One lab on a cluster of this process.
 pub struct InProcess {

@@ -20,14 +20,14 @@ use crate::client::{NoAnswer, connect, is_cut_off};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::Events;
 use crate::plan::{Action, Observed};
-use crate::sim::server::Flavour;
-use crate::sim::server::{Access, Seed};
-use crate::sim::server::{is_complete, remove_saved};
-use crate::sim::system;
 use crate::spec::{Addon, Lab, SimLike};
 use crate::state::Home;
 use crate::state::home::state_error;
 use crate::words::plural;
+use klab_cluster::server::Flavour;
+use klab_cluster::server::{Access, Seed};
+use klab_cluster::server::{is_complete, remove_saved};
+use klab_cluster::system;
 
 /// How long `down` asks a server before it ends it.
 const ASKED: Duration = Duration::from_secs(10);

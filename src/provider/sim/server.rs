@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Kind, Result};
-use crate::sim::seed::{Figures, Seed};
-use crate::sim::server::{ACCESS_FILE, Access, ClusterAccess, Health};
+use klab_cluster::seed::{Figures, Seed};
+use klab_cluster::server::{ACCESS_FILE, Access, ClusterAccess, Health};
 
 /// How many objects are sent in one request: some MiB of nodes.
 const AT_ONCE: usize = 1000;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::server;
 use crate::error::Result;
-use crate::sim::server::files::{create_private_folder, open_private_append};
 use crate::state::home::state_error;
 use crate::state::lock::is_at;
+use klab_cluster::server::files::{create_private_folder, open_private_append};
 
 /// How long a look at the lock by another klab may keep a server from taking it.
 const LOOKED_AT: Duration = Duration::from_millis(200);

@@ -2,7 +2,6 @@
 //! of strangers, and what they refer to, cost nobody anything; and odd surroundings are told.
 
 mod environment;
-mod extremes;
 mod files;
 mod lab_files;
 mod terminal;

@@ -1,0 +1,118 @@
+//! What the API server adds to every new pod: its account, the token volume, default tolerations, the gated condition.
+
+use serde_json::{Value, json};
+
+use super::forbidden;
+use crate::cluster::Transaction;
+use crate::resource::{PODS, SERVICE_ACCOUNTS};
+use crate::status::Status;
+
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// How long a pod stays on a node that is not ready or not reachable.
+const TOLERATION_SECONDS: i64 = 300;
+
+impl Transaction<'_> {
+    pub(super) fn add_service_account(&mut self, namespace: &str, pod: &mut Value) -> Result<(), Status> {
+        let spec = &mut pod["spec"];
+        if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
+            spec["serviceAccountName"] = json!("default");
+        }
+        let name = spec["serviceAccountName"].as_str().unwrap_or_default().to_owned();
+        spec["serviceAccount"] = json!(name);
+        let Some(account) = self.state.store.get(SERVICE_ACCOUNTS, namespace, &name) else {
+            let because =
+                format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found");
+            return Err(forbidden(PODS, pod, &because));
+        };
+        let account = account.value();
+        let secrets = &account["imagePullSecrets"];
+        if spec["imagePullSecrets"].is_null() && secrets.is_array() {
+            spec["imagePullSecrets"] = secrets.clone();
+        }
+        let wanted = [&spec["automountServiceAccountToken"], &account["automountServiceAccountToken"]]
+            .into_iter()
+            .find_map(Value::as_bool)
+            .unwrap_or(true);
+        if wanted {
+            let volume = format!("kube-api-access-{}", self.state.random_suffix(5));
+            mount_token(spec, &volume);
+        }
+        Ok(())
+    }
+}
+
+/// Mounts the account's token into every container that does not mount something there itself.
+fn mount_token(spec: &mut Value, volume: &str) {
+    let mut mounted = false;
+    for list in ["initContainers", "containers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let mounts = &mut container["volumeMounts"];
+            if mounts.as_array().into_iter().flatten().any(|mount| mount["mountPath"] == TOKEN_PATH) {
+                continue;
+            }
+            if !mounts.is_array() {
+                *mounts = json!([]);
+            }
+            if let Some(mounts) = mounts.as_array_mut() {
+                mounts.push(json!({ "name": volume, "readOnly": true, "mountPath": TOKEN_PATH }));
+                mounted = true;
+            }
+        }
+    }
+    if !mounted {
+        return;
+    }
+    let source = json!({
+        "name": volume,
+        "projected": {
+            "sources": [
+                { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
+                { "configMap": { "name": "kube-root-ca.crt", "items": [{ "key": "ca.crt", "path": "ca.crt" }] } },
+                { "downwardAPI": { "items": [{
+                    "path": "namespace", "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.namespace" },
+                }] } },
+            ],
+            "defaultMode": 420,
+        },
+    });
+    if !spec["volumes"].is_array() {
+        spec["volumes"] = json!([]);
+    }
+    if let Some(volumes) = spec["volumes"].as_array_mut() {
+        volumes.push(source);
+    }
+}
+
+/// Tolerates nodes that are not ready or not reachable for five minutes, unless the pod says something about them.
+pub(super) fn add_default_tolerations(pod: &mut Value) {
+    let spec = &mut pod["spec"];
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let said = spec["tolerations"].as_array().into_iter().flatten().any(|toleration| {
+            let named = toleration["key"].as_str().unwrap_or_default();
+            let effect = toleration["effect"].as_str().unwrap_or_default();
+            (named == key || named.is_empty()) && (effect == "NoExecute" || effect.is_empty())
+        });
+        if said {
+            continue;
+        }
+        if !spec["tolerations"].is_array() {
+            spec["tolerations"] = json!([]);
+        }
+        if let Some(tolerations) = spec["tolerations"].as_array_mut() {
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS,
+            }));
+        }
+    }
+}
+
+/// A pod with scheduling gates says so from the start.
+pub(super) fn mark_gated(pod: &mut Value, now: &str) {
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        pod["status"]["conditions"] = json!([{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastProbeTime": null, "lastTransitionTime": now,
+        }]);
+    }
+}

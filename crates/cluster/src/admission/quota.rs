@@ -1,0 +1,335 @@
+//! ResourceQuota: what a namespace may hold, counted exactly because every write holds the cluster's lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::forbidden;
+use super::resources::{Amounts, add, amounts, pod_total};
+use crate::cluster::Transaction;
+use crate::object::Object;
+use crate::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
+use crate::status::Status;
+use klab_scheduler::quantity::Quantity;
+
+/// Requests and limits that a quota makes mandatory for every container.
+const MANDATORY: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+
+/// The quotas a write changes the use of, found before the write and carried out after it.
+#[derive(Debug, Default)]
+pub(crate) struct Bookkeeping(Vec<(Arc<Object>, Amounts)>);
+
+impl Transaction<'_> {
+    /// Checks a write against the quotas of its namespace. `old` is `None` for new objects.
+    ///
+    /// # Errors
+    /// 403 when a quota would be exceeded, or wants amounts the pod does not state.
+    pub(crate) fn check_quota(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        old: Option<&Value>,
+        new: &Value,
+    ) -> Result<(), Status> {
+        for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
+            let quota = object.value();
+            if !in_scope(&quota, resource, new) {
+                continue;
+            }
+            let hard = amounts(&quota["spec"]["hard"]);
+            if old.is_none()
+                && resource == kinds::PODS
+                && let Some(missing) = unstated(&hard, new)
+            {
+                return Err(forbidden(resource, new, &format!("failed quota: {}: {missing}", object.name)));
+            }
+            let before = old.filter(|old| in_scope(&quota, resource, old)).map(|old| usage(resource, old));
+            let mut asked = usage(resource, new);
+            for (name, amount) in before.iter().flatten() {
+                if let Some(more) = asked.get_mut(name) {
+                    *more -= *amount;
+                }
+            }
+            asked.retain(|name, more| hard.contains_key(name) && !more.is_zero() && !more.is_negative());
+            let used = amounts(&quota["status"]["used"]);
+            let over: BTreeSet<&String> = asked
+                .iter()
+                .filter(|(name, more)| {
+                    let have = used.get(*name).copied().unwrap_or_default();
+                    have + **more > hard[*name]
+                })
+                .map(|(name, _)| name)
+                .collect();
+            if !over.is_empty() {
+                let shown = |from: &Amounts| {
+                    let list: Vec<String> = over
+                        .iter()
+                        .map(|name| format!("{name}={}", from.get(*name).copied().unwrap_or_default()))
+                        .collect();
+                    list.join(",")
+                };
+                let because = format!(
+                    "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+                    object.name,
+                    shown(&asked),
+                    shown(&used),
+                    shown(&hard)
+                );
+                return Err(forbidden(resource, new, &because));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a change means for the quotas of the namespace: to be called before the change is stored.
+    pub(crate) fn plan_quota(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Bookkeeping {
+        let mut plan = Bookkeeping::default();
+        if resource == RESOURCE_QUOTAS && new.is_some() {
+            return plan;
+        }
+        for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
+            let quota = object.value();
+            let hard = amounts(&quota["spec"]["hard"]);
+            let mut change = Amounts::new();
+            for (name, sign) in [(new, 1), (old, -1)] {
+                let Some(value) = name.filter(|value| in_scope(&quota, resource, value)) else { continue };
+                for (name, amount) in usage(resource, value) {
+                    if hard.contains_key(&name) {
+                        let slot = change.entry(name).or_insert_with(|| nothing(amount));
+                        if sign > 0 { *slot += amount } else { *slot -= amount }
+                    }
+                }
+            }
+            change.retain(|_, amount| !amount.is_zero());
+            if !change.is_empty() {
+                plan.0.push((Arc::clone(object), change));
+            }
+        }
+        plan
+    }
+
+    /// Carries out what [`Transaction::plan_quota`] found.
+    pub(crate) fn book(&mut self, plan: Bookkeeping) {
+        for (object, change) in plan.0 {
+            // The quota itself may have gone with this write.
+            let Some(current) = self.state.store.get(RESOURCE_QUOTAS, &object.namespace, &object.name).cloned() else {
+                continue;
+            };
+            let mut value = current.to_value();
+            let mut used = amounts(&value["status"]["used"]);
+            for (name, amount) in change {
+                let slot = used.entry(name).or_insert_with(|| nothing(amount));
+                *slot += amount;
+            }
+            value["status"]["used"] = shown(&used);
+            self.commit_plain(RESOURCE_QUOTAS, value);
+        }
+    }
+
+    /// Counts what a new or changed quota covers, and writes its status.
+    pub(crate) fn recount_quota(&mut self, quota: &Arc<Object>) {
+        let mut value = quota.to_value();
+        let hard = amounts(&value["spec"]["hard"]);
+        let mut used: Amounts =
+            hard.iter().map(|(name, amount)| (name.clone(), Quantity::ZERO.with_format(amount.format()))).collect();
+        let countable = ResourceId::fixed().filter(|id| id.row().namespaced);
+        for resource in countable {
+            if !hard.keys().any(|name| is_counted(resource, name)) {
+                continue;
+            }
+            for object in self.state.store.list(resource, Some(&quota.namespace)) {
+                let item = object.value();
+                if in_scope(&value, resource, &item) {
+                    let mut counted = usage(resource, &item);
+                    counted.retain(|name, _| hard.contains_key(name));
+                    add(&mut used, &counted);
+                }
+            }
+        }
+        let status = json!({ "hard": value["spec"]["hard"], "used": shown(&used) });
+        if value["status"] != status {
+            value["status"] = status;
+            self.commit_plain(RESOURCE_QUOTAS, value);
+        }
+    }
+}
+
+/// Zero, printed like `amount`.
+fn nothing(amount: Quantity) -> Quantity {
+    Quantity::ZERO.with_format(amount.format())
+}
+
+fn shown(amounts: &Amounts) -> Value {
+    amounts
+        .iter()
+        .map(|(name, amount)| (name.clone(), json!(amount.to_string())))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// Whether objects of the kind can count for the name, as a cheap filter before they are looked at.
+fn is_counted(resource: ResourceId, name: &str) -> bool {
+    if let Some(counted) = name.strip_prefix("count/") {
+        return counted == resource.row().qualified();
+    }
+    match resource {
+        kinds::PODS => {
+            !["services", "configmaps", "secrets", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas"]
+                .contains(&name)
+        }
+        kinds::SERVICES => name.starts_with("services"),
+        kinds::PERSISTENT_VOLUME_CLAIMS => name.contains("persistentvolumeclaims") || name.contains("storage"),
+        kinds::CONFIG_MAPS | kinds::SECRETS | kinds::REPLICATION_CONTROLLERS | kinds::RESOURCE_QUOTAS => {
+            name == resource.row().plural
+        }
+        _ => false,
+    }
+}
+
+/// What an object takes of each countable name.
+fn usage(resource: ResourceId, value: &Value) -> Amounts {
+    let one = Quantity::from_units(1);
+    let mut taken = BTreeMap::from([(format!("count/{}", resource.row().qualified()), one)]);
+    let mut take = |name: &str, amount: Quantity| {
+        taken.insert(name.to_owned(), amount);
+    };
+    match resource {
+        kinds::PODS => {
+            if is_finished(value) {
+                return taken;
+            }
+            take("pods", one);
+            for (name, amount) in pod_total(value, "requests") {
+                if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-") {
+                    take(&name, amount);
+                }
+                take(&format!("requests.{name}"), amount);
+            }
+            for (name, amount) in pod_total(value, "limits") {
+                if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
+                    take(&format!("limits.{name}"), amount);
+                }
+            }
+        }
+        kinds::SERVICES => {
+            take("services", one);
+            let ports = value["spec"]["ports"].as_array().map_or(0, Vec::len) as i64;
+            match value["spec"]["type"].as_str() {
+                Some("NodePort") => take("services.nodeports", Quantity::from_units(ports)),
+                Some("LoadBalancer") => {
+                    take("services.loadbalancers", one);
+                    let given = value["spec"]["ports"].as_array().into_iter().flatten();
+                    let given = given.filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
+                    let fixed = value["spec"]["allocateLoadBalancerNodePorts"] == false;
+                    take("services.nodeports", Quantity::from_units(if fixed { given as i64 } else { ports }));
+                }
+                _ => {}
+            }
+        }
+        kinds::PERSISTENT_VOLUME_CLAIMS => {
+            take("persistentvolumeclaims", one);
+            let class = value["spec"]["storageClassName"].as_str().unwrap_or_default().to_owned();
+            if !class.is_empty() {
+                take(&format!("{class}.storageclass.storage.k8s.io/persistentvolumeclaims"), one);
+            }
+            if let Some(amount) = amounts(&value["spec"]["resources"]["requests"]).get("storage") {
+                take("requests.storage", *amount);
+                if !class.is_empty() {
+                    take(&format!("{class}.storageclass.storage.k8s.io/requests.storage"), *amount);
+                }
+            }
+        }
+        kinds::CONFIG_MAPS | kinds::SECRETS | kinds::REPLICATION_CONTROLLERS | kinds::RESOURCE_QUOTAS => {
+            take(resource.row().plural, one);
+        }
+        _ => {}
+    }
+    taken
+}
+
+fn is_finished(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+}
+
+/// Whether the quota's scopes cover the object. Quotas with scopes cover only pods.
+fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
+    let named = quota["spec"]["scopes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|scope| (scope.as_str().unwrap_or_default(), "Exists", &Value::Null));
+    let selected = quota["spec"]["scopeSelector"]["matchExpressions"].as_array().into_iter().flatten().map(|term| {
+        (term["scopeName"].as_str().unwrap_or_default(), term["operator"].as_str().unwrap_or_default(), &term["values"])
+    });
+    named.chain(selected).all(|(scope, operator, values)| {
+        if resource != kinds::PODS {
+            return false;
+        }
+        let spec = &value["spec"];
+        let terminating = spec["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0);
+        match scope {
+            "Terminating" => terminating,
+            "NotTerminating" => !terminating,
+            "BestEffort" => super::quality_of_service(value) == "BestEffort",
+            "NotBestEffort" => super::quality_of_service(value) != "BestEffort",
+            "PriorityClass" => {
+                let class = spec["priorityClassName"].as_str().unwrap_or_default();
+                let listed = values.as_array().into_iter().flatten().any(|value| value.as_str() == Some(class));
+                match operator {
+                    "In" => listed,
+                    "NotIn" => !listed,
+                    "DoesNotExist" => class.is_empty(),
+                    _ => !class.is_empty(),
+                }
+            }
+            "CrossNamespacePodAffinity" => {
+                ["podAffinity", "podAntiAffinity"].iter().any(|kind| crosses(&spec["affinity"][*kind]))
+            }
+            _ => false,
+        }
+    })
+}
+
+fn crosses(affinity: &Value) -> bool {
+    let required = affinity["requiredDuringSchedulingIgnoredDuringExecution"].as_array().into_iter().flatten();
+    let preferred = affinity["preferredDuringSchedulingIgnoredDuringExecution"].as_array().into_iter().flatten();
+    required.chain(preferred.map(|term| &term["podAffinityTerm"])).any(|term| {
+        term["namespaces"].as_array().is_some_and(|list| !list.is_empty()) || !term["namespaceSelector"].is_null()
+    })
+}
+
+/// `must specify limits.cpu for: main; requests.cpu for: main`, if the quota counts what containers leave open.
+fn unstated(hard: &Amounts, pod: &Value) -> Option<String> {
+    let mut missing: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for list in ["containers", "initContainers"] {
+        for container in pod["spec"][list].as_array().into_iter().flatten() {
+            for name in MANDATORY.iter().filter(|name| hard.contains_key(**name)) {
+                let (field, resource) = match name.split_once('.') {
+                    Some((field, resource)) => (field, resource),
+                    None => ("requests", *name),
+                };
+                if container["resources"][field].get(resource).is_none() {
+                    missing.entry(name).or_default().push(container["name"].as_str().unwrap_or_default().to_owned());
+                }
+            }
+        }
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let parts: Vec<String> = missing
+        .into_iter()
+        .map(|(name, mut containers)| {
+            containers.sort();
+            format!("{name} for: {}", containers.join(","))
+        })
+        .collect();
+    Some(format!("must specify {}", parts.join("; ")))
+}

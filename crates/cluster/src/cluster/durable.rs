@@ -1,0 +1,316 @@
+//! Clusters that outlive their process: opening from a log, syncing it, writing it anew.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::random::Random;
+use super::{Cluster, State, WriteOptions, bootstrap};
+use crate::clock::Clock;
+use crate::log::{Entry, Log, write_snapshot};
+use crate::object::Object;
+use crate::status::Status;
+
+/// What [`Cluster::open`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Whether the cluster is new.
+    pub fresh: bool,
+    /// How many objects were restored.
+    pub objects: usize,
+    /// The resourceVersion the cluster goes on from; watches from older ones get 410.
+    pub version: u64,
+    /// What a person should know: a record that was torn and dropped, damage, where the damaged file is.
+    pub notes: Vec<String>,
+}
+
+impl Cluster {
+    /// Opens a cluster that is kept in the file at `path`; makes it if there is none. `seed` is for new ones: a
+    /// restored cluster goes on with its own random numbers.
+    ///
+    /// Every acknowledged write is in the file before it is acknowledged, so it survives the death of the process.
+    /// [`Cluster::sync`], called about once a second, makes it survive the death of the machine.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>, seed: u64) -> io::Result<(Self, Recovery)> {
+        let (log, contents) = Log::open(path)?;
+        let cluster = Self::empty(clock, seed);
+        let mut recovery = Recovery { notes: contents.notes, ..Recovery::default() };
+        let nothing = contents.entries.is_empty() && contents.version == 0;
+        {
+            let mut state = cluster.lock();
+            for entry in contents.entries {
+                match entry {
+                    Entry::Put(object) => state.store.restore(object),
+                    Entry::Remove { resource, namespace, name } => state.store.forget(resource, &namespace, &name),
+                }
+            }
+            state.store.resume(contents.version);
+            if let Some(random) = contents.random {
+                state.random = Random::new(random);
+            }
+            recovery.objects = state.store.len();
+            recovery.version = contents.version;
+            state.log = Some(log);
+        }
+        if nothing {
+            recovery.fresh = true;
+            let made = cluster.transact(&WriteOptions::by("kube-apiserver"), |transaction| {
+                bootstrap::standard_objects(transaction);
+                Ok(())
+            });
+            made.map_err(|status| io::Error::other(status.message))?;
+        } else if cluster.lock().log.as_ref().is_some_and(Log::is_empty) {
+            // The damaged file was put aside: what could be read goes into a new one.
+            cluster.compact()?;
+        }
+        Ok((cluster, recovery))
+    }
+
+    /// Makes sure that what was acknowledged is on the disk, and writes the file anew when it has grown. Call it about
+    /// once a second, and before the process ends.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn sync(&self) -> io::Result<()> {
+        let (file, due) = {
+            let mut state = self.lock();
+            let Some(log) = &mut state.log else { return Ok(()) };
+            log.flush()?;
+            (log.file(), log.is_due())
+        };
+        if due {
+            return self.compact();
+        }
+        file.sync_data()
+    }
+
+    /// Writes the file anew with only what there is now. Others go on reading and writing meanwhile.
+    fn compact(&self) -> io::Result<()> {
+        let (objects, described, version, random, since, path) = {
+            let state = self.lock();
+            let Some(log) = &state.log else { return Ok(()) };
+            let objects: Vec<Arc<Object>> = state.store.all().cloned().collect();
+            (objects, log.described(), state.store.version(), state.random.state(), log.size(), log.snapshot_path())
+        };
+        let snapshot = write_snapshot(&path, &objects, &described, version, random)?;
+        let mut state = self.lock();
+        match &mut state.log {
+            Some(log) => log.adopt(snapshot, since),
+            None => Ok(()),
+        }
+    }
+}
+
+impl State {
+    /// Hands the records of the transaction that began at version `before` to the kernel; takes the transaction back
+    /// when that fails.
+    pub(super) fn save(&mut self, before: u64) -> Result<(), Status> {
+        let written = self.log.as_mut().map_or(Ok(()), Log::flush);
+        if let Err(error) = written {
+            self.store.undo(before);
+            self.addresses = None;
+            self.refused = true;
+            let message = format!("the embedded cluster cannot save changes: {error}");
+            return Err(Status::new(500, "InternalError", message));
+        }
+        if self.refused && self.store.version() > before {
+            // Controllers whose writes were refused wait for a change of what they write: all of them look again.
+            self.refused = false;
+            self.store.forget_history();
+        }
+        self.store.trim();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::clock::SteppedClock;
+    use crate::cluster::{DeleteOptions, Part};
+    use crate::resource::{CONFIG_MAPS, NAMESPACES};
+
+    fn open(path: &Path) -> (Cluster, Recovery) {
+        Cluster::open(path, Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7).expect("opens")
+    }
+
+    fn config_map(name: &str, text: &str) -> Value {
+        json!({ "metadata": { "name": name }, "data": { "a": text } })
+    }
+
+    fn objects(cluster: &Cluster) -> BTreeMap<String, String> {
+        let all = cluster.list(CONFIG_MAPS, Some("default")).0;
+        all.iter().map(|object| (object.name.to_string(), String::from_utf8_lossy(&object.json).into_owned())).collect()
+    }
+
+    #[test]
+    fn a_cluster_goes_on_where_it_was() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        let options = WriteOptions::client("test");
+        let (cluster, recovery) = open(&path);
+        assert!(recovery.fresh);
+        cluster.create(CONFIG_MAPS, "default", config_map("kept", "1"), &options).expect("created");
+        cluster.create(CONFIG_MAPS, "default", config_map("gone", "1"), &options).expect("created");
+        cluster.delete(CONFIG_MAPS, "default", "gone", &DeleteOptions::default()).expect("deleted");
+        let version = cluster.list(CONFIG_MAPS, None).1;
+        let suffix = cluster.random_suffix(5);
+        let before = objects(&cluster);
+        drop(cluster);
+        let (cluster, recovery) = open(&path);
+        assert_eq!((recovery.fresh, recovery.version, recovery.notes.len()), (false, version, 0));
+        assert_eq!(objects(&cluster), before);
+        assert!(cluster.since(version - 1).is_err(), "older watches have to list again");
+        assert!(cluster.since(version).is_ok());
+        let made = cluster.create(CONFIG_MAPS, "default", config_map("new", "1"), &options).expect("created");
+        assert!(made.resource_version > version);
+        let uids: std::collections::HashSet<Box<str>> =
+            cluster.list(CONFIG_MAPS, None).0.iter().map(|object| object.uid.clone()).collect();
+        assert_eq!(uids.len(), cluster.list(CONFIG_MAPS, None).0.len());
+        assert_eq!(suffix.len(), 5);
+    }
+
+    #[test]
+    fn a_compacted_log_holds_the_same_and_less() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        let (cluster, _) = open(&path);
+        let options = WriteOptions::client("test");
+        cluster.create(CONFIG_MAPS, "default", config_map("one", ""), &options).expect("created");
+        let text = "x".repeat(20_000);
+        for round in 0..400 {
+            cluster
+                .modify(CONFIG_MAPS, Part::Main, "default", "one", &options, |value| {
+                    value["data"]["a"] = json!(format!("{round}{text}"));
+                })
+                .expect("written");
+        }
+        let large = fs::metadata(&path).expect("there").len();
+        cluster.sync().expect("synced");
+        let small = fs::metadata(&path).expect("there").len();
+        assert!(small * 20 < large, "{small} of {large}");
+        cluster.create(CONFIG_MAPS, "default", config_map("two", "1"), &options).expect("created");
+        let before = objects(&cluster);
+        drop(cluster);
+        assert_eq!(objects(&open(&path).0), before);
+    }
+
+    #[test]
+    fn a_damaged_file_is_kept_aside_and_the_rest_restored() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        let options = WriteOptions::client("test");
+        let (cluster, _) = open(&path);
+        let at = fs::metadata(&path).expect("there").len() as usize;
+        cluster.create(CONFIG_MAPS, "default", config_map("lost", "1"), &options).expect("created");
+        cluster.create(CONFIG_MAPS, "default", config_map("kept", "1"), &options).expect("created");
+        drop(cluster);
+        let mut bytes = fs::read(&path).expect("read");
+        bytes[at + 40] ^= 0xff;
+        fs::write(&path, &bytes).expect("written");
+        let (cluster, recovery) = open(&path);
+        assert_eq!(recovery.notes.len(), 2, "{:?}", recovery.notes);
+        assert_eq!(fs::read(folder.path().join("cluster.log.damaged")).expect("kept"), bytes);
+        assert!(cluster.get(CONFIG_MAPS, "default", "kept").is_some());
+        assert!(cluster.get(CONFIG_MAPS, "default", "lost").is_none());
+        drop(cluster);
+        let (cluster, recovery) = open(&path);
+        assert!(recovery.notes.is_empty());
+        assert!(cluster.get(CONFIG_MAPS, "default", "kept").is_some());
+        assert!(cluster.get(NAMESPACES, "", "default").is_some());
+    }
+
+    #[test]
+    fn a_write_that_cannot_be_saved_has_never_been() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        let options = WriteOptions::client("test");
+        let (cluster, _) = open(&path);
+        cluster.create(CONFIG_MAPS, "default", config_map("changed", "1"), &options).expect("created");
+        cluster.create(CONFIG_MAPS, "default", config_map("removed", "1"), &options).expect("created");
+        let (before, version, changes) = (objects(&cluster), cluster.version(), cluster.changes());
+        let full = || Arc::new(fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it"));
+        let file = cluster.lock().log.as_mut().expect("a log").write_to(full());
+        let change = |text: &'static str| {
+            cluster.modify(CONFIG_MAPS, Part::Main, "default", "changed", &options, |value| {
+                value["data"]["a"] = json!(text);
+            })
+        };
+        let refused = [
+            cluster.create(CONFIG_MAPS, "default", config_map("new", "1"), &options).map(drop),
+            change("2").map(drop),
+            cluster.delete(CONFIG_MAPS, "default", "removed", &DeleteOptions::default()).map(drop),
+            cluster.delete_collection(CONFIG_MAPS, None, &DeleteOptions::default(), |_| true).map(drop),
+        ];
+        for answer in refused {
+            let status = answer.expect_err("the disk is full");
+            assert_eq!(status.code, 500);
+            assert!(status.message.starts_with("the embedded cluster cannot save changes: "), "{status}");
+        }
+        assert_eq!((objects(&cluster), cluster.version()), (before, version));
+        assert!(cluster.since(version).expect("history").0.is_empty());
+        assert!(!changes.has_changed().expect("the cluster is there"));
+
+        drop(cluster.lock().log.as_mut().expect("a log").write_to(file));
+        change("3").expect("there is room again");
+        cluster.create(CONFIG_MAPS, "default", config_map("new", "4"), &options).expect("created");
+        assert!(cluster.since(version).is_err(), "whoever was refused reads everything again");
+        let after = objects(&cluster);
+        drop(cluster);
+        let (cluster, recovery) = open(&path);
+        assert_eq!((objects(&cluster), recovery.notes), (after, Vec::new()));
+    }
+
+    #[test]
+    fn only_the_owner_may_read_the_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        drop(open(&path));
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Each write, when acknowledged, has made the file longer; cut anywhere, the file restores exactly the writes
+        /// whose end lies before the cut.
+        #[test]
+        fn a_cut_file_restores_a_prefix(steps in prop::collection::vec((0..4_usize, 0..3_u8), 1..12), cut in 0.0..1.0_f64) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("cluster.log");
+            let (cluster, _) = open(&path);
+            let options = WriteOptions::client("test");
+            let mut states = vec![(fs::metadata(&path).expect("there").len(), objects(&cluster))];
+            for (name, action) in steps {
+                let name = ["a", "b", "c", "d"][name];
+                let text = states.len().to_string();
+                let _ = match action {
+                    0 => cluster.create(CONFIG_MAPS, "default", config_map(name, &text), &options).map(drop),
+                    1 => cluster.update(CONFIG_MAPS, Part::Main, "default", name, config_map(name, &text), &options).map(drop),
+                    _ => cluster.delete(CONFIG_MAPS, "default", name, &DeleteOptions::default()).map(drop),
+                };
+                states.push((fs::metadata(&path).expect("there").len(), objects(&cluster)));
+            }
+            drop(cluster);
+            let (first, last) = (states[0].0, states[states.len() - 1].0);
+            let at = first + ((last - first) as f64 * cut) as u64;
+            let bytes = fs::read(&path).expect("read");
+            fs::write(&path, &bytes[..at as usize]).expect("cut");
+            let (cluster, recovery) = open(&path);
+            let expected = states.iter().rev().find(|(end, _)| *end <= at).expect("the first state");
+            prop_assert_eq!(objects(&cluster), expected.1.clone());
+            let torn = !states.iter().any(|(end, _)| *end == at);
+            prop_assert_eq!(recovery.notes.len(), usize::from(torn));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Whether somebody may write an object can depend on what it would become: the question, and who answers it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::Transaction;
+use crate::resource::ResourceId;
+use crate::status::Status;
+use crate::store::Store;
+
+/// An object about to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Intent<'a> {
+    pub(crate) resource: ResourceId,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// As it is; none when it is to be made.
+    pub(crate) old: Option<&'a Value>,
+    /// As it is to be, with its defaults.
+    pub(crate) new: &'a Value,
+}
+
+/// Who says whether a write may be. Asked under the cluster's lock, so that nothing changes between answer and write.
+pub(crate) trait Guard: Sync {
+    /// Refuses a write.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    fn check(&self, store: &Store, intent: &Intent<'_>) -> Result<(), Status>;
+}
+
+impl fmt::Debug for dyn Guard + '_ {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Guard")
+    }
+}
+
+impl Transaction<'_> {
+    /// Asks the guard of this write, if there is one.
+    pub(super) fn guarded(&self, intent: &Intent<'_>) -> Result<(), Status> {
+        self.options.guard.map_or(Ok(()), |guard| guard.check(&self.state.store, intent))
+    }
+}

@@ -1,0 +1,554 @@
+//! One embedded cluster: the rules every write passes, whoever makes it, and the store behind them.
+//!
+//! The HTTP layer and the controllers use the same calls, so quota, defaults and deletion rules hold for both.
+//! Every write runs under one lock from reading the old version to storing the new one.
+
+mod bootstrap;
+mod delete;
+mod durable;
+mod event;
+mod guard;
+mod kinds;
+mod limits;
+mod metadata;
+mod random;
+#[cfg(test)]
+mod recorded;
+mod strategy;
+mod subresource;
+#[cfg(test)]
+mod tests;
+mod trees;
+mod write;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::clock::Clock;
+use super::defaults::Addresses;
+use super::log::Log;
+use super::object::Object;
+use super::resource::ResourceId;
+use super::status::Status;
+use super::store::{Event, Gone, Store};
+pub use durable::Recovery;
+pub(crate) use event::{EventSource, NewEvent};
+pub(crate) use guard::{Guard, Intent};
+pub(crate) use limits::Limits;
+pub(crate) use metadata::time_text;
+use random::Random;
+pub(crate) use subresource::selects;
+use trees::Trees;
+pub(crate) use write::{Fault, Transaction};
+
+/// Who writes, and how.
+#[derive(Debug, Clone)]
+pub struct WriteOptions<'a> {
+    /// Field manager recorded in `managedFields`: `kubectl-create`, `kube-controller-manager`, …
+    pub manager: &'a str,
+    /// Do everything but store.
+    pub dry_run: bool,
+    /// Whether the write is recorded in `metadata.managedFields` of objects that do not have any yet.
+    /// Clients' writes are; the embedded controllers' are not, which halves the size of a pod.
+    pub tracked: bool,
+    /// What happens to fields the kind does not have.
+    pub validation: FieldValidation,
+    /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
+    pub problems: &'a [String],
+    /// Whom the new object is shown before it is stored, where whether somebody may write depends on it.
+    pub(crate) guard: Option<&'a dyn Guard>,
+}
+
+impl<'a> WriteOptions<'a> {
+    /// A real write by `manager`, a part of the cluster itself.
+    pub fn by(manager: &'a str) -> Self {
+        Self {
+            manager,
+            dry_run: false,
+            tracked: false,
+            validation: FieldValidation::Ignore,
+            problems: &[],
+            guard: None,
+        }
+    }
+
+    /// A real write by `manager`, a client.
+    pub fn client(manager: &'a str) -> Self {
+        Self { tracked: true, validation: FieldValidation::Warn, ..Self::by(manager) }
+    }
+}
+
+/// What happens to unknown and duplicate fields (`fieldValidation` of the request).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FieldValidation {
+    /// They are dropped.
+    Ignore,
+    /// They are dropped and named in warnings: what an API server does when nothing is said.
+    #[default]
+    Warn,
+    /// The write is refused.
+    Strict,
+}
+
+/// An accepted write.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// The object as stored (as it would be stored, in a dry run).
+    pub object: Arc<Object>,
+    /// Whether the write made the object.
+    pub created: bool,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+/// Which part of an object a write is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Metadata and spec; `status` in the body is ignored where the kind has a status subresource.
+    Main,
+    /// Only `status`.
+    Status,
+    /// A namespace's `spec.finalizers` (the `finalize` subresource).
+    Finalize,
+    /// A pod's `spec.ephemeralContainers`.
+    EphemeralContainers,
+    /// A pod's container resources.
+    Resize,
+}
+
+impl Part {
+    /// The subresource's name in paths and `managedFields`; empty for the object itself.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Finalize => "finalize",
+            Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Resize => "resize",
+        }
+    }
+}
+
+/// What happens to dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Propagation {
+    /// The object goes at once, the garbage collector follows.
+    #[default]
+    Background,
+    /// Dependents first.
+    Foreground,
+    /// Dependents stay and lose the owner reference.
+    Orphan,
+}
+
+/// How to delete.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions {
+    /// Grace period in seconds; `None` takes the pod's own.
+    pub grace_seconds: Option<i64>,
+    /// For dependents; `None` takes the kind's default (which is [`Propagation::Orphan`] for Jobs, as upstream).
+    pub propagation: Option<Propagation>,
+    /// Only if the object still has this uid.
+    pub uid: Option<String>,
+    /// Only if the object still has this resourceVersion.
+    pub resource_version: Option<String>,
+    /// Do everything but delete.
+    pub dry_run: bool,
+}
+
+/// What a delete did.
+#[derive(Debug, Clone)]
+pub enum Deleted {
+    /// The object is gone; its last version.
+    Gone(Arc<Object>),
+    /// The object stays for now (graceful deletion or finalizers), with a deletionTimestamp.
+    Terminating(Arc<Object>),
+}
+
+impl Deleted {
+    /// The object in its last known version.
+    pub fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Gone(object) | Self::Terminating(object) => object,
+        }
+    }
+}
+
+/// One embedded cluster.
+pub struct Cluster {
+    state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+    changed: watch::Sender<u64>,
+    faults: Mutex<Vec<ControlFault>>,
+    /// How many long requests are under way.
+    busy: watch::Sender<usize>,
+}
+
+/// A long request is under way until this is dropped.
+#[cfg(feature = "server")]
+pub(crate) struct Busy(Arc<Cluster>);
+
+#[cfg(feature = "server")]
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.send_modify(|requests| *requests -= 1);
+    }
+}
+
+/// A fault of klab's own: a controller panicked, and goes on without the object that it was working on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlFault {
+    /// Kind, namespace and name of the object: `Job default/report`.
+    pub about: String,
+    /// What the panic said.
+    pub message: String,
+    /// When it happened, by the cluster's clock.
+    pub at: Timestamp,
+}
+
+/// Everything behind the lock.
+pub(crate) struct State {
+    pub(crate) store: Store,
+    random: Random,
+    /// What Services hold, once someone asked.
+    addresses: Option<Addresses>,
+    /// Where writes go before they are acknowledged; `None` for a cluster in memory.
+    log: Option<Log>,
+    /// The kinds it has defined.
+    kinds: kinds::Kinds,
+    /// Whether writes were refused because the log could not be written.
+    refused: bool,
+    /// The certificate authority published to pods in `kube-root-ca.crt`.
+    root_certificate: String,
+    trees: Trees,
+    limits: Arc<Limits>,
+}
+
+impl State {
+    /// A random string of the letters Kubernetes uses for generated names.
+    pub(crate) fn random_suffix(&mut self, length: usize) -> String {
+        self.random.suffix(length)
+    }
+}
+
+impl Cluster {
+    /// A fresh cluster in memory, as an API server starts with: the four standard namespaces and the system priority
+    /// classes. `seed` feeds names, uids and hashes, so that equal runs give equal names.
+    pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
+        let cluster = Self::empty(clock, seed);
+        let made = cluster.transact(&WriteOptions::by("kube-apiserver"), |transaction| {
+            bootstrap::standard_objects(transaction);
+            Ok(())
+        });
+        debug_assert!(made.is_ok(), "{made:?}");
+        cluster
+    }
+
+    fn empty(clock: Arc<dyn Clock>, seed: u64) -> Self {
+        Self {
+            state: Mutex::new(State {
+                store: Store::default(),
+                random: Random::new(seed),
+                addresses: None,
+                log: None,
+                kinds: kinds::Kinds::default(),
+                refused: false,
+                root_certificate: String::new(),
+                trees: Trees::default(),
+                limits: Arc::default(),
+            }),
+            clock,
+            changed: watch::Sender::new(0),
+            faults: Mutex::default(),
+            busy: watch::Sender::new(0),
+        }
+    }
+
+    /// Sets the limits that this cluster shares with others.
+    #[cfg(feature = "server")]
+    pub(crate) fn set_limits(&self, limits: Arc<Limits>) {
+        self.lock().limits = limits;
+    }
+
+    /// What the control plane goes on without.
+    pub fn control_faults(&self) -> Vec<ControlFault> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_control_faults(&self, faults: Vec<ControlFault>) {
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+    }
+
+    /// Says that a request may hold the cluster's lock for long.
+    #[cfg(feature = "server")]
+    pub(crate) fn be_busy(self: &Arc<Self>) -> Busy {
+        self.busy.send_modify(|requests| *requests += 1);
+        Busy(Arc::clone(self))
+    }
+
+    /// Whether who asks for anything now has to wait.
+    pub(crate) fn is_locked(&self) -> bool {
+        *self.busy.borrow() > 0 || matches!(self.state.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Returns when nobody holds the cluster's lock for long: what runs on a thread of many clusters may look then.
+    pub(crate) async fn at_leisure(&self) {
+        while self.is_locked() {
+            // An error means that the cluster is gone, which this reference keeps.
+            let _ = self.busy.subscribe().wait_for(|requests| *requests == 0).await;
+            // A controller has it, for one write.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// How many objects of a kind there are.
+    pub fn count(&self, resource: ResourceId) -> usize {
+        self.lock().store.count(resource)
+    }
+
+    /// The cluster's present.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Sees the resourceVersion of each change as it happens.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Gives up what is only kept to save time while the cluster is busy.
+    pub fn rest(&self) {
+        self.lock().trees.forget();
+    }
+
+    /// A random string of the letters Kubernetes uses for generated names.
+    pub fn random_suffix(&self, length: usize) -> String {
+        self.lock().random.suffix(length)
+    }
+
+    /// Sets the certificate authority (PEM) that namespaces made from now on publish in `kube-root-ca.crt`, and
+    /// writes it to those that exist.
+    pub fn set_root_certificate(&self, pem: &str) {
+        let written = self.transact(&WriteOptions::by("kube-controller-manager"), |transaction| {
+            pem.clone_into(&mut transaction.state.root_certificate);
+            bootstrap::publish_root_certificate(transaction);
+            Ok(())
+        });
+        // A log that cannot be written shows at the next write that someone waits for.
+        drop(written);
+    }
+
+    /// The object of that name.
+    pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        self.lock().store.get(resource, namespace, name).cloned()
+    }
+
+    /// The objects of a kind and the resourceVersion they are true for; `namespace` `None` means all.
+    pub fn list(&self, resource: ResourceId, namespace: Option<&str>) -> (Vec<Arc<Object>>, u64) {
+        let state = self.lock();
+        (state.store.list(resource, namespace).cloned().collect(), state.store.version())
+    }
+
+    /// The kinds there are objects of.
+    pub fn kinds(&self) -> Vec<ResourceId> {
+        self.lock().store.kinds().collect()
+    }
+
+    /// Whether a kind has a `status` subresource in this cluster.
+    pub fn has_status(&self, resource: ResourceId) -> bool {
+        self.lock().store.has_status(resource)
+    }
+
+    /// Whether there are objects of a kind.
+    pub fn has_any(&self, resource: ResourceId) -> bool {
+        self.lock().store.list(resource, None).next().is_some()
+    }
+
+    /// [`Cluster::list`] for one name, without a walk over all objects.
+    pub fn get_with_version(&self, resource: ResourceId, namespace: &str, name: &str) -> (Vec<Arc<Object>>, u64) {
+        let state = self.lock();
+        (state.store.get(resource, namespace, name).cloned().into_iter().collect(), state.store.version())
+    }
+
+    /// Reads several things that belong together. `read` must not call the cluster.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Store) -> T) -> T {
+        read(&self.lock().store)
+    }
+
+    /// The resourceVersion of the latest change.
+    pub fn version(&self) -> u64 {
+        self.lock().store.version()
+    }
+
+    /// All changes after `version`, and the version they reach to.
+    ///
+    /// # Errors
+    /// [`Gone`] when the history no longer reaches back that far: list again.
+    pub fn since(&self, version: u64) -> Result<(Vec<Event>, u64), Gone> {
+        let state = self.lock();
+        Ok((state.store.since(version)?.cloned().collect(), state.store.version()))
+    }
+
+    /// The first `most` changes after `version`, and the version they reach to.
+    ///
+    /// # Errors
+    /// [`Gone`] when the history no longer reaches back that far: list again.
+    pub fn since_at_most(&self, version: u64, most: usize) -> Result<(Vec<Event>, u64), Gone> {
+        let state = self.lock();
+        let events: Vec<Event> = state.store.since(version)?.take(most).cloned().collect();
+        let reached = match events.last() {
+            Some(last) if events.len() == most => last.version,
+            _ => state.store.version(),
+        };
+        Ok((events, reached))
+    }
+
+    /// Creates an object after defaulting, validation and admission. `metadata.generateName` is honoured.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn create(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        value: Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<Arc<Object>, Status> {
+        Ok(self.create_reporting(resource, namespace, value, options)?.object)
+    }
+
+    /// [`Cluster::create`], with the warnings a client is to see.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn create_reporting(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        value: Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<Written, Status> {
+        self.transact(options, |transaction| {
+            let object = transaction.create(resource, namespace, value)?;
+            Ok(transaction.written(object, true))
+        })
+    }
+
+    /// Replaces an object; with `metadata.resourceVersion` in `value` only if that is still the latest.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn update(
+        &self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        value: Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<Arc<Object>, Status> {
+        Ok(self.update_reporting(resource, part, namespace, name, value, options)?.object)
+    }
+
+    /// [`Cluster::update`], with the warnings a client is to see.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn update_reporting(
+        &self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        value: Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<Written, Status> {
+        self.transact(options, |transaction| {
+            let object = transaction.replace(resource, part, namespace, name, value)?;
+            Ok(transaction.written(object, false))
+        })
+    }
+
+    /// Reads, changes and writes an object under one lock, so no conflict is possible; a change that changes nothing
+    /// writes nothing. `change` must not call the cluster.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn modify(
+        &self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        options: &WriteOptions<'_>,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Object>, Status> {
+        self.transact(options, |transaction| transaction.modify(resource, part, namespace, name, change))
+    }
+
+    /// Deletes an object by the rules of its kind: grace period, finalizers, propagation.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn delete(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Status> {
+        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::by("") };
+        self.transact(&write, |transaction| transaction.delete(resource, namespace, name, options))
+    }
+
+    /// Deletes every object of a kind that `matches`, and returns them as they were before.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with; objects before the failing one are deleted.
+    pub fn delete_collection(
+        &self,
+        resource: ResourceId,
+        namespace: Option<&str>,
+        options: &DeleteOptions,
+        matches: impl Fn(&Object) -> bool,
+    ) -> Result<Vec<Arc<Object>>, Status> {
+        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::by("") };
+        self.transact(&write, |transaction| {
+            let doomed: Vec<Arc<Object>> =
+                transaction.state.store.list(resource, namespace).filter(|object| matches(object)).cloned().collect();
+            for object in &doomed {
+                transaction.delete(resource, &object.namespace, &object.name, options)?;
+            }
+            Ok(doomed)
+        })
+    }
+
+    /// Runs `work` as one transaction. All writes of a cluster go through here.
+    ///
+    /// # Errors
+    /// What `work` answers, or 500 when changes cannot be saved: nothing is acknowledged, or seen by others, that is not
+    /// in the log.
+    pub(crate) fn transact<T>(
+        &self,
+        options: &WriteOptions<'_>,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let mut state = self.lock();
+        let before = state.store.version();
+        let result = work(&mut Transaction::new(&mut state, self.clock.now(), options));
+        state.save(before)?;
+        let after = state.store.version();
+        if after != before {
+            self.changed.send_replace(after);
+        }
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

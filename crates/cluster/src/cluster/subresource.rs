@@ -1,0 +1,393 @@
+//! Writes through subresources: binding, eviction, scale.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::metadata::time_text;
+use super::{Cluster, DeleteOptions, Deleted, Part, Transaction, WriteOptions};
+use crate::object::Object;
+use crate::resource::{self as kinds, NODES, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
+use crate::status::Status;
+
+/// Labels that binding copies from the node to the pod (PodTopologyLabelsAdmission).
+const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+/// How many evicted pods a budget may wait for.
+const MOST_DISRUPTED_PODS: usize = 2000;
+
+impl Cluster {
+    /// Binds a pod to a node: sets `spec.nodeName` and the condition `PodScheduled`, copies the node's region and zone.
+    ///
+    /// # Errors
+    /// 404 without the pod, 409 when it is bound already, being deleted or gated.
+    pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<Arc<Object>, Status> {
+        self.bind_with(namespace, pod, node, &WriteOptions::by("kube-scheduler"))
+    }
+
+    /// [`Cluster::bind`] with options.
+    ///
+    /// # Errors
+    /// As [`Cluster::bind`].
+    pub fn bind_with(
+        &self,
+        namespace: &str,
+        pod: &str,
+        node: &str,
+        options: &WriteOptions<'_>,
+    ) -> Result<Arc<Object>, Status> {
+        self.transact(options, |transaction| transaction.bind(namespace, pod, node))
+    }
+
+    /// Evicts a pod: deletes it if the disruption budgets that cover it allow that.
+    ///
+    /// # Errors
+    /// 404 without the pod, 429 when a budget forbids it, 500 when more than one budget covers the pod.
+    pub fn evict(&self, namespace: &str, pod: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
+        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::by("kube-apiserver") };
+        self.transact(&write, |transaction| transaction.evict(namespace, pod, options))
+    }
+
+    /// The `autoscaling/v1` Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController.
+    ///
+    /// # Errors
+    /// 404 without the object, or for a kind that has no scale.
+    pub fn scale_get(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Value, Status> {
+        let object = self.get(resource, namespace, name).ok_or_else(|| Status::not_found(resource.row(), name))?;
+        if !is_scalable(resource) {
+            return Err(no_scale());
+        }
+        Ok(scale_of(resource, &object.value()))
+    }
+
+    /// Writes a Scale, and returns the new one.
+    ///
+    /// # Errors
+    /// 404 without the object, 409 for a stale resourceVersion, 422 for a negative number.
+    pub fn scale_set(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        scale: Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<Value, Status> {
+        self.transact(options, |transaction| transaction.scale(resource, namespace, name, |_| Ok(scale)))
+    }
+
+    /// Changes a Scale by a patch, and returns the new one.
+    ///
+    /// # Errors
+    /// As [`Cluster::scale_set`], or what `change` answers.
+    pub fn scale_modify(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        options: &WriteOptions<'_>,
+        change: impl FnOnce(Value) -> Result<Value, Status>,
+    ) -> Result<Value, Status> {
+        self.transact(options, |transaction| transaction.scale(resource, namespace, name, change))
+    }
+}
+
+impl Transaction<'_> {
+    fn bind(&mut self, namespace: &str, name: &str, node: &str) -> Result<Arc<Object>, Status> {
+        let pod = self.existing(PODS, namespace, name)?;
+        let old = pod.value();
+        let refused = |because: String| {
+            let mut status = Status::new(
+                409,
+                "Conflict",
+                format!("Operation cannot be fulfilled on pods/binding \"{name}\": {because}"),
+            );
+            status.details = json!({ "name": name, "kind": "pods/binding" });
+            Err(status)
+        };
+        if pod.deleting {
+            return refused(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        }
+        if let Some(bound) = old["spec"]["nodeName"].as_str().filter(|bound| !bound.is_empty()) {
+            return refused(format!("pod {name} is already assigned to node \"{bound}\""));
+        }
+        if old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+            return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
+        }
+        let mut new = (*old).clone();
+        new["spec"]["nodeName"] = json!(node);
+        self.copy_topology(node, &mut new);
+        // The pod has its node, so none is kept for it any longer.
+        new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
+        let now = time_text(self.now);
+        set_condition(&mut new["status"], "PodScheduled", |condition| {
+            if condition["status"] != "True" {
+                condition["lastTransitionTime"] = json!(now);
+            }
+            condition["status"] = json!("True");
+            condition["lastProbeTime"] = Value::Null;
+            for field in ["observedGeneration", "reason", "message"] {
+                condition.as_object_mut().map(|condition| condition.remove(field));
+            }
+        });
+        // The node name is no change a client made, so `metadata.generation` stays.
+        Ok(self.commit(PODS, new))
+    }
+
+    /// Gives a pod the region and zone of the node it is on.
+    pub(crate) fn copy_topology(&self, node: &str, pod: &mut Value) {
+        let Some(node) = self.state.store.get(NODES, "", node) else { return };
+        for key in TOPOLOGY_LABELS {
+            if let Some(value) = node.label(key) {
+                pod["metadata"]["labels"][key] = json!(value);
+            }
+        }
+    }
+
+    fn evict(&mut self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
+        let pod = self.existing(PODS, namespace, name)?;
+        let value = pod.value();
+        let phase = value["status"]["phase"].as_str().unwrap_or_default();
+        if !pod.deleting && !matches!(phase, "Succeeded" | "Failed" | "Pending") {
+            self.charge_budget(&pod, &value)?;
+        }
+        if !pod.deleting && !options.dry_run {
+            let mut marked = (*value).clone();
+            let now = time_text(self.now);
+            let observed = marked["metadata"]["generation"].clone();
+            set_condition(&mut marked["status"], "DisruptionTarget", |condition| {
+                *condition = json!({
+                    "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
+                    "observedGeneration": observed,
+                });
+            });
+            self.commit(PODS, marked);
+        }
+        self.delete(PODS, namespace, name, options)
+    }
+
+    /// Takes the pod from the budget that covers it, or answers why that is not possible.
+    fn charge_budget(&mut self, pod: &Arc<Object>, value: &Value) -> Result<(), Status> {
+        let covering: Vec<Arc<Object>> = self
+            .state
+            .store
+            .list(POD_DISRUPTION_BUDGETS, Some(&pod.namespace))
+            .filter(|budget| selects(&budget.value()["spec"]["selector"], |key| pod.label(key)))
+            .cloned()
+            .collect();
+        let budget = match covering.as_slice() {
+            [] => return Ok(()),
+            [one] => Arc::clone(one),
+            _ => {
+                return Err(Status::new(
+                    500,
+                    "InternalError",
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+                ));
+            }
+        };
+        let mut changed = budget.to_value();
+        let number = |field: &str| changed["status"][field].as_i64().unwrap_or_default();
+        let (healthy, desired, allowed) =
+            (number("currentHealthy"), number("desiredHealthy"), number("disruptionsAllowed"));
+        if !is_ready(value) {
+            let always = changed["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
+            if always || (desired > 0 && healthy >= desired) {
+                return Ok(());
+            }
+        }
+        let name = &budget.name;
+        let generation = changed["metadata"]["generation"].as_i64().unwrap_or_default();
+        if number("observedGeneration") < generation {
+            return Err(too_many(format!("The disruption budget {name} is still being processed by the server.")));
+        }
+        if changed["status"]["disruptedPods"].as_object().is_some_and(|pods| pods.len() > MOST_DISRUPTED_PODS) {
+            return Err(Status::forbidden(
+                POD_DISRUPTION_BUDGETS.row(),
+                name,
+                "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+            ));
+        }
+        if allowed <= 0 {
+            return Err(too_many(format!(
+                "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+            )));
+        }
+        changed["status"]["disruptionsAllowed"] = json!(allowed - 1);
+        changed["status"]["disruptedPods"][pod.name.as_ref()] = json!(time_text(self.now));
+        if allowed == 1 {
+            let now = time_text(self.now);
+            set_condition(&mut changed["status"], "DisruptionAllowed", |condition| {
+                condition["status"] = json!("False");
+                condition["reason"] = json!("InsufficientPods");
+                condition["message"] = json!("");
+                condition["observedGeneration"] = json!(generation);
+                condition["lastTransitionTime"] = json!(now);
+            });
+        }
+        self.commit(POD_DISRUPTION_BUDGETS, changed);
+        Ok(())
+    }
+
+    fn scale(
+        &mut self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        change: impl FnOnce(Value) -> Result<Value, Status>,
+    ) -> Result<Value, Status> {
+        let row = resource.row();
+        if !is_scalable(resource) {
+            return Err(no_scale());
+        }
+        let current = self.existing(resource, namespace, name)?;
+        let old = current.value();
+        let scale = change(scale_of(resource, &old))?;
+        let metadata = &scale["metadata"];
+        if metadata["uid"].as_str().is_some_and(|uid| !uid.is_empty() && uid != current.uid.as_ref())
+            || metadata["resourceVersion"]
+                .as_str()
+                .is_some_and(|version| !version.is_empty() && version != current.resource_version.to_string())
+        {
+            return Err(Status::conflict(row, name));
+        }
+        let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+        if replicas < 0 {
+            let message = "must be greater than or equal to 0";
+            return Err(Status {
+                code: 422,
+                reason: "Invalid",
+                message: format!(
+                    "Scale.autoscaling \"{name}\" is invalid: spec.replicas: Invalid value: {replicas}: {message}"
+                ),
+                details: json!({
+                    "name": name, "group": "autoscaling", "kind": "Scale",
+                    "causes": [{
+                        "reason": "FieldValueInvalid",
+                        "message": format!("Invalid value: {replicas}: {message}"),
+                        "field": "spec.replicas",
+                    }],
+                }),
+            });
+        }
+        let mut new = (*old).clone();
+        new["spec"]["replicas"] = json!(replicas);
+        let written = self.write_over(&current, Part::Main, &old, new, None)?;
+        Ok(scale_of(resource, &written.value()))
+    }
+}
+
+fn is_scalable(resource: ResourceId) -> bool {
+    [kinds::DEPLOYMENTS, kinds::REPLICA_SETS, kinds::STATEFUL_SETS, kinds::REPLICATION_CONTROLLERS].contains(&resource)
+}
+
+/// The Scale view of a workload. Zero replicas are left out of `spec`, as Go's `omitempty` does.
+fn scale_of(resource: ResourceId, value: &Value) -> Value {
+    let metadata = &value["metadata"];
+    let mut spec = json!({});
+    if let Some(replicas) = value["spec"]["replicas"].as_i64().filter(|replicas| *replicas != 0) {
+        spec["replicas"] = json!(replicas);
+    }
+    let mut status = json!({ "replicas": value["status"]["replicas"].as_i64().unwrap_or_default() });
+    let selector = selector_text(resource, &value["spec"]["selector"]);
+    if !selector.is_empty() {
+        status["selector"] = json!(selector);
+    }
+    json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1",
+        "metadata": {
+            "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"], "creationTimestamp": metadata["creationTimestamp"],
+        },
+        "spec": spec, "status": status,
+    })
+}
+
+/// A label selector in the form of a query parameter: `app=web,tier in (a,b)`.
+fn selector_text(resource: ResourceId, selector: &Value) -> String {
+    let equals = if resource == kinds::REPLICATION_CONTROLLERS { selector } else { &selector["matchLabels"] };
+    let mut terms: Vec<(String, String)> = equals
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())))
+        .collect();
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let term = match expression["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        terms.push((key.to_owned(), term));
+    }
+    terms.sort();
+    terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
+}
+
+/// Whether a LabelSelector (as JSON) selects what has these labels. An absent selector selects nothing, an empty one all.
+pub(crate) fn selects<'a>(selector: &Value, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+    if selector.is_null() {
+        return false;
+    }
+    let equal =
+        selector["matchLabels"].as_object().into_iter().flatten().all(|(key, value)| label(key) == value.as_str());
+    equal
+        && selector["matchExpressions"].as_array().into_iter().flatten().all(|expression| {
+            let have = label(expression["key"].as_str().unwrap_or_default());
+            let listed = have.is_some_and(|have| {
+                expression["values"].as_array().into_iter().flatten().any(|value| value.as_str() == Some(have))
+            });
+            match expression["operator"].as_str().unwrap_or_default() {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => have.is_some(),
+                "DoesNotExist" => have.is_none(),
+                _ => false,
+            }
+        })
+}
+
+fn is_ready(pod: &Value) -> bool {
+    pod["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+/// Changes the condition of that type, adding it if there is none.
+fn set_condition(status: &mut Value, kind: &str, change: impl FnOnce(&mut Value)) {
+    if !status.is_object() {
+        *status = json!({});
+    }
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let Some(conditions) = status["conditions"].as_array_mut() else { return };
+    if let Some(condition) = conditions.iter_mut().find(|condition| condition["type"] == kind) {
+        change(condition);
+        return;
+    }
+    let mut condition = json!({ "type": kind });
+    change(&mut condition);
+    conditions.push(condition);
+}
+
+/// 404 for kinds that have no scale.
+fn no_scale() -> Status {
+    let mut status = Status::new(404, "NotFound", "the server could not find the requested resource");
+    status.details = json!({});
+    status
+}
+
+fn too_many(cause: String) -> Status {
+    let mut status =
+        Status::new(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.");
+    status.details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": cause }] });
+    status
+}

@@ -1,0 +1,565 @@
+//! The one path every create and update takes, under the cluster's lock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::strategy::{self, has_generation};
+use super::{FieldValidation, Intent, Part, State, WriteOptions, Written, bootstrap, metadata};
+use crate::admission::Bookkeeping;
+use crate::defaults::{self, Addresses};
+use crate::object::Object;
+use crate::patch::{Managed, Writer, track};
+use crate::resource::{self as kinds, Resource, ResourceId};
+use crate::schema::{Mismatch, schema};
+use crate::status::Status;
+use crate::validation::{self, Errors};
+
+/// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together
+/// with the ownership of its fields, which is kept a few levels deeper.
+const DEEPEST: usize = 100;
+
+/// How often a generated name that is taken is drawn again.
+const NAME_ATTEMPTS: usize = 8;
+
+/// One write, with the cluster's lock held.
+pub(crate) struct Transaction<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) now: Timestamp,
+    pub(crate) options: &'a WriteOptions<'a>,
+    /// Texts for the client.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Transaction<'a> {
+    pub(super) fn new(state: &'a mut State, now: Timestamp, options: &'a WriteOptions<'a>) -> Self {
+        Self { state, now, options, warnings: Vec::new() }
+    }
+
+    /// The outcome of this transaction for a client.
+    pub(crate) fn written(&mut self, object: Arc<Object>, created: bool) -> Written {
+        Written { object, created, warnings: std::mem::take(&mut self.warnings) }
+    }
+
+    /// The object, or 404.
+    pub(crate) fn existing(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
+        self.state.store.get(resource, namespace, name).cloned().ok_or_else(|| Status::not_found(resource.row(), name))
+    }
+
+    /// Creates an object.
+    pub(crate) fn create(
+        &mut self,
+        resource: ResourceId,
+        namespace: &str,
+        mut value: Value,
+    ) -> Result<Arc<Object>, Status> {
+        let row = resource.row();
+        self.decode(resource, &mut value).map_err(|fault| fault.of_body(row))?;
+        metadata::address(row, namespace, &mut value)?;
+        self.insert(resource, namespace, value, None)
+    }
+
+    /// Makes a body one of the object its path names.
+    pub(crate) fn address(resource: ResourceId, namespace: &str, name: &str, value: &mut Value) -> Result<(), Status> {
+        metadata::address(resource.row(), namespace, value)?;
+        metadata::check_name(name, value)?;
+        value["metadata"]["name"] = json!(name);
+        Ok(())
+    }
+
+    /// Stores an object that a patch has changed and that is decoded.
+    pub(crate) fn store_patched(
+        &mut self,
+        current: &Arc<Object>,
+        part: Part,
+        namespace: &str,
+        old: &Value,
+        mut new: Value,
+    ) -> Result<Arc<Object>, Status> {
+        Self::address(current.resource, namespace, &current.name, &mut new)?;
+        self.write_over(current, part, old, new, None)
+    }
+
+    /// Creates an object from a decoded value. `managed` are its field managers if it comes from server-side apply.
+    pub(crate) fn insert(
+        &mut self,
+        resource: ResourceId,
+        namespace: &str,
+        mut value: Value,
+        managed: Option<Managed>,
+    ) -> Result<Arc<Object>, Status> {
+        let row = resource.row();
+        let name = self.choose_name(resource, namespace, &mut value);
+        self.namespace_accepts(resource, namespace, &name)?;
+        let uid = self.state.random.uid();
+        metadata::stamp(&mut value, &uid, self.now, has_generation(resource));
+        if let Some(status) = strategy::initial_status(resource, self.has_status(resource)) {
+            if status.is_null() {
+                value.as_object_mut().map(|object| object.remove("status"));
+            } else {
+                value["status"] = status;
+                tidy_status(resource, &mut value);
+            }
+        }
+        defaults::apply(resource, &mut value);
+        self.guarded(&Intent { resource, namespace, name: &name, old: None, new: &value })?;
+        strategy::label_namespace(resource, &name, &mut value);
+        if resource == kinds::DAEMON_SETS {
+            strategy::count_template(None, &mut value);
+        }
+        match managed {
+            Some(managed) => managed.store(&mut value),
+            None => track(None, &mut value, &self.writer(resource, Part::Main), self.options.tracked),
+        }
+        let mut errors = Errors::default();
+        let addresses = self.prepare_new(resource, &mut value, &mut errors);
+        self.admit_new(resource, namespace, &mut value)?;
+        validation::check(resource, None, &value, &mut errors);
+        errors.into_result(row, &name)?;
+        self.check_kinds(resource, &name, &value)?;
+        self.check_new(resource, namespace, &value)?;
+        self.check_quota(resource, namespace, None, &value)?;
+        self.has_room(resource, &name)?;
+        if self.state.store.get(resource, namespace, &name).is_some() {
+            return Err(Status::already_exists(row, &name));
+        }
+        let object = self.commit(resource, value);
+        if !self.options.dry_run {
+            if addresses.is_some() {
+                self.state.addresses = addresses;
+            }
+            if resource == kinds::NAMESPACES {
+                bootstrap::furnish_namespace(self, &name);
+            }
+        }
+        Ok(object)
+    }
+
+    /// What the registry sets on new objects of some kinds. Returns the addresses in use once the object is stored.
+    fn prepare_new(&mut self, resource: ResourceId, value: &mut Value, errors: &mut Errors) -> Option<Addresses> {
+        match resource {
+            kinds::NAMESPACES => {
+                value["spec"]["finalizers"] = json!(["kubernetes"]);
+                None
+            }
+            kinds::JOBS => {
+                defaults::generate_selector(value);
+                None
+            }
+            kinds::SERVICES => {
+                let mut addresses = self.state.addresses.take().unwrap_or_else(|| self.addresses_in_use(None));
+                let random = &mut self.state.random;
+                addresses.allocate(value, errors, || random.next());
+                Some(addresses)
+            }
+            _ => None,
+        }
+    }
+
+    fn addresses_in_use(&self, without: Option<&Object>) -> Addresses {
+        let mut addresses = Addresses::default();
+        for service in self.state.store.list(kinds::SERVICES, None) {
+            if without.is_none_or(|without| without.uid != service.uid) {
+                addresses.note(&service.value());
+            }
+        }
+        addresses
+    }
+
+    /// Brings a body into canonical form, and collects what it has too much.
+    pub(crate) fn decode(&mut self, resource: ResourceId, value: &mut Value) -> Result<(), Fault> {
+        let row = resource.row();
+        if is_deeper(value, DEEPEST) {
+            return Err(Fault::Mismatch(Mismatch("json: exceeded max depth".to_owned())));
+        }
+        let unknown = match schema().kind(&row.api_version(), row.kind) {
+            Some(id) => schema().tidy(id, value).map_err(Fault::Mismatch)?.unknown,
+            None => schema().tidy_custom(value).map_err(Fault::Mismatch)?.unknown,
+        };
+        let problems: Vec<String> = unknown
+            .iter()
+            .map(|path| format!("unknown field \"{path}\""))
+            .chain(self.options.problems.iter().cloned())
+            .collect();
+        match self.options.validation {
+            FieldValidation::Ignore => Ok(()),
+            FieldValidation::Warn => {
+                self.warnings.extend(problems);
+                Ok(())
+            }
+            FieldValidation::Strict if problems.is_empty() => Ok(()),
+            FieldValidation::Strict => Err(Fault::Strict(problems)),
+        }
+    }
+
+    /// [`Transaction::decode`] of a stored object, which is in canonical form, after a change: of a status that was
+    /// changed alone only the status need be looked at.
+    fn decode_changed(
+        &mut self,
+        resource: ResourceId,
+        part: Part,
+        old: &Value,
+        value: &mut Value,
+    ) -> Result<(), Fault> {
+        let row = resource.row();
+        let only_status = part == Part::Status
+            && self.options.validation == FieldValidation::Ignore
+            && value["status"].is_object()
+            && old["metadata"] == value["metadata"];
+        match schema().kind(&row.api_version(), row.kind).filter(|_| only_status) {
+            Some(id) => schema().tidy_field(id, "status", &mut value["status"]).map_err(Fault::Mismatch).map(drop),
+            None => self.decode(resource, value),
+        }
+    }
+
+    /// Replaces an object by what a client sent.
+    pub(crate) fn replace(
+        &mut self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        mut value: Value,
+    ) -> Result<Arc<Object>, Status> {
+        let row = resource.row();
+        self.decode(resource, &mut value).map_err(|fault| fault.of_body(row))?;
+        metadata::address(row, namespace, &mut value)?;
+        metadata::check_name(name, &value)?;
+        let current = self.existing(resource, namespace, name)?;
+        let old = current.value();
+        self.write_over(&current, part, &old, value, None)
+    }
+
+    /// Changes an object in place.
+    pub(crate) fn modify(
+        &mut self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Arc<Object>, Status> {
+        let current = self.existing(resource, namespace, name)?;
+        let old = current.value();
+        let mut value = (*old).clone();
+        change(&mut value);
+        self.decode_changed(resource, part, &old, &mut value).map_err(|fault| fault.of_body(resource.row()))?;
+        metadata::address(resource.row(), namespace, &mut value)?;
+        self.write_over(&current, part, &old, value, None)
+    }
+
+    /// Whether the kind has a `status` subresource in this cluster, so that its status is written only there.
+    pub(crate) fn has_status(&self, resource: ResourceId) -> bool {
+        self.state.store.has_status(resource)
+    }
+
+    pub(crate) fn writer(&self, resource: ResourceId, part: Part) -> Writer<'a> {
+        let has_status = self.has_status(resource);
+        Writer { manager: self.options.manager, resource, part, has_status, now: self.now }
+    }
+
+    /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
+    pub(crate) fn write_over(
+        &mut self,
+        current: &Arc<Object>,
+        part: Part,
+        old: &Value,
+        mut new: Value,
+        managed: Option<Managed>,
+    ) -> Result<Arc<Object>, Status> {
+        let resource = current.resource;
+        metadata::carry_over(resource.row(), &current.name, old, &mut new)?;
+        let mut new = select_part(resource, part, self.has_status(resource), old, new);
+        defaults::apply(resource, &mut new);
+        let (namespace, name) = (&*current.namespace, &*current.name);
+        self.guarded(&Intent { resource, namespace, name, old: Some(old), new: &new })?;
+        if resource == kinds::DAEMON_SETS && part == Part::Main {
+            strategy::count_template(Some(old), &mut new);
+        }
+        strategy::label_namespace(resource, &current.name, &mut new);
+        match managed {
+            Some(managed) => managed.store(&mut new),
+            None => track(Some(old), &mut new, &self.writer(resource, part), self.options.tracked),
+        }
+        let mut errors = Errors::default();
+        if resource == kinds::SERVICES && part == Part::Main && old["spec"] != new["spec"] {
+            keep_allocated(old, &mut new);
+            let mut addresses = self.addresses_in_use(Some(current));
+            let random = &mut self.state.random;
+            addresses.allocate(&mut new, &mut errors, || random.next());
+            self.state.addresses = None;
+        }
+        if part == Part::Main && *old != new {
+            validation::check(resource, Some(old), &new, &mut errors);
+        }
+        errors.into_result(resource.row(), &current.name)?;
+        if part == Part::Main {
+            self.check_kinds(resource, name, &new)?;
+        }
+        if has_generation(resource) && part != Part::Status && strategy::spec_differs(resource, old, &new) {
+            new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
+        }
+        if new == *old {
+            return Ok(Arc::clone(current));
+        }
+        if deletion_is_complete(resource, &new) {
+            return Ok(self.remove(resource, new));
+        }
+        self.has_room_to_grow(current, &new)?;
+        if part != Part::Status && current.resource.row().namespaced {
+            self.check_quota(resource, &current.namespace, Some(old), &new)?;
+        }
+        Ok(self.commit(resource, new))
+    }
+
+    /// Stores a version and what follows from it: the use of quotas.
+    pub(super) fn commit(&mut self, resource: ResourceId, value: Value) -> Arc<Object> {
+        if self.options.dry_run {
+            let version = value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+            return Arc::new(Object::with_tree(resource, version.unwrap_or_default(), value));
+        }
+        let (plan, recount) = self.quota_effects(resource, &value, true);
+        let object = self.commit_plain(resource, value);
+        self.book(plan);
+        if recount {
+            self.recount_quota(&object);
+        }
+        object
+    }
+
+    /// What storing (or removing) an object means for the quotas of its namespace, and whether it is a quota to count.
+    fn quota_effects(&self, resource: ResourceId, value: &Value, stays: bool) -> (Bookkeeping, bool) {
+        let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
+        let quotas = resource.row().namespaced
+            && self.state.store.list(kinds::RESOURCE_QUOTAS, Some(namespace)).next().is_some();
+        if resource == kinds::RESOURCE_QUOTAS && stays {
+            return (Bookkeeping::default(), value["status"]["hard"] != value["spec"]["hard"]);
+        }
+        if !quotas {
+            return (Bookkeeping::default(), false);
+        }
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        let old = self.state.store.get(resource, namespace, name).map(|object| object.value());
+        (self.plan_quota(resource, namespace, old.as_deref(), stays.then_some(value)), false)
+    }
+
+    /// Stores a version as it is: the next resourceVersion, history, log.
+    pub(crate) fn commit_plain(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
+        let version = self.state.store.next_version();
+        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        let object = self.store(Object::with_tree(resource, version, value));
+        self.state.trees.keep(&object);
+        object
+    }
+
+    /// Puts a version into history and log.
+    pub(super) fn store(&mut self, object: Object) -> Arc<Object> {
+        let object = self.state.store.put(object);
+        if let Some(log) = &mut self.state.log {
+            log.put(&object, self.state.random.state());
+        }
+        object
+    }
+
+    /// Removes an object whose last state is `value`.
+    pub(super) fn remove(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
+        if self.options.dry_run {
+            return Arc::new(Object::new(resource, 0, &value));
+        }
+        if resource == kinds::SERVICES {
+            self.state.addresses = None;
+        }
+        let (plan, _) = self.quota_effects(resource, &value, false);
+        let version = self.state.store.next_version();
+        value["metadata"]["resourceVersion"] = json!(version.to_string());
+        let last = self.state.store.remove(Object::new(resource, version, &value));
+        if let Some(log) = &mut self.state.log {
+            log.remove(&last, self.state.random.state());
+        }
+        self.book(plan);
+        last
+    }
+
+    fn choose_name(&mut self, resource: ResourceId, namespace: &str, value: &mut Value) -> String {
+        let generated = value["metadata"]["name"].as_str().unwrap_or_default().is_empty();
+        let mut name = String::new();
+        for _ in 0..NAME_ATTEMPTS {
+            name = metadata::name_for(value, || self.state.random.suffix(metadata::SUFFIX_LENGTH));
+            if !generated || self.state.store.get(resource, namespace, &name).is_none() {
+                break;
+            }
+            value["metadata"]["name"] = Value::Null;
+        }
+        name
+    }
+
+    /// Namespace lifecycle: new objects need a namespace that is not on its way out.
+    pub(super) fn namespace_accepts(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<(), Status> {
+        let row = resource.row();
+        if !row.namespaced {
+            return Ok(());
+        }
+        let holder = self.existing(kinds::NAMESPACES, "", namespace)?;
+        if !holder.deleting {
+            return Ok(());
+        }
+        let because = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let mut status = Status::forbidden(row, name, &because);
+        status.details["causes"] = json!([{
+            "reason": "NamespaceTerminating",
+            "message": format!("namespace {namespace} is being terminated"),
+            "field": "metadata.namespace",
+        }]);
+        Err(status)
+    }
+}
+
+/// Why a body is not an object of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A value has the wrong type.
+    Mismatch(Mismatch),
+    /// Fields that the kind does not have, or that occur twice, when the client wants none.
+    Strict(Vec<String>),
+}
+
+impl Fault {
+    /// The answer to a request with such a body.
+    pub(crate) fn of_body(self, row: &Resource) -> Status {
+        Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {self}",
+            row.kind, row.version, row.kind
+        ))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch(mismatch) => mismatch.fmt(formatter),
+            Self::Strict(problems) => write!(formatter, "strict decoding error: {}", problems.join(", ")),
+        }
+    }
+}
+
+/// Whether a value is nested more than `levels` deep.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => true,
+        Value::Array(list) => list.iter().any(|value| is_deeper(value, levels - 1)),
+        Value::Object(object) => object.values().any(|value| is_deeper(value, levels - 1)),
+        _ => false,
+    }
+}
+
+/// Adds to a status the fields its kind always writes.
+fn tidy_status(resource: ResourceId, value: &mut Value) {
+    let row = resource.row();
+    if let Some(id) = schema().kind(&row.api_version(), row.kind) {
+        // The status is the server's own, so it has the right types.
+        let tidied = schema().tidy_field(id, "status", &mut value["status"]);
+        debug_assert!(tidied.is_ok(), "{tidied:?}");
+    }
+}
+
+/// A Service that is updated without naming its addresses and node ports keeps them.
+fn keep_allocated(old: &Value, new: &mut Value) {
+    if new["spec"]["type"] == "ExternalName" {
+        return;
+    }
+    if new["spec"]["clusterIP"].as_str().is_none_or(str::is_empty) && old["spec"]["clusterIP"].is_string() {
+        new["spec"]["clusterIP"] = old["spec"]["clusterIP"].clone();
+    }
+    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let before = old["spec"]["ports"].as_array().into_iter().flatten();
+        let same = |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];
+        if let Some(before) = before.into_iter().find(same)
+            && port["nodePort"].is_null()
+            && !before["nodePort"].is_null()
+        {
+            port["nodePort"] = before["nodePort"].clone();
+        }
+    }
+}
+
+/// The next version: of `new` what the part covers, of `old` the rest.
+fn select_part(resource: ResourceId, part: Part, has_status: bool, old: &Value, mut new: Value) -> Value {
+    match part {
+        Part::Main => {
+            if has_status {
+                set_or_remove(&mut new, "status", old.get("status"));
+            }
+            if resource == kinds::NAMESPACES {
+                set_or_remove(&mut new, "spec", old.get("spec"));
+            }
+            new
+        }
+        Part::Status => {
+            set_or_remove(&mut new, "spec", old.get("spec"));
+            if resource == kinds::DEPLOYMENTS {
+                let labels = old["metadata"].get("labels");
+                set_or_remove(&mut new["metadata"], "labels", labels);
+            }
+            let owners = old["metadata"].get("ownerReferences");
+            set_or_remove(&mut new["metadata"], "ownerReferences", owners);
+            if resource == kinds::PODS
+                && let Some(class) = old["status"].get("qosClass")
+                && new["status"].is_object()
+            {
+                new["status"]["qosClass"] = class.clone();
+            }
+            new
+        }
+        Part::Finalize => {
+            let mut merged = old.clone();
+            merged["spec"] = new["spec"].take();
+            merged["metadata"] = new["metadata"].take();
+            merged
+        }
+        Part::EphemeralContainers => {
+            let mut merged = old.clone();
+            merged["spec"]["ephemeralContainers"] = new["spec"]["ephemeralContainers"].take();
+            merged
+        }
+        Part::Resize => {
+            let mut merged = old.clone();
+            for list in ["containers", "initContainers"] {
+                let count = merged["spec"][list].as_array().map_or(0, Vec::len);
+                for at in 0..count {
+                    if merged["spec"][list][at]["name"] == new["spec"][list][at]["name"] {
+                        for field in ["resources", "resizePolicy"] {
+                            let value = new["spec"][list].get(at).and_then(|container| container.get(field)).cloned();
+                            set_or_remove(&mut merged["spec"][list][at], field, value.as_ref());
+                        }
+                    }
+                }
+            }
+            merged
+        }
+    }
+}
+
+fn set_or_remove(object: &mut Value, field: &str, value: Option<&Value>) {
+    let Some(object) = object.as_object_mut() else { return };
+    match value {
+        // Most writes leave most parts alone, and to compare is cheaper than to copy.
+        Some(value) if object.get(field) == Some(value) => {}
+        Some(value) => drop(object.insert(field.to_owned(), value.clone())),
+        None => drop(object.remove(field)),
+    }
+}
+
+/// Whether an object that is being deleted has nothing left to wait for.
+fn deletion_is_complete(resource: ResourceId, value: &Value) -> bool {
+    let metadata = &value["metadata"];
+    let waits = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    if metadata["deletionTimestamp"].is_null() || waits(&metadata["finalizers"]) {
+        return false;
+    }
+    match resource {
+        kinds::NAMESPACES => !waits(&value["spec"]["finalizers"]),
+        _ => metadata["deletionGracePeriodSeconds"].as_i64() == Some(0),
+    }
+}

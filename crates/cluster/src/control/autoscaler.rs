@@ -1,0 +1,278 @@
+//! HorizontalPodAutoscalers on synthetic metrics: every running pod uses a set share of what it requests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use super::pods::writes;
+use super::queue::{Key, ObjectName};
+use super::value::{Selector, integer, items, list_mut, text, time_text};
+use super::view::PodInfo;
+use crate::clock::{earlier, later};
+use crate::cluster::Part;
+use crate::resource::{HORIZONTAL_POD_AUTOSCALERS, ResourceId};
+use klab_scheduler::quantity::Quantity;
+
+const COMPONENT: &str = "horizontal-pod-autoscaler";
+/// How often metrics are looked at (`--horizontal-pod-autoscaler-sync-period`).
+const PERIOD: SignedDuration = SignedDuration::from_secs(15);
+/// Within this share of the target nothing is changed.
+const TOLERANCE: f64 = 0.1;
+/// How long a lower recommendation must hold before pods go.
+const STABILIZATION: i64 = 300;
+
+/// When each autoscaler is next due, and what it recommended lately.
+#[derive(Debug, Default)]
+pub(super) struct Recommendations(HashMap<ObjectName, (Timestamp, Vec<(Timestamp, i64)>)>);
+
+/// What one metric says.
+struct Reading {
+    current: Value,
+    replicas: i64,
+    name: String,
+}
+
+impl ControlPlane {
+    pub(super) fn sync_autoscaler(&mut self, name: &ObjectName) {
+        let Some(object) = self.cluster.get(HORIZONTAL_POD_AUTOSCALERS, &name.namespace, &name.name) else {
+            self.recommendations.0.remove(name);
+            return;
+        };
+        let now = self.now();
+        let due = self.recommendations.0.entry(name.clone()).or_insert_with(|| (later(now, PERIOD), Vec::new())).0;
+        self.queue.add_at(Key::Autoscaler(name.clone()), due.max(now));
+        if due > now {
+            return;
+        }
+        if let Some((due, _)) = self.recommendations.0.get_mut(name) {
+            *due = later(now, PERIOD);
+        }
+        self.queue.add_at(Key::Autoscaler(name.clone()), later(now, PERIOD));
+        let value = object.value();
+        let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
+        let target = &value["spec"]["scaleTargetRef"];
+        let found = ResourceId::by_kind(text(target, &["apiVersion"]), text(target, &["kind"])).and_then(|resource| {
+            let scaled = self.cluster.get(resource, &name.namespace, text(target, &["name"]))?;
+            Some((resource, scaled.value()))
+        });
+        let Some((resource, scaled)) = found else {
+            let message = format!(
+                "the HPA controller was unable to get the target's current scale: {} \"{}\" not found",
+                text(target, &["kind"]).to_lowercase(),
+                text(target, &["name"])
+            );
+            set(&mut status, "AbleToScale", "False", "FailedGetScale", &message, now);
+            self.write_autoscaler(name, &value, status);
+            return;
+        };
+        set(
+            &mut status,
+            "AbleToScale",
+            "True",
+            "SucceededGetScale",
+            "the HPA controller was able to get the target's current scale",
+            now,
+        );
+        let current = integer(&scaled, &["spec", "replicas"]).unwrap_or(1);
+        let observed = integer(&scaled, &["status", "replicas"]).unwrap_or_default();
+        status["currentReplicas"] = json!(observed);
+        if current == 0 {
+            set(
+                &mut status,
+                "ScalingActive",
+                "False",
+                "ScalingDisabled",
+                "scaling is disabled since the replica count of the target is zero",
+                now,
+            );
+            status["desiredReplicas"] = json!(0);
+            self.write_autoscaler(name, &value, status);
+            return;
+        }
+        let selector = Selector::of_label_selector(&scaled["spec"]["selector"]);
+        let pods: Vec<Arc<PodInfo>> = self
+            .view
+            .pods_in(&name.namespace)
+            .filter(|pod| pod.active() && selector.matches(&pod.object))
+            .map(Arc::clone)
+            .collect();
+        let readings: Vec<Reading> =
+            items(&value["spec"]["metrics"]).iter().filter_map(|metric| self.read(metric, &pods, current)).collect();
+        let Some(best) = readings.iter().max_by_key(|reading| reading.replicas) else {
+            let message = "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
+            self.note(
+                &object,
+                COMPONENT,
+                true,
+                "FailedGetResourceMetric",
+                message.trim_start_matches("the HPA was unable to compute the replica count: "),
+            );
+            set(&mut status, "ScalingActive", "False", "FailedGetResourceMetric", message, now);
+            self.write_autoscaler(name, &value, status);
+            return;
+        };
+        let message = format!("the HPA was able to successfully calculate a replica count from {}", best.name);
+        set(&mut status, "ScalingActive", "True", "ValidMetricFound", &message, now);
+        status["currentMetrics"] = Value::Array(readings.iter().map(|reading| reading.current.clone()).collect());
+        let wanted = self.settle(name, &value, &mut status, current, best.replicas, now);
+        status["desiredReplicas"] = json!(wanted);
+        if wanted != current {
+            let direction = if wanted > current { "above" } else { "below" };
+            let reason = if wanted > current {
+                format!("{} above target", best.name)
+            } else {
+                "All metrics below target".to_owned()
+            };
+            debug_assert!(reason.contains(direction));
+            let rescaled = self.cluster.modify(
+                resource,
+                Part::Main,
+                &name.namespace,
+                text(target, &["name"]),
+                &writes(),
+                |scaled| scaled["spec"]["replicas"] = json!(wanted),
+            );
+            if rescaled.is_ok() {
+                let message = format!("New size: {wanted}; reason: {reason}");
+                self.note(&object, COMPONENT, false, "SuccessfulRescale", &message);
+                let message = format!("the HPA controller was able to update the target scale to {wanted}");
+                set(&mut status, "AbleToScale", "True", "SucceededRescale", &message, now);
+                status["lastScaleTime"] = json!(time_text(now));
+            }
+        }
+        self.write_autoscaler(name, &value, status);
+    }
+
+    /// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.
+    fn read(&self, metric: &Value, pods: &[Arc<PodInfo>], current: i64) -> Option<Reading> {
+        let share = self.settings.metrics_share?;
+        if text(metric, &["type"]) != "Resource" {
+            return None;
+        }
+        let resource = text(metric, &["resource", "name"]);
+        let target = &metric["resource"]["target"];
+        let (mut requested, mut ready) = (0.0, 0_i64);
+        for pod in pods.iter().filter(|pod| pod.ready) {
+            let value = pod.object.value();
+            let mut of_pod = 0.0;
+            for container in items(&value["spec"]["containers"]) {
+                let amount = container["resources"]["requests"][resource].as_str()?;
+                of_pod += Quantity::parse(amount).ok()?.as_f64();
+            }
+            requested += of_pod;
+            ready += 1;
+        }
+        if ready == 0 {
+            return None;
+        }
+        let used = requested * share;
+        let average = used / ready as f64;
+        let shown =
+            if resource == "cpu" { format!("{}m", (average * 1000.0).round()) } else { format!("{}", average.round()) };
+        let (ratio, found, name) = match text(target, &["type"]) {
+            "Utilization" => {
+                let utilization = (share * 100.0).floor();
+                let wanted = target["averageUtilization"].as_f64()?;
+                (
+                    utilization / wanted,
+                    json!({ "averageUtilization": utilization as i64, "averageValue": shown }),
+                    format!("{resource} resource utilization (percentage of request)"),
+                )
+            }
+            "AverageValue" => {
+                let wanted = Quantity::parse(target["averageValue"].as_str()?).ok()?.as_f64();
+                (average / wanted, json!({ "averageValue": shown }), format!("{resource} resource"))
+            }
+            _ => return None,
+        };
+        let replicas = if (ratio - 1.0).abs() <= TOLERANCE { current } else { (ratio * ready as f64).ceil() as i64 };
+        let current = json!({ "type": "Resource", "resource": { "name": resource, "current": found } });
+        Some(Reading { current, replicas, name })
+    }
+
+    /// Bounds a recommendation: not down before it has held, not up by leaps, within the limits.
+    fn settle(
+        &mut self,
+        name: &ObjectName,
+        value: &Value,
+        status: &mut Value,
+        current: i64,
+        recommended: i64,
+        now: Timestamp,
+    ) -> i64 {
+        let window =
+            integer(value, &["spec", "behavior", "scaleDown", "stabilizationWindowSeconds"]).unwrap_or(STABILIZATION);
+        let since = earlier(now, SignedDuration::from_secs(window));
+        let mut stable = recommended;
+        if let Some((_, past)) = self.recommendations.0.get_mut(name) {
+            if past.is_empty() {
+                // As after a start of the controller: the present size counts as recommended.
+                past.push((now, current));
+            }
+            past.retain(|(at, _)| *at >= since);
+            past.push((now, recommended));
+            let highest = past.iter().map(|(_, replicas)| *replicas).max().unwrap_or(recommended);
+            stable = if recommended < current { highest.min(current) } else { recommended };
+        }
+        if stable == recommended {
+            set(status, "AbleToScale", "True", "ReadyForNewScale", "recommended size matches current size", now);
+        } else {
+            set(
+                status,
+                "AbleToScale",
+                "True",
+                "ScaleDownStabilized",
+                "recent recommendations were higher than current one, applying the highest recent recommendation",
+                now,
+            );
+        }
+        let least = integer(value, &["spec", "minReplicas"]).unwrap_or(1);
+        let most = integer(value, &["spec", "maxReplicas"]).unwrap_or(current);
+        let leap = (current * 2).max(current + 4);
+        let (wanted, limited, reason, message) = if stable > most {
+            (most, "True", "TooManyReplicas", "the desired replica count is more than the maximum replica count")
+        } else if stable < least {
+            (least, "True", "TooFewReplicas", "the desired replica count is less than the minimum replica count")
+        } else if stable > leap {
+            (leap, "True", "ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
+        } else {
+            (stable, "False", "DesiredWithinRange", "the desired count is within the acceptable range")
+        };
+        set(status, "ScalingLimited", limited, reason, message, now);
+        wanted.min(leap.max(least))
+    }
+
+    fn write_autoscaler(&mut self, name: &ObjectName, value: &Value, status: Value) {
+        if status == value["status"] {
+            return;
+        }
+        let _written = self.cluster.modify(
+            HORIZONTAL_POD_AUTOSCALERS,
+            Part::Status,
+            &name.namespace,
+            &name.name,
+            &writes(),
+            |value| value["status"] = status,
+        );
+    }
+}
+
+/// Sets a condition in place; its transition time stays while its status stays.
+fn set(status: &mut Value, kind: &str, held: &str, reason: &str, message: &str, now: Timestamp) {
+    let list = list_mut(&mut status["conditions"]);
+    let have = list.iter_mut().find(|have| have["type"] == kind);
+    let since = have
+        .as_ref()
+        .filter(|have| have["status"] == held)
+        .map_or_else(|| json!(time_text(now)), |have| have["lastTransitionTime"].clone());
+    let wanted = json!({
+        "type": kind, "status": held, "lastTransitionTime": since, "reason": reason, "message": message,
+    });
+    match have {
+        Some(have) => *have = wanted,
+        None => list.push(wanted),
+    }
+}

@@ -1,0 +1,31 @@
+//! ClusterRoles that gather the rules of others (`aggregationRule`).
+
+use serde_json::Value;
+
+use super::ControlPlane;
+use crate::cluster::{Part, WriteOptions};
+use crate::rbac::aggregated;
+use crate::resource::CLUSTER_ROLES;
+
+/// Manager of the rules it gathers.
+const CONTROLLER: &str = "clusterrole-aggregation-controller";
+
+impl ControlPlane {
+    /// Brings all gathered rules up to date. What one role gathers may itself be gathered: that is another change, and
+    /// brings the plane back here.
+    pub(super) fn aggregate_cluster_roles(&mut self) {
+        let roles: Vec<_> = self.cluster.list(CLUSTER_ROLES, None).0.iter().map(|role| role.value()).collect();
+        for role in roles.iter().filter(|role| role["aggregationRule"].is_object()) {
+            let rules = Value::Array(aggregated(role, roles.iter().map(|role| &**role).collect()));
+            let name = role["metadata"]["name"].as_str().unwrap_or_default();
+            if rules.as_array().map_or(&[][..], Vec::as_slice)
+                != role["rules"].as_array().map_or(&[][..], Vec::as_slice)
+            {
+                let options = WriteOptions::by(CONTROLLER);
+                // Gone meanwhile, or its log cannot be written: the next change comes back here.
+                let _written =
+                    self.cluster.modify(CLUSTER_ROLES, Part::Main, "", name, &options, |role| role["rules"] = rules);
+            }
+        }
+    }
+}

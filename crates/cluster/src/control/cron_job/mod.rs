@@ -1,0 +1,212 @@
+//! CronJobs: a Job at each time of a schedule, and the tidying up of finished ones.
+
+mod schedule;
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use self::schedule::Schedule;
+use super::ControlPlane;
+use super::pods::writes;
+use super::queue::{Key, ObjectName};
+use super::value::{condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text};
+use crate::clock::earlier;
+use crate::cluster::{DeleteOptions, Part, Propagation};
+use crate::object::Object;
+use crate::resource::{CRON_JOBS, JOBS};
+
+const COMPONENT: &str = "cronjob-controller";
+const TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+/// After so many missed times the controller only warns.
+const TOO_MANY: usize = 100;
+
+impl ControlPlane {
+    pub(super) fn sync_cron_job(&mut self, name: &ObjectName) {
+        let Some(object) = self.cluster.get(CRON_JOBS, &name.namespace, &name.name) else { return };
+        if object.deleting {
+            return;
+        }
+        let value = object.value();
+        let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
+        let jobs: Vec<Arc<Object>> = self
+            .view
+            .dependents_of(&object.uid)
+            .filter(|(resource, _)| *resource == JOBS)
+            .filter_map(|(_, at)| self.cluster.get(JOBS, &at.namespace, &at.name))
+            .collect();
+        self.follow_jobs(&object, &mut status, &jobs);
+        self.trim_jobs(&object, &value, &jobs);
+        if value["spec"]["suspend"] != true {
+            self.start_due_job(&object, &value, &mut status);
+        }
+        if status != value["status"] {
+            let _written =
+                self.cluster.modify(CRON_JOBS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
+                    value["status"] = status;
+                });
+        }
+    }
+
+    /// Keeps `status.active`, and notes jobs that have ended.
+    fn follow_jobs(&mut self, object: &Object, status: &mut Value, jobs: &[Arc<Object>]) {
+        let mut active = Vec::new();
+        for have in items(&status["active"]).to_vec() {
+            let job = jobs.iter().find(|job| have["uid"] == *job.uid);
+            let name = text(&have, &["name"]);
+            let Some(value) = job.map(|job| job.value()) else {
+                self.note(object, COMPONENT, false, "MissingJob", &format!("Active job went missing: {name}"));
+                continue;
+            };
+            let Some(kind) = outcome(&value) else {
+                active.push(have);
+                continue;
+            };
+            let message = format!("Saw completed job: {name}, condition: {kind}");
+            self.note(object, COMPONENT, false, "SawCompletedJob", &message);
+            let ended = time_of(&value["status"]["completionTime"]);
+            if kind == "Complete" && ended > time_of(&status["lastSuccessfulTime"]) {
+                status["lastSuccessfulTime"] = value["status"]["completionTime"].clone();
+            }
+        }
+        let map = map_mut(status);
+        if active.is_empty() {
+            map.remove("active");
+        } else {
+            map.insert("active".to_owned(), Value::Array(active));
+        }
+    }
+
+    /// Deletes finished jobs beyond the history limits, oldest first.
+    fn trim_jobs(&mut self, object: &Object, value: &Value, jobs: &[Arc<Object>]) {
+        for (field, default, wanted) in
+            [("successfulJobsHistoryLimit", 3, "Complete"), ("failedJobsHistoryLimit", 1, "Failed")]
+        {
+            let limit = integer(value, &["spec", field]).unwrap_or(default);
+            let mut finished: Vec<(String, Arc<Object>)> = jobs
+                .iter()
+                .filter(|job| !job.deleting)
+                .filter_map(|job| {
+                    let value = job.value();
+                    (outcome(&value) == Some(wanted))
+                        .then(|| (text(&value, &["status", "startTime"]).to_owned(), Arc::clone(job)))
+                })
+                .collect();
+            finished.sort_by(|left, right| (&left.0, &left.1.name).cmp(&(&right.0, &right.1.name)));
+            let excess = finished.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
+            for (_, job) in finished.into_iter().take(excess) {
+                self.delete_job(object, &job.namespace, &job.name);
+            }
+        }
+    }
+
+    fn delete_job(&mut self, object: &Object, namespace: &str, name: &str) {
+        let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+        if self.cluster.delete(JOBS, namespace, name, &options).is_ok() {
+            self.note(object, COMPONENT, false, "SuccessfulDelete", &format!("Deleted job {name}"));
+        }
+    }
+
+    /// Starts the job of the latest time that has passed, and waits for the next.
+    fn start_due_job(&mut self, object: &Object, value: &Value, status: &mut Value) {
+        let now = self.now();
+        let key = Key::CronJob(ObjectName::new(&object.namespace, &object.name));
+        let Some(schedule) = Schedule::parse(text(value, &["spec", "schedule"])) else {
+            let message = format!("unparseable schedule: {}", text(value, &["spec", "schedule"]));
+            self.note(object, COMPONENT, true, "UnparseableSchedule", &message);
+            return;
+        };
+        let zone = match text(value, &["spec", "timeZone"]) {
+            "" => TimeZone::UTC,
+            name => {
+                let Ok(zone) = TimeZone::get(name) else {
+                    let message = format!("invalid timeZone: \"{name}\"");
+                    self.note(object, COMPONENT, true, "UnknownTimeZone", &message);
+                    return;
+                };
+                zone
+            }
+        };
+        if let Some(next) = schedule.next(now, &zone) {
+            self.queue.add_at(key, next);
+        }
+        let last = time_of(&status["lastScheduleTime"]).or_else(|| time_of(&value["metadata"]["creationTimestamp"]));
+        let deadline = integer(value, &["spec", "startingDeadlineSeconds"]);
+        let mut from = last.unwrap_or(now);
+        if let Some(deadline) = deadline {
+            from = from.max(earlier(now, SignedDuration::from_secs(deadline)));
+        }
+        let (mut due, mut missed) = (None, 0);
+        while let Some(time) = schedule.next(from, &zone).filter(|time| *time <= now) {
+            (due, missed, from) = (Some(time), missed + 1, time);
+            if missed > TOO_MANY {
+                let message =
+                    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+                self.note(object, COMPONENT, true, "TooManyMissedTimes", message);
+                // A clock that jumped far: only the latest time matters.
+                from = earlier(now, SignedDuration::from_mins(1));
+                while let Some(time) = schedule.next(from, &zone).filter(|time| *time <= now) {
+                    (due, from) = (Some(time), time);
+                }
+                break;
+            }
+        }
+        let Some(due) = due else { return };
+        let active = items(&status["active"]).to_vec();
+        if !active.is_empty() {
+            match text(value, &["spec", "concurrencyPolicy"]) {
+                "Forbid" => {
+                    let message =
+                        "Not starting job because prior execution is running and concurrency policy is Forbid";
+                    self.note(object, COMPONENT, false, "JobAlreadyActive", message);
+                    return;
+                }
+                "Replace" => {
+                    for job in &active {
+                        self.delete_job(object, &object.namespace, text(job, &["name"]));
+                    }
+                    map_mut(status).remove("active");
+                }
+                _ => {}
+            }
+        }
+        self.start_job(object, value, status, due);
+    }
+
+    fn start_job(&mut self, object: &Object, value: &Value, status: &mut Value, due: Timestamp) {
+        let name = format!("{}-{}", object.name, due.as_second() / 60);
+        let template = &value["spec"]["jobTemplate"];
+        let mut metadata = json!({ "name": name, "ownerReferences": [controller_reference(object)] });
+        for field in ["labels", "annotations"] {
+            if template["metadata"][field].is_object() {
+                metadata[field] = template["metadata"][field].clone();
+            }
+        }
+        map_mut(&mut metadata["annotations"]).insert(TIMESTAMP.to_owned(), json!(time_text(due)));
+        let job = json!({ "metadata": metadata, "spec": template["spec"] });
+        match self.cluster.create(JOBS, &object.namespace, job, &writes()) {
+            Ok(job) => {
+                self.note(object, COMPONENT, false, "SuccessfulCreate", &format!("Created job {name}"));
+                let mut active = items(&status["active"]).to_vec();
+                active.push(json!({
+                    "kind": "Job", "namespace": job.namespace, "name": name, "uid": job.uid, "apiVersion": "batch/v1",
+                    "resourceVersion": job.resource_version.to_string(),
+                }));
+                status["active"] = Value::Array(active);
+                status["lastScheduleTime"] = json!(time_text(due));
+            }
+            Err(refused) if refused.reason == "AlreadyExists" => status["lastScheduleTime"] = json!(time_text(due)),
+            Err(refused) => {
+                let message = format!("Error creating job: {refused}");
+                self.note(object, COMPONENT, true, "FailedCreate", &message);
+            }
+        }
+    }
+}
+
+/// `Complete` or `Failed`, once a job has ended.
+fn outcome(job: &Value) -> Option<&'static str> {
+    ["Complete", "Failed"].into_iter().find(|kind| condition_is_true(&job["status"]["conditions"], kind))
+}

@@ -1,0 +1,350 @@
+//! DaemonSets: one pod on every node that its template fits, replaced step by step when the template changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::PodSpec;
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use super::pods::{pod_of_template, writes};
+use super::queue::{Key, ObjectName};
+use super::revisions::{HASH_LABEL, Revision};
+use super::value::{Selector, int_or_percent, integer, items, list_mut, map_mut, text};
+use super::view::{Phase, PodInfo};
+use crate::cluster::Part;
+use crate::object::Object;
+use crate::resource::DAEMON_SETS;
+use klab_scheduler::NodeSpec;
+use klab_scheduler::node_selector::RequiredNodeAffinity;
+use klab_scheduler::taint::{NO_EXECUTE, Toleration, untolerated};
+
+const COMPONENT: &str = "daemonset-controller";
+/// At most so many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).
+const BURST: usize = 250;
+const GENERATION_LABEL: &str = "pod-template-generation";
+const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
+const NAME_FIELD: &str = "metadata.name";
+
+/// One DaemonSet during a sync.
+struct Daemon {
+    object: Arc<Object>,
+    value: Arc<Value>,
+    requires: RequiredNodeAffinity,
+    tolerations: Vec<Toleration>,
+    revision: Revision,
+}
+
+/// What a node is to a DaemonSet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Fit {
+    /// It is to have a pod.
+    runs: bool,
+    /// A pod that is there may stay.
+    stays: bool,
+}
+
+impl Daemon {
+    fn fit(&self, node: &NodeSpec) -> Fit {
+        if !self.requires.matches(&node.labels, &node.name) {
+            return Fit { runs: false, stays: false };
+        }
+        let taints: Vec<_> = untolerated(&node.taints, &self.tolerations).collect();
+        Fit { runs: taints.is_empty(), stays: !taints.iter().any(|taint| taint.effect == NO_EXECUTE) }
+    }
+
+    fn min_ready(&self) -> i64 {
+        integer(&self.value, &["spec", "minReadySeconds"]).unwrap_or_default()
+    }
+
+    fn generation(&self) -> &str {
+        match text(&self.value, &["metadata", "annotations", GENERATION_ANNOTATION]) {
+            "" => "1",
+            generation => generation,
+        }
+    }
+
+    fn is_updated(&self, pod: &PodInfo) -> bool {
+        pod.object.label(HASH_LABEL) == Some(self.revision.hash())
+    }
+}
+
+type ByNode = BTreeMap<Box<str>, Vec<Arc<PodInfo>>>;
+
+impl ControlPlane {
+    pub(super) fn sync_daemon_set(&mut self, name: &ObjectName) {
+        let Some(object) = self.cluster.get(DAEMON_SETS, &name.namespace, &name.name) else {
+            self.refused.remove(&Key::DaemonSet(name.clone()));
+            return;
+        };
+        if object.deleting {
+            return;
+        }
+        let value = object.value();
+        let Ok(spec) = serde_json::from_value::<PodSpec>(daemon_spec(&value)) else { return };
+        let Ok(requires) = RequiredNodeAffinity::from_api(&spec) else { return };
+        let tolerations = spec.tolerations.iter().flatten().map(Toleration::from).collect();
+        let revisions = self.sync_revisions(&object, &value);
+        let Some(revision) = revisions.last().cloned() else { return };
+        let daemon = Daemon { object, value, requires, tolerations, revision };
+        let selector = Selector::of_label_selector(&daemon.value["spec"]["selector"]);
+        let owned = self.claim_pods(&daemon.object, &selector);
+        let by_node = by_node(&owned);
+        let fits: Vec<(Arc<str>, Fit)> = self
+            .scheduler
+            .picture
+            .node_names()
+            .into_iter()
+            .filter_map(|node| Some((Arc::clone(&node), daemon.fit(self.scheduler.picture.node(&node)?.as_ref()))))
+            .collect();
+        let acted = self.place_daemons(&daemon, &fits, &by_node) || self.roll_daemons(&daemon, &fits, &by_node);
+        let live = |revision: &Revision| owned.iter().any(|pod| pod.object.label(HASH_LABEL) == Some(revision.hash()));
+        self.trim_revisions(&daemon.value, &revisions, &live);
+        if !acted {
+            self.write_daemon_set_status(name, &daemon, &fits, &by_node);
+        }
+    }
+
+    /// Creates missing pods, deletes misplaced, failed and surplus ones; whether it did anything.
+    fn place_daemons(&mut self, daemon: &Daemon, fits: &[(Arc<str>, Fit)], by_node: &ByNode) -> bool {
+        let (mut acted, mut made) = (false, 0);
+        for (node, fit) in fits {
+            let pods = by_node.get(node.as_ref()).map(Vec::as_slice).unwrap_or_default();
+            if fit.runs && pods.is_empty() {
+                if made == BURST {
+                    let name = ObjectName::new(&daemon.object.namespace, &daemon.object.name);
+                    self.queue.add(Key::DaemonSetRest(name));
+                    break;
+                }
+                made += 1;
+                let pod = daemon_pod(daemon, node);
+                if self.create_pod(&daemon.object, COMPONENT, pod).is_err() {
+                    self.retry_later(Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
+                    break;
+                }
+                self.refused.remove(&Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
+                acted = true;
+            } else if !fit.stays {
+                for pod in pods.iter().filter(|pod| !pod.object.deleting) {
+                    self.delete_pod(&daemon.object, COMPONENT, pod);
+                    acted = true;
+                }
+            } else {
+                acted |= self.tidy_daemons(daemon, node, pods);
+            }
+        }
+        // Pods of nodes that are gone are left to the node's own collector.
+        acted
+    }
+
+    /// On one node: failed pods are deleted to be made anew, and of several the oldest stays.
+    fn tidy_daemons(&mut self, daemon: &Daemon, node: &str, pods: &[Arc<PodInfo>]) -> bool {
+        let mut acted = false;
+        let mut running = Vec::new();
+        for pod in pods.iter().filter(|pod| !pod.object.deleting) {
+            if pod.phase == Phase::Failed {
+                let (namespace, name) = (&pod.object.namespace, &pod.object.name);
+                let message = format!("Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it");
+                self.note(&daemon.object, COMPONENT, true, "FailedDaemonPod", &message);
+                self.delete_pod(&daemon.object, COMPONENT, pod);
+                acted = true;
+            } else {
+                running.push(pod);
+            }
+        }
+        let surge = rolling(daemon).1;
+        if running.len() > 1 && surge == 0 {
+            running.sort_by_key(|pod| (pod.node.is_empty(), pod.created));
+            for pod in running.into_iter().skip(1) {
+                self.delete_pod(&daemon.object, COMPONENT, pod);
+                acted = true;
+            }
+        }
+        acted
+    }
+
+    /// Deletes old pods of a changed template, as many as may be unavailable; whether it did.
+    fn roll_daemons(&mut self, daemon: &Daemon, fits: &[(Arc<str>, Fit)], by_node: &ByNode) -> bool {
+        if text(&daemon.value, &["spec", "updateStrategy", "type"]) == "OnDelete" {
+            return false;
+        }
+        let now = self.now();
+        let desired = fits.iter().filter(|(_, fit)| fit.runs).count();
+        let (unavailable_bound, surge_bound) = rolling(daemon);
+        let most = |bound: &Value, round_up| int_or_percent(bound, desired as i64, round_up).unwrap_or_default();
+        let surge = if surge_bound == 0 {
+            0
+        } else {
+            most(&daemon.value["spec"]["updateStrategy"]["rollingUpdate"]["maxSurge"], true)
+        };
+        let mut room = if surge > 0 { surge } else { most(&unavailable_bound, true).max(1) };
+        let mut old = Vec::new();
+        for (node, fit) in fits {
+            if !fit.runs {
+                continue;
+            }
+            let pods = by_node.get(node.as_ref()).map(Vec::as_slice).unwrap_or_default();
+            let alive: Vec<_> = pods.iter().filter(|pod| !pod.object.deleting).collect();
+            let available = alive.iter().any(|pod| pod.available(daemon.min_ready(), now));
+            let outdated = alive.iter().find(|pod| !daemon.is_updated(pod));
+            let updated = alive.iter().find(|pod| daemon.is_updated(pod));
+            match (outdated, updated) {
+                (Some(pod), None) => old.push((available, node, *pod)),
+                // With surge the new pod is there first; the old one goes when the new one is available.
+                (Some(pod), Some(new)) if new.available(daemon.min_ready(), now) => {
+                    self.delete_pod(&daemon.object, COMPONENT, pod);
+                    return true;
+                }
+                (Some(_), Some(_)) => room -= 1,
+                _ if !available => room -= i64::from(surge == 0),
+                _ => {}
+            }
+        }
+        if surge > 0 {
+            let mut acted = false;
+            for (_, node, _) in old.into_iter().take(usize::try_from(room).unwrap_or_default()) {
+                acted |= self.create_pod(&daemon.object, COMPONENT, daemon_pod(daemon, node)).is_ok();
+            }
+            return acted;
+        }
+        // Pods that serve nobody cost nothing to replace.
+        let mut acted = false;
+        for (_, _, pod) in old.iter().filter(|(available, ..)| !available) {
+            self.delete_pod(&daemon.object, COMPONENT, pod);
+            room -= 1;
+            acted = true;
+        }
+        for (_, _, pod) in old.iter().filter(|(available, ..)| *available) {
+            if room <= 0 {
+                break;
+            }
+            self.delete_pod(&daemon.object, COMPONENT, pod);
+            room -= 1;
+            acted = true;
+        }
+        acted
+    }
+
+    fn write_daemon_set_status(
+        &mut self,
+        name: &ObjectName,
+        daemon: &Daemon,
+        fits: &[(Arc<str>, Fit)],
+        by_node: &ByNode,
+    ) {
+        let now = self.now();
+        let (mut desired, mut current, mut ready, mut available, mut updated, mut misplaced) = (0, 0, 0, 0, 0, 0);
+        let mut waiting = false;
+        for (node, fit) in fits {
+            let pods = by_node.get(node.as_ref()).map(Vec::as_slice).unwrap_or_default();
+            if !fit.runs {
+                misplaced += i64::from(!pods.is_empty());
+                continue;
+            }
+            desired += 1;
+            let Some(pod) = pods.iter().min_by_key(|pod| (!pod.ready, pod.created)) else { continue };
+            current += 1;
+            if pod.ready {
+                ready += 1;
+                let enough = pod.available(daemon.min_ready(), now);
+                available += i64::from(enough);
+                waiting |= !enough;
+            }
+            updated += i64::from(pods.iter().any(|pod| daemon.is_updated(pod)));
+        }
+        if waiting {
+            let pods: Vec<_> = by_node.values().flatten().cloned().collect();
+            self.wait_for_availability(Key::DaemonSet(name.clone()), &pods, daemon.min_ready());
+        }
+        let mut status = json!({
+            "currentNumberScheduled": current, "numberMisscheduled": misplaced, "desiredNumberScheduled": desired,
+            "numberReady": ready, "observedGeneration": daemon.value["metadata"]["generation"],
+        });
+        for (field, number) in [
+            ("updatedNumberScheduled", updated),
+            ("numberAvailable", available),
+            ("numberUnavailable", desired - available),
+        ] {
+            if number > 0 {
+                status[field] = json!(number);
+            }
+        }
+        if status != daemon.value["status"] {
+            let _written =
+                self.cluster.modify(DAEMON_SETS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
+                    value["status"] = status;
+                });
+        }
+    }
+}
+
+/// `maxUnavailable` as written, and whether there is surge (`maxSurge` as a number, a percentage counting as one).
+fn rolling(daemon: &Daemon) -> (Value, i64) {
+    let rolling = &daemon.value["spec"]["updateStrategy"]["rollingUpdate"];
+    let unavailable = if rolling["maxUnavailable"].is_null() { json!(1) } else { rolling["maxUnavailable"].clone() };
+    let surge = int_or_percent(&rolling["maxSurge"], 100, true).unwrap_or_default();
+    (unavailable, surge)
+}
+
+/// The pods by the node they are on, or are meant for.
+fn by_node(pods: &[Arc<PodInfo>]) -> ByNode {
+    let mut by_node = ByNode::new();
+    for pod in pods {
+        let node = if pod.node.is_empty() { target_of(pod) } else { pod.node.clone() };
+        by_node.entry(node).or_default().push(Arc::clone(pod));
+    }
+    by_node
+}
+
+/// The node an unbound pod is pinned to.
+fn target_of(pod: &PodInfo) -> Box<str> {
+    let value = pod.object.value();
+    let terms = &value["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+    items(terms)
+        .iter()
+        .flat_map(|term| items(&term["matchFields"]))
+        .find(|field| field["key"] == NAME_FIELD)
+        .and_then(|field| field["values"][0].as_str())
+        .unwrap_or_default()
+        .into()
+}
+
+/// The template's pod spec with the tolerations every daemon has.
+fn daemon_spec(value: &Value) -> Value {
+    let mut spec = value["spec"]["template"]["spec"].clone();
+    let mut wanted = vec![
+        ("node.kubernetes.io/not-ready", "NoExecute"),
+        ("node.kubernetes.io/unreachable", "NoExecute"),
+        ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+        ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+        ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+        ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    ];
+    if spec["hostNetwork"] == true {
+        wanted.push(("node.kubernetes.io/network-unavailable", "NoSchedule"));
+    }
+    let tolerations = list_mut(&mut spec["tolerations"]);
+    for (key, effect) in wanted {
+        let toleration = json!({ "key": key, "operator": "Exists", "effect": effect });
+        match tolerations.iter_mut().find(|have| {
+            have["key"] == key && have["effect"] == effect && have["operator"] == "Exists" && have["value"].is_null()
+        }) {
+            Some(have) => *have = toleration,
+            None => tolerations.push(toleration),
+        }
+    }
+    spec
+}
+
+/// A pod pinned to a node.
+fn daemon_pod(daemon: &Daemon, node: &str) -> Value {
+    let mut pod = pod_of_template(&daemon.object, &daemon.value["spec"]["template"]);
+    let labels = map_mut(&mut pod["metadata"]["labels"]);
+    labels.insert(HASH_LABEL.to_owned(), json!(daemon.revision.hash()));
+    labels.insert(GENERATION_LABEL.to_owned(), json!(daemon.generation()));
+    pod["spec"] = daemon_spec(&daemon.value);
+    pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
+        "nodeSelectorTerms": [{ "matchFields": [{ "key": NAME_FIELD, "operator": "In", "values": [node] }] }],
+    });
+    pod
+}

@@ -1,0 +1,358 @@
+//! Deployments: finds or makes the ReplicaSet of the present template, and moves pods to it.
+
+mod progress;
+mod rollout;
+mod sets;
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use self::sets::{ReplicaSetView, Sets};
+use super::ControlPlane;
+use super::hash::template_hash;
+use super::pods::writes;
+use super::queue::ObjectName;
+use super::value::{condition, controller_reference, int_or_percent, integer, list_mut, map_mut, text, time_text};
+use crate::cluster::{DeleteOptions, Part};
+use crate::object::Object;
+use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
+
+const COMPONENT: &str = "deployment-controller";
+const HASH_LABEL: &str = "pod-template-hash";
+const REVISION: &str = "deployment.kubernetes.io/revision";
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
+const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
+
+/// A Deployment during one sync: the object, and its JSON as it changes.
+struct Deployment {
+    name: ObjectName,
+    object: std::sync::Arc<Object>,
+    value: Arc<Value>,
+}
+
+impl Deployment {
+    fn replicas(&self) -> i64 {
+        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
+    }
+
+    fn paused(&self) -> bool {
+        self.value["spec"]["paused"] == true
+    }
+
+    fn rolling(&self) -> bool {
+        text(&self.value, &["spec", "strategy", "type"]) != "Recreate"
+    }
+
+    /// Pods beyond `replicas` that may exist, and pods short of it that may be missing.
+    fn fence_posts(&self) -> (i64, i64) {
+        if !self.rolling() {
+            return (0, 0);
+        }
+        let rolling = &self.value["spec"]["strategy"]["rollingUpdate"];
+        let surge = int_or_percent(&rolling["maxSurge"], self.replicas(), true).unwrap_or_default();
+        let unavailable = int_or_percent(&rolling["maxUnavailable"], self.replicas(), false).unwrap_or_default();
+        if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
+    }
+
+    fn max_surge(&self) -> i64 {
+        self.fence_posts().0
+    }
+
+    fn max_unavailable(&self) -> i64 {
+        if self.replicas() == 0 { 0 } else { self.fence_posts().1.min(self.replicas()) }
+    }
+
+    /// `progressDeadlineSeconds`; the greatest number stands for none.
+    fn progress_deadline(&self) -> Option<i64> {
+        integer(&self.value, &["spec", "progressDeadlineSeconds"]).filter(|seconds| *seconds < i64::from(i32::MAX))
+    }
+}
+
+impl ControlPlane {
+    pub(super) fn sync_deployment(&mut self, name: &ObjectName) {
+        let Some(object) = self.cluster.get(DEPLOYMENTS, &name.namespace, &name.name) else {
+            self.refused.remove(&super::queue::Key::Deployment(name.clone()));
+            return;
+        };
+        let mut deployment = Deployment { name: name.clone(), value: object.value(), object };
+        let mut sets = self.sets_of(&deployment);
+        if deployment.object.deleting {
+            self.write_deployment_status(&mut deployment, &sets);
+            return;
+        }
+        self.note_pause(&mut deployment);
+        if deployment.paused() || sets.is_scaling(&deployment) {
+            self.scale_only(&mut deployment, &mut sets);
+        } else if deployment.rolling() {
+            self.roll(&mut deployment, &mut sets);
+        } else {
+            self.recreate(&mut deployment, &mut sets);
+        }
+    }
+
+    /// A paused Deployment, or one whose size alone has changed: keeps the proportions of its ReplicaSets.
+    fn scale_only(&mut self, deployment: &mut Deployment, sets: &mut Sets) {
+        self.find_new_set(deployment, sets, false);
+        self.scale_sets(deployment, sets);
+        if deployment.paused() {
+            self.clean_up(deployment, sets);
+        }
+        self.write_deployment_status(deployment, sets);
+    }
+
+    /// Finds the ReplicaSet of the present template, or makes it.
+    fn find_new_set(&mut self, deployment: &mut Deployment, sets: &mut Sets, create: bool) {
+        let revision = sets.max_old_revision() + 1;
+        if let Some(set) = sets.new_set_mut() {
+            let mut value = (*set.value).clone();
+            let annotated = annotate_set(&deployment.value, &mut value, revision, true);
+            let min_ready = &deployment.value["spec"]["minReadySeconds"];
+            let min_ready_differs = *min_ready != value["spec"]["minReadySeconds"];
+            if annotated || min_ready_differs {
+                if min_ready_differs {
+                    value["spec"]["minReadySeconds"] = min_ready.clone();
+                }
+                self.write_set(set, value);
+            }
+            let revision = text(&set.value, &["metadata", "annotations", REVISION]).to_owned();
+            let set_name = set.object.name.to_string();
+            self.set_revision(deployment, &revision);
+            if deployment.progress_deadline().is_some()
+                && condition(&deployment.value["status"]["conditions"], "Progressing").is_none()
+            {
+                let message = format!("Found new replica set \"{set_name}\"");
+                self.write_progress(deployment, "True", "FoundNewReplicaSet", &message);
+            }
+            return;
+        }
+        if create {
+            self.create_set(deployment, sets, revision);
+        }
+    }
+
+    fn create_set(&mut self, deployment: &mut Deployment, sets: &mut Sets, revision: i64) {
+        let template = &deployment.value["spec"]["template"];
+        let hash = template_hash(template, integer(&deployment.value, &["status", "collisionCount"]));
+        let set_name = format!("{}-{hash}", deployment.name.name);
+        let mut template = template.clone();
+        map_mut(&mut template["metadata"]["labels"]).insert(HASH_LABEL.to_owned(), json!(hash));
+        let mut selector = deployment.value["spec"]["selector"].clone();
+        map_mut(&mut selector["matchLabels"]).insert(HASH_LABEL.to_owned(), json!(hash));
+        let replicas = sets.new_replicas(deployment, 0);
+        let mut value = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {
+                "name": set_name, "labels": template["metadata"]["labels"],
+                "ownerReferences": [controller_reference(&deployment.object)],
+            },
+            "spec": { "replicas": replicas, "selector": selector, "template": template },
+        });
+        let min_ready = &deployment.value["spec"]["minReadySeconds"];
+        if !min_ready.is_null() {
+            value["spec"]["minReadySeconds"] = min_ready.clone();
+        }
+        annotate_set(&deployment.value, &mut value, revision, false);
+        let made = self.cluster.create(REPLICA_SETS, &deployment.name.namespace, value, &writes());
+        match made {
+            Ok(object) => {
+                if replicas > 0 {
+                    let message = format!("Scaled up replica set {set_name} from 0 to {replicas}");
+                    self.note(&deployment.object.clone(), COMPONENT, false, "ScalingReplicaSet", &message);
+                }
+                sets.add_new(ReplicaSetView::new(object));
+                self.set_revision(deployment, &revision.to_string());
+                if deployment.progress_deadline().is_some() {
+                    let message = format!("Created new replica set \"{set_name}\"");
+                    self.write_progress(deployment, "True", "NewReplicaSetCreated", &message);
+                }
+            }
+            // Another template, or another owner, has this hash: count the collision and hash again.
+            Err(status) if status.reason == "AlreadyExists" => {
+                let collisions = integer(&deployment.value, &["status", "collisionCount"]).unwrap_or_default() + 1;
+                Arc::make_mut(&mut deployment.value)["status"]["collisionCount"] = json!(collisions);
+                self.put_deployment_status(deployment);
+            }
+            Err(status) => {
+                if deployment.progress_deadline().is_some()
+                    && !status.message.contains("because it is being terminated")
+                {
+                    let message = format!("Failed to create new replica set \"{set_name}\": {status}");
+                    self.write_progress(deployment, "False", "ReplicaSetCreateError", &message);
+                }
+                self.retry_later(super::queue::Key::Deployment(deployment.name.clone()));
+            }
+        }
+    }
+
+    fn set_revision(&mut self, deployment: &mut Deployment, revision: &str) {
+        if text(&deployment.value, &["metadata", "annotations", REVISION]) == revision {
+            return;
+        }
+        // Written with the status, the annotation is no new generation.
+        // upstream: pkg/controller/deployment/sync.go getNewReplicaSet (v1.36)
+        let written = self.cluster.modify(
+            DEPLOYMENTS,
+            Part::Status,
+            &deployment.name.namespace,
+            &deployment.name.name,
+            &writes(),
+            |value| {
+                map_mut(&mut value["metadata"]["annotations"]).insert(REVISION.to_owned(), json!(revision));
+            },
+        );
+        if let Ok(object) = written {
+            let status = deployment.value["status"].clone();
+            deployment.value = object.value();
+            Arc::make_mut(&mut deployment.value)["status"] = status;
+            deployment.object = object;
+        }
+    }
+
+    /// Writes a ReplicaSet that a sync has changed.
+    fn write_set(&mut self, set: &mut ReplicaSetView, value: Value) {
+        let written =
+            self.cluster.update(REPLICA_SETS, Part::Main, &set.object.namespace, &set.object.name, value, &writes());
+        if let Ok(object) = written {
+            *set = ReplicaSetView::new(object);
+        }
+    }
+
+    /// Scales a ReplicaSet, with the event that says so.
+    fn scale_set(&mut self, deployment: &Deployment, set: &mut ReplicaSetView, replicas: i64) -> bool {
+        let before = set.replicas();
+        let mut value = (*set.value).clone();
+        let annotated =
+            annotate_size(&mut value, deployment.replicas(), deployment.replicas() + deployment.max_surge());
+        if before == replicas && !annotated {
+            return false;
+        }
+        value["spec"]["replicas"] = json!(replicas);
+        self.write_set(set, value);
+        if before == replicas {
+            return false;
+        }
+        let direction = if replicas > before { "up" } else { "down" };
+        let message = format!("Scaled {direction} replica set {} from {before} to {replicas}", set.object.name);
+        self.note(&deployment.object, COMPONENT, false, "ScalingReplicaSet", &message);
+        true
+    }
+
+    /// Deletes old ReplicaSets beyond `revisionHistoryLimit`.
+    fn clean_up(&mut self, deployment: &Deployment, sets: &Sets) {
+        let Some(limit) = integer(&deployment.value, &["spec", "revisionHistoryLimit"]) else { return };
+        let mut old: Vec<&ReplicaSetView> = sets.old().filter(|set| !set.object.deleting).collect();
+        old.sort_by_key(|set| set.revision());
+        let excess = old.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
+        for set in old.into_iter().take(excess) {
+            let observed = integer(&set.value, &["status", "observedGeneration"]).unwrap_or_default();
+            let generation = integer(&set.value, &["metadata", "generation"]).unwrap_or_default();
+            if set.actual() == 0 && set.replicas() == 0 && generation <= observed {
+                let _deleted = self.cluster.delete(
+                    REPLICA_SETS,
+                    &set.object.namespace,
+                    &set.object.name,
+                    &DeleteOptions::default(),
+                );
+            }
+        }
+    }
+
+    fn put_deployment_status(&mut self, deployment: &mut Deployment) {
+        let status = deployment.value["status"].clone();
+        let written = self.cluster.modify(
+            DEPLOYMENTS,
+            Part::Status,
+            &deployment.name.namespace,
+            &deployment.name.name,
+            &writes(),
+            |value| value["status"] = status,
+        );
+        if let Ok(object) = written {
+            deployment.value = object.value();
+            deployment.object = object;
+        }
+    }
+}
+
+/// Annotations that belong to a Deployment alone and are not copied to its ReplicaSets.
+fn stays_on_deployment(key: &str) -> bool {
+    matches!(
+        key,
+        "kubectl.kubernetes.io/last-applied-configuration"
+            | "deprecated.deployment.rollback.to"
+            | REVISION
+            | REVISION_HISTORY
+            | DESIRED_REPLICAS
+            | MAX_REPLICAS
+    )
+}
+
+/// Brings a ReplicaSet's annotations up to date with its Deployment's and its revision; whether any changed.
+fn annotate_set(deployment: &Value, set: &mut Value, revision: i64, exists: bool) -> bool {
+    let before = set["metadata"]["annotations"].clone();
+    let annotations = map_mut(&mut set["metadata"]["annotations"]);
+    for (key, value) in deployment["metadata"]["annotations"].as_object().into_iter().flatten() {
+        if !stays_on_deployment(key) {
+            annotations.insert(key.clone(), value.clone());
+        }
+    }
+    let old = annotations.get(REVISION).and_then(Value::as_str).map(str::to_owned);
+    if old.as_deref().and_then(|old| old.parse::<i64>().ok()).unwrap_or_default() < revision {
+        annotations.insert(REVISION.to_owned(), json!(revision.to_string()));
+        if let Some(old) = old.filter(|_| exists) {
+            let history = match annotations.get(REVISION_HISTORY).and_then(Value::as_str) {
+                Some(history) if !history.is_empty() => format!("{history},{old}"),
+                _ => old,
+            };
+            annotations.insert(REVISION_HISTORY.to_owned(), json!(history));
+        }
+    }
+    if !exists {
+        let replicas = integer(deployment, &["spec", "replicas"]).unwrap_or(1);
+        let rolling = &deployment["spec"]["strategy"]["rollingUpdate"];
+        let surge = int_or_percent(&rolling["maxSurge"], replicas, true).unwrap_or_default();
+        annotate_size(set, replicas, replicas + surge);
+    }
+    set["metadata"]["annotations"] != before
+}
+
+/// Notes on a ReplicaSet how large its Deployment is; whether that changed anything.
+fn annotate_size(set: &mut Value, desired: i64, max: i64) -> bool {
+    let annotations = map_mut(&mut set["metadata"]["annotations"]);
+    let mut changed = false;
+    for (key, number) in [(DESIRED_REPLICAS, desired), (MAX_REPLICAS, max)] {
+        let wanted = json!(number.to_string());
+        if annotations.get(key) != Some(&wanted) {
+            annotations.insert(key.to_owned(), wanted);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Sets a Deployment's condition as its controller does: moved to the end when status or reason change.
+fn set_deployment_condition(
+    status: &mut Value,
+    kind: &str,
+    value: &str,
+    reason: &str,
+    message: &str,
+    now: jiff::Timestamp,
+) {
+    let conditions = list_mut(&mut status["conditions"]);
+    let mut transition = time_text(now);
+    if let Some(have) = conditions.iter().find(|have| have["type"] == kind) {
+        if have["status"] == value && have["reason"] == reason {
+            return;
+        }
+        if have["status"] == value {
+            text(have, &["lastTransitionTime"]).clone_into(&mut transition);
+        }
+    }
+    conditions.retain(|have| have["type"] != kind);
+    conditions.push(json!({
+        "type": kind, "status": value, "lastUpdateTime": time_text(now), "lastTransitionTime": transition,
+        "reason": reason, "message": message,
+    }));
+}

@@ -1,0 +1,176 @@
+//! PodDisruptionBudgets: how many of the pods they cover are healthy, and how many may be disrupted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use super::pods::writes;
+use super::queue::{Key, ObjectName};
+use super::value::{Selector, condition, int_or_percent, integer, time_of, time_text};
+use super::view::PodInfo;
+use crate::clock::later;
+use crate::cluster::Part;
+use crate::object::Object;
+use crate::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, REPLICA_SETS, STATEFUL_SETS};
+
+const COMPONENT: &str = "controllermanager";
+/// For so long an evicted pod that is still there counts as gone.
+const DISRUPTION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
+
+impl ControlPlane {
+    pub(super) fn sync_disruption_budget(&mut self, name: &ObjectName) {
+        let Some(object) = self.cluster.get(POD_DISRUPTION_BUDGETS, &name.namespace, &name.name) else { return };
+        let value = object.value();
+        let selector = Selector::of_label_selector(&value["spec"]["selector"]);
+        let pods: Vec<Arc<PodInfo>> =
+            self.view.pods_in(&name.namespace).filter(|pod| selector.matches(&pod.object)).map(Arc::clone).collect();
+        if pods.is_empty() {
+            self.note_empty_budget(&object, &value);
+        }
+        let now = self.now();
+        let disrupted = self.still_disrupted(name, &value, &pods);
+        let healthy = pods
+            .iter()
+            .filter(|pod| !pod.object.deleting && pod.ready && !disrupted.contains_key(pod.object.name.as_ref()))
+            .count() as i64;
+        let (expected, desired) = match self.expectations(&value, &pods) {
+            Ok(expectations) => expectations,
+            Err(message) => {
+                self.note(
+                    &object,
+                    COMPONENT,
+                    true,
+                    "CalculateExpectedPodCountFailed",
+                    &format!("Failed to calculate the number of expected pods: {message}"),
+                );
+                self.write_budget_status(name, &value, |status| {
+                    status["disruptionsAllowed"] = json!(0);
+                    for field in ["currentHealthy", "desiredHealthy", "expectedPods"] {
+                        if status[field].is_null() {
+                            status[field] = json!(0);
+                        }
+                    }
+                    set_allowed(status, &value, false, "SyncFailed", &message, now);
+                });
+                return;
+            }
+        };
+        let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
+        self.write_budget_status(name, &value, |status| {
+            status["observedGeneration"] = value["metadata"]["generation"].clone();
+            status["disruptionsAllowed"] = json!(allowed);
+            status["currentHealthy"] = json!(healthy);
+            status["desiredHealthy"] = json!(desired);
+            status["expectedPods"] = json!(expected);
+            if let Some(status) = status.as_object_mut() {
+                if disrupted.is_empty() {
+                    status.remove("disruptedPods");
+                } else {
+                    status.insert("disruptedPods".to_owned(), json!(disrupted));
+                }
+            }
+            let reason = if allowed > 0 { "SufficientPods" } else { "InsufficientPods" };
+            set_allowed(status, &value, allowed > 0, reason, "", now);
+        });
+    }
+
+    fn note_empty_budget(&mut self, object: &Object, value: &Value) {
+        // Said once for each version of the budget, not at every sync.
+        let observed = integer(value, &["status", "observedGeneration"]);
+        if observed != integer(value, &["metadata", "generation"]) {
+            self.note(object, COMPONENT, false, "NoPods", "No matching pods found");
+        }
+    }
+
+    /// Evicted pods that have not gone yet; they are looked at again when their time is over.
+    fn still_disrupted(&mut self, name: &ObjectName, value: &Value, pods: &[Arc<PodInfo>]) -> BTreeMap<String, Value> {
+        let now = self.now();
+        let mut disrupted = BTreeMap::new();
+        for (pod, since) in value["status"]["disruptedPods"].as_object().into_iter().flatten() {
+            let Some(end) = time_of(since).map(|since| later(since, DISRUPTION_TIMEOUT)) else { continue };
+            let there = pods.iter().any(|have| have.object.name.as_ref() == pod && !have.object.deleting);
+            if there && end > now {
+                disrupted.insert(pod.clone(), since.clone());
+                self.queue.add_at(Key::DisruptionBudget(name.clone()), end);
+            }
+        }
+        disrupted
+    }
+
+    /// How many pods there ought to be, and how many of them healthy.
+    fn expectations(&self, value: &Value, pods: &[Arc<PodInfo>]) -> Result<(i64, i64), String> {
+        let present = pods.len() as i64;
+        let most = &value["spec"]["maxUnavailable"];
+        if !most.is_null() {
+            let expected = self.scale_of_controllers(pods)?;
+            let unavailable = int_or_percent(most, expected, true).unwrap_or_default();
+            return Ok((expected, (expected - unavailable).max(0)));
+        }
+        let least = &value["spec"]["minAvailable"];
+        match least {
+            Value::String(_) => {
+                let expected = self.scale_of_controllers(pods)?;
+                Ok((expected, int_or_percent(least, expected, true).unwrap_or_default()))
+            }
+            Value::Number(number) => Ok((present, number.as_i64().unwrap_or_default())),
+            _ => Ok((present, 1)),
+        }
+    }
+
+    /// Sum of the replicas that the pods' controllers ask for.
+    fn scale_of_controllers(&self, pods: &[Arc<PodInfo>]) -> Result<i64, String> {
+        let mut scales: BTreeMap<Box<str>, i64> = BTreeMap::new();
+        for pod in pods {
+            let Some(owner) = pod.object.controller() else {
+                return Err(format!("found no controllers for pod \"{}\"", pod.object.name));
+            };
+            let resource = match owner.kind.as_ref() {
+                "ReplicaSet" => REPLICA_SETS,
+                "StatefulSet" => STATEFUL_SETS,
+                kind => return Err(format!("{} does not implement the scale subresource", kind_plural(kind))),
+            };
+            let Some(mut object) = self.cluster.get(resource, &pod.object.namespace, &owner.name) else { continue };
+            if let Some(deployment) = object.controller().filter(|above| above.kind.as_ref() == "Deployment")
+                && let Some(above) = self.cluster.get(DEPLOYMENTS, &pod.object.namespace, &deployment.name)
+            {
+                object = above;
+            }
+            let replicas = integer(&object.value(), &["spec", "replicas"]).unwrap_or(1);
+            scales.insert(object.uid.clone(), replicas);
+        }
+        Ok(scales.values().sum())
+    }
+
+    fn write_budget_status(&mut self, name: &ObjectName, value: &Value, change: impl FnOnce(&mut Value)) {
+        let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
+        change(&mut status);
+        if status != value["status"] {
+            let _written = self.cluster.modify(
+                POD_DISRUPTION_BUDGETS,
+                Part::Status,
+                &name.namespace,
+                &name.name,
+                &writes(),
+                |value| value["status"] = status,
+            );
+        }
+    }
+}
+
+fn kind_plural(kind: &str) -> String {
+    format!("{}s", kind.to_lowercase())
+}
+
+fn set_allowed(status: &mut Value, value: &Value, allowed: bool, reason: &str, message: &str, now: jiff::Timestamp) {
+    let held = if allowed { "True" } else { "False" };
+    let since = condition(&status["conditions"], "DisruptionAllowed")
+        .filter(|have| have["status"] == held)
+        .map_or_else(|| json!(time_text(now)), |have| have["lastTransitionTime"].clone());
+    status["conditions"] = json!([{
+        "type": "DisruptionAllowed", "status": held, "observedGeneration": value["metadata"]["generation"],
+        "lastTransitionTime": since, "reason": reason, "message": message,
+    }]);
+}

@@ -1,0 +1,131 @@
+//! Namespaces: what each contains from the start, and their end: content first, then the namespace.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use super::pods::writes;
+use super::queue::Key;
+use super::value::{items, list_mut, set_condition, time_of, time_text};
+use crate::clock::later;
+use crate::cluster::{DeleteOptions, Part, Propagation};
+use crate::resource::{EVENTS, NAMESPACES, ResourceId, SERVICE_ACCOUNTS};
+
+const FINALIZER: &str = "kubernetes";
+/// How long the real controller waits before it empties a namespace.
+const GRACE: SignedDuration = SignedDuration::from_secs(5);
+
+impl ControlPlane {
+    pub(super) fn sync_namespace(&mut self, name: &str) {
+        let Some(object) = self.cluster.get(NAMESPACES, "", name) else { return };
+        if object.deleting {
+            self.queue.add(Key::NamespaceEnd(name.into()));
+        } else if self.cluster.get(SERVICE_ACCOUNTS, name, "default").is_none() {
+            let account = json!({ "metadata": { "name": "default" } });
+            let _made = self.cluster.create(SERVICE_ACCOUNTS, name, account, &writes());
+        }
+    }
+
+    /// Deletes what a terminating namespace holds; when nothing is left, lets the namespace go.
+    pub(super) fn empty_namespace(&mut self, name: &str) {
+        let Some(object) = self.cluster.get(NAMESPACES, "", name).filter(|object| object.deleting) else { return };
+        // The real controller waits, for the word to get round among API servers; here that is of use only where
+        // everything is to take its time.
+        if !self.settings.hollow.stop.is_zero() {
+            let deleted = time_of(&object.value()["metadata"]["deletionTimestamp"]).unwrap_or_default();
+            if later(deleted, GRACE) > self.now() {
+                self.queue.add_at(Key::NamespaceEnd(name.into()), later(deleted, GRACE));
+                return;
+            }
+        }
+        let mut kinds = self.cluster.kinds();
+        kinds.retain(|id| id.row().namespaced && *id != EVENTS);
+        let mut left: Vec<(ResourceId, usize)> = Vec::new();
+        let mut finalizers: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        for kind in kinds {
+            let mut remaining = 0;
+            for object in self.cluster.list(kind, Some(name)).0 {
+                if !object.deleting {
+                    let options =
+                        DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+                    let _deleted = self.cluster.delete(kind, name, &object.name, &options);
+                }
+                if let Some(object) = self.cluster.get(kind, name, &object.name) {
+                    remaining += 1;
+                    for finalizer in items(&object.value()["metadata"]["finalizers"]) {
+                        *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+                    }
+                }
+            }
+            if remaining > 0 {
+                left.push((kind, remaining));
+            }
+        }
+        if left.is_empty() {
+            let _deleted = self.cluster.delete_collection(EVENTS, Some(name), &DeleteOptions::default(), |_| true);
+        }
+        self.write_namespace_conditions(name, &left, &finalizers);
+        // Pods go gracefully; each that is gone brings the namespace back here.
+        if left.is_empty() {
+            let _finalized = self.cluster.modify(NAMESPACES, Part::Finalize, "", name, &writes(), |value| {
+                list_mut(&mut value["spec"]["finalizers"]).retain(|have| have != FINALIZER);
+            });
+        }
+    }
+
+    fn write_namespace_conditions(
+        &mut self,
+        name: &str,
+        left: &[(ResourceId, usize)],
+        finalizers: &std::collections::BTreeMap<String, usize>,
+    ) {
+        let transition = time_text(self.now());
+        let remaining = left
+            .iter()
+            .map(|(kind, count)| {
+                let row = kind.row();
+                let qualified = if row.group.is_empty() { format!("{}.", row.plural) } else { row.qualified() };
+                format!("{qualified} has {count} resource instances")
+            })
+            .collect::<Vec<_>>()
+            .join(", ");
+        let held = finalizers
+            .iter()
+            .map(|(finalizer, count)| format!("{finalizer} in {count} resource instances"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let content = if left.is_empty() {
+            ("False", "ContentRemoved", "All content successfully removed".to_owned())
+        } else {
+            ("True", "SomeResourcesRemain", format!("Some resources are remaining: {remaining}"))
+        };
+        let waiting = if held.is_empty() {
+            ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished".to_owned())
+        } else {
+            ("True", "SomeFinalizersRemain", format!("Some content in the namespace has finalizers remaining: {held}"))
+        };
+        let deleted = "All content successfully deleted, may be waiting on finalization".to_owned();
+        let wanted = [
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                ("False", "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                ("False", "ParsedGroupVersions", "All legacy kube types successfully parsed".to_owned()),
+            ),
+            ("NamespaceDeletionContentFailure", ("False", "ContentDeleted", deleted)),
+            ("NamespaceContentRemaining", content),
+            ("NamespaceFinalizersRemaining", waiting),
+        ];
+        let _written = self.cluster.modify(NAMESPACES, Part::Status, "", name, &writes(), |value: &mut Value| {
+            for (kind, (status, reason, message)) in wanted {
+                let condition = json!({
+                    "type": kind, "status": status, "lastTransitionTime": transition, "reason": reason,
+                    "message": message,
+                });
+                set_condition(&mut value["status"]["conditions"], condition);
+            }
+        });
+    }
+}

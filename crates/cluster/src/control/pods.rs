@@ -1,0 +1,124 @@
+//! Pods of workload controllers: made from templates, adopted, deleted.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use super::queue::ObjectName;
+use super::value::{Selector, controller_reference, items, list_mut};
+use super::view::PodInfo;
+use crate::cluster::{DeleteOptions, Part, WriteOptions};
+use crate::object::Object;
+use crate::resource::PODS;
+use crate::status::Status;
+
+/// The field manager all controllers write with.
+pub(super) const MANAGER: &str = "kube-controller-manager";
+
+/// How a controller's writes are recorded.
+pub(super) fn writes() -> WriteOptions<'static> {
+    WriteOptions::by(MANAGER)
+}
+
+/// A pod of a template, owned by `owner`. Without a name of its own it is named `<owner>-<5 letters>`.
+pub(super) fn pod_of_template(owner: &Object, template: &Value) -> Value {
+    let mut metadata = json!({ "ownerReferences": [controller_reference(owner)] });
+    for field in ["labels", "annotations", "finalizers"] {
+        if template["metadata"][field].as_object().is_some_and(|map| !map.is_empty()) {
+            metadata[field] = template["metadata"][field].clone();
+        }
+    }
+    metadata["generateName"] = json!(format!("{}-", owner.name));
+    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"] })
+}
+
+impl ControlPlane {
+    /// Creates a pod and writes the event its controller writes, success or not.
+    pub(super) fn create_pod(&mut self, owner: &Object, component: &str, pod: Value) -> Result<Arc<Object>, Status> {
+        let made = self.cluster.create(PODS, &owner.namespace, pod, &writes());
+        match &made {
+            Ok(pod) => {
+                let message = format!("Created pod: {}", pod.name);
+                self.note(owner, component, false, "SuccessfulCreate", &message);
+            }
+            // A namespace that is going away refuses everything: controllers keep silent about that.
+            Err(status) if status.message.contains("because it is being terminated") => {}
+            Err(status) => {
+                let message = format!("Error creating: {status}");
+                self.note(owner, component, true, "FailedCreate", &message);
+            }
+        }
+        made
+    }
+
+    /// Deletes a pod of a controller with the event its controller writes.
+    pub(super) fn delete_pod(&mut self, owner: &Object, component: &str, pod: &PodInfo) {
+        if self.remove_pod(pod) {
+            let message = format!("Deleted pod: {}", pod.object.name);
+            self.note(owner, component, false, "SuccessfulDelete", &message);
+        }
+    }
+
+    /// Deletes a pod gracefully, silently; whether it was there to delete.
+    pub(super) fn remove_pod(&mut self, pod: &PodInfo) -> bool {
+        let options = DeleteOptions { uid: Some(pod.object.uid.to_string()), ..DeleteOptions::default() };
+        self.cluster.delete(PODS, &pod.object.namespace, &pod.object.name, &options).is_ok()
+    }
+
+    /// The pods a controller owns, after taking in orphans its selector matches and releasing pods it no longer
+    /// matches.
+    pub(super) fn claim_pods(&mut self, owner: &Object, selector: &Selector) -> Vec<Arc<PodInfo>> {
+        let mut owned = Vec::new();
+        for pod in self.view.pods_of(&owner.uid) {
+            if selector.matches(&pod.object) || owner.deleting {
+                owned.push(pod);
+            } else if !pod.object.deleting {
+                let uid = owner.uid.clone();
+                let released = self.cluster.modify(
+                    PODS,
+                    Part::Main,
+                    &pod.object.namespace,
+                    &pod.object.name,
+                    &writes(),
+                    |value| drop_owner(value, &uid),
+                );
+                debug_assert!(released.is_ok(), "{released:?}");
+            }
+        }
+        if owner.deleting {
+            return owned;
+        }
+        let orphans: Vec<ObjectName> = self
+            .view
+            .pods_in(&owner.namespace)
+            .filter(|pod| pod.object.controller().is_none() && pod.active() && selector.matches(&pod.object))
+            .map(|pod| pod.name())
+            .collect();
+        for name in orphans {
+            let reference = controller_reference(owner);
+            let adopted = self.cluster.modify(PODS, Part::Main, &name.namespace, &name.name, &writes(), |value| {
+                list_mut(&mut value["metadata"]["ownerReferences"]).push(reference);
+            });
+            if adopted.is_ok()
+                && let Some(pod) = self.view.pod(&name)
+            {
+                owned.push(Arc::clone(pod));
+            }
+        }
+        owned
+    }
+}
+
+/// Takes the references to `uid` out of `metadata.ownerReferences`.
+pub(super) fn drop_owner(value: &mut Value, uid: &str) {
+    let owners: Vec<Value> =
+        items(&value["metadata"]["ownerReferences"]).iter().filter(|owner| owner["uid"] != uid).cloned().collect();
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        if owners.is_empty() {
+            metadata.remove("ownerReferences");
+        } else {
+            metadata.insert("ownerReferences".to_owned(), Value::Array(owners));
+        }
+    }
+}

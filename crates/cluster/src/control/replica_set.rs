@@ -1,0 +1,228 @@
+//! ReplicaSets: as many pods as asked for, the least useful ones deleted first.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+use super::pods::{pod_of_template, writes};
+use super::queue::{Key, ObjectName};
+use super::value::{Selector, condition, integer, items, list_mut, text, time_text};
+use super::view::{Phase, PodInfo};
+use crate::clock::later;
+use crate::cluster::Part;
+use crate::resource::REPLICA_SETS;
+
+const COMPONENT: &str = "replicaset-controller";
+/// At most so many pods are created or deleted at once (`burstReplicas`).
+const BURST: usize = 500;
+
+impl ControlPlane {
+    pub(super) fn sync_replica_set(&mut self, name: &ObjectName) {
+        let Some(object) = self.cluster.get(REPLICA_SETS, &name.namespace, &name.name) else {
+            self.refused.remove(&Key::ReplicaSet(name.clone()));
+            return;
+        };
+        let value = object.value();
+        let selector = Selector::of_label_selector(&value["spec"]["selector"]);
+        let owned = self.claim_pods(&object, &selector);
+        let active: Vec<_> = owned.iter().filter(|pod| pod.active()).map(Arc::clone).collect();
+        let wanted = usize::try_from(integer(&value, &["spec", "replicas"]).unwrap_or(1)).unwrap_or_default();
+        let mut failure = None;
+        let mut acted = false;
+        if !object.deleting {
+            if active.len() < wanted {
+                for batch_step in slow_start(wanted - active.len()) {
+                    let mut refused = false;
+                    for _ in 0..batch_step {
+                        match self.create_pod(&object, COMPONENT, pod_of_template(&object, &value["spec"]["template"]))
+                        {
+                            Ok(_) => acted = true,
+                            Err(status) => {
+                                refused = true;
+                                failure = Some(("FailedCreate", status.message));
+                            }
+                        }
+                    }
+                    if refused {
+                        self.retry_later(Key::ReplicaSet(name.clone()));
+                        break;
+                    }
+                }
+            } else if active.len() > wanted {
+                let crowding = self.crowding(&object);
+                let mut victims = active.clone();
+                victims.sort_by(|left, right| {
+                    deletion_rank(left, &crowding)
+                        .cmp(&deletion_rank(right, &crowding))
+                        .then_with(|| right.object.name.cmp(&left.object.name))
+                });
+                for pod in victims.iter().take((active.len() - wanted).min(BURST)) {
+                    self.delete_pod(&object, COMPONENT, pod);
+                    acted = true;
+                }
+            }
+        }
+        if failure.is_none() {
+            self.refused.remove(&Key::ReplicaSet(name.clone()));
+        }
+        // The changes just made bring this key back; counting before they settle would only write twice.
+        if acted && failure.is_none() {
+            return;
+        }
+        self.write_replica_set_status(name, &value, &owned, &active, failure);
+    }
+
+    fn write_replica_set_status(
+        &mut self,
+        name: &ObjectName,
+        value: &Value,
+        owned: &[Arc<PodInfo>],
+        active: &[Arc<PodInfo>],
+        failure: Option<(&'static str, String)>,
+    ) {
+        let now = self.now();
+        let min_ready = integer(value, &["spec", "minReadySeconds"]).unwrap_or_default();
+        let template_labels = &value["spec"]["template"]["metadata"]["labels"];
+        let count = |wanted: &dyn Fn(&PodInfo) -> bool| active.iter().filter(|pod| wanted(pod)).count();
+        let available = count(&|pod| pod.available(min_ready, now));
+        let ready = count(&|pod| pod.ready);
+        if available < ready {
+            self.wait_for_availability(Key::ReplicaSet(name.clone()), active, min_ready);
+        }
+        let mut status = json!({ "replicas": active.len() });
+        let mut set = |field: &str, number: usize| {
+            if number > 0 {
+                status[field] = json!(number);
+            }
+        };
+        set(
+            "fullyLabeledReplicas",
+            count(&|pod| {
+                template_labels
+                    .as_object()
+                    .is_none_or(|labels| labels.iter().all(|(key, value)| pod.object.label(key) == value.as_str()))
+            }),
+        );
+        set("readyReplicas", ready);
+        set("availableReplicas", available);
+        status["terminatingReplicas"] =
+            json!(owned.iter().filter(|pod| pod.object.deleting && !pod.finished()).count());
+        status["observedGeneration"] = value["metadata"]["generation"].clone();
+        let mut conditions: Vec<Value> = items(&value["status"]["conditions"])
+            .iter()
+            .filter(|condition| condition["type"] != "ReplicaFailure")
+            .cloned()
+            .collect();
+        if let Some((reason, message)) = failure {
+            // The first message stays: each names another pod that could not be made.
+            let first = condition(&value["status"]["conditions"], "ReplicaFailure").cloned();
+            conditions.push(first.unwrap_or_else(|| {
+                json!({
+                    "type": "ReplicaFailure", "status": "True", "lastTransitionTime": time_text(now),
+                    "reason": reason, "message": message,
+                })
+            }));
+        }
+        if !conditions.is_empty() {
+            *list_mut(&mut status["conditions"]) = conditions;
+        }
+        if status != value["status"] {
+            let _written =
+                self.cluster.modify(REPLICA_SETS, Part::Status, &name.namespace, &name.name, &writes(), |object| {
+                    object["status"] = status;
+                });
+        }
+    }
+
+    /// Comes back to `key` when the next of the ready pods has been ready for `min_ready` seconds.
+    pub(super) fn wait_for_availability(&mut self, key: Key, pods: &[Arc<PodInfo>], min_ready: i64) {
+        let now = self.now();
+        let next = pods
+            .iter()
+            .filter(|pod| pod.ready)
+            .filter_map(|pod| pod.ready_changed)
+            .map(|since| later(since, jiff::SignedDuration::from_secs(min_ready)))
+            .filter(|instant| *instant > now)
+            .min();
+        if let Some(next) = next {
+            self.queue.add_at(key, next);
+        }
+    }
+
+    /// How many active pods of the same Deployment (or of this ReplicaSet alone) each node holds.
+    fn crowding(&self, object: &crate::object::Object) -> HashMap<Box<str>, usize> {
+        let mut sets = vec![object.uid.clone()];
+        if let Some(owner) = object.controller() {
+            for (resource, name) in self.view.dependents_of(&owner.uid) {
+                if *resource == REPLICA_SETS
+                    && let Some(sibling) = self.cluster.get(REPLICA_SETS, &name.namespace, &name.name)
+                    && sibling.uid != object.uid
+                {
+                    sets.push(sibling.uid.clone());
+                }
+            }
+        }
+        let mut crowding: HashMap<Box<str>, usize> = HashMap::new();
+        for uid in sets {
+            for pod in self.view.pods_of(&uid).iter().filter(|pod| pod.active() && !pod.node.is_empty()) {
+                *crowding.entry(pod.node.clone()).or_default() += 1;
+            }
+        }
+        crowding
+    }
+}
+
+/// 1, 2, 4, … until `total` are reached: a refusal then costs few attempts.
+fn slow_start(total: usize) -> impl Iterator<Item = usize> {
+    let total = total.min(BURST);
+    let mut done = 0;
+    let mut size = 1;
+    std::iter::from_fn(move || {
+        let batch = size.min(total - done);
+        done += batch;
+        size *= 2;
+        (batch > 0).then_some(batch)
+    })
+}
+
+/// Smaller is deleted first: unbound, pending, not ready, cheap by annotation, on crowded nodes, most recently ready,
+/// youngest (<https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#scaling-a-replicaset>).
+fn deletion_rank(
+    pod: &PodInfo,
+    crowding: &HashMap<Box<str>, usize>,
+) -> (bool, u8, bool, i64, std::cmp::Reverse<usize>, std::cmp::Reverse<i64>, std::cmp::Reverse<jiff::Timestamp>) {
+    use std::cmp::Reverse;
+    let phase = match pod.phase {
+        Phase::Pending => 0,
+        Phase::Unknown => 1,
+        _ => 2,
+    };
+    let value = pod.object.value();
+    let cost = text(&value, &["metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"])
+        .parse()
+        .unwrap_or_default();
+    let ready_since = pod.ready_changed.filter(|_| pod.ready).map_or(i64::MIN, jiff::Timestamp::as_second);
+    (
+        !pod.node.is_empty(),
+        phase,
+        pod.ready,
+        cost,
+        Reverse(crowding.get(&pod.node).copied().unwrap_or_default()),
+        Reverse(ready_since),
+        Reverse(pod.created),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_double_until_all_are_made() {
+        assert_eq!(slow_start(6).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(slow_start(0).count(), 0);
+        assert_eq!(slow_start(900).sum::<usize>(), BURST);
+    }
+}

@@ -1,0 +1,232 @@
+//! The control plane's turns: how long it works in one go, and how it survives a fault of its own.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::ControlPlane;
+use super::fault::Subject;
+
+/// How many pieces of work one run does at most.
+const MOST_AT_ONCE: usize = 1_000_000;
+
+/// How far a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing is left to do at this instant; something is due at that one, if any.
+    Settled(Option<Timestamp>),
+    /// There is more to do.
+    Unfinished,
+}
+
+impl ControlPlane {
+    /// Does all that is due at the cluster's present, until nothing is left to do; returns when something is next due.
+    ///
+    /// After very much work in one go it returns early, with the present, so that its caller can look around.
+    pub fn run(&mut self) -> Option<Timestamp> {
+        let mut left = MOST_AT_ONCE;
+        let progress = self.run_while(&mut || {
+            left = left.saturating_sub(1);
+            left > 0
+        });
+        match progress {
+            Progress::Settled(due) => due,
+            Progress::Unfinished => Some(self.now()),
+        }
+    }
+
+    /// Does what is due for about so long: the time is looked at between two pieces of work.
+    pub fn run_for(&mut self, budget: Duration) -> Progress {
+        let begun = Instant::now();
+        self.run_while(&mut || begun.elapsed() < budget)
+    }
+
+    fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {
+        loop {
+            // What a panic leaves behind half done is forgotten: the next turn reads all objects anew.
+            match catch_unwind(AssertUnwindSafe(|| self.turns(go_on))) {
+                Ok(progress) => return progress,
+                Err(panic) => self.go_on_without(panic.as_ref()),
+            }
+            if !go_on() {
+                return Progress::Unfinished;
+            }
+        }
+    }
+
+    fn turns(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {
+        if !self.listed {
+            self.relist();
+            self.listed = true;
+        }
+        loop {
+            self.observe();
+            let Some(key) = self.queue.pop(self.cluster.now()) else {
+                return Progress::Settled(self.queue.next_due());
+            };
+            if !self.faults.is_empty() && self.faults.bar(&key) {
+                continue;
+            }
+            self.begin(Subject::Work(key.clone()));
+            self.sync(key);
+            if !go_on() {
+                return Progress::Unfinished;
+            }
+        }
+    }
+
+    /// Notes what is worked on from now on.
+    pub(super) fn begin(&mut self, subject: Subject) {
+        #[cfg(test)]
+        let trap = self.trap.filter(|trap| trap(&subject));
+        self.subject = Some(subject);
+        #[cfg(test)]
+        assert!(trap.is_none(), "a trap of the test");
+    }
+
+    /// Leaves alone what was being worked on when the panic came, and says so.
+    fn go_on_without(&mut self, panic: &(dyn Any + Send)) {
+        self.listed = false;
+        let Some(subject) = self.subject.take() else {
+            // Between two pieces of work nothing is done that could fail; if it does, one more list mends it.
+            return;
+        };
+        let object = subject.object().map(|(resource, name)| {
+            let version = match &subject {
+                Subject::Change(object) => object.resource_version,
+                _ => {
+                    self.cluster.get(resource, &name.namespace, &name.name).map_or(0, |object| object.resource_version)
+                }
+            };
+            (resource, name, version)
+        });
+        self.faults.note(subject, object, panic, self.now());
+        self.cluster.set_control_faults(self.faults.told());
+        if let Some(fault) = self.cluster.control_faults().last() {
+            tracing::error!(
+                about = fault.about,
+                fault.message,
+                "a controller panicked; it goes on without this object"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::clock::SteppedClock;
+    use crate::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
+    use crate::control::Settings;
+    use crate::control::queue::Key;
+    use crate::resource::{JOBS, NODES, PODS, ResourceId};
+
+    fn node() -> Value {
+        let resources = json!({ "cpu": "4", "memory": "8Gi", "pods": "110" });
+        json!({
+            "metadata": { "name": "a" },
+            "status": { "capacity": resources, "allocatable": resources, "conditions": [{ "type": "Ready", "status": "True" }] },
+        })
+    }
+
+    fn pod(name: &str) -> Value {
+        json!({ "metadata": { "name": name }, "spec": { "containers": [{ "name": "main", "image": "nginx" }] } })
+    }
+
+    /// A cluster in which objects named `bad` make the control plane panic where `trap` says.
+    fn cluster(trap: fn(&Subject) -> bool) -> (Arc<Cluster>, ControlPlane) {
+        let cluster = Arc::new(Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7));
+        let write = WriteOptions::client("test");
+        cluster.create(NODES, "", node(), &write).unwrap();
+        let mut plane = ControlPlane::new(Arc::clone(&cluster), Settings::default());
+        plane.trap = Some(trap);
+        plane.run();
+        cluster.create(PODS, "default", pod("bad"), &write).unwrap();
+        let template =
+            json!({ "spec": { "restartPolicy": "Never", "containers": [{ "name": "main", "image": "x" }] } });
+        cluster
+            .create(JOBS, "default", json!({ "metadata": { "name": "bad" }, "spec": { "template": template } }), &write)
+            .unwrap();
+        cluster.create(PODS, "default", pod("good"), &write).unwrap();
+        plane.run();
+        (cluster, plane)
+    }
+
+    fn is_running(cluster: &Cluster, name: &str) -> bool {
+        let pod = cluster.get(PODS, "default", name).unwrap();
+        pod.value()["spec"]["nodeName"] == "a" && pod.value()["status"]["phase"] == "Running"
+    }
+
+    fn faults(cluster: &Cluster) -> Vec<String> {
+        cluster.control_faults().iter().map(|fault| format!("{}: {}", fault.about, fault.message)).collect()
+    }
+
+    fn touch(cluster: &Cluster, resource: ResourceId) {
+        let write = WriteOptions::client("test");
+        let annotate = |value: &mut Value| value["metadata"]["annotations"]["touched"] = json!("yes");
+        cluster.modify(resource, Part::Main, "default", "bad", &write, annotate).unwrap();
+    }
+
+    #[test]
+    fn a_panic_while_an_object_is_worked_on_costs_that_object_alone() {
+        let (cluster, mut plane) =
+            cluster(|subject| matches!(subject, Subject::Work(Key::Job(name)) if &*name.name == "bad"));
+        assert_eq!(faults(&cluster), ["Job default/bad: a trap of the test"]);
+        assert!(is_running(&cluster, "good") && is_running(&cluster, "bad"));
+        touch(&cluster, JOBS);
+        plane.run();
+        assert_eq!(cluster.control_faults().len(), 1, "a changed object is tried again");
+        plane.trap = None;
+        touch(&cluster, PODS);
+        plane.run();
+        assert_eq!(cluster.control_faults().len(), 1, "others do not lift it");
+        cluster.delete(JOBS, "default", "bad", &DeleteOptions::default()).unwrap();
+        plane.run();
+        assert_eq!(cluster.control_faults(), []);
+    }
+
+    #[test]
+    fn a_panic_while_a_change_is_read_costs_that_object_alone() {
+        let (cluster, mut plane) = cluster(
+            |subject| matches!(subject, Subject::Change(object) if object.resource == PODS && &*object.name == "bad"),
+        );
+        assert_eq!(faults(&cluster), ["Pod default/bad: a trap of the test"]);
+        assert!(is_running(&cluster, "good") && !is_running(&cluster, "bad"));
+        plane.trap = None;
+        touch(&cluster, PODS);
+        plane.run();
+        assert_eq!(cluster.control_faults(), []);
+        assert!(is_running(&cluster, "bad"));
+    }
+
+    #[test]
+    fn a_panic_while_a_pod_is_scheduled_costs_that_pod_alone() {
+        let (cluster, mut plane) = cluster(|subject| matches!(subject, Subject::Pod(name) if &*name.name == "bad"));
+        assert_eq!(faults(&cluster), ["Pod default/bad: a trap of the test"]);
+        assert!(is_running(&cluster, "good") && !is_running(&cluster, "bad"));
+        plane.trap = None;
+        touch(&cluster, PODS);
+        plane.run();
+        assert!(is_running(&cluster, "bad"));
+    }
+
+    #[test]
+    fn a_run_ends_when_its_time_is_over_and_goes_on_with_the_next() {
+        let (cluster, mut plane) = cluster(|_| false);
+        for number in 0..5 {
+            cluster.create(PODS, "default", pod(&format!("more-{number}")), &WriteOptions::client("test")).unwrap();
+        }
+        let mut runs = 0;
+        while plane.run_for(Duration::ZERO) == Progress::Unfinished {
+            runs += 1;
+        }
+        assert!(runs > 5, "one piece of work a run: {runs}");
+        assert!((0..5).all(|number| is_running(&cluster, &format!("more-{number}"))));
+    }
+}

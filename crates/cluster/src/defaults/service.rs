@@ -1,0 +1,192 @@
+//! Defaults of Services, and the addresses and ports the cluster gives them.
+
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use super::{each, set};
+use crate::validation::Errors;
+
+/// First address of the service network; AKS and kind both default to a /16.
+const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+const ADDRESSES: u32 = 1 << 16;
+const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
+
+pub(super) fn service(value: &mut Value) {
+    let spec = &mut value["spec"];
+    set(spec, "sessionAffinity", "None");
+    if spec["sessionAffinity"] == "ClientIP" {
+        set(spec, "sessionAffinityConfig", json!({ "clientIP": { "timeoutSeconds": 10_800 } }));
+    }
+    set(spec, "type", "ClusterIP");
+    for port in each(spec, "ports") {
+        set(port, "protocol", "TCP");
+        let number = port["port"].clone();
+        if port["targetPort"].is_null() || port["targetPort"] == 0 || port["targetPort"] == "" {
+            port["targetPort"] = number;
+        }
+    }
+    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        set(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if kind != "ExternalName" {
+        set(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        set(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+/// The addresses and ports Services of a cluster hold.
+#[derive(Debug, Default)]
+pub struct Addresses {
+    used: HashSet<Ipv4Addr>,
+    ports: HashSet<u64>,
+}
+
+impl Addresses {
+    /// Notes what a Service holds.
+    pub fn note(&mut self, service: &Value) {
+        if let Some(address) = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok()) {
+            self.used.insert(address);
+        }
+        for port in service["spec"]["ports"].as_array().into_iter().flatten() {
+            self.ports.extend(port["nodePort"].as_u64());
+        }
+    }
+
+    /// Gives a Service the cluster IP and node ports its type asks for, and takes away what a changed type no longer
+    /// has. `random` chooses among free ones.
+    pub fn allocate(&mut self, service: &mut Value, errors: &mut Errors, mut random: impl FnMut() -> u64) {
+        let spec = &mut service["spec"];
+        if !spec.is_object() {
+            return;
+        }
+        let kind = spec["type"].as_str().unwrap_or_default().to_owned();
+        if kind == "ExternalName" {
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+                spec.as_object_mut().map(|spec| spec.remove(field));
+            }
+        } else {
+            self.cluster_address(spec, errors, &mut random);
+        }
+        let has_ports = match kind.as_str() {
+            "NodePort" => true,
+            "LoadBalancer" => spec["allocateLoadBalancerNodePorts"] != false,
+            _ => false,
+        };
+        for (at, port) in each(spec, "ports").enumerate() {
+            if !has_ports {
+                port.as_object_mut().map(|port| port.remove("nodePort"));
+                continue;
+            }
+            if let Some(wanted) = port["nodePort"].as_u64().filter(|wanted| *wanted != 0) {
+                if !NODE_PORTS.contains(&wanted) {
+                    errors.invalid(
+                        format!("spec.ports[{at}].nodePort"),
+                        &json!(wanted),
+                        format!(
+                            "provided port is not in the valid range. The range of valid ports is {}-{}",
+                            NODE_PORTS.start(),
+                            NODE_PORTS.end()
+                        ),
+                    );
+                } else if !self.ports.insert(wanted) {
+                    errors.invalid(
+                        format!("spec.ports[{at}].nodePort"),
+                        &json!(wanted),
+                        "provided port is already allocated",
+                    );
+                }
+                continue;
+            }
+            let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+            let start = random() % count;
+            let free = (0..count)
+                .map(|step| NODE_PORTS.start() + (start + step) % count)
+                .find(|one| !self.ports.contains(one));
+            if let Some(free) = free {
+                self.ports.insert(free);
+                port["nodePort"] = json!(free);
+            }
+        }
+    }
+
+    fn cluster_address(&mut self, spec: &mut Value, errors: &mut Errors, random: &mut impl FnMut() -> u64) {
+        let wanted = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+        let address = if wanted == "None" {
+            wanted
+        } else if wanted.is_empty() {
+            // The first addresses are left for Services that ask for one.
+            let start = 256 + (random() % u64::from(ADDRESSES - 512)) as u32;
+            let free = (0..ADDRESSES - 512)
+                .map(|step| Ipv4Addr::from(u32::from(NETWORK) + 256 + (start - 256 + step) % (ADDRESSES - 512)))
+                .find(|one| !self.used.contains(one));
+            let Some(free) = free else {
+                errors.invalid("spec.clusterIPs", &json!([]), "failed to allocate IP: range is full");
+                return;
+            };
+            self.used.insert(free);
+            free.to_string()
+        } else {
+            match wanted.parse::<Ipv4Addr>() {
+                Ok(address) if !self.used.insert(address) => {
+                    errors.invalid(
+                        "spec.clusterIPs",
+                        &json!([wanted]),
+                        format!("failed to allocate IP {wanted}: provided IP is already allocated"),
+                    );
+                    return;
+                }
+                Ok(_) => wanted,
+                Err(_) => {
+                    errors.invalid(
+                        "spec.clusterIPs[0]",
+                        &json!(wanted),
+                        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                    );
+                    return;
+                }
+            }
+        };
+        spec["clusterIP"] = json!(address);
+        spec["clusterIPs"] = json!([address]);
+        set(spec, "ipFamilies", json!(["IPv4"]));
+        set(spec, "ipFamilyPolicy", "SingleStack");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allocate(addresses: &mut Addresses, spec: Value) -> (Value, Errors) {
+        let mut value = json!({ "spec": spec });
+        service(&mut value);
+        let mut errors = Errors::default();
+        addresses.allocate(&mut value, &mut errors, || 0);
+        (value["spec"].take(), errors)
+    }
+
+    #[test]
+    fn addresses_and_node_ports_are_given_once() {
+        let mut addresses = Addresses::default();
+        let (first, _) = allocate(&mut addresses, json!({ "type": "NodePort", "ports": [{ "port": 80 }] }));
+        let (second, _) = allocate(&mut addresses, json!({ "type": "NodePort", "ports": [{ "port": 80 }] }));
+        assert_eq!((&first["clusterIP"], &second["clusterIP"]), (&json!("10.0.1.0"), &json!("10.0.1.1")));
+        assert_eq!((&first["ports"][0]["nodePort"], &second["ports"][0]["nodePort"]), (&json!(30_000), &json!(30_001)));
+        let (_, errors) = allocate(&mut addresses, json!({ "clusterIP": "10.0.1.0" }));
+        assert_eq!(errors.iter().count(), 1);
+    }
+
+    #[test]
+    fn headless_and_external_services_get_none() {
+        let (headless, _) = allocate(&mut Addresses::default(), json!({ "clusterIP": "None" }));
+        assert_eq!(headless["clusterIPs"], json!(["None"]));
+        let (external, _) =
+            allocate(&mut Addresses::default(), json!({ "type": "ExternalName", "externalName": "a.b" }));
+        assert!(external.get("clusterIP").is_none());
+    }
+}

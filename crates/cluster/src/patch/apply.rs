@@ -1,0 +1,212 @@
+//! Server-side apply: a manager states all fields it wants; others keep theirs; disagreement is a conflict.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::fields::Fields;
+use super::managed::{Managed, Writer, difference, strip};
+use super::typed::{Place, faults, fields_of, merge, prune};
+use crate::cluster::{Fault, Part, Transaction};
+use crate::object::Object;
+use crate::resource::{Resource, ResourceId};
+use crate::schema::{Shape, schema};
+use crate::status::Status;
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The manager that may take over what it set by client-side apply before.
+const KUBECTL: &str = "kubectl";
+
+impl Transaction<'_> {
+    /// Applies a configuration; creates the object if there is none. Also says whether it did.
+    pub(super) fn apply(
+        &mut self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        mut config: Value,
+        force: bool,
+    ) -> Result<(Arc<Object>, bool), Status> {
+        let row = resource.row();
+        if self.options.manager.is_empty() {
+            return Err(no_manager());
+        }
+        check_kind(row, &config)?;
+        let shape = schema().kind(&row.api_version(), row.kind);
+        if let Some(id) = shape {
+            check_types(row, &config, &faults(schema(), id, &config))?;
+        }
+        let given = config["metadata"]["name"].as_str().unwrap_or(name);
+        if given != name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
+        }
+        Self::address(resource, namespace, name, &mut config)?;
+        let writer = self.writer(resource, part);
+        let shape = shape.map(Shape::Struct);
+        let place = Place::root(shape.as_ref());
+        let mut wanted = fields_of(&config, place);
+        strip(&mut wanted, &writer);
+        let Some(current) = self.state.store.get(resource, namespace, name).cloned() else {
+            if part != Part::Main {
+                return Err(Status::not_found(row, name));
+            }
+            let mut managed = Managed::default();
+            let entry = managed.entry(&writer, true);
+            entry.fields = wanted;
+            entry.time = Some(crate::cluster::time_text(self.now));
+            self.decode(resource, &mut config).map_err(|fault| unusable(row, &config, &fault))?;
+            return Ok((self.insert(resource, namespace, config, Some(managed))?, true));
+        };
+        let live = current.value();
+        let mut managed = Managed::before_apply(&live, &writer);
+        let last = managed.entry(&writer, true).fields.clone();
+        managed.entry(&writer, true).fields = wanted.clone();
+        let mut merged = (*live).clone();
+        if part == Part::Main {
+            // The status is written through its own subresource only.
+            if writer.has_status
+                && let Some(config) = config.as_object_mut()
+            {
+                config.remove("status");
+            }
+        }
+        merge(&mut merged, &config, place);
+        if !last.is_empty() {
+            let mut kept = Fields::default();
+            managed.0.iter().for_each(|entry| kept.add(&entry.fields));
+            prune(&mut merged, &last, &kept, place);
+        }
+        self.decode(resource, &mut merged).map_err(|fault| unusable(row, &config, &fault))?;
+        let changes = difference(&live, &merged, &writer);
+        let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if !version.is_empty() && version != current.resource_version.to_string() {
+            return Err(Status::conflict(row, name));
+        }
+        let own = managed.entry(&writer, true).clone();
+        let allowed = if force { None } else { Some(taken_over(&live, &writer, place)) };
+        let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
+        for entry in managed.0.iter_mut().filter(|entry| **entry != own) {
+            let mut disputed = entry.fields.common(&changes.changed);
+            entry.fields.subtract(&changes.changed);
+            entry.fields.subtract(&changes.removed);
+            if let Some(allowed) = &allowed {
+                disputed.subtract(allowed);
+                if !disputed.is_empty() {
+                    conflicts.push((entry.title(), disputed.paths()));
+                }
+            }
+        }
+        if !conflicts.is_empty() {
+            return Err(conflict(conflicts));
+        }
+        let entry = managed.entry(&writer, true);
+        entry.fields = wanted;
+        if !changes.is_empty() {
+            entry.time = Some(crate::cluster::time_text(self.now));
+        }
+        if writer.manager == KUBECTL && live["metadata"]["annotations"][LAST_APPLIED].is_string() {
+            merged["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));
+        }
+        let object = self.write_over(&current, part, &live, merged, Some(managed))?;
+        Ok((object, false))
+    }
+}
+
+/// What kubectl owns by an earlier client-side apply: fields of the annotation that the object still has so.
+fn taken_over(live: &Value, writer: &Writer<'_>, place: Place<'_>) -> Fields {
+    let annotation = live["metadata"]["annotations"][LAST_APPLIED].as_str();
+    let Some(text) = annotation.filter(|_| writer.manager == KUBECTL) else { return Fields::default() };
+    let Ok(before) = serde_json::from_str::<Value>(text) else { return Fields::default() };
+    let mut fields = fields_of(&before, place);
+    let mut merged = (*live).clone();
+    merge(&mut merged, &before, place);
+    let changed = difference(live, &merged, writer);
+    fields.subtract(&changed.changed);
+    fields
+}
+
+fn check_kind(row: &Resource, config: &Value) -> Result<(), Status> {
+    let text = |field: &str| config[field].as_str().unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version == row.api_version() && kind == row.kind {
+        if config["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
+            return Err(Status::bad_request("metadata.managedFields must be nil"));
+        }
+        return Ok(());
+    }
+    let shown = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+    Err(Status::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
+}
+
+fn check_types(row: &Resource, config: &Value, faults: &[String]) -> Result<(), Status> {
+    let text = match faults {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    };
+    Err(untyped(row, config, &text))
+}
+
+fn unusable(row: &Resource, config: &Value, fault: &Fault) -> Status {
+    untyped(row, config, &fault.to_string())
+}
+
+fn untyped(row: &Resource, config: &Value, text: &str) -> Status {
+    let metadata = |field: &str| config["metadata"][field].as_str().unwrap_or_default();
+    let version = if row.group.is_empty() { format!("/{}", row.version) } else { row.api_version() };
+    Status::new(
+        500,
+        "",
+        format!(
+            "failed to create typed patch object ({}/{}; {version}, Kind={}): {text}",
+            metadata("namespace"),
+            metadata("name"),
+            row.kind
+        ),
+    )
+}
+
+fn no_manager() -> Status {
+    let message = "Required value: is required for apply patch";
+    let mut status =
+        Status::new(422, "Invalid", format!("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: {message}"));
+    status.details = json!({
+        "group": "meta.k8s.io", "kind": "PatchOptions",
+        "causes": [{ "reason": "FieldValueRequired", "message": message, "field": "fieldManager" }],
+    });
+    status
+}
+
+fn conflict(mut conflicts: Vec<(String, Vec<String>)>) -> Status {
+    conflicts.sort();
+    let count: usize = conflicts.iter().map(|(_, paths)| paths.len()).sum();
+    let message = match conflicts.as_slice() {
+        [(manager, paths)] if paths.len() == 1 => {
+            format!("Apply failed with 1 conflict: conflict with {manager}: {}", paths[0])
+        }
+        many => {
+            let parts: Vec<String> = many
+                .iter()
+                .map(|(manager, paths)| {
+                    let list: Vec<String> = paths.iter().map(|path| format!("- {path}")).collect();
+                    format!("conflicts with {manager}:\n{}", list.join("\n"))
+                })
+                .collect();
+            format!("Apply failed with {count} conflicts: {}", parts.join("\n"))
+        }
+    };
+    let causes: Vec<Value> = conflicts
+        .iter()
+        .flat_map(|(manager, paths)| {
+            paths.iter().map(move |path| {
+                json!({ "reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": path })
+            })
+        })
+        .collect();
+    let mut status = Status::new(409, "Conflict", message);
+    status.details = json!({ "causes": causes });
+    status
+}

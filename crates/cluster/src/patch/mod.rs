@@ -1,0 +1,243 @@
+//! The four kinds of patches an API server takes.
+
+mod apply;
+mod fields;
+mod managed;
+mod strategic;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+pub(crate) use managed::{Managed, Writer, track};
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, Fault, Part, Transaction, WriteOptions, Written};
+use super::object::Object;
+use super::resource::ResourceId;
+use super::schema::{Shape, schema};
+use super::status::Status;
+
+/// A patch, as decoded from a request's body.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Patch {
+    /// `application/json-patch+json` (RFC 6902): a list of operations.
+    Json(Value),
+    /// `application/merge-patch+json` (RFC 7386).
+    Merge(Value),
+    /// `application/strategic-merge-patch+json`: a merge that knows the keys of lists.
+    Strategic(Value),
+    /// `application/apply-patch+yaml`: server-side apply.
+    Apply {
+        /// The fields the manager wants, and no others.
+        value: Value,
+        /// Take fields from other managers instead of failing.
+        force: bool,
+    },
+}
+
+impl Cluster {
+    /// Patches an object; server-side apply creates it if there is none. Also says whether it was created.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn patch(
+        &self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        patch: Patch,
+        options: &WriteOptions<'_>,
+    ) -> Result<(Arc<Object>, bool), Status> {
+        let written = self.patch_reporting(resource, part, namespace, name, patch, options)?;
+        Ok((written.object, written.created))
+    }
+
+    /// [`Cluster::patch`], with the warnings a client is to see.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn patch_reporting(
+        &self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        patch: Patch,
+        options: &WriteOptions<'_>,
+    ) -> Result<Written, Status> {
+        self.transact(options, |transaction| {
+            let (object, created) = match patch {
+                Patch::Apply { value, force } => transaction.apply(resource, part, namespace, name, value, force)?,
+                other => (transaction.patch(resource, part, namespace, name, other)?, false),
+            };
+            Ok(transaction.written(object, created))
+        })
+    }
+
+    /// Patches the Scale of a workload, and returns the new one.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub fn scale_patch(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        patch: Patch,
+        options: &WriteOptions<'_>,
+    ) -> Result<Value, Status> {
+        self.scale_modify(resource, namespace, name, options, |mut scale| {
+            patch.carry_out("autoscaling/v1", "Scale", &mut scale)?;
+            Ok(scale)
+        })
+    }
+}
+
+impl Transaction<'_> {
+    fn patch(
+        &mut self,
+        resource: ResourceId,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        patch: Patch,
+    ) -> Result<Arc<Object>, Status> {
+        let row = resource.row();
+        let current = self.existing(resource, namespace, name)?;
+        let old = current.value();
+        let mut new = (*old).clone();
+        patch.carry_out(&row.api_version(), row.kind, &mut new)?;
+        if row.custom && matches!(patch, Patch::Strategic(_)) {
+            return Err(unsupported());
+        }
+        let before = new.clone();
+        self.decode(resource, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
+        self.store_patched(&current, part, namespace, &old, new)
+    }
+}
+
+impl Patch {
+    /// Changes `value`, an object of that kind.
+    ///
+    /// # Errors
+    /// 400 for a patch that is none, 422 for one that does not fit the object.
+    pub fn carry_out(&self, api_version: &str, kind: &str, value: &mut Value) -> Result<(), Status> {
+        match self {
+            Self::Json(operations) => {
+                let patch: json_patch::Patch = serde_json::from_value(operations.clone())
+                    .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+                operate(value, &patch)
+            }
+            Self::Merge(patch) | Self::Apply { value: patch, .. } => {
+                if !patch.is_object() {
+                    return Err(Status::bad_request("error decoding patch: the patch is not a JSON object"));
+                }
+                json_patch::merge(value, patch);
+                Ok(())
+            }
+            Self::Strategic(patch) => {
+                let Value::Object(patch) = patch.clone() else {
+                    return Err(Status::bad_request("error decoding patch: the patch is not a JSON object"));
+                };
+                let shape = schema().kind(api_version, kind).map(Shape::Struct);
+                strategic::merge(value, patch, shape.as_ref()).map_err(Status::bad_request)
+            }
+        }
+    }
+}
+
+/// Most operations of a JSON patch, as upstream.
+const MOST_OPERATIONS: usize = 10_000;
+/// Most bytes that the copies of a JSON patch may add: each can double the object.
+const MOST_COPIED: usize = 3 * 1024 * 1024;
+
+/// Carries out a JSON patch. When it does not fit, `value` is left somewhere on the way; undoing what was done would
+/// be for callers that go on with it.
+fn operate(value: &mut Value, patch: &json_patch::Patch) -> Result<(), Status> {
+    let too_large = |message: String| Status::new(413, "RequestEntityTooLarge", message);
+    if patch.len() > MOST_OPERATIONS {
+        let count = patch.len();
+        let most = format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {count}");
+        return Err(too_large(most));
+    }
+    let mut copied = 0;
+    for operation in patch.iter() {
+        if let json_patch::PatchOperation::Copy(copy) = operation {
+            copied += value.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
+            if copied > MOST_COPIED {
+                let text =
+                    "Unable to complete the patch: the accumulated size increase of its copies is over the limit";
+                return Err(too_large(format!("{text} {MOST_COPIED}")));
+            }
+        }
+        json_patch::patch_unsafe(value, std::slice::from_ref(operation)).map_err(|_| unfitting())?;
+    }
+    Ok(())
+}
+
+/// 422: a JSON patch whose test fails or whose path does not exist.
+fn unfitting() -> Status {
+    let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
+    status.details = json!({});
+    status
+}
+
+/// 415: kinds defined at run time have no merge keys.
+fn unsupported() -> Status {
+    Status::new(
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor",
+    )
+}
+
+/// 422: the object after the patch is not one of its kind.
+fn refused(patch: &Patch, patched: &Value, fault: &Fault) -> Status {
+    let (shown, because) = match (patch, fault) {
+        (Patch::Strategic(patch), Fault::Mismatch(mismatch)) => {
+            let kind = mismatch.0.rsplit(" of type ").next().unwrap_or_default();
+            let text = if mismatch.0.contains(" of type ") {
+                format!("unrecognized type: {kind}")
+            } else {
+                mismatch.0.clone()
+            };
+            (go_text(&consumed(patch)), text)
+        }
+        (Patch::Strategic(patch), fault) => (go_text(&consumed(patch)), fault.to_string()),
+        (_, fault) => (patched.to_string(), fault.to_string()),
+    };
+    let message = format!("Invalid value: {}: {because}", json!(shown));
+    let mut status = Status::new(422, "Invalid", format!(" \"\" is invalid: patch: {message}"));
+    status.details = json!({ "causes": [{ "reason": "FieldValueInvalid", "message": message, "field": "patch" }] });
+    status
+}
+
+/// A strategic merge patch as it is after Kubernetes has merged it: directives, and lists whose order they set, are
+/// taken out on the way.
+fn consumed(patch: &Value) -> Value {
+    let Value::Object(map) = patch else { return patch.clone() };
+    let ordered = |name: &str| map.contains_key(&format!("$setElementOrder/{name}"));
+    map.iter()
+        .filter(|(name, _)| !name.starts_with('$') && !ordered(name))
+        .map(|(name, value)| (name.clone(), consumed(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// A value as Go's `%v` prints it: `map[a:1 b:[x y] c:<nil>]`.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let entries: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        other => other.to_string(),
+    }
+}

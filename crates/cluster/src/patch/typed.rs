@@ -1,0 +1,454 @@
+//! Objects as server-side apply sees them: which fields they set, how two differ, how one is merged into another.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::{Map, Value, json};
+
+use super::fields::Fields;
+use crate::schema::{Ownership, Schema, Shape, TypeId, schema};
+
+/// What is known of a place: its type, and how lists and maps there are owned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    shape: Option<&'a Shape>,
+    ownership: &'a Ownership,
+}
+
+static UNSAID: Ownership = Ownership::Unsaid;
+
+/// How a place is owned once its type is looked at.
+enum Kind<'a> {
+    Whole,
+    Map,
+    Set,
+    Keyed(&'a [&'static str]),
+}
+
+impl<'a> Place<'a> {
+    /// An object of a kind; without a type everything is owned field by field, and lists as a whole.
+    pub(super) fn root(shape: Option<&'a Shape>) -> Self {
+        Self { shape, ownership: &UNSAID }
+    }
+
+    fn kind(&self, value: &Value) -> Kind<'a> {
+        match (self.ownership, value) {
+            (Ownership::Atomic, _) => Kind::Whole,
+            (Ownership::Set, Value::Array(_)) => Kind::Set,
+            (Ownership::Keys(keys), Value::Array(_)) => Kind::Keyed(keys),
+            (_, Value::Object(_)) => match self.shape {
+                Some(Shape::Struct(id)) if schema().get(*id).atomic => Kind::Whole,
+                Some(Shape::Scalar(_)) => Kind::Whole,
+                _ => Kind::Map,
+            },
+            _ => Kind::Whole,
+        }
+    }
+
+    pub(super) fn field(&self, name: &str) -> Place<'a> {
+        match self.shape {
+            Some(Shape::Struct(id)) => match schema().get(*id).field(name) {
+                Some(field) => Place { shape: Some(&field.shape), ownership: &field.ownership },
+                None => Place { shape: None, ownership: &UNSAID },
+            },
+            Some(Shape::Map(inner)) => Place { shape: Some(inner), ownership: &UNSAID },
+            _ => Place { shape: None, ownership: &UNSAID },
+        }
+    }
+
+    fn entry(&self) -> Place<'a> {
+        match self.shape {
+            Some(Shape::List(inner)) => Place { shape: Some(inner), ownership: &UNSAID },
+            _ => Place { shape: None, ownership: &UNSAID },
+        }
+    }
+
+    /// The element of a list entry: `k:{"name":"main"}`. Keys that are absent have their default.
+    fn element(&self, entry: &Value, keys: &[&'static str]) -> String {
+        let mut map = Map::new();
+        for key in keys {
+            let value = match entry.get(*key) {
+                Some(value) => Some(value.clone()),
+                None => self.default_of(key),
+            };
+            if let Some(value) = value {
+                map.insert((*key).to_owned(), value);
+            }
+        }
+        format!("k:{}", Value::Object(map))
+    }
+
+    fn default_of(&self, key: &str) -> Option<Value> {
+        match self.entry().shape {
+            Some(Shape::Struct(id)) => schema().get(*id).field(key)?.default.map(|text| json!(text)),
+            _ => None,
+        }
+    }
+}
+
+/// The fields an applied configuration sets.
+pub(super) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
+    let mut set = Fields::default();
+    collect(value, place, &mut set);
+    set
+}
+
+fn collect(value: &Value, place: Place<'_>, set: &mut Fields) {
+    match (place.kind(value), value) {
+        (Kind::Map, Value::Object(map)) => {
+            for (name, inner) in map {
+                let child = set.child(format!("f:{name}"));
+                collect(inner, place.field(name), child);
+                if inner.as_object().is_some_and(Map::is_empty) {
+                    child.member = true;
+                }
+            }
+        }
+        (Kind::Keyed(keys), Value::Array(list)) => {
+            for entry in list {
+                let child = set.child(place.element(entry, keys));
+                child.member = true;
+                collect(entry, place.entry(), child);
+            }
+        }
+        (Kind::Set, Value::Array(list)) => {
+            for entry in list {
+                set.child(format!("v:{entry}")).member = true;
+            }
+        }
+        _ => set.member = true,
+    }
+}
+
+/// How `new` differs from `old`.
+#[derive(Debug, Default)]
+pub(super) struct Difference {
+    pub(super) removed: Fields,
+    /// Modified and added fields: ownership treats them alike.
+    pub(super) changed: Fields,
+}
+
+impl Difference {
+    pub(super) fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.changed.is_empty()
+    }
+}
+
+/// Compares two versions of an object.
+pub(super) fn compare(old: &Value, new: &Value, place: Place<'_>) -> Difference {
+    let mut difference = Difference::default();
+    walk(Some(old), Some(new), place, &mut difference.removed, &mut difference.changed);
+    difference
+}
+
+/// `None` is an absent field, which is not the same as a null.
+fn walk(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, removed: &mut Fields, changed: &mut Fields) {
+    if old == new {
+        return;
+    }
+    let shape = match (old, new) {
+        (_, Some(new)) if !new.is_null() => place.kind(new),
+        (Some(old), _) => place.kind(old),
+        _ => Kind::Whole,
+    };
+    let empty = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(_) => false,
+    };
+    if matches!(shape, Kind::Whole) || (empty(old) && empty(new)) {
+        match (old, new) {
+            (Some(_), None) => removed.member = true,
+            _ => changed.member = true,
+        }
+        return;
+    }
+    match shape {
+        Kind::Map => {
+            let nothing = Map::new();
+            let map = |value: Option<&'_ Value>| value.and_then(Value::as_object).cloned();
+            let (before, after) = match (old, new) {
+                (Some(Value::Object(before)), Some(Value::Object(after))) => {
+                    (Cow::Borrowed(before), Cow::Borrowed(after))
+                }
+                _ => (
+                    map(old).map_or(Cow::Borrowed(&nothing), Cow::Owned),
+                    map(new).map_or(Cow::Borrowed(&nothing), Cow::Owned),
+                ),
+            };
+            for name in before.keys().chain(after.keys().filter(|name| !before.contains_key(*name))) {
+                let (left, right) = (before.get(name), after.get(name));
+                if left != right {
+                    descend(left, right, place.field(name), &format!("f:{name}"), removed, changed);
+                }
+            }
+        }
+        Kind::Keyed(_) | Kind::Set => {
+            let entries = |value: Option<&Value>| -> Vec<(String, Value)> {
+                let list = value.and_then(Value::as_array).into_iter().flatten();
+                list.map(|entry| {
+                    let element = match &shape {
+                        Kind::Keyed(keys) => place.element(entry, keys),
+                        _ => format!("v:{entry}"),
+                    };
+                    (element, entry.clone())
+                })
+                .collect()
+            };
+            let (before, after) = (entries(old), entries(new));
+            // Of several entries alike the first one counts.
+            let named = |list: &'_ [(String, Value)]| -> HashMap<String, usize> {
+                list.iter().enumerate().rev().map(|(at, (element, _))| (element.clone(), at)).collect()
+            };
+            let (known, there) = (named(&before), named(&after));
+            for (element, left) in &before {
+                let right = there.get(element).map(|at| &after[*at].1);
+                descend(Some(left), right, place.entry(), element, removed, changed);
+            }
+            for (element, right) in after.iter().filter(|(element, _)| !known.contains_key(element)) {
+                descend(None, Some(right), place.entry(), element, removed, changed);
+            }
+        }
+        Kind::Whole => {}
+    }
+    match (old, new) {
+        (None, Some(_)) => changed.member = true,
+        (Some(_), None) => removed.member = true,
+        _ => {}
+    }
+}
+
+fn descend(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    place: Place<'_>,
+    element: &str,
+    removed: &mut Fields,
+    changed: &mut Fields,
+) {
+    let (mut gone, mut set) = (Fields::default(), Fields::default());
+    walk(old, new, place, &mut gone, &mut set);
+    if !gone.is_empty() {
+        removed.child(element).add(&gone);
+    }
+    if !set.is_empty() {
+        changed.child(element).add(&set);
+    }
+}
+
+/// Merges an applied configuration into the live object.
+pub(super) fn merge(live: &mut Value, config: &Value, place: Place<'_>) {
+    match (place.kind(config), config) {
+        (Kind::Map, Value::Object(config)) => {
+            if !live.is_object() {
+                *live = json!({});
+            }
+            let Some(live) = live.as_object_mut() else { return };
+            for (name, value) in config {
+                match live.get_mut(name) {
+                    Some(have) => merge(have, value, place.field(name)),
+                    None => {
+                        live.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (Kind::Keyed(keys), Value::Array(config)) => {
+            let element = |entry: &Value| place.element(entry, keys);
+            merge_list(live, config, element, |have, value| merge(have, value, place.entry()));
+        }
+        (Kind::Set, Value::Array(config)) => merge_list(live, config, ToString::to_string, |_, _| {}),
+        _ => *live = config.clone(),
+    }
+}
+
+/// Merges lists entry by entry. The applied order wins; entries that only the live list has stay where they are.
+fn merge_list(
+    live: &mut Value,
+    config: &[Value],
+    element: impl Fn(&Value) -> String,
+    mut both: impl FnMut(&mut Value, &Value),
+) {
+    let mut have: Vec<(String, Option<Value>)> = match live.take() {
+        Value::Array(list) => list.into_iter().map(|entry| (element(&entry), Some(entry))).collect(),
+        _ => Vec::new(),
+    };
+    let mut places: HashMap<String, VecDeque<usize>> = HashMap::with_capacity(have.len());
+    for (place, (own, _)) in have.iter().enumerate() {
+        places.entry(own.clone()).or_default().push_back(place);
+    }
+    let order: Vec<String> = config.iter().map(&element).collect();
+    let wanted: HashSet<&String> = order.iter().collect();
+    let mut merged: Vec<Value> = Vec::with_capacity(have.len() + config.len());
+    let mut at = 0;
+    for (name, value) in order.iter().zip(config) {
+        while let Some((own, entry)) = have.get_mut(at) {
+            if entry.is_none() {
+                at += 1;
+            } else if wanted.contains(own) {
+                break;
+            } else {
+                merged.extend(entry.take());
+                at += 1;
+            }
+        }
+        let place = places.get_mut(name).and_then(VecDeque::pop_front);
+        let mut entry = place.and_then(|place| have[place].1.take()).unwrap_or(Value::Null);
+        if entry.is_null() {
+            entry = value.clone();
+        } else {
+            both(&mut entry, value);
+        }
+        merged.push(entry);
+    }
+    merged.extend(have.into_iter().filter_map(|(_, entry)| entry));
+    *live = Value::Array(merged);
+}
+
+/// Takes out of `value` what the manager set last time (`last`) and nobody sets any more (`kept` has what all set now).
+pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Place<'_>) {
+    let kind = place.kind(value);
+    // Entries are found by their keys and taken out together, so that long lists are walked only once.
+    let mut places: HashMap<String, usize> = match (&kind, &*value) {
+        (Kind::Keyed(keys), Value::Array(list)) => {
+            list.iter().enumerate().rev().map(|(at, entry)| (place.element(entry, keys), at)).collect()
+        }
+        _ => HashMap::new(),
+    };
+    let mut gone: HashSet<usize> = HashSet::new();
+    let mut gone_values: HashSet<Value> = HashSet::new();
+    for (element, was) in &last.below {
+        let now = kept.below.get(element).filter(|now| !now.is_empty());
+        let Some((tag, name)) = element.split_once(':') else { continue };
+        match (tag, &kind, &mut *value) {
+            ("f", Kind::Map, Value::Object(map)) => {
+                let Some(inner) = map.get_mut(name) else { continue };
+                let below = place.field(name);
+                // Entries of a plain map may be there without anyone's claim; fields of a struct go with it.
+                let plain_map =
+                    matches!(below.shape, Some(Shape::Map(_))) && inner.is_object() && !was.below.is_empty();
+                match now {
+                    None if !plain_map => drop(map.remove(name)),
+                    None => {
+                        prune(inner, was, &Fields::default(), below);
+                        if inner.as_object().is_some_and(Map::is_empty) {
+                            map.remove(name);
+                        }
+                    }
+                    Some(now) => prune(inner, was, now, below),
+                }
+            }
+            ("k", Kind::Keyed(keys), Value::Array(list)) => {
+                let Some(at) = places.remove(element) else { continue };
+                match now {
+                    None => drop(gone.insert(at)),
+                    Some(now) => {
+                        let held: Vec<(String, Value)> = keys
+                            .iter()
+                            .filter_map(|key| Some(((*key).to_owned(), list[at].get(*key)?.clone())))
+                            .collect();
+                        prune(&mut list[at], was, now, place.entry());
+                        if let Some(entry) = list[at].as_object_mut() {
+                            entry.extend(held);
+                        }
+                    }
+                }
+            }
+            ("v", Kind::Set, Value::Array(_)) if now.is_none() => gone_values.extend(serde_json::from_str(name).ok()),
+            _ => {}
+        }
+    }
+    if let Value::Array(list) = value
+        && !(gone.is_empty() && gone_values.is_empty())
+    {
+        let mut at = 0;
+        list.retain(|entry| {
+            at += 1;
+            !gone.contains(&(at - 1)) && !gone_values.contains(entry)
+        });
+    }
+}
+
+/// Faults of an applied configuration, in the words of structured-merge-diff.
+pub(super) fn faults(schema: &Schema, id: TypeId, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    check(schema, &Shape::Struct(id), value, &mut String::new(), &mut found);
+    found
+}
+
+fn check(schema: &Schema, shape: &Shape, value: &Value, path: &mut String, found: &mut Vec<String>) {
+    use crate::schema::Scalar;
+    if value.is_null() || path.len() > 10_000 {
+        return;
+    }
+    let length = path.len();
+    match (shape, value) {
+        (Shape::Struct(id), Value::Object(map)) => {
+            for (name, inner) in map {
+                path.push('.');
+                path.push_str(name);
+                match schema.get(*id).field(name) {
+                    Some(field) => check(schema, &field.shape, inner, path, found),
+                    None => found.push(format!("{path}: field not declared in schema")),
+                }
+                path.truncate(length);
+            }
+        }
+        (Shape::List(inner), Value::Array(list)) => {
+            for (at, entry) in list.iter().enumerate() {
+                path.push('[');
+                path.push_str(&at.to_string());
+                path.push(']');
+                check(schema, inner, entry, path, found);
+                path.truncate(length);
+            }
+        }
+        (Shape::Map(inner), Value::Object(map)) => {
+            for (name, entry) in map {
+                path.push('.');
+                path.push_str(name);
+                check(schema, inner, entry, path, found);
+                path.truncate(length);
+            }
+        }
+        (Shape::Scalar(scalar), value) => {
+            let wanted = match scalar {
+                Scalar::Any | Scalar::Quantity | Scalar::IntOrString => return,
+                Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime | Scalar::Duration => {
+                    if value.is_string() {
+                        return;
+                    }
+                    "string"
+                }
+                Scalar::Bool => {
+                    if value.is_boolean() {
+                        return;
+                    }
+                    "boolean"
+                }
+                Scalar::Int32 | Scalar::Int64 | Scalar::Uint32 | Scalar::Float64 => {
+                    if value.is_number() {
+                        return;
+                    }
+                    "numeric (int or float)"
+                }
+            };
+            found.push(format!("{path}: expected {wanted}, got {}", got(value)));
+        }
+        (Shape::List(_), value) => found.push(format!("{path}: expected list, got {}", got(value))),
+        (Shape::Struct(_) | Shape::Map(_), value) => found.push(format!("{path}: expected map, got {}", got(value))),
+    }
+}
+
+fn got(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "boolean".to_owned(),
+        Value::Number(number) if number.is_f64() => "float".to_owned(),
+        Value::Number(_) => "int".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "list".to_owned(),
+        Value::Object(_) => "map".to_owned(),
+    }
+}

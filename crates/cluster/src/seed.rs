@@ -1,0 +1,135 @@
+//! What a new cluster holds and how it behaves, as other processes say it to a server.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::api::Metrics;
+use super::cluster::{Cluster, WriteOptions};
+use super::control::{HollowDelays, Settings};
+use super::resource::ResourceId;
+use super::status::Status;
+use super::system::{self, Flavour};
+
+/// What a new cluster holds and how it behaves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Seed {
+    /// Feeds names, uids and the scheduler's choice among equals; equal seeds give equal clusters.
+    pub seed: u64,
+    /// Whose system workloads, roles and classes it has.
+    pub flavour: Flavour,
+    /// Objects to make after those, in this order: nodes first.
+    pub objects: Vec<Value>,
+    /// How long hollow nodes take.
+    pub delays: Delays,
+    /// What `kubectl top` shows.
+    pub metrics: Figures,
+    /// Annotation that, set to `stopped`, keeps a node from posting its status; `None` for klab's own.
+    pub heartbeat_annotation: Option<String>,
+    /// Name of the machine the scheduler runs on, as events tell it; `None` for klab's own.
+    pub host: Option<String>,
+}
+
+/// How long hollow nodes take, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Delays {
+    /// From binding to Running.
+    pub start: i64,
+    /// How long containers of Jobs run.
+    pub job: i64,
+    /// From deletion of a pod to its end.
+    pub stop: i64,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        let delays = HollowDelays::default();
+        let millis = |duration: SignedDuration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self { start: millis(delays.start), job: millis(delays.job), stop: millis(delays.stop) }
+    }
+}
+
+/// What the metrics API of a cluster shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Figures {
+    /// There is none.
+    Absent,
+    /// Half of what is requested.
+    #[default]
+    Half,
+    /// A share (0 to 1) of what is requested.
+    Share(f64),
+    /// Those of the recorded flows.
+    Fixed,
+}
+
+impl Figures {
+    /// As the API takes it.
+    pub fn metrics(self) -> Metrics {
+        match self {
+            Self::Absent => Metrics::Absent,
+            Self::Half => Metrics::Share(0.5),
+            Self::Share(share) => Metrics::Share(share.clamp(0.0, 1.0)),
+            Self::Fixed => Metrics::Fixed,
+        }
+    }
+}
+
+impl Seed {
+    /// How a control plane of this seed behaves.
+    pub(crate) fn settings(&self) -> Settings {
+        let share = match self.metrics.metrics() {
+            Metrics::Share(share) => Some(share),
+            _ => None,
+        };
+        let millis = |millis: i64| SignedDuration::from_millis(millis.max(0));
+        let defaults = Settings::default();
+        Settings {
+            seed: self.seed,
+            heartbeat_annotation: self.heartbeat_annotation.clone().unwrap_or(defaults.heartbeat_annotation),
+            hollow: HollowDelays {
+                start: millis(self.delays.start),
+                job: millis(self.delays.job),
+                stop: millis(self.delays.stop),
+            },
+            metrics_share: share,
+            host: self.host.clone().unwrap_or(defaults.host),
+        }
+    }
+
+    /// Makes everything a fresh cluster of this seed holds; what is there already stays as it is. Gives what was made.
+    pub(crate) fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
+        let mut made = system::bootstrap(cluster, self.flavour);
+        if self.flavour == Flavour::Kind {
+            made.extend(plant(cluster, &[system::control_plane_node(name)])?);
+        }
+        made.extend(plant(cluster, &self.objects)?);
+        Ok(made)
+    }
+}
+
+/// Makes the objects of a seed; those that are there already (from a start that was cut short) stay as they are.
+pub(crate) fn plant(cluster: &Cluster, objects: &[Value]) -> Result<Vec<String>, Status> {
+    let mut made = Vec::new();
+    for object in objects {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let resource = ResourceId::by_kind(&version, &kind).ok_or_else(|| {
+            Status::bad_request(format!("there is a {kind} of {version} among the objects, which is not served"))
+        })?;
+        let namespace = match object["metadata"]["namespace"].as_str() {
+            _ if !resource.row().namespaced => "",
+            Some(namespace) => namespace,
+            None => "default",
+        };
+        match cluster.create(resource, namespace, object.clone(), &WriteOptions::by("klab")) {
+            Ok(_) => made.push(format!("{kind}/{}", text(&object["metadata"]["name"]))),
+            Err(status) if status.reason == "AlreadyExists" => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(made)
+}

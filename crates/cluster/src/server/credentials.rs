@@ -1,0 +1,112 @@
+//! Tokens: made at random, kept in files only the user can read, compared in constant time.
+
+use std::io;
+use std::path::Path;
+
+use ring::rand::{SecureRandom, SystemRandom};
+use subtle::ConstantTimeEq;
+
+use crate::server::files::write_private;
+
+/// Random bytes of a token: 256 bit.
+const BYTES: usize = 32;
+
+/// A bearer token.
+pub(super) struct Token {
+    text: String,
+    digest: [u8; 32],
+}
+
+impl Token {
+    /// The token in a file; made, and written, when there is none.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        match std::fs::read_to_string(path) {
+            Ok(text) if text.trim().len() == BYTES * 2 => return Ok(Self::of(text.trim())),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let token = Self::random()?;
+        write_private(path, token.text.as_bytes())?;
+        Ok(token)
+    }
+
+    /// The token in a file, if there is one.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(path).ok()?;
+        (text.trim().len() == BYTES * 2).then(|| Self::of(text.trim()))
+    }
+
+    fn random() -> io::Result<Self> {
+        let mut bytes = [0; BYTES];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random numbers"))?;
+        let mut text = String::with_capacity(BYTES * 2);
+        for byte in bytes {
+            text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
+            text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+        }
+        Ok(Self::of(&text))
+    }
+
+    fn of(text: &str) -> Self {
+        Self { text: text.to_owned(), digest: digest(text.as_bytes()) }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether somebody presented this token. Takes the same time whatever they presented.
+    pub(super) fn is(&self, presented: &Digest) -> bool {
+        self.digest.ct_eq(&presented.0).into()
+    }
+}
+
+/// Digest of a credential that somebody presented.
+#[derive(Clone, Copy)]
+pub(super) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(super) fn of(credential: &[u8]) -> Self {
+        Self(digest(credential))
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+
+    /// As hexadecimal digits.
+    pub(super) fn text(&self) -> String {
+        use std::fmt::Write;
+        self.0.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    let mut digest = [0; 32];
+    digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref());
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_kept_and_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let token = Token::open(&path).unwrap();
+        assert_eq!(token.text().len(), 64);
+        assert_eq!(Token::open(&path).unwrap().text(), token.text());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(token.is(&Digest::of(token.text().as_bytes())));
+        assert!(!token.is(&Digest::of(b"")));
+        assert_ne!(Token::random().unwrap().text(), token.text());
+    }
+}

@@ -1,0 +1,163 @@
+//! What a fresh cluster runs before anyone uses it: kube-system's workloads as on AKS or kind, services, storage
+//! classes, roles.
+//!
+//! Requests, tolerations, affinities and priority classes are those of AKS with Azure CNI Overlay and of kind, because
+//! they decide what is left for a lesson's pods and where the system's own pods go.
+
+mod aks;
+mod kind;
+mod roles;
+mod workload;
+
+pub(crate) use self::kind::control_plane_node;
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, WriteOptions};
+use super::object::Object;
+use super::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICES};
+
+/// Whose look a cluster takes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flavour {
+    /// Azure Kubernetes Service.
+    Aks,
+    /// Kubernetes in containers: a control-plane node that is to be seen.
+    Kind,
+    /// Nothing beyond what every API server makes itself.
+    #[default]
+    Bare,
+}
+
+/// Everything a fresh cluster of this look holds, in the order in which it is made.
+pub fn objects(flavour: Flavour) -> &'static [Value] {
+    static OF_FLAVOUR: [LazyLock<Vec<Value>>; 3] = [
+        LazyLock::new(|| furnished(Flavour::Aks, aks::objects())),
+        LazyLock::new(|| furnished(Flavour::Kind, kind::objects())),
+        LazyLock::new(|| furnished(Flavour::Bare, Vec::new())),
+    ];
+    match flavour {
+        Flavour::Aks => &OF_FLAVOUR[0],
+        Flavour::Kind => &OF_FLAVOUR[1],
+        Flavour::Bare => &OF_FLAVOUR[2],
+    }
+}
+
+/// The metrics server, for a look that does not have it by itself.
+pub fn metrics_server(flavour: Flavour) -> Vec<Value> {
+    match flavour {
+        Flavour::Kind => kind::metrics_server(),
+        Flavour::Aks | Flavour::Bare => Vec::new(),
+    }
+}
+
+/// What every API server makes itself, then what is of the flavour.
+fn furnished(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
+    priority_classes().into_iter().chain(api_service(flavour)).chain(roles::objects()).chain(own).collect()
+}
+
+/// Fills a cluster with what one of this look begins with; what is there already stays as it is. Gives what was made, as
+/// `Deployment/coredns`.
+pub fn bootstrap(cluster: &Cluster, flavour: Flavour) -> Vec<String> {
+    ensure(cluster, objects(flavour))
+}
+
+/// Makes the roles and bindings that every API server has, where they are not there.
+#[cfg(feature = "server")]
+pub(crate) fn ensure_roles(cluster: &Cluster) {
+    static ROLES: LazyLock<Vec<Value>> = LazyLock::new(roles::objects);
+    let _made = ensure(cluster, &ROLES);
+}
+
+fn ensure(cluster: &Cluster, objects: &[Value]) -> Vec<String> {
+    let mut all = Vec::new();
+    for object in objects {
+        let resource = object["apiVersion"]
+            .as_str()
+            .zip(object["kind"].as_str())
+            .and_then(|(version, kind)| ResourceId::by_kind(version, kind));
+        let Some(resource) = resource else {
+            debug_assert!(false, "no such kind: {object}");
+            continue;
+        };
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        if cluster.get(resource, &namespace, name).is_none() {
+            let made = cluster.create(resource, &namespace, object.clone(), &WriteOptions::by("kube-addon-manager"));
+            debug_assert!(made.is_ok(), "{made:?}");
+            all.extend(made.is_ok().then(|| format!("{}/{name}", resource.row().kind)));
+        }
+    }
+    all
+}
+
+/// The pods a control-plane node runs from files of its own; none on other nodes.
+pub(crate) fn static_pods(node: &Object) -> Vec<Value> {
+    if node.label("node-role.kubernetes.io/control-plane").is_some() { kind::static_pods(node) } else { Vec::new() }
+}
+
+fn priority_classes() -> Vec<Value> {
+    let row = PRIORITY_CLASSES.row();
+    [
+        (
+            "system-cluster-critical",
+            2_000_000_000_i64,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+    ]
+    .into_iter()
+    .map(|(name, value, description)| {
+        json!({
+            "apiVersion": row.api_version(), "kind": row.kind, "metadata": { "name": name }, "value": value,
+            "description": description, "preemptionPolicy": "PreemptLowerPriority",
+        })
+    })
+    .collect()
+}
+
+/// The Service in front of the API server, with the endpoint behind it.
+fn api_service(flavour: Flavour) -> Vec<Value> {
+    let (address, endpoint, port) = match flavour {
+        Flavour::Aks | Flavour::Bare => ("10.0.0.1", "10.224.0.2", 443),
+        Flavour::Kind => ("10.96.0.1", "172.18.0.2", 6443),
+    };
+    let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
+    vec![
+        json!({
+            "apiVersion": SERVICES.row().api_version(), "kind": "Service",
+            "metadata": { "name": "kubernetes", "namespace": "default", "labels": labels },
+            "spec": {
+                "type": "ClusterIP", "clusterIP": address, "clusterIPs": [address], "ipFamilies": ["IPv4"],
+                "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+                "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": port }],
+            },
+        }),
+        json!({
+            "apiVersion": ENDPOINTS.row().api_version(), "kind": "Endpoints",
+            "metadata": {
+                "name": "kubernetes", "namespace": "default",
+                "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" },
+            },
+            "subsets": [{
+                "addresses": [{ "ip": endpoint }], "ports": [{ "name": "https", "port": port, "protocol": "TCP" }],
+            }],
+        }),
+        json!({
+            "apiVersion": ENDPOINT_SLICES.row().api_version(), "kind": "EndpointSlice",
+            "metadata": {
+                "name": "kubernetes", "namespace": "default", "labels": { "kubernetes.io/service-name": "kubernetes" },
+            },
+            "addressType": "IPv4", "endpoints": [{ "addresses": [endpoint], "conditions": { "ready": true } }],
+            "ports": [{ "name": "https", "port": port, "protocol": "TCP" }],
+        }),
+    ]
+}

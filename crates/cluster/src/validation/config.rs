@@ -1,0 +1,374 @@
+//! Kinds that configure others: ConfigMaps, Secrets, quotas, limits, priorities, budgets, bindings, claims.
+
+use serde_json::{Value, json};
+
+use super::workload::int_or_percent;
+use super::{Errors, entries, metadata, names, supported, text};
+use crate::resource::{self as kinds, ResourceId};
+use crate::schema::Path;
+use klab_scheduler::quantity::Quantity;
+
+const DATA_LIMIT: usize = 1024 * 1024;
+const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;
+/// The priority classes the cluster itself brings.
+const SYSTEM_CLASSES: [(&str, i64); 2] =
+    [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+
+pub(super) fn config_map(value: &Value, errors: &mut Errors) {
+    let mut size = 0;
+    for part in ["data", "binaryData"] {
+        let path = Path::Root.field(part);
+        for (key, content) in value[part].as_object().into_iter().flatten() {
+            for fault in names::config_key(key) {
+                errors.invalid(path.key(key), &json!(key), fault);
+            }
+            if part == "binaryData" && value["data"].get(key).is_some() {
+                errors.invalid(path.key(key), &json!(key), "duplicate of key present in data");
+            }
+            size += content.as_str().unwrap_or_default().len();
+        }
+    }
+    if size > DATA_LIMIT {
+        errors.too_long("", DATA_LIMIT, "bytes");
+    }
+}
+
+pub(super) fn secret(value: &Value, errors: &mut Errors) {
+    let path = Path::Root.field("data");
+    let mut size = 0;
+    for (key, content) in value["data"].as_object().into_iter().flatten() {
+        for fault in names::config_key(key) {
+            errors.invalid(path.key(key), &json!(key), fault);
+        }
+        size += content.as_str().unwrap_or_default().len() / 4 * 3;
+    }
+    if size > DATA_LIMIT {
+        errors.too_long(path, DATA_LIMIT, "bytes");
+    }
+    let needed: &[&str] = match text(value, "type") {
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        _ => &[],
+    };
+    for key in needed {
+        if value["data"].get(*key).is_none() {
+            errors.required(path.key(key), "");
+        }
+    }
+}
+
+/// What is marked immutable stays, and so does a Secret's type.
+pub(super) fn frozen(resource: ResourceId, old: &Value, new: &Value, errors: &mut Errors) {
+    if resource == kinds::SECRETS && old["type"] != new["type"] {
+        errors.invalid("type", &new["type"], "field is immutable");
+    }
+    if old["immutable"] != true {
+        return;
+    }
+    if new["immutable"] != true {
+        errors.forbidden("immutable", "field is immutable when `immutable` is set");
+    }
+    for part in ["data", "binaryData"] {
+        if old[part] != new[part] {
+            errors.forbidden(part, "field is immutable when `immutable` is set");
+        }
+    }
+}
+
+/// What a quota may be limited to.
+const SCOPES: [&str; 6] =
+    ["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating"];
+
+pub(super) fn quota(value: &Value, errors: &mut Errors) {
+    let spec = Path::Root.field("spec");
+    let path = spec.field("hard");
+    for (name, amount) in value["spec"]["hard"].as_object().into_iter().flatten() {
+        for fault in names::qualified(name) {
+            errors.invalid(path.key(name), &json!(name), fault);
+        }
+        let Ok(quantity) = Quantity::parse(amount.as_str().unwrap_or_default()) else { continue };
+        if quantity.is_negative() {
+            errors.invalid(path.key(name), amount, "must be greater than or equal to 0");
+        }
+        let whole = matches!(
+            name.as_str(),
+            "pods"
+                | "services"
+                | "secrets"
+                | "configmaps"
+                | "persistentvolumeclaims"
+                | "replicationcontrollers"
+                | "resourcequotas"
+                | "services.nodeports"
+                | "services.loadbalancers"
+        ) || name.starts_with("count/");
+        if whole && quantity.millis() % 1000 != 0 {
+            errors.invalid(path.key(name), amount, "must be an integer");
+        }
+    }
+    let spec = Path::Root.field("spec");
+    let path = spec.field("scopes");
+    for (_, scope) in entries(&value["spec"], "scopes") {
+        if !SCOPES.contains(&scope.as_str().unwrap_or_default()) {
+            errors.invalid(path, &value["spec"]["scopes"], "unsupported scope");
+        }
+    }
+}
+
+pub(super) fn quota_update(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["spec"]["scopes"] != new["spec"]["scopes"] {
+        errors.invalid("spec.scopes", &new["spec"]["scopes"], "field is immutable");
+    }
+}
+
+pub(super) fn limit_range(value: &Value, errors: &mut Errors) {
+    let spec = Path::Root.field("spec");
+    let list = spec.field("limits");
+    for (at, item) in entries(&value["spec"], "limits") {
+        let path = list.index(at);
+        if text(item, "type").is_empty() {
+            errors.required(path.field("type"), "");
+        }
+        if item["type"] == "Pod" {
+            for field in ["default", "defaultRequest"] {
+                if item[field].as_object().is_some_and(|map| !map.is_empty()) {
+                    errors.forbidden(path.field(field), "may not be specified when `type` is 'Pod'");
+                }
+            }
+        }
+        let amount = |field: &str, name: &str| Quantity::parse(item[field][name].as_str()?).ok();
+        for (low, high, low_word, high_word) in [
+            ("min", "max", "min value", "max value"),
+            ("min", "defaultRequest", "min value", "default request value"),
+            ("defaultRequest", "max", "default request value", "max value"),
+            ("defaultRequest", "default", "default request value", "default limit value"),
+            ("default", "max", "default value", "max value"),
+        ] {
+            for name in item[low].as_object().into_iter().flatten().map(|(name, _)| name) {
+                if let (Some(left), Some(right)) = (amount(low, name), amount(high, name))
+                    && left > right
+                {
+                    errors.invalid(
+                        path.field(low).key(name),
+                        &item[low][name.as_str()],
+                        format!("{low_word} {left} is greater than {high_word} {right}"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn priority_class(value: &Value, errors: &mut Errors) {
+    let name = text(&value["metadata"], "name");
+    let number = value["value"].as_i64().unwrap_or_default();
+    if name.starts_with("system-") {
+        match SYSTEM_CLASSES.iter().find(|(system, _)| *system == name) {
+            Some((_, wanted)) if *wanted == number => {}
+            Some((_, wanted)) => errors.forbidden(
+                "metadata.name",
+                format!("priority class names with 'system-' prefix are reserved for system use only. error: value of {name} PriorityClass must be {wanted}"),
+            ),
+            None => errors.forbidden(
+                "metadata.name",
+                format!("priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"),
+            ),
+        }
+    } else if number > HIGHEST_USER_PRIORITY {
+        errors
+            .forbidden("value", format!("maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"));
+    }
+    supported(
+        &value["preemptionPolicy"],
+        &Path::Root.field("preemptionPolicy"),
+        &["Never", "PreemptLowerPriority"],
+        errors,
+    );
+}
+
+pub(super) fn priority_class_update(old: &Value, new: &Value, errors: &mut Errors) {
+    for field in ["value", "preemptionPolicy"] {
+        if old[field] != new[field] {
+            errors.forbidden(field, "may not be changed in an update.");
+        }
+    }
+}
+
+pub(super) fn disruption_budget(value: &Value, errors: &mut Errors) {
+    let spec = &value["spec"];
+    let path = Path::Root.field("spec");
+    if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
+        errors.invalid(path, spec, "minAvailable and maxUnavailable cannot be both set");
+    }
+    for field in ["minAvailable", "maxUnavailable"] {
+        int_or_percent(&spec[field], &path.field(field), errors);
+    }
+    metadata::selector(&spec["selector"], &path.field("selector"), errors);
+    supported(
+        &spec["unhealthyPodEvictionPolicy"],
+        &path.field("unhealthyPodEvictionPolicy"),
+        &["AlwaysAllow", "IfHealthyBudget"],
+        errors,
+    );
+}
+
+pub(super) fn autoscaler(value: &Value, errors: &mut Errors) {
+    let spec = &value["spec"];
+    let path = Path::Root.field("spec");
+    let (low, high) = (spec["minReplicas"].as_i64().unwrap_or(1), spec["maxReplicas"].as_i64().unwrap_or_default());
+    if low < 1 {
+        errors.invalid(path.field("minReplicas"), &spec["minReplicas"], "must be greater than or equal to 1");
+    }
+    if high < 1 {
+        errors.invalid(path.field("maxReplicas"), &spec["maxReplicas"], "must be greater than 0");
+    }
+    if high < low {
+        errors.invalid(
+            path.field("maxReplicas"),
+            &spec["maxReplicas"],
+            "must be greater than or equal to `minReplicas`",
+        );
+    }
+    let target = path.field("scaleTargetRef");
+    for field in ["kind", "name"] {
+        if text(&spec["scaleTargetRef"], field).is_empty() {
+            errors.required(target.field(field), "");
+        }
+    }
+}
+
+// upstream: pkg/apis/rbac/validation/validation.go ValidateRole, ValidateClusterRole, ValidatePolicyRule (v1.36)
+pub(super) fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
+    let list = Path::Root.field("rules");
+    for (at, rule) in entries(value, "rules") {
+        let path = list.index(at);
+        let is_empty = |field: &str| entries(rule, field).next().is_none();
+        if is_empty("verbs") {
+            errors.required(path.field("verbs"), "verbs must contain at least one value");
+        }
+        if !is_empty("nonResourceURLs") {
+            let paths = &rule["nonResourceURLs"];
+            if namespaced {
+                let because = "namespaced rules cannot apply to non-resource URLs";
+                errors.invalid(path.field("nonResourceURLs"), paths, because);
+            }
+            if ["apiGroups", "resources", "resourceNames"].into_iter().any(|field| !is_empty(field)) {
+                let because = "rules cannot apply to both regular resources and non-resource URLs";
+                errors.invalid(path.field("nonResourceURLs"), paths, because);
+            }
+            continue;
+        }
+        if is_empty("apiGroups") {
+            errors.required(path.field("apiGroups"), "resource rules must supply at least one api group");
+        }
+        if is_empty("resources") {
+            errors.required(path.field("resources"), "resource rules must supply at least one resource");
+        }
+    }
+    if value["aggregationRule"].is_object()
+        && entries(&value["aggregationRule"], "clusterRoleSelectors").next().is_none()
+    {
+        errors.required(
+            "aggregationRule.clusterRoleSelectors",
+            "at least one clusterRoleSelector required if aggregationRule is non-nil",
+        );
+    }
+}
+
+// upstream: pkg/apis/rbac/validation/validation.go ValidateRoleBinding, ValidateClusterRoleBinding (v1.36)
+pub(super) fn role_binding(value: &Value, namespaced: bool, errors: &mut Errors) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let path = Path::Root.field("roleRef");
+    supported(&value["roleRef"]["apiGroup"], &path.field("apiGroup"), &[GROUP], errors);
+    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    supported(&value["roleRef"]["kind"], &path.field("kind"), kinds, errors);
+    if text(&value["roleRef"], "name").is_empty() {
+        errors.required(path.field("name"), "");
+    }
+    let list = Path::Root.field("subjects");
+    for (at, subject) in entries(value, "subjects") {
+        let path = list.index(at);
+        if text(subject, "name").is_empty() {
+            errors.required(path.field("name"), "");
+        }
+        supported(&subject["kind"], &path.field("kind"), &["ServiceAccount", "User", "Group"], errors);
+        let is_account = subject["kind"] == "ServiceAccount";
+        let group: &[&str] = if is_account { &[""] } else { &[GROUP] };
+        supported(&subject["apiGroup"], &path.field("apiGroup"), group, errors);
+        if is_account && !namespaced && text(subject, "namespace").is_empty() {
+            errors.required(path.field("namespace"), "");
+        }
+    }
+}
+
+pub(super) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["roleRef"] != new["roleRef"] {
+        // Upstream shows the fields of its own type.
+        let role = &new["roleRef"];
+        let shown = json!({ "APIGroup": role["apiGroup"], "Kind": role["kind"], "Name": role["name"] });
+        errors.invalid("roleRef", &shown, "cannot change roleRef");
+    }
+}
+
+pub(super) fn claim(value: &Value, errors: &mut Errors) {
+    let path = Path::Root.field("spec");
+    if entries(&value["spec"], "accessModes").next().is_none() {
+        errors.required(path.field("accessModes"), "at least 1 access mode is required");
+    }
+    let storage = &value["spec"]["resources"]["requests"]["storage"];
+    let resources = path.field("resources");
+    let place = resources.field("requests");
+    match storage.as_str().map(Quantity::parse) {
+        None | Some(Err(_)) => errors.required(place.key("storage"), ""),
+        Some(Ok(amount)) if amount.is_zero() || amount.is_negative() => {
+            errors.invalid(place.key("storage"), storage, "must be greater than zero");
+        }
+        Some(Ok(_)) => {}
+    }
+}
+
+pub(super) fn claim_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let fixed = |spec: &Value| {
+        let mut spec = spec.clone();
+        if let Some(map) = spec.as_object_mut() {
+            for field in ["resources", "volumeName", "volumeAttributesClassName", "storageClassName"] {
+                map.remove(field);
+            }
+        }
+        spec
+    };
+    if fixed(&old["spec"]) != fixed(&new["spec"]) {
+        errors.forbidden(
+            "spec",
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        );
+    }
+}
+
+pub(super) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors) {
+    for (field, shown) in [
+        ("parameters", "parameters"),
+        ("provisioner", "provisioner"),
+        ("reclaimPolicy", "reclaimPolicy"),
+        ("volumeBindingMode", "volumeBindingMode"),
+    ] {
+        if old[field] == new[field] {
+            continue;
+        }
+        if matches!(field, "parameters" | "provisioner") {
+            errors.forbidden(shown, format!("updates to {field} are forbidden."));
+        } else {
+            errors.invalid(shown, &new[field], "field is immutable");
+        }
+    }
+}
+
+/// A definition is called after what it defines.
+pub(super) fn definition(value: &Value, errors: &mut Errors) {
+    let wanted = format!("{}.{}", text(&value["spec"]["names"], "plural"), text(&value["spec"], "group"));
+    if text(&value["metadata"], "name") != wanted {
+        errors.invalid("metadata.name", &value["metadata"]["name"], "must be spec.names.plural+\".\"+spec.group");
+    }
+}

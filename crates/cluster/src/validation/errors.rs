@@ -1,0 +1,163 @@
+//! Validation errors: collected per object, answered as one 422 with a cause for each.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+
+use serde_json::{Value, json};
+
+use crate::resource::Resource;
+use crate::status::Status;
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Problem {
+    /// The value is not acceptable.
+    Invalid,
+    /// There is no value.
+    Required,
+    /// The value occurs twice in a list whose entries must differ.
+    Duplicate,
+    /// The value is right in itself, but not here.
+    Forbidden,
+    /// The value is not one of a fixed set.
+    NotSupported,
+    /// The object it refers to does not exist.
+    NotFound,
+    /// The value is too long.
+    TooLong,
+}
+
+impl Problem {
+    /// `reason` of the cause.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Invalid => "FieldValueInvalid",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::NotFound => "FieldValueNotFound",
+            Self::TooLong => "FieldValueTooLong",
+        }
+    }
+}
+
+/// One thing wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// What is wrong.
+    pub problem: Problem,
+    /// Path of the field, `spec.containers[0].image`.
+    pub field: String,
+    /// The sentence after the path.
+    pub message: String,
+}
+
+/// What is wrong with one object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Errors(Vec<FieldError>);
+
+impl Errors {
+    /// `field: Invalid value: value: detail`.
+    pub fn invalid(&mut self, field: impl Display, value: &Value, detail: impl AsRef<str>) {
+        self.add(Problem::Invalid, field, format!("Invalid value: {}: {}", shown(value), detail.as_ref()));
+    }
+
+    /// `field: Required value`, with `: detail` if there is one.
+    pub fn required(&mut self, field: impl Display, detail: &str) {
+        let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
+        self.add(Problem::Required, field, message);
+    }
+
+    /// `field: Duplicate value: value`.
+    pub fn duplicate(&mut self, field: impl Display, value: &Value) {
+        self.add(Problem::Duplicate, field, format!("Duplicate value: {}", shown(value)));
+    }
+
+    /// `field: Forbidden: detail`.
+    pub fn forbidden(&mut self, field: impl Display, detail: impl AsRef<str>) {
+        self.add(Problem::Forbidden, field, format!("Forbidden: {}", detail.as_ref()));
+    }
+
+    /// `field: Unsupported value: value: supported values: "A", "B"`.
+    pub fn unsupported(&mut self, field: impl Display, value: &Value, supported: &[&str]) {
+        let list = supported.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
+        let message = format!("Unsupported value: {}: supported values: {list}", shown(value));
+        self.add(Problem::NotSupported, field, message);
+    }
+
+    /// `field: Too long: may not be more than limit bytes`.
+    pub fn too_long(&mut self, field: impl Display, limit: usize, unit: &str) {
+        self.add(Problem::TooLong, field, format!("Too long: may not be more than {limit} {unit}"));
+    }
+
+    /// `field: Not found: value`.
+    pub fn not_found(&mut self, field: impl Display, value: &Value) {
+        self.add(Problem::NotFound, field, format!("Not found: {}", shown(value)));
+    }
+
+    fn add(&mut self, problem: Problem, field: impl Display, message: String) {
+        self.0.push(FieldError { problem, field: field.to_string(), message });
+    }
+
+    /// Adds what is wrong elsewhere.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The errors, in the order they were found.
+    pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
+        self.0.iter()
+    }
+
+    /// The errors as the answer to a request, `Ok` if there are none.
+    ///
+    /// # Errors
+    /// 422 with a cause for each error.
+    pub fn into_result(self, resource: &Resource, name: &str) -> Result<(), Status> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let mut texts: Vec<String> = Vec::with_capacity(self.0.len());
+        let mut seen: HashSet<String> = HashSet::with_capacity(self.0.len());
+        let mut causes: Vec<Value> = Vec::with_capacity(self.0.len());
+        for error in &self.0 {
+            let text = format!("{}: {}", error.field, error.message);
+            if seen.insert(text.clone()) {
+                texts.push(text);
+            }
+            causes.push(json!({
+                "reason": error.problem.reason(), "message": error.message, "field": error.field,
+            }));
+        }
+        let summary = match texts.as_slice() {
+            [only] => only.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let kind = if resource.group.is_empty() {
+            resource.kind.to_owned()
+        } else {
+            format!("{}.{}", resource.kind, resource.group)
+        };
+        let mut details = json!({ "name": name, "kind": resource.kind, "causes": causes });
+        if !resource.group.is_empty() {
+            details["group"] = json!(resource.group);
+        }
+        Err(Status {
+            code: 422,
+            reason: "Invalid",
+            message: format!("{kind} \"{name}\" is invalid: {summary}"),
+            details,
+        })
+    }
+}
+
+/// A value as Go prints it in these messages: JSON, which for strings and numbers is the same.
+fn shown(value: &Value) -> String {
+    value.to_string()
+}

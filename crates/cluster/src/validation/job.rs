@@ -1,0 +1,203 @@
+//! Jobs and CronJobs.
+
+use serde_json::{Value, json};
+
+use super::{Errors, not_negative, pod, supported, text};
+use crate::schema::Path;
+
+pub(super) fn job(value: &Value, errors: &mut Errors) {
+    let path = Path::Root.field("spec");
+    let spec = &value["spec"];
+    if spec["selector"].is_null() {
+        errors.required(path.field("selector"), "");
+    }
+    job_spec(spec, &path, errors);
+}
+
+fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    for field in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
+        not_negative(&spec[field], &path.field(field), errors);
+    }
+    supported(&spec["completionMode"], &path.field("completionMode"), &["Indexed", "NonIndexed"], errors);
+    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
+        errors.required(path.field("completions"), "when completion mode is Indexed");
+    }
+    pod_failure_policy(spec, path, errors);
+    let template = path.field("template");
+    pod::template(&spec["template"], &template, errors);
+    let policy = &spec["template"]["spec"]["restartPolicy"];
+    match policy.as_str() {
+        None | Some("" | "Always") => {
+            errors.required(template.field("spec").field("restartPolicy"), "valid values: \"OnFailure\", \"Never\"");
+        }
+        Some("OnFailure" | "Never") => {}
+        Some(_) => errors.unsupported(template.field("spec").field("restartPolicy"), policy, &["OnFailure", "Never"]),
+    }
+}
+
+const MOST_RULES: usize = 20;
+
+fn pod_failure_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let Some(rules) = spec["podFailurePolicy"]["rules"].as_array() else { return };
+    let never = &spec["template"]["spec"]["restartPolicy"];
+    if never != "Never" {
+        let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+        errors.invalid(path.field("template").field("spec").field("restartPolicy"), never, detail);
+    }
+    let policy = path.field("podFailurePolicy");
+    let list = policy.field("rules");
+    if rules.len() > MOST_RULES {
+        errors.invalid(list, &json!(rules.len()), format!("must have at most {MOST_RULES} rules"));
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        let path = list.index(index);
+        let action = path.field("action");
+        if text(rule, "action").is_empty() {
+            errors.required(action, "valid values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"");
+        } else if rule["action"] == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
+            errors.invalid(action, &rule["action"], "requires the backoffLimitPerIndex to be set");
+        } else {
+            supported(&rule["action"], &action, &["Count", "FailIndex", "FailJob", "Ignore"], errors);
+        }
+        let conditions = rule["onPodConditions"].as_array().is_some_and(|list| !list.is_empty());
+        match (rule["onExitCodes"].is_object(), conditions) {
+            (false, false) => {
+                errors.invalid(path, rule, "specifying one of OnExitCodes and OnPodConditions is required");
+            }
+            (true, true) => {
+                errors.invalid(path, rule, "specifying both OnExitCodes and OnPodConditions is not supported");
+            }
+            (true, false) => {
+                exit_codes(&rule["onExitCodes"], &spec["template"]["spec"], &path.field("onExitCodes"), errors);
+            }
+            (false, true) => {}
+        }
+    }
+}
+
+fn exit_codes(codes: &Value, pod: &Value, path: &Path<'_>, errors: &mut Errors) {
+    supported(&codes["operator"], &path.field("operator"), &["In", "NotIn"], errors);
+    if let Some(name) = codes["containerName"].as_str() {
+        let containers = ["containers", "initContainers"].into_iter().filter_map(|list| pod[list].as_array()).flatten();
+        if !containers.into_iter().any(|container| container["name"] == name) {
+            errors.invalid(
+                path.field("containerName"),
+                &codes["containerName"],
+                "must be one of the container or initContainer names in the pod template",
+            );
+        }
+    }
+    let values = codes["values"].as_array().map_or(&[][..], Vec::as_slice);
+    let field = path.field("values");
+    if values.is_empty() {
+        errors.invalid(field, &json!([]), "at least one value is required");
+    }
+    for (index, value) in values.iter().enumerate() {
+        if codes["operator"] == "In" && value == 0 {
+            errors.invalid(field.index(index), value, "must not be 0 for the In operator");
+        }
+        if values[..index].contains(value) {
+            errors.duplicate(field.index(index), value);
+        }
+    }
+}
+
+/// What a Job is to do cannot change once it does it.
+pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+    let elastic =
+        new["spec"]["completionMode"] == "Indexed" && new["spec"]["completions"] == new["spec"]["parallelism"];
+    for field in ["completions", "selector", "template", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] {
+        if old["spec"][field] == new["spec"][field] || (field == "completions" && elastic) {
+            continue;
+        }
+        // A suspended Job that never ran may still be told where its pods go.
+        if field == "template" && old["spec"]["suspend"] == true && old["status"]["startTime"].is_null() {
+            continue;
+        }
+        errors.invalid(format!("spec.{field}"), &new["spec"][field], "field is immutable");
+    }
+}
+
+pub(super) fn cron_job(value: &Value, errors: &mut Errors) {
+    let spec = &value["spec"];
+    let path = Path::Root.field("spec");
+    let schedule = text(spec, "schedule");
+    if schedule.is_empty() {
+        errors.required(path.field("schedule"), "");
+    } else if let Some(fault) = schedule_fault(schedule) {
+        errors.invalid(path.field("schedule"), &spec["schedule"], fault);
+    }
+    for field in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        not_negative(&spec[field], &path.field(field), errors);
+    }
+    supported(&spec["concurrencyPolicy"], &path.field("concurrencyPolicy"), &["Allow", "Forbid", "Replace"], errors);
+    job_spec(&spec["jobTemplate"]["spec"], &path.field("jobTemplate").field("spec"), errors);
+}
+
+/// What is wrong with a schedule, as the parser upstream says it.
+fn schedule_fault(schedule: &str) -> Option<String> {
+    const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+    const RANGES: [(u32, u32, &[&str]); 5] = [
+        (0, 59, &[]),
+        (0, 23, &[]),
+        (1, 31, &[]),
+        (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+        (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+    ];
+    if schedule.starts_with('@') {
+        let known = NAMED.contains(&schedule) || schedule.starts_with("@every ");
+        return (!known).then(|| format!("unrecognized descriptor: {schedule}"));
+    }
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if fields.len() != RANGES.len() {
+        return Some(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
+    }
+    for (field, (low, high, words)) in fields.iter().zip(RANGES) {
+        for part in field.split(',') {
+            let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
+            if let Some(step) = step
+                && !step.parse::<u32>().is_ok_and(|step| step > 0)
+            {
+                return Some(format!(
+                    "failed to parse int from {step}: strconv.Atoi: parsing {step:?}: invalid syntax"
+                ));
+            }
+            if matches!(range, "*" | "?") {
+                continue;
+            }
+            for end in range.split('-') {
+                let named = words.iter().position(|word| word.eq_ignore_ascii_case(end)).map(|at| at as u32 + low);
+                match named.or_else(|| end.parse().ok()) {
+                    None => {
+                        return Some(format!(
+                            "failed to parse int from {end}: strconv.Atoi: parsing {end:?}: invalid syntax"
+                        ));
+                    }
+                    Some(number) if number < low => {
+                        return Some(format!("beginning of range ({number}) below minimum ({low}): {part}"));
+                    }
+                    Some(number) if number > high => {
+                        return Some(format!("end of range ({number}) above maximum ({high}): {part}"));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::schedule_fault;
+
+    #[test]
+    fn schedules() {
+        for good in ["*/5 * * * *", "0 3 * * mon-fri", "@daily", "1,2 0-6/2 ? jan *"] {
+            assert_eq!(schedule_fault(good), None, "{good}");
+        }
+        assert_eq!(schedule_fault("soon").as_deref(), Some("expected exactly 5 fields, found 1: [soon]"));
+        assert!(schedule_fault("61 * * * *").is_some());
+        assert!(schedule_fault("@never").is_some());
+    }
+}

@@ -1,0 +1,149 @@
+//! Metadata: names, labels, annotations, owners, finalizers.
+
+use serde_json::{Value, json};
+
+use super::{Errors, entries, names, text};
+use crate::resource::{self as kinds, ResourceId};
+use crate::schema::Path;
+
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+/// Longest name of a CronJob: its Jobs' names get 11 more characters.
+const CRON_JOB_LIMIT: usize = 52;
+/// Finalizers that need no domain in front.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+pub(super) fn check(resource: ResourceId, new: bool, metadata: &Value, errors: &mut Errors) {
+    let path = Path::Root.field("metadata");
+    if new {
+        name(resource, text(metadata, "name"), &path, errors);
+    }
+    labels(&metadata["labels"], &path.field("labels"), errors);
+    annotations(&metadata["annotations"], &path.field("annotations"), errors);
+    for (at, finalizer) in entries(metadata, "finalizers") {
+        let name = finalizer.as_str().unwrap_or_default();
+        let list = path.field("finalizers");
+        for fault in names::qualified(name) {
+            errors.invalid(list, finalizer, fault);
+        }
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+            errors.invalid(
+                list.index(at),
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            );
+        }
+    }
+    owners(metadata, &path.field("ownerReferences"), errors);
+}
+
+fn name(resource: ResourceId, name: &str, path: &Path<'_>, errors: &mut Errors) {
+    let path = path.field("name");
+    if name.is_empty() {
+        errors.required(path, "name or generateName is required");
+        return;
+    }
+    let faults = match resource {
+        kinds::NAMESPACES => names::label(name),
+        kinds::SERVICES => names::label_1035(name),
+        kinds::ROLES | kinds::CLUSTER_ROLES | kinds::ROLE_BINDINGS | kinds::CLUSTER_ROLE_BINDINGS => {
+            names::path_segment(name)
+        }
+        _ => names::subdomain(name),
+    };
+    for fault in faults {
+        errors.invalid(path, &json!(name), fault);
+    }
+    if resource == kinds::CRON_JOBS && name.len() > CRON_JOB_LIMIT {
+        errors.invalid(path, &json!(name), format!("must be no more than {CRON_JOB_LIMIT} characters"));
+    }
+}
+
+/// Labels of an object or a pod template.
+pub(super) fn labels(labels: &Value, path: &Path<'_>, errors: &mut Errors) {
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        for fault in names::qualified(key) {
+            errors.invalid(path, &json!(key), fault);
+        }
+        for fault in names::label_value(value.as_str().unwrap_or_default()) {
+            errors.invalid(path, value, fault);
+        }
+    }
+}
+
+pub(super) fn annotations(annotations: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let mut size = 0;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        size += key.len() + value.as_str().unwrap_or_default().len();
+        for fault in names::qualified(&key.to_lowercase()) {
+            errors.invalid(path, &json!(key), fault);
+        }
+    }
+    if size > ANNOTATIONS_LIMIT {
+        errors.too_long(path, ANNOTATIONS_LIMIT, "bytes");
+    }
+}
+
+fn owners(metadata: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let mut controller: Option<&Value> = None;
+    for (at, owner) in entries(metadata, "ownerReferences") {
+        // Upstream reports all of them under the list itself.
+        let _ = at;
+        for (field, fault) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(owner, field).is_empty() {
+                errors.invalid(path.field(field), &owner[field], fault);
+            }
+        }
+        if owner["controller"] == true {
+            if let Some(first) = controller {
+                errors.invalid(
+                    path,
+                    &metadata["ownerReferences"],
+                    format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
+                        text(first, "kind"),
+                        text(first, "name"),
+                        text(owner, "kind"),
+                        text(owner, "name")
+                    ),
+                );
+            }
+            controller = Some(owner);
+        }
+    }
+}
+
+/// A LabelSelector.
+pub(super) fn selector(selector: &Value, path: &Path<'_>, errors: &mut Errors) {
+    labels(&selector["matchLabels"], &path.field("matchLabels"), errors);
+    let list = path.field("matchExpressions");
+    for (at, term) in entries(selector, "matchExpressions") {
+        let path = list.index(at);
+        let given = term["values"].as_array().is_some_and(|values| !values.is_empty());
+        match text(term, "operator") {
+            "In" | "NotIn" if !given => {
+                errors.required(path.field("values"), "must be specified when `operator` is 'In' or 'NotIn'");
+            }
+            "Exists" | "DoesNotExist" if given => {
+                errors.forbidden(
+                    path.field("values"),
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                );
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => errors.invalid(path.field("operator"), &term["operator"], "not a valid selector operator"),
+        }
+        for fault in names::qualified(text(term, "key")) {
+            errors.invalid(path.field("key"), &term["key"], fault);
+        }
+        for (index, value) in entries(term, "values") {
+            for fault in names::label_value(value.as_str().unwrap_or_default()) {
+                errors.invalid(path.field("values").index(index), value, fault);
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What a pod says about where it may go: node selectors, affinity, tolerations, spreading, gates.
+
+use serde_json::{Value, json};
+
+use super::metadata::{labels, selector};
+use super::{Errors, entries, names, supported, text};
+use crate::schema::Path;
+
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    labels(&spec["nodeSelector"], &path.field("nodeSelector"), errors);
+    affinity(&spec["affinity"], &path.field("affinity"), errors);
+    tolerations(spec, &path.field("tolerations"), errors);
+    spreading(spec, &path.field("topologySpreadConstraints"), errors);
+    let gates = path.field("schedulingGates");
+    for (at, gate) in entries(spec, "schedulingGates") {
+        for fault in names::qualified(text(gate, "name")) {
+            errors.invalid(gates.index(at), &gate["name"], fault);
+        }
+    }
+    if entries(spec, "schedulingGates").next().is_some() && !text(spec, "nodeName").is_empty() {
+        errors.forbidden(path.field("nodeName"), "cannot be set until all schedulingGates have been cleared");
+    }
+}
+
+fn affinity(affinity: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let node = &affinity["nodeAffinity"];
+    let node_path = path.field("nodeAffinity");
+    if node[REQUIRED].is_object() {
+        let path = node_path.field(REQUIRED);
+        let terms = path.field("nodeSelectorTerms");
+        if entries(&node[REQUIRED], "nodeSelectorTerms").next().is_none() {
+            errors.required(terms, "must have at least one node selector term");
+        }
+        for (at, term) in entries(&node[REQUIRED], "nodeSelectorTerms") {
+            node_term(term, &terms.index(at), errors);
+        }
+    }
+    let list = node_path.field(PREFERRED);
+    for (at, preference) in entries(node, PREFERRED) {
+        let path = list.index(at);
+        weight(preference, &path, errors);
+        node_term(&preference["preference"], &path.field("preference"), errors);
+    }
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let kind_path = path.field(kind);
+        let list = kind_path.field(REQUIRED);
+        for (at, term) in entries(&affinity[kind], REQUIRED) {
+            pod_term(term, &list.index(at), errors);
+        }
+        let list = kind_path.field(PREFERRED);
+        for (at, preference) in entries(&affinity[kind], PREFERRED) {
+            let path = list.index(at);
+            weight(preference, &path, errors);
+            pod_term(&preference["podAffinityTerm"], &path.field("podAffinityTerm"), errors);
+        }
+    }
+}
+
+fn weight(preference: &Value, path: &Path<'_>, errors: &mut Errors) {
+    if !preference["weight"].as_i64().is_some_and(|weight| (1..=100).contains(&weight)) {
+        errors.invalid(path.field("weight"), &preference["weight"], "must be in the range 1-100");
+    }
+}
+
+fn node_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let list = path.field("matchExpressions");
+    for (at, expression) in entries(term, "matchExpressions") {
+        let path = list.index(at);
+        let values = expression["values"].as_array().map_or(0, Vec::len);
+        match text(expression, "operator") {
+            "In" | "NotIn" if values == 0 => {
+                errors.required(path.field("values"), "must be specified when `operator` is 'In' or 'NotIn'");
+            }
+            "Exists" | "DoesNotExist" if values > 0 => errors
+                .forbidden(path.field("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
+            "Gt" | "Lt" if values != 1 => {
+                errors.required(path.field("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'");
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+            _ => errors.invalid(path.field("operator"), &expression["operator"], "not a valid selector operator"),
+        }
+        for fault in names::qualified(text(expression, "key")) {
+            errors.invalid(path.field("key"), &expression["key"], fault);
+        }
+    }
+    let list = path.field("matchFields");
+    for (at, expression) in entries(term, "matchFields") {
+        let path = list.index(at);
+        if expression["values"].as_array().map_or(0, Vec::len) != 1 {
+            errors.required(
+                path.field("values"),
+                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+            );
+        }
+        if !matches!(text(expression, "operator"), "In" | "NotIn") {
+            errors.invalid(path.field("operator"), &expression["operator"], "not a valid selector operator");
+        }
+        if text(expression, "key") != "metadata.name" {
+            errors.invalid(path.field("key"), &expression["key"], "not a valid field selector key");
+        }
+    }
+}
+
+fn pod_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
+    selector(&term["labelSelector"], &path.field("labelSelector"), errors);
+    selector(&term["namespaceSelector"], &path.field("namespaceSelector"), errors);
+    let key = text(term, "topologyKey");
+    if key.is_empty() {
+        errors.required(path.field("topologyKey"), "can not be empty");
+    } else {
+        for fault in names::qualified(key) {
+            errors.invalid(path.field("topologyKey"), &term["topologyKey"], fault);
+        }
+    }
+}
+
+/// Tolerations of a pod.
+pub(super) fn tolerations(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+    for (at, toleration) in entries(spec, "tolerations") {
+        let path = list.index(at);
+        let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
+        if !key.is_empty() {
+            for fault in names::qualified(key) {
+                errors.invalid(path.field("key"), &toleration["key"], fault);
+            }
+        } else if operator != "Exists" {
+            errors.invalid(
+                path.field("operator"),
+                &json!(operator),
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
+            );
+        }
+        let effect = text(toleration, "effect");
+        if !toleration["tolerationSeconds"].is_null() && effect != "NoExecute" {
+            errors.invalid(
+                path.field("effect"),
+                &json!(effect),
+                "effect must be 'NoExecute' when `tolerationSeconds` is set",
+            );
+        }
+        match operator {
+            "" | "Equal" => {
+                for fault in names::label_value(text(toleration, "value")) {
+                    errors.invalid(path.field("operator"), &toleration["value"], fault);
+                }
+            }
+            "Exists" => {
+                if !text(toleration, "value").is_empty() {
+                    errors.invalid(
+                        path.field("operator"),
+                        toleration,
+                        "value must be empty when `operator` is 'Exists'",
+                    );
+                }
+            }
+            _ => errors.unsupported(path.field("operator"), &toleration["operator"], &["Equal", "Exists"]),
+        }
+        if !effect.is_empty() {
+            supported(&toleration["effect"], &path.field("effect"), &EFFECTS, errors);
+        }
+    }
+}
+
+fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+    for (at, constraint) in entries(spec, "topologySpreadConstraints") {
+        let path = list.index(at);
+        if constraint["maxSkew"].as_i64().unwrap_or_default() <= 0 {
+            errors.invalid(path.field("maxSkew"), &constraint["maxSkew"], "must be greater than zero");
+        }
+        if text(constraint, "topologyKey").is_empty() {
+            errors.required(path.field("topologyKey"), "can not be empty");
+        } else {
+            for fault in names::qualified(text(constraint, "topologyKey")) {
+                errors.invalid(path.field("topologyKey"), &constraint["topologyKey"], fault);
+            }
+        }
+        let when = &constraint["whenUnsatisfiable"];
+        supported(when, &path.field("whenUnsatisfiable"), &["DoNotSchedule", "ScheduleAnyway"], errors);
+        if let Some(domains) = constraint["minDomains"].as_i64() {
+            if domains <= 0 {
+                errors.invalid(path.field("minDomains"), &constraint["minDomains"], "must be greater than zero");
+            }
+            if when != "DoNotSchedule" {
+                errors.invalid(
+                    path.field("minDomains"),
+                    &constraint["minDomains"],
+                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway",
+                );
+            }
+        }
+        for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            supported(&constraint[field], &path.field(field), &["Honor", "Ignore"], errors);
+        }
+        let same = |(_, other): &(usize, &Value)| {
+            other["topologyKey"] == constraint["topologyKey"] && other["whenUnsatisfiable"] == *when
+        };
+        if entries(spec, "topologySpreadConstraints").take(at).any(|other| same(&other)) {
+            let pair = format!("{{{}, {}}}", text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
+            errors.duplicate(path.field("{topologyKey, whenUnsatisfiable}"), &json!(pair));
+        }
+        selector(&constraint["labelSelector"], &path.field("labelSelector"), errors);
+    }
+}
+
+/// Taints of a node.
+pub(super) fn taints(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+    for (at, taint) in entries(spec, "taints") {
+        let path = list.index(at);
+        for fault in names::qualified(text(taint, "key")) {
+            errors.invalid(path.field("key"), &taint["key"], fault);
+        }
+        for fault in names::label_value(text(taint, "value")) {
+            errors.invalid(path.field("value"), &taint["value"], fault);
+        }
+        match text(taint, "effect") {
+            "" => errors.required(path.field("effect"), ""),
+            effect if EFFECTS.contains(&effect) => {}
+            _ => errors.unsupported(path.field("effect"), &taint["effect"], &EFFECTS),
+        }
+        let same = |other: &Value| other["key"] == taint["key"] && other["effect"] == taint["effect"];
+        if entries(spec, "taints").take(at).any(|(_, other)| same(other)) {
+            errors.duplicate(path, taint);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The embedded cluster as clients see it: one binary, one module per subject.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
+
+mod api;
+mod clients;
+mod control;
+mod extremes;
+mod fuzz;
+mod kubectl;
