@@ -14,12 +14,12 @@ use azure::fake::Fake;
 use azure::real::{self, Login};
 use azure::server::Server;
 use klab::event::Events;
-use klab::plan::plan;
 use klab::provider::aks::Aks;
 use klab::provider::aks::az::Pace;
 use klab::provider::{Options, Provider, Work};
-use klab::spec::{self, LoadOptions};
 use klab::state::{Home, Journal};
+use klab_lab::plan::plan;
+use klab_lab::spec::{self, LoadOptions};
 
 const CREATE: Duration = Duration::from_secs(6);
 const POOL: Duration = Duration::from_secs(4);

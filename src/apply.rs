@@ -306,7 +306,7 @@ pub fn patch_parameters() -> PatchParams {
 }
 
 fn refusal(refused: Vec<String>, outcome: &Outcome) -> Error {
-    let count = crate::words::plural(refused.len(), "object");
+    let count = klab_lab::words::plural(refused.len(), "object");
     let message =
         refused.iter().fold(format!("the cluster refused {count}:"), |text, words| format!("{text}\n{words}"));
     let error = Error::new(Kind::Failed, anyhow!(message).context("could not apply the lab's objects"));
@@ -314,7 +314,10 @@ fn refusal(refused: Vec<String>, outcome: &Outcome) -> Error {
     if done == 0 {
         return error;
     }
-    error.left_behind(format!("{} applied before; the cluster is still running", crate::words::plural(done, "object")))
+    error.left_behind(format!(
+        "{} applied before; the cluster is still running",
+        klab_lab::words::plural(done, "object")
+    ))
 }
 
 /// What must be there before what.

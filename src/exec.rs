@@ -61,7 +61,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It ran too long and was killed with all its children.
-    #[error("`{command}` was still running after {}", crate::words::duration(*.after))]
+    #[error("`{command}` was still running after {}", klab_lab::words::duration(*.after))]
     Deadline {
         /// The command line.
         command: String,
@@ -247,7 +247,7 @@ impl Command {
                 entry.push_str("  … (cut here)\n");
             }
         }
-        let _ = writeln!(entry, "= {status} after {}", crate::words::duration(took));
+        let _ = writeln!(entry, "= {status} after {}", klab_lab::words::duration(took));
         let _ = klab_cluster::server::files::open_private_append(file)
             .and_then(|mut file| file.write_all(entry.as_bytes()));
     }

@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::nodes;
-use crate::plan::is_system_taint;
 use crate::provider::sim::{addons, flavour};
 use crate::render::Manifest;
-use crate::spec::{Lab, Pool};
-use crate::verify::{PredictedWorkload, Prediction, Snapshot, predict};
 use klab_cluster::system;
+use klab_lab::nodes;
+use klab_lab::plan::is_system_taint;
+use klab_lab::spec::{Lab, Pool};
+use klab_lab::verify::{PredictedWorkload, Prediction, Snapshot, predict};
 use klab_scheduler::TieBreak;
 
 /// Where the lab's pods will go: in the cluster that is there with its pools as the lab file says, or, without one, in
@@ -100,7 +100,7 @@ fn relabelled(pool: &Pool, node: &Node, pattern: &Node) -> Arc<Node> {
 mod tests {
     use super::*;
     use crate::render;
-    use crate::spec::{LoadOptions, parse};
+    use klab_lab::spec::{LoadOptions, parse};
 
     const LAB: &str = r#"
         lab = "blast"

@@ -5,8 +5,8 @@ use std::path::Path;
 use tera::Context;
 
 use crate::exec::quoted;
-use crate::spec::template::{Limited, engine};
-use crate::spec::{Lab, Source};
+use klab_lab::spec::template::{Limited, engine};
+use klab_lab::spec::{Lab, Source};
 
 /// The built-in template.
 const TEMPLATE: &str = include_str!("../templates/handout.md.tera");
@@ -44,7 +44,7 @@ pub fn handout(lab: &Lab, seat: Option<u32>, kubeconfig: &Path, template: Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{LoadOptions, parse};
+    use klab_lab::spec::{LoadOptions, parse};
 
     fn lab() -> Lab {
         let text = "lab = \"taints\"\ntitle = \"Taints & tolerations\"\ndescription = \"A node <refuses> pods.\"\n\

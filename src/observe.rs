@@ -28,8 +28,8 @@ use tokio::time::Instant;
 
 use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
-use crate::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
-use crate::verify::{FetchedObject, Snapshot};
+use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
+use klab_lab::verify::{FetchedObject, Snapshot};
 
 /// Objects of one kind, by namespace and name.
 struct Cache<K> {

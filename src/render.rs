@@ -1,6 +1,6 @@
 //! From a lab to Kubernetes objects: templates are rendered, manifests read, and every object gets klab's labels.
 //!
-//! Pure: files and environment were read with the lab ([`crate::spec::Files`]).
+//! Pure: files and environment were read with the lab ([`klab_lab::spec::Files`]).
 
 mod context;
 mod engine;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::spec::files::FileContent;
-use crate::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
 use engine::Engine;
 use klab_cluster::resource::ResourceId;
+use klab_lab::spec::files::FileContent;
+use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
 
 /// The label whose value is the lab's name, on every object.
 pub const LAB_LABEL: &str = "klab.dev/lab";

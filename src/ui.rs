@@ -12,8 +12,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::error::{Error, Kind};
 use crate::event::{Event, Events, Sink};
-use crate::printable::{printable, printable_with_styles};
-use crate::words::duration;
+use klab_lab::printable::{printable, printable_with_styles};
+use klab_lab::words::duration;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();

@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 use tower::{BoxError, Service};
 
 use crate::error::Error;
-use crate::words::duration;
+use klab_lab::words::duration;
 
 /// Time without an answer after which the person is told that klab waits, and for what.
 const SILENCE: Duration = Duration::from_secs(5);

@@ -7,10 +7,12 @@ use serde_json::json;
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
 use crate::provider::kind::rules;
-use crate::spec::{Diagnostics, Lab, Provider};
 use crate::ui::Format;
-use crate::words::plural;
-use crate::{render, spec};
+use klab_lab::spec;
+
+use crate::render;
+use klab_lab::spec::{Diagnostics, Lab, Provider};
+use klab_lab::words::plural;
 
 /// What can be typed after `klab check`.
 #[derive(Debug, clap::Args)]

@@ -10,8 +10,8 @@ use crate::exec::{self, Command};
 use crate::provider::kind::{docker, failure as kind_failure};
 use crate::provider::sim::daemon;
 use crate::ui::Format;
-use crate::words::{plural, table};
 use klab_cluster::server::files::create_private_folder;
+use klab_lab::words::{plural, table};
 
 /// What can be typed after `klab doctor`.
 #[derive(Debug, clap::Args)]

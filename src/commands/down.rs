@@ -3,11 +3,11 @@
 use super::Context;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
-use crate::spec::Provider;
 use crate::state::class::Class;
 use crate::state::home::{remove_empty, state_error};
 use crate::state::{Journal, Lock};
-use crate::words::{duration, plural};
+use klab_lab::spec::Provider;
+use klab_lab::words::{duration, plural};
 
 /// What can be typed after `klab down`.
 #[derive(Debug, clap::Args)]

@@ -4,9 +4,9 @@ use super::kubeconfig::path;
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
 use crate::observe;
-use crate::report;
 use crate::ui::Format;
-use crate::verify;
+use klab_lab::report;
+use klab_lab::verify;
 
 /// What can be typed after `klab explain`.
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,7 @@ use crate::provider::aks::{Aks, Expired};
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock};
 use crate::ui::Format;
-use crate::words::{plural, table};
+use klab_lab::words::{plural, table};
 
 /// What can be typed after `klab gc`.
 #[derive(Debug, clap::Args)]

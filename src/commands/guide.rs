@@ -8,10 +8,10 @@ use serde_json::json;
 use super::lesson::{Lesson, find, lines, shown, step_document, title};
 use super::{Context, LabOptions};
 use crate::error::Result;
-use crate::report::markdown;
-use crate::spec::{Lab, SkippedStep};
 use crate::ui::Format;
-use crate::words::table;
+use klab_lab::report::markdown;
+use klab_lab::spec::{Lab, SkippedStep};
+use klab_lab::words::table;
 
 /// What can be typed after `klab guide`.
 #[derive(Debug, clap::Args)]

@@ -6,11 +6,11 @@ use super::kubeconfig::not_up;
 use super::{Context, LabOptions};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::handout::handout;
-use crate::spec::{Lab, MAX_BYTES, read_regular};
 use crate::state::class::{Class, seat_name};
 use crate::state::home::state_error;
 use crate::ui::Format;
-use crate::words::plural;
+use klab_lab::spec::{Lab, MAX_BYTES, read_regular};
+use klab_lab::words::plural;
 
 /// What can be typed after `klab handout`.
 #[derive(Debug, clap::Args)]

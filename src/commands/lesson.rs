@@ -8,9 +8,9 @@ use super::{Context, LabOptions, verify};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
 use crate::provider::aks::{self, AzureNames};
-use crate::spec::{Lab, Provider, Step};
 use crate::state::{Lock, Progress};
-use crate::words::plural;
+use klab_lab::spec::{Lab, Provider, Step};
+use klab_lab::words::plural;
 
 /// A lab that is up, and how far its lesson has come.
 pub(super) struct Lesson {

@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::Context;
 use crate::error::Result;
-use crate::plan::Observed;
 use crate::provider::sim::daemon;
-use crate::spec::Provider;
 use crate::state::class::Class;
 use crate::ui::Format;
-use crate::words::table;
+use klab_lab::plan::Observed;
+use klab_lab::spec::Provider;
+use klab_lab::words::table;
 
 /// What can be typed after `klab list`.
 #[derive(Debug, clap::Args)]

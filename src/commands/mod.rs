@@ -13,12 +13,12 @@ use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Sink;
 use crate::provider::sim::daemon;
 use crate::provider::{self, Memory, Provider};
-use crate::spec::{self, Diagnostics, Lab, LoadOptions, Reach, Unread};
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Home, Record};
 use crate::ui::Ui;
-use crate::words::plural;
+use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, Reach, Unread};
+use klab_lab::words::plural;
 
 pub mod check;
 pub mod completions;

@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::lesson::{lines, shown, step_document, title};
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::cost::LabCost;
 use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
 use crate::observe;
-use crate::plan::{Action, Observed, plan};
 use crate::provider::{self, Foreign};
 use crate::render::{self, Manifest};
-use crate::spec::{self, Lab, ManifestContent, Provider};
 use crate::ui::Format;
-use crate::verify::{PredictedWorkload, Prediction};
-use crate::words::table;
+use klab_lab::cost::LabCost;
+use klab_lab::plan::{Action, Observed, plan};
+use klab_lab::spec::{self, Lab, ManifestContent, Provider};
+use klab_lab::verify::{PredictedWorkload, Prediction};
+use klab_lab::words::table;
 
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]

@@ -8,8 +8,8 @@ use super::{Context, LabOptions, invalid, kubeconfig};
 use crate::client::connect;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::observe;
-use crate::spec::{Lab, Provider, SimLike, Workload};
 use crate::ui::Format;
+use klab_lab::spec::{Lab, Provider, SimLike, Workload};
 
 /// What can be typed after `klab render`.
 #[derive(Debug, clap::Args)]

@@ -8,6 +8,6 @@ use crate::error::Result;
 /// # Errors
 /// None.
 pub fn run(context: &Context) -> Result<()> {
-    context.ui.result(&crate::spec::schema());
+    context.ui.result(&klab_lab::spec::schema());
     Ok(())
 }

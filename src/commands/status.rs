@@ -13,10 +13,10 @@ use super::verify::warn_of_faults;
 use super::{Context, kubeconfig};
 use crate::error::Result;
 use crate::observe;
-use crate::plan::{is_system_taint, taint_text};
 use crate::state::class::Class;
 use crate::ui::Format;
-use crate::words::table;
+use klab_lab::plan::{is_system_taint, taint_text};
+use klab_lab::words::table;
 
 /// What can be typed after `klab status`.
 #[derive(Debug, clap::Args)]

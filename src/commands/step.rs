@@ -86,7 +86,7 @@ fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
     if lesson.progress.done == wanted && lesson.progress.doing.is_none() {
         let words = match (&arguments.to, wanted == total) {
             (Some(name), _) => format!("step `{name}` is the last one done already"),
-            (None, _) => format!("all {} are done", crate::words::plural(total, "step")),
+            (None, _) => format!("all {} are done", klab_lab::words::plural(total, "step")),
         };
         at_work.context.ui.events().note("Done", words);
         return Ok(());
@@ -227,9 +227,9 @@ impl AtWork<'_> {
     }
 
     /// Nothing is done of a step that would be refused in the middle.
-    fn refuse_runs(&self, step: &crate::spec::Step) -> Result<()> {
+    fn refuse_runs(&self, step: &klab_lab::spec::Step) -> Result<()> {
         let run = step.actions.iter().find_map(|action| match &action.value {
-            crate::spec::Action::Run { argv } => Some((argv, &action.at)),
+            klab_lab::spec::Action::Run { argv } => Some((argv, &action.at)),
             _ => None,
         });
         match run {
@@ -244,7 +244,7 @@ impl AtWork<'_> {
     }
 
     /// Notes the kinds that a step may make before it does, so that `up` and `down` know where to look.
-    fn keep_kinds(&self, lab: &crate::spec::Lab, number: usize) -> Result<()> {
+    fn keep_kinds(&self, lab: &klab_lab::spec::Lab, number: usize) -> Result<()> {
         let name = &lab.name.value;
         let kinds = step_kinds(lab, number);
         if let Some(mut record) = self.context.record(name)?
@@ -272,7 +272,7 @@ impl AtWork<'_> {
         act(&performer, &mut work)
     }
 
-    fn grade(&self, stage: &crate::spec::Lab, grading: Grading<'_>) -> Result<()> {
+    fn grade(&self, stage: &klab_lab::spec::Lab, grading: Grading<'_>) -> Result<()> {
         let timeout = self.arguments.timeout.unwrap_or(TIMEOUTS.0);
         grade(self.context, stage, &self.kubeconfig, timeout, &grading)
     }

@@ -11,11 +11,11 @@ use self::real::{Live, RealWorld};
 use super::{Context, Interruption};
 use crate::error::{Error, Kind, Result};
 use crate::provider::Memory;
-use crate::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
 use crate::state::Home;
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
 use crate::ui::{Format, Ui};
-use crate::words::{duration, plural};
+use klab_lab::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
+use klab_lab::words::{duration, plural};
 
 /// What can be typed after `klab test`.
 #[derive(Debug, clap::Args)]

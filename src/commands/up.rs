@@ -11,23 +11,23 @@ use serde_json::json;
 use super::verify::{self, Cluster};
 use super::{Context, LabOptions, absolute, invalid, lab_name_in};
 use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::cost::{LabCost, dollars};
 use crate::error::{Error, Kind, Result};
 use crate::exec::quoted;
 use crate::forecast::forecast;
 use crate::lesson::{self, Performer, WallClock};
 use crate::observe;
-use crate::plan::plan;
 use crate::provider::{Options, Work};
 use crate::render::{self, Manifest};
-use crate::spec::{Lab, Provider};
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock, Progress, Record};
 use crate::ui::Format;
-use crate::verify::Report;
-use crate::words::{duration, plural};
 use klab_cluster::server::files::write_private;
+use klab_lab::cost::{LabCost, dollars};
+use klab_lab::plan::plan;
+use klab_lab::spec::{Lab, Provider};
+use klab_lab::verify::Report;
+use klab_lab::words::{duration, plural};
 
 /// Largest class; a kind cluster's name has room for no more digits.
 const MOST_SEATS: i64 = 999;
@@ -451,7 +451,7 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{LoadOptions, parse};
+    use klab_lab::spec::{LoadOptions, parse};
 
     #[test]
     fn a_lab_may_cost_no_more_than_it_is_allowed_and_no_unknown_sum() {

@@ -14,13 +14,13 @@ use crate::client::{NoAnswer, answered_within};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
 use crate::observe::{self, Observer};
-use crate::report::{self, Suite};
-use crate::spec::{self, Lab};
 use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::Format;
-use crate::verify::{CheckResult, Difference, Observation, Prediction, Report, Stability, Verdict, Windows};
-use crate::words::{duration, plural};
+use klab_lab::report::{self, Suite};
+use klab_lab::spec::{self, Lab};
+use klab_lab::verify::{CheckResult, Difference, Observation, Prediction, Report, Stability, Verdict, Windows};
+use klab_lab::words::{duration, plural};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -199,7 +199,7 @@ fn is_within_reach(context: &Context, lab: &Lab, step: usize, kubeconfig: &Path)
     let report = context.block_on(async {
         let mut snapshot = observe::look(&client).await?;
         observe::fetch(&client, &staged.checks, &mut snapshot).await?;
-        Ok(crate::verify::evaluate(&staged.checks, &snapshot, &crate::verify::Context::of(&staged)))
+        Ok(klab_lab::verify::evaluate(&staged.checks, &snapshot, &klab_lab::verify::Context::of(&staged)))
     })?;
     let out_of_reach = |check: &CheckResult| matches!(check.verdict, Verdict::Impossible { .. });
     Ok(!report.checks.is_empty() && !report.checks.iter().any(out_of_reach))
@@ -281,7 +281,7 @@ fn grade_report(context: &Context, mut report: Report, timeout: Duration, gradin
 
 /// A learner who fails a step without a word about the check gets the word about the step.
 pub(super) fn hinted(report: &mut Report, hint: Option<&str>) {
-    let failed = || |check: &&mut crate::verify::CheckResult| !check.verdict.is_held();
+    let failed = || |check: &&mut klab_lab::verify::CheckResult| !check.verdict.is_held();
     if report.checks.iter_mut().filter(failed()).any(|check| check.hint.is_some()) {
         return;
     }
@@ -315,7 +315,7 @@ fn write(context: &Context, report: &Report, grading: &Grading<'_>) -> Result<()
             let name = grading.step.map_or(report.lab.as_str(), |(lab, step)| {
                 lab.steps.get(step).map_or(report.lab.as_str(), |step| step.name.value.as_str())
             });
-            context.ui.result(&report::junit(&[Suite { name, report }])?);
+            context.ui.result(&report::junit(&[Suite { name, report }]).map_err(anyhow::Error::from)?);
         }
     }
     Ok(())
@@ -404,7 +404,7 @@ fn watch_until_final(
     let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
     let result = context.block_on(async {
         let started = Instant::now();
-        let judge = crate::verify::Context::of(lab);
+        let judge = klab_lab::verify::Context::of(lab);
         let mut stability = Stability::new(Windows::of(Some(lab.provider)));
         let client = cluster.client;
         let mut observer = cluster.changed.then(|| Observer::new(client));
@@ -437,10 +437,10 @@ fn watch_until_final(
         if !seen.report.ok() {
             warn_of_faults(context, client).await;
             answered_within(timeout.max(LOOK), observe::complete(client, &mut snapshot)).await?;
-            crate::verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
+            klab_lab::verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
         }
         if let Some(prediction) = predicted {
-            let differences = crate::verify::compare(prediction, &snapshot, &judge);
+            let differences = klab_lab::verify::compare(prediction, &snapshot, &judge);
             // A workload that was scaled since says nothing about the prediction.
             seen.report.differences = differences.into_iter().filter(Difference::is_of_place).collect();
         }

@@ -7,10 +7,10 @@ use super::Context;
 use super::verify::hinted;
 use crate::error::Result;
 use crate::observe::{self, Observer};
-use crate::report::{self, Styles, check_lines};
-use crate::spec::Lab;
 use crate::ui::Format;
-use crate::verify::{Report, Snapshot, Stability, Windows};
+use klab_lab::report::{self, Styles, check_lines};
+use klab_lab::spec::Lab;
+use klab_lab::verify::{Report, Snapshot, Stability, Windows};
 
 /// How often objects are read again that no watch tells about.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ pub(super) fn watch(
     for check in &mut checks {
         check.within = None;
     }
-    let judge = crate::verify::Context::of(stage);
+    let judge = klab_lab::verify::Context::of(stage);
     let client = context.client(&stage.name.value, kubeconfig)?;
     context.block_on(async {
         let started = Instant::now();
@@ -59,7 +59,7 @@ pub(super) fn watch(
             if !report.ok() {
                 let mut complete = seen.clone();
                 observe::complete(&client, &mut complete).await?;
-                crate::verify::diagnose(&mut report, &checks, &complete, &judge);
+                klab_lab::verify::diagnose(&mut report, &checks, &complete, &judge);
                 hinted(&mut report, hint);
             }
             shown.show(context, title, &report);

@@ -8,11 +8,11 @@ use super::nodes::{pattern_text, selector, workload_of};
 use super::set::TEMPLATE;
 use super::stage::stage_within;
 use crate::exec;
-use crate::plan::taint_text;
 use crate::provider::aks::{self, AzureNames};
 use crate::render::{render_main, render_workload};
-use crate::spec::{Action, Autoscale, Lab, Located, NodeSet, ObjectRef, Provider, Workload};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_lab::plan::taint_text;
+use klab_lab::spec::{Action, Autoscale, Lab, Located, NodeSet, ObjectRef, Provider, Workload};
 
 /// One line of what is to be done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) ->
         Action::RestoreNode { nodes } => power(before.provider, nodes, None, true),
         Action::Wait { duration } => {
             let duration = std::time::Duration::try_from(*duration).unwrap_or_default();
-            vec![Line::Note(format!("wait for {}", crate::words::duration(duration)))]
+            vec![Line::Note(format!("wait for {}", klab_lab::words::duration(duration)))]
         }
         Action::Run { argv } => vec![command_of(argv)],
     }
@@ -237,7 +237,7 @@ fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<L
     let what = match action {
         Action::AddPool { pool } => {
             let nodes = after.pool(pool).map_or(0, |pool| pool.nodes.value);
-            format!("add pool {pool} with {}", crate::words::plural(nodes as usize, "node"))
+            format!("add pool {pool} with {}", klab_lab::words::plural(nodes as usize, "node"))
         }
         Action::RemovePool { pool } if before.provider == Provider::Sim => {
             let nodes = NodeSet::Pool(pool.clone());
@@ -248,7 +248,7 @@ fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<L
             format!("let the autoscaler keep pool {pool} between {min} and {max} nodes")
         }
         Action::ScalePool { pool, nodes, .. } => {
-            format!("scale pool {pool} to {}", crate::words::plural(nodes.unwrap_or_default() as usize, "node"))
+            format!("scale pool {pool} to {}", klab_lab::words::plural(nodes.unwrap_or_default() as usize, "node"))
         }
         Action::UpgradePool { pool, kubernetes } => format!("upgrade pool {pool} to Kubernetes {kubernetes}"),
         _ => return Vec::new(),
@@ -259,7 +259,7 @@ fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<L
 fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -> Vec<Line> {
     let first = count.filter(|_| !start).map(|count| {
         let which = selector(nodes).map_or_else(String::new, |selector| format!(" -l {selector}"));
-        let many = crate::words::plural(count as usize, "node");
+        let many = klab_lab::words::plural(count as usize, "node");
         Line::Note(format!("the first {many} of `kubectl get nodes{which}`, in place of NODE:"))
     });
     let named = NodeSet::Node("NODE".to_owned());

@@ -13,8 +13,8 @@ use super::perform::Performer;
 use crate::error::{Error, Kind, Result};
 use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
 use crate::provider::Work;
-use crate::spec::{Action, NodeSet};
-use crate::words::plural;
+use klab_lab::spec::{Action, NodeSet};
+use klab_lab::words::plural;
 
 /// How long a drain may take where the author does not say.
 const WITHIN: Duration = Duration::from_mins(5);
@@ -112,7 +112,7 @@ fn refuse_unowned(pods: &[Pod]) -> Result<()> {
 }
 
 fn overdue(what: &str, within: Duration, refused: &[String], left: usize) -> Error {
-    let after = crate::words::duration(within);
+    let after = klab_lab::words::duration(within);
     let message = format!("{what} still has {} after {after}", plural(left, "pod"));
     let error = if refused.is_empty() {
         Error::message(Kind::Deadline, message)

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::nodes::matches;
 use super::stage::actions_before;
-use crate::spec::{Action, Lab, NodeSet};
+use klab_lab::spec::{Action, Lab, NodeSet};
 
 /// Taints, labels, cordons and failures in force at a point of the lesson.
 pub(super) struct History<'a> {
@@ -125,7 +125,7 @@ fn pools(stage: &Lab, set: &NodeSet) -> Option<BTreeSet<String>> {
             let zones = |zones: &[u8]| -> Vec<Option<u8>> {
                 if zones.is_empty() { vec![None] } else { zones.iter().copied().map(Some).collect() }
             };
-            let is_meant = |pool: &&crate::spec::Pool| {
+            let is_meant = |pool: &&klab_lab::spec::Pool| {
                 zones(&pool.zones).into_iter().any(|zone| {
                     let labels: BTreeMap<_, _> = pool.node_labels(&stage.aks.location, zone);
                     selector.matches(&labels)

@@ -11,11 +11,11 @@ use super::perform::Performer;
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
-use crate::plan::taint_text;
 use crate::provider::Work;
-use crate::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind, singular};
-use crate::words::plural;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_lab::plan::taint_text;
+use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind, singular};
+use klab_lab::words::plural;
 
 /// How often a change is tried again when somebody else changed the node in between.
 const ATTEMPTS: usize = 8;

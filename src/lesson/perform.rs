@@ -15,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::exec;
 use crate::observe;
 use crate::provider::{Provider, Work};
-use crate::spec::{Action, Lab, Located, Step};
+use klab_lab::spec::{Action, Lab, Located, Step};
 
 /// How long a program that a step runs may take.
 const RUN: Duration = Duration::from_mins(10);
@@ -132,7 +132,7 @@ impl Performer<'_> {
             | Action::UpgradePool { .. } => pools::change(self, stage, action, work),
             Action::Wait { duration } => {
                 let duration = Duration::try_from(*duration).unwrap_or_default();
-                let words = crate::words::duration(duration);
+                let words = klab_lab::words::duration(duration);
                 let activity = work.events.start("Waiting", words.clone());
                 self.time.pass(duration);
                 activity.end();

@@ -1,9 +1,9 @@
 //! Actions on pools: what the plan has to do for one pool between the cluster and the stage, through the provider.
 
 use crate::error::{Error, Kind, Result};
-use crate::plan::{self, Declared, Observed, is_system_taint, plan};
 use crate::provider::{Options, Work};
-use crate::spec::{Action, Lab, Located, Pool, Provider};
+use klab_lab::plan::{self, Declared, Observed, is_system_taint, plan};
+use klab_lab::spec::{Action, Lab, Located, Pool, Provider};
 
 use super::perform::Performer;
 

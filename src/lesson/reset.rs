@@ -16,10 +16,10 @@ use crate::error::Result;
 use crate::observe;
 use crate::provider::Work;
 use crate::render::WORKLOAD_LABEL;
-use crate::spec::{Action, Lab, Pool, Selector, Subject, Workload, WorkloadKind};
-use crate::verify::Report;
-use crate::words::plural;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_lab::spec::{Action, Lab, Pool, Selector, Subject, Workload, WorkloadKind};
+use klab_lab::verify::Report;
+use klab_lab::words::plural;
 
 /// Opens nodes that were closed, starts those of the embedded cluster that were stopped, gives the labels that steps change
 /// their first values, and clears what others wrote to the fields of workloads that steps change.

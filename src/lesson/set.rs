@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
 use crate::render::render_main;
-use crate::spec::{Lab, ObjectRef, Workload};
+use klab_lab::spec::{Lab, ObjectRef, Workload};
 
 /// Where the pods of a workload are described.
 pub(super) const TEMPLATE: &str = "/spec/template/spec";

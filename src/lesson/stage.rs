@@ -1,7 +1,7 @@
 //! Pure: the lab as it should be after so many of its steps.
 
 use super::nodes::workload_of;
-use crate::spec::{Action, Lab, Located};
+use klab_lab::spec::{Action, Lab, Located};
 
 /// The lab after its first `steps` steps: pools and workloads that are not there at that point are `deferred`, the others
 /// are as the steps left them; the checks are those that hold then, of the set-up for 0, else of the last step done.

@@ -6,9 +6,9 @@ use super::history::History;
 use super::nodes::{pattern_text, workload_of};
 use super::stage::stage_within;
 use crate::apply::ObjectKey;
-use crate::plan::wanted_version;
 use crate::render::{Manifest, render, render_files};
-use crate::spec::{
+use klab_lab::plan::wanted_version;
+use klab_lab::spec::{
     Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadChange, singular,
 };
 
@@ -101,7 +101,7 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
         Action::DeletePods { selector, namespace } => {
             // Pods of a controller are there again already; only bare ones have to be made.
             let bare = before.workloads.iter().filter(|workload| {
-                workload.kind == crate::spec::WorkloadKind::Pod
+                workload.kind == klab_lab::spec::WorkloadKind::Pod
                     && !workload.deferred
                     && workload.namespace == *namespace
                     && selector.matches(&before.pod_labels(workload))
@@ -146,10 +146,10 @@ fn labelled(nodes: &NodeSet, set: BTreeMap<String, String>, remove: Vec<String>)
 
 /// The fields of a change as the workload has them.
 fn previous(fields: &WorkloadChange, workload: &Workload) -> WorkloadChange {
-    fn map<T: Clone>(values: &BTreeMap<String, crate::spec::Located<T>>) -> BTreeMap<String, T> {
+    fn map<T: Clone>(values: &BTreeMap<String, klab_lab::spec::Located<T>>) -> BTreeMap<String, T> {
         values.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect()
     }
-    fn list<T: Clone>(values: &[crate::spec::Located<T>]) -> Vec<T> {
+    fn list<T: Clone>(values: &[klab_lab::spec::Located<T>]) -> Vec<T> {
         values.iter().map(|value| value.value.clone()).collect()
     }
     WorkloadChange {
@@ -187,7 +187,7 @@ fn version(text: &str) -> Option<KubernetesVersion> {
     Some(KubernetesVersion { minor: parts.next()??, patch: parts.next().flatten() })
 }
 
-fn applied(lab: &Lab, before: &Lab, step: usize, action: usize, path: &crate::spec::Located<String>) -> Undo {
+fn applied(lab: &Lab, before: &Lab, step: usize, action: usize, path: &klab_lab::spec::Located<String>) -> Undo {
     let outcome = render_files(before, path).and_then(|made| Ok((made, objects(lab, before, step, action)?)));
     match outcome {
         Err(diagnostics) => unrendered(&diagnostics),

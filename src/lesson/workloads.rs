@@ -17,8 +17,8 @@ use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
 use crate::render::{self, Manifest, render_files, render_workload};
-use crate::spec::{Action, Diagnostics, Lab, Located, ObjectRef, Selector, Workload, WorkloadKind};
-use crate::words::plural;
+use klab_lab::spec::{Action, Diagnostics, Lab, Located, ObjectRef, Selector, Workload, WorkloadKind};
+use klab_lab::words::plural;
 
 /// How long an object may take to be gone after it was deleted.
 const GONE: Duration = Duration::from_mins(2);
@@ -202,7 +202,7 @@ fn wait_gone(performer: &Performer<'_>, mut left: Vec<(Api<DynamicObject>, Strin
         }
         if performer.time.now() >= until {
             let names: Vec<&str> = left.iter().map(|(_, name, _)| name.as_str()).collect();
-            let after = crate::words::duration(GONE);
+            let after = klab_lab::words::duration(GONE);
             let message = format!("{what}: {} still being deleted after {after}", names.join(", "));
             return Err(Error::message(Kind::Deadline, message).hint("a finalizer may keep it"));
         }

@@ -41,9 +41,9 @@ pub use self::typed::{AzureNames, names, pool_commands};
 use self::world::World;
 use super::{Foreign, Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
-use crate::plan::{Action, Observed, plan};
-use crate::spec::Lab;
 use crate::state::Home;
+use klab_lab::plan::{Action, Observed, plan};
+use klab_lab::spec::Lab;
 
 /// Labs on AKS.
 pub struct Aks {

@@ -49,11 +49,11 @@ use self::version::KindVersion;
 use self::workers::Cluster;
 use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
-use crate::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
-use crate::spec::Lab;
 use crate::state::Home;
-use crate::words::plural;
 use klab_cluster::clock::later;
+use klab_lab::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
+use klab_lab::spec::Lab;
+use klab_lab::words::plural;
 
 /// Variable that gives several people on one machine clusters of their own.
 const SEAT_VARIABLE: &str = "KLAB_SEAT";

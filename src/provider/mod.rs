@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
-use crate::plan::{Action, Observed};
-use crate::spec::{Lab, Provider as Name};
 use crate::state::{Home, Journal};
+use klab_lab::plan::{Action, Observed};
+use klab_lab::spec::{Lab, Provider as Name};
 
 pub mod kind;
 pub mod sim;

@@ -9,10 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::WORKLOAD_LABEL;
-use crate::nodes;
-use crate::spec::source::Located;
-use crate::spec::workload::{Bundle, BundleKind, BundleRef, Workload, WorkloadKind};
-use crate::spec::{Lab, NodeSet};
+use klab_lab::nodes;
+use klab_lab::spec::source::Located;
+use klab_lab::spec::workload::{Bundle, BundleKind, BundleRef, Workload, WorkloadKind};
+use klab_lab::spec::{Lab, NodeSet};
 
 /// The labels by which a workload's owner finds its pods: one that no author can change.
 fn selector(workload: &Workload) -> BTreeMap<String, String> {

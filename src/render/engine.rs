@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tera::Context;
 
-use crate::spec::template::{Limited, Problem, engine, problem};
-use crate::spec::{Diagnostic, Diagnostics, Lab, Location, Source};
+use klab_lab::spec::template::{Limited, Problem, engine, problem};
+use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Source};
 
 /// The built-in templates: the same files as in `templates/`.
 pub(super) const TEMPLATES: &[(&str, &str)] = &[

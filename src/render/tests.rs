@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::spec::{LoadOptions, load};
+use klab_lab::spec::{LoadOptions, load};
 
 #[test]
 fn shipped_labs_render() {

@@ -105,7 +105,7 @@ fn held(path: &Path, lab: &str) -> Error {
             let ago = Timestamp::now().duration_since(since).unsigned_abs();
             let message = format!(
                 "lab `{lab}` is in use: `klab {command}` (process {pid}) has been at work on it for {}",
-                crate::words::duration(ago)
+                klab_lab::words::duration(ago)
             );
             Error::message(Kind::Failed, message).hint(format!("wait until it is done, or end it with `kill {pid}`"))
         }

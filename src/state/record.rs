@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::home::state_error;
 use super::journal;
 use crate::error::Result;
-use crate::verify::Prediction;
 use klab_cluster::server::files::write_private;
+use klab_lab::verify::Prediction;
 
 /// What klab knows of a lab it made or began to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,14 +13,14 @@ use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::lesson::{self, Performer, Time};
 use crate::observe;
-use crate::plan::plan;
 use crate::provider::sim::in_process::InProcess;
 use crate::provider::{Options, Provider, Work};
 use crate::render;
-use crate::spec::Lab;
 use crate::state::Journal;
-use crate::verify::{self, Report, Snapshot, Stability, Windows};
 use klab_cluster::clock::later;
+use klab_lab::plan::plan;
+use klab_lab::spec::Lab;
+use klab_lab::verify::{self, Report, Snapshot, Stability, Windows};
 
 /// A world of its own for one trial.
 pub struct EmbeddedWorld {

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
-use crate::spec::{MAX_BYTES, Unread, read_regular};
 use crate::state::home::state_error;
+use klab_lab::spec::{MAX_BYTES, Unread, read_regular};
 
 /// The lab files of paths, in order: a file is taken as it is, a folder for the lab files in it and below it.
 ///

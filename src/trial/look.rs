@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Context, Kind, Result};
-use crate::verify::Snapshot;
 use klab_cluster::cluster::Cluster;
 use klab_cluster::resource::{
     CSI_NODES, DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId, SERVICES,
     STATEFUL_SETS, STORAGE_CLASSES,
 };
+use klab_lab::verify::Snapshot;
 
 /// Objects of one kind as they were last seen, by uid.
 struct Seen<K>(HashMap<Box<str>, (u64, Arc<K>)>);

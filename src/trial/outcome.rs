@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::spec::Lab;
-use crate::verify::{CheckResult, Report};
+use klab_lab::spec::Lab;
+use klab_lab::verify::{CheckResult, Report};
 
 /// When in a lesson something was looked at or done.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::outcome::{Failure, LabTrial, Moment, Trial};
 use crate::error::Error;
-use crate::report::{self, Styles, check_lines};
-use crate::words::{duration, plural};
+use klab_lab::report::{self, Styles, check_lines};
+use klab_lab::words::{duration, plural};
 
 /// Name and version of the JSON document's form.
 pub const SCHEMA: &str = "klab.test/1";

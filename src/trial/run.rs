@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::outcome::{Failure, Moment, Phase, Trial};
 use crate::error::Result;
 use crate::lesson::stage;
-use crate::spec::{Check, Lab};
-use crate::verify::Report;
+use klab_lab::spec::{Check, Lab};
+use klab_lab::verify::Report;
 
 /// A cluster that a lesson is tried on. Every call comes back when what it asks for is done.
 pub trait World {

@@ -1,7 +1,7 @@
 //! A lesson as a seat of a class has it, on an embedded cluster that names nodes as the lesson's provider does.
 
-use crate::spec::{Lab, Provider, SimLike};
 use crate::state::class::seat_name;
+use klab_lab::spec::{Lab, Provider, SimLike};
 
 /// The lab, read for whichever provider, under a seat's name and for a cluster of this process. Steps and variables stay
 /// those of the provider.

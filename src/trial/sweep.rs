@@ -7,7 +7,7 @@ use super::outcome::{Failure, LabTrial, Moment, Trial};
 use super::run::{Patience, World, run};
 use crate::error::Result;
 use crate::parallel::parallel;
-use crate::spec::Lab;
+use klab_lab::spec::Lab;
 
 /// What is to be tried.
 pub struct Plan<'a> {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::*;
-use crate::spec::{Lab, LoadOptions, Provider, parse};
+use klab_lab::spec::{Lab, LoadOptions, Provider, parse};
 
 /// Three equal nodes and whatever `more` says.
 fn lab(name: &str, more: &str) -> Lab {
@@ -133,7 +133,7 @@ fn checks_that_held_before_the_step_prove_nothing() {
 /// A lesson that holds only where the scheduler chose the first of three equal nodes.
 fn tie() -> Lab {
     let plain = lab("tie", "");
-    let node = crate::nodes::node(&plain, &plain.pools[0], 0)["metadata"]["name"].as_str().unwrap().to_owned();
+    let node = klab_lab::nodes::node(&plain, &plain.pools[0], 0)["metadata"]["name"].as_str().unwrap().to_owned();
     lab("tie", &format!("[[check]]\nworkload = \"web\"\non = \"node:{node}\"\n"))
 }
 
@@ -168,7 +168,7 @@ fn every_shipped_lesson_comes_back_to_its_set_up() {
             continue;
         }
         let options = LoadOptions { provider: Some(Provider::Sim), ..LoadOptions::default() };
-        let lab = crate::spec::load(&path, &options).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+        let lab = klab_lab::spec::load(&path, &options).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
         let minutes = Duration::from_mins(2);
         let set_up = crate::lesson::stage(&lab, 0);
         let world = EmbeddedWorld::new(0).unwrap();
@@ -181,7 +181,7 @@ fn every_shipped_lesson_comes_back_to_its_set_up() {
             assert!(report.ok(), "{} {}", path.display(), step.name);
         }
         let report = world.back(&set_up, minutes).unwrap();
-        let text = crate::report::human(&report, crate::report::Styles::plain());
+        let text = klab_lab::report::human(&report, klab_lab::report::Styles::plain());
         assert!(report.ok(), "{}\n{text}", path.display());
         tried += 1;
     }
@@ -210,7 +210,7 @@ fn what_was_deleted_of_the_cluster_itself_comes_back() {
     });
     assert!(!world.wait(&lab, minutes).unwrap().ok());
     let report = world.back(&lab, minutes).unwrap();
-    assert!(report.ok(), "{}", crate::report::human(&report, crate::report::Styles::plain()));
+    assert!(report.ok(), "{}", klab_lab::report::human(&report, klab_lab::report::Styles::plain()));
 }
 
 #[test]

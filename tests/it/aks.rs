@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use klab::error::Kind;
 use klab::event::{Event, Events, Sink};
-use klab::plan::{Action, plan};
 use klab::provider::aks::Aks;
 use klab::provider::aks::az::Pace;
 use klab::provider::{Options, Provider, Work};
-use klab::spec::{self, Lab, LoadOptions};
 use klab::state::{Home, Journal};
+use klab_lab::plan::{Action, plan};
+use klab_lab::spec::{self, Lab, LoadOptions};
 use serde_json::json;
 
 use crate::azure::CLIENT;

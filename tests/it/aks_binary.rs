@@ -87,7 +87,8 @@ impl Setup {
             .iter()
             .map(|node| {
                 let label = |key: &str| node.labels().get(key).cloned().unwrap_or_default();
-                let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).map(klab::plan::taint_text);
+                let taints =
+                    node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).map(klab_lab::plan::taint_text);
                 let taints: Vec<String> = taints.collect();
                 format!("{} workload={} {}", label("agentpool"), label("workload"), taints.join(","))
             })

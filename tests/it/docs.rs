@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use klab::render::render;
-use klab::spec::{self, Diagnostics, LoadOptions, load};
+use klab_lab::spec::{self, Diagnostics, LoadOptions, load};
 use serde_json::Value;
 
 /// The frame of pieces on pages without a complete lab.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::environment::Environment;
 use klab::render::render;
-use klab::spec::{LoadOptions, Provider, load};
+use klab_lab::spec::{LoadOptions, Provider, load};
 
 fn shipped() -> Vec<PathBuf> {
     let labs = std::fs::read_dir("labs").unwrap().map(|entry| entry.unwrap().path());

@@ -20,4 +20,3 @@ mod lesson_tests;
 mod render;
 mod server;
 mod spec;
-mod verify;

@@ -9,7 +9,7 @@ use crate::parallel::parallel;
 use crate::state::Lock;
 use crate::state::class::{Class, seat_name};
 use crate::state::home::{remove_empty, state_error};
-use crate::words::{duration, plural};
+use klab_lab::words::{duration, plural};
 
 /// Removes the class with all its seats.
 ///

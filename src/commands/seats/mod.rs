@@ -20,11 +20,11 @@ use super::{Context, Interruption};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Events, Sink};
 use crate::provider::Memory;
-use crate::spec::{Lab, Provider};
 use crate::state::Home;
 use crate::state::class::Class;
 use crate::ui::Ui;
-use crate::words::plural;
+use klab_lab::spec::{Lab, Provider};
+use klab_lab::words::plural;
 
 /// Most seats that are named one by one.
 const NAMED: usize = 12;

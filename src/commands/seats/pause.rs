@@ -8,10 +8,10 @@ use super::{Failed, Workshop, jobs, show};
 use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;
 use crate::provider::Work;
-use crate::spec::Provider;
 use crate::state::class::{Class, seat_name};
 use crate::state::{Journal, Lock};
-use crate::words::plural;
+use klab_lab::spec::Provider;
+use klab_lab::words::plural;
 
 /// Stops or starts the machines of all seats.
 ///

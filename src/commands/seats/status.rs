@@ -10,8 +10,8 @@ use crate::observe;
 use crate::parallel::parallel;
 use crate::state::class::{Class, is_ready};
 use crate::ui::Format;
-use crate::verify::Snapshot;
-use crate::words::{plural, table};
+use klab_lab::verify::Snapshot;
+use klab_lab::words::{plural, table};
 
 /// The class as a line of `klab list`, and for programs; `silent` where the server of its seats does not answer.
 pub(in super::super) fn row(context: &Context, class: &Class, silent: bool) -> (Vec<String>, Value) {

@@ -14,13 +14,13 @@ use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;
 use crate::provider;
 use crate::render;
-use crate::spec::{Lab, Provider};
 use crate::state::class::{self, Class, seat_name};
 use crate::state::home::state_error;
 use crate::state::{Home, Lock, Record};
 use crate::ui::Format;
-use crate::words::{duration, plural};
 use klab_cluster::server::files::create_private_folder;
+use klab_lab::spec::{Lab, Provider};
+use klab_lab::words::{duration, plural};
 
 /// What was done for a seat that is up now.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
 use crate::observe;
 use crate::parallel::parallel;
-use crate::report::{self, Suite};
-use crate::spec::Lab;
 use crate::state::class::Class;
 use crate::ui::Format;
-use crate::verify::{self, Report, Snapshot};
-use crate::words::{plural, table};
+use klab_lab::report::{self, Suite};
+use klab_lab::spec::Lab;
+use klab_lab::verify::{self, Report, Snapshot};
+use klab_lab::words::{plural, table};
 
 /// What a glance at a seat showed.
 struct Glance {
@@ -158,7 +158,7 @@ fn write(context: &Context, class: &Class, glances: &[Glance], failed: &[Failed]
         Format::Junit => {
             let suites: Vec<Suite<'_>> =
                 glances.iter().map(|glance| Suite { name: &glance.seat, report: &glance.report }).collect();
-            ui.result(&report::junit(&suites)?);
+            ui.result(&report::junit(&suites).map_err(anyhow::Error::from)?);
         }
     }
     Ok(())

@@ -17,11 +17,11 @@ use crate::lesson::{Performer, Run, WallClock};
 use crate::observe;
 use crate::provider::Work;
 use crate::render;
-use crate::spec::{Lab, Provider};
 use crate::state::home::state_error;
 use crate::state::{Home, Journal, Lock};
 use crate::trial::World;
-use crate::verify::Report;
+use klab_lab::spec::{Lab, Provider};
+use klab_lab::verify::Report;
 
 /// How often an interruption looks again whether the lab's own thread has let go of it.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -173,7 +173,7 @@ impl World for RealWorld {
         self.context.block_on(async {
             let mut snapshot = observe::look(&client).await?;
             observe::fetch(&client, &lab.checks, &mut snapshot).await?;
-            Ok(crate::verify::evaluate(&lab.checks, &snapshot, &crate::verify::Context::of(&lab)))
+            Ok(klab_lab::verify::evaluate(&lab.checks, &snapshot, &klab_lab::verify::Context::of(&lab)))
         })
     }
 

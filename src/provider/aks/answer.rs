@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Deserializer};
 
 use super::failure::Failure;
-use crate::plan::{Declared, Observed, ObservedNode, ObservedPool};
+use klab_lab::plan::{Declared, Observed, ObservedNode, ObservedPool};
 
 /// Prefix of the labels and taints that are AKS's own.
 const AKS_PREFIX: &str = "kubernetes.azure.com/";

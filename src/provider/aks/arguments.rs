@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::answer::AgentPool;
 use super::place::Place;
-use crate::plan::taint_text;
-use crate::spec::{AksNetwork, KubernetesVersion, Lab, Os, Pool, PoolMode};
+use klab_lab::plan::taint_text;
+use klab_lab::spec::{AksNetwork, KubernetesVersion, Lab, Os, Pool, PoolMode};
 
 /// Arguments of one call, without subscription and output format.
 pub(super) type Arguments = Vec<String>;
@@ -149,7 +149,7 @@ pub(super) fn cluster_create(lab: &Lab, place: &Place, first: &Pool, tags: &BTre
         .optional("--vnet-subnet-id", settings.subnet.as_ref())
         .list("--tags", pairs(tags))
         .option("--nodepool-name", &first.name.value)
-        .option("--node-vm-size", crate::plan::size_name(first))
+        .option("--node-vm-size", klab_lab::plan::size_name(first))
         .list("--nodepool-labels", labels(first))
         .list("--nodepool-taints", joined_taints(first.taints.iter().map(|taint| taint_text(&taint.value))))
         .list("--nodepool-tags", pairs(tags));
@@ -170,7 +170,7 @@ pub(super) fn pool_add(
     };
     let line = pool("aks nodepool add", place, name)
         .option("--mode", mode)
-        .option("-s", crate::plan::size_name(spec))
+        .option("-s", klab_lab::plan::size_name(spec))
         .optional("-k", spec.kubernetes.as_ref().map(|version| version.value))
         .list("--labels", labels(spec))
         .list("--node-taints", joined_taints(spec.taints.iter().map(|taint| taint_text(&taint.value))))
@@ -291,7 +291,7 @@ pub(super) fn pool_delete(place: &Place, name: &str) -> Arguments {
 mod tests {
     use super::*;
     use crate::provider::aks::answer::{Account, User};
-    use crate::spec::{self, LoadOptions};
+    use klab_lab::spec::{self, LoadOptions};
 
     fn lab(text: &str) -> (Lab, Place) {
         let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use super::world::World;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
-use crate::spec::{Lab, Pool};
+use klab_lab::spec::{Lab, Pool};
 
 /// How long a request for a group goes before the one for its cluster.
 const HEAD_START: Duration = Duration::from_millis(100);
@@ -55,7 +55,7 @@ pub(super) fn create(
             Some(cluster) if cluster.provisioning_state == "Succeeded" => {
                 let version = cluster.version().unwrap_or("?");
                 let pool =
-                    format!("pool {}: {} × {}", first.name.value, first.nodes.value, crate::plan::size_name(first));
+                    format!("pool {}: {} × {}", first.name.value, first.nodes.value, klab_lab::plan::size_name(first));
                 activity.finish("Created", format!("{what} (Kubernetes {version}, {pool})"));
                 return Ok(cluster);
             }

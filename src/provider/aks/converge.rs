@@ -21,10 +21,10 @@ use super::replace;
 use super::request;
 use super::world::World;
 use crate::error::{Error, Kind, Result};
-use crate::plan::{Action, Observed, is_version, size_name, wanted_version};
 use crate::provider::{Options, Work};
-use crate::spec::{Lab, Pool};
-use crate::words::plural;
+use klab_lab::plan::{Action, Observed, is_version, size_name, wanted_version};
+use klab_lab::spec::{Lab, Pool};
+use klab_lab::words::plural;
 
 /// What the plan compares with the lab file.
 pub(super) fn observed(world: &World, lab: Option<&Lab>) -> Observed {
@@ -221,7 +221,7 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
     let cluster = Cluster { agent_pool_profiles: vec![live.clone()], ..Cluster::default() };
     let observed = cluster.observed();
     let Some(pool) = observed.pools.get(&live.name) else { return false };
-    let (old, new) = (&pool.declared, crate::plan::Declared::of(spec));
+    let (old, new) = (&pool.declared, klab_lab::plan::Declared::of(spec));
     let version = match (&pool.kubernetes, wanted_version(lab, Some(spec))) {
         (Some(live), Some(wanted)) => is_version(live, &wanted),
         _ => true,

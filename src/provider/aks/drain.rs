@@ -13,7 +13,7 @@ use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::Events;
 use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
-use crate::words::plural;
+use klab_lab::words::plural;
 
 /// How long the pods of a pool may take to leave.
 const DEADLINE: Duration = Duration::from_mins(10);

@@ -11,10 +11,10 @@ use kube::api::{Api, ListParams};
 use super::restore::{Restoration, same_taint};
 use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
-use crate::plan::{is_system_taint, is_version, taint_text, wanted_version};
 use crate::provider::Work;
-use crate::spec::{Lab, Pool};
-use crate::words::plural;
+use klab_lab::plan::{is_system_taint, is_version, taint_text, wanted_version};
+use klab_lab::spec::{Lab, Pool};
+use klab_lab::words::plural;
 
 /// Every difference between the lab's pools and the cluster's nodes, in words; empty when there is none.
 ///
@@ -212,7 +212,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::spec::{self, LoadOptions};
+    use klab_lab::spec::{self, LoadOptions};
 
     fn lab() -> Lab {
         let folder = tempfile::tempdir().unwrap();

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::Account;
 use crate::error::Result;
-use crate::spec::Lab;
 use crate::state::home::state_error;
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_lab::spec::Lab;
 
 /// Tag with the lab's name.
 pub(super) const LAB_TAG: &str = "klab-lab";

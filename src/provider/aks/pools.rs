@@ -16,7 +16,7 @@ use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
-use crate::words::plural;
+use klab_lab::words::plural;
 
 /// How many operations on pools of one cluster run at once; Azure refuses more or lets them fail.
 pub(super) const IN_FLIGHT: usize = 4;
@@ -495,7 +495,7 @@ impl Task<'_> {
             "could not {} pool `{}`: Azure was still at work after {}",
             operation.verb(),
             self.job.pool,
-            crate::words::duration(waited)
+            klab_lab::words::duration(waited)
         );
         let going_on = self.under_way();
         let mut error = Error::message(Kind::Deadline, message);

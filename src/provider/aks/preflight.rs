@@ -10,8 +10,8 @@ use super::failure::Failure;
 use super::place::Place;
 use super::region::{Sku, Usage, Versions};
 use crate::error::{Error, Kind};
-use crate::plan::{Action, size_name, wanted_version};
-use crate::spec::{AksTier, Lab, Os, Pool, PoolMode};
+use klab_lab::plan::{Action, size_name, wanted_version};
+use klab_lab::spec::{AksTier, Lab, Os, Pool, PoolMode};
 
 /// The oldest az that is known to have every option klab uses.
 const OLDEST: (u32, u32) = (2, 60);

@@ -10,7 +10,7 @@ use super::place::Place;
 use super::request::until_taken;
 use crate::error::Result;
 use crate::provider::Work;
-use crate::spec::Lab;
+use klab_lab::spec::Lab;
 
 /// Tag of a cluster with the registry that it may pull from.
 const REGISTRY_TAG: &str = "klab-registry";

@@ -10,9 +10,9 @@ use super::drain;
 use super::place::Place;
 use super::pools::{self, Job, Operation, Step};
 use crate::error::{Error, Kind, Result};
-use crate::plan::size_name;
 use crate::provider::Work;
-use crate::spec::{Lab, Os, Pool};
+use klab_lab::plan::size_name;
+use klab_lab::spec::{Lab, Os, Pool};
 
 /// Names that stand in for a pool while it is made anew end in one of these.
 const SUFFIXES: &str = "xyzwvu";

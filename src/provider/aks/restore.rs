@@ -5,8 +5,8 @@ use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
-use crate::plan::{is_system_taint, taint_text};
-use crate::spec::Pool;
+use klab_lab::plan::{is_system_taint, taint_text};
+use klab_lab::spec::Pool;
 
 /// What brings one node back.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +74,7 @@ pub(super) fn same_taint(one: &Taint, other: &Taint) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{self, LoadOptions};
+    use klab_lab::spec::{self, LoadOptions};
 
     fn restoration(taints: &Value, team: &str) -> Option<Restoration> {
         let folder = tempfile::tempdir().unwrap();

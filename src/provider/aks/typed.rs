@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::arguments;
 use super::place::Place;
 use crate::exec;
-use crate::spec::{Action, Lab};
 use crate::state::Home;
+use klab_lab::spec::{Action, Lab};
 
 /// Where a lab is in Azure, as commands name it.
 #[derive(Clone, Debug, PartialEq, Eq)]

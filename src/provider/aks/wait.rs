@@ -50,7 +50,7 @@ pub(super) fn until<T>(
             }
         }
         if since.elapsed() > az.pace.deadline {
-            let waited = crate::words::duration(since.elapsed());
+            let waited = klab_lab::words::duration(since.elapsed());
             let message = format!("Azure was still at work on {what} after {waited}");
             return Err(Error::message(Kind::Deadline, message).left_behind(format!("{what}: {state}")));
         }

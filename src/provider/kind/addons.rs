@@ -9,7 +9,7 @@ use super::record::ClusterRecord;
 use super::session::Session;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::provider::Work;
-use crate::spec::{Addon, Lab};
+use klab_lab::spec::{Addon, Lab};
 
 const METRICS_SERVER: &str = include_str!("../../../templates/kind/metrics-server.yaml.tera");
 /// What runs where the lab does not name another image with `vars.metrics_server_image`.
@@ -76,7 +76,7 @@ fn objects(addon: Addon, lab: &Lab) -> Result<Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{LoadOptions, load};
+    use klab_lab::spec::{LoadOptions, load};
 
     #[test]
     fn metrics_server_accepts_the_certificates_of_kinds_kubelets() {

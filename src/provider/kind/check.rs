@@ -10,8 +10,8 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::desired::Desired;
-use crate::plan::{Declared, is_system_taint, taint_text};
 use klab_cluster::clock::later;
+use klab_lab::plan::{Declared, is_system_taint, taint_text};
 use klab_scheduler::quantity::Quantity;
 
 /// One thing in which a node is not what it is to be.

@@ -10,8 +10,8 @@ use super::session::Session;
 use super::version::KindVersion;
 use super::workers::worker_image;
 use crate::error::Result;
-use crate::plan::{Action, Declared};
-use crate::spec::{Lab, Pool};
+use klab_lab::plan::{Action, Declared};
+use klab_lab::spec::{Lab, Pool};
 
 /// What would be run for these actions. Work that klab does through the API, without a tool, is a comment: the lines can be
 /// pasted into a shell as they are.

@@ -12,7 +12,7 @@ use super::names::Names;
 use super::roster::{Place, Roster};
 use super::version::KindVersion;
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::spec::{Lab, Pool};
+use klab_lab::spec::{Lab, Pool};
 
 const TEMPLATE: &str = include_str!("../../../templates/kind/cluster.yaml.tera");
 

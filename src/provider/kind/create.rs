@@ -17,10 +17,10 @@ use crate::deadline;
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::provider::Work;
-use crate::spec::Lab;
 use crate::state::home::state_error;
-use crate::words::plural;
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_lab::spec::Lab;
+use klab_lab::words::plural;
 
 /// The network that all clusters of kind share.
 const NETWORK: &str = "kind";

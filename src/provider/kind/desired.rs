@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::machine::{Host, Sizing};
-use crate::plan::Declared;
-use crate::spec::{Lab, Pool};
+use klab_lab::plan::Declared;
+use klab_lab::spec::{Lab, Pool};
 
 /// Annotation of a node that says what was declared for its pool when klab last touched it.
 pub const DECLARED: &str = "klab.dev/declared";

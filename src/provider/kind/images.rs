@@ -3,7 +3,7 @@
 //! The digests are those of kind's release notes. A tag alone can name an image that was built for another release.
 
 use super::version::KindVersion;
-use crate::spec::KubernetesVersion;
+use klab_lab::spec::KubernetesVersion;
 
 /// The images that one release of kind was published with, its default first.
 struct Release {

@@ -93,7 +93,7 @@ impl Live {
                 Err(error) => error.to_string(),
             };
             if Instant::now() > until {
-                let after = crate::words::duration(deadline);
+                let after = klab_lab::words::duration(deadline);
                 return Err(Error::message(Kind::Deadline, format!("after {after} still {missing}")));
             }
             progress(&missing);

@@ -6,8 +6,8 @@ use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
-use crate::spec::Lab;
-use crate::words::plural;
+use klab_lab::spec::Lab;
+use klab_lab::words::plural;
 
 /// Loads the lab's images into every node that does not have them in their present version.
 ///

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Pool;
+use klab_lab::spec::Pool;
 
 /// How much of a machine's size can be shown to the kubelet here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

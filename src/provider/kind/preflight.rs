@@ -12,7 +12,7 @@ use super::session::Session;
 use super::version::KindVersion;
 use crate::error::{Error, Kind};
 use crate::exec::Command;
-use crate::spec::Lab;
+use klab_lab::spec::Lab;
 
 /// inotify instances that a node takes, measured: 15 to 20. Below the first number nodes fail, below the second they may.
 const INOTIFY_LEAST: u64 = 15;

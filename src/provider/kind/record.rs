@@ -10,10 +10,10 @@ use super::machine::Host;
 use super::names::Names;
 use super::roster::Roster;
 use crate::error::Result;
-use crate::plan::{Declared, wanted_version};
-use crate::spec::Lab;
 use crate::state::home::state_error;
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_lab::plan::{Declared, wanted_version};
+use klab_lab::spec::Lab;
 
 /// The record of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

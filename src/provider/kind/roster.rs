@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::names::Names;
-use crate::spec::Lab;
+use klab_lab::spec::Lab;
 
 /// What a worker was made for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

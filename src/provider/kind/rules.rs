@@ -8,7 +8,7 @@ use super::desired::desired;
 use super::machine::{Emulation, Host};
 use super::version::KindVersion;
 use crate::error::{Error, Kind};
-use crate::spec::{Diagnostic, Diagnostics, Lab, Location, Os, Pool};
+use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Os, Pool};
 
 /// One thing that cannot be on kind.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,9 +12,9 @@ use super::names::Names;
 use super::record::ClusterRecord;
 use super::version::KindVersion;
 use crate::error::{Error, Kind, Result};
-use crate::spec::{Lab, Pool};
 use crate::state::home::state_error;
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_lab::spec::{Lab, Pool};
 
 /// The tools and names of one lab.
 pub(super) struct Session {

@@ -19,12 +19,12 @@ use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::deadline;
 use crate::error::{Error, Kind, Result};
-use crate::plan::Declared;
 use crate::provider::Work;
-use crate::spec::{Lab, Pool};
 use crate::state::home::state_error;
-use crate::words::plural;
 use klab_cluster::server::files::write_private;
+use klab_lab::plan::Declared;
+use klab_lab::spec::{Lab, Pool};
+use klab_lab::words::plural;
 
 /// How long nodes may take to become Ready after kind is done with them; `KLAB_KIND_READY`, in seconds, gives slow machines
 /// more.
@@ -495,7 +495,7 @@ impl<'a> Joining<'a> {
             }
             if Instant::now() > until {
                 let message =
-                    format!("the container of node `{name}` did not boot in {}", crate::words::duration(BOOT));
+                    format!("the container of node `{name}` did not boot in {}", klab_lab::words::duration(BOOT));
                 return Err(Error::message(Kind::Outside, message)
                     .hint("often too little inotify: `sudo sysctl fs.inotify.max_user_instances=1024`"));
             }

@@ -13,10 +13,10 @@ use tokio::runtime::Runtime;
 
 use super::{pools, seed};
 use crate::error::{Context, Error, Kind, Result};
-use crate::plan::{Action, Observed};
 use crate::provider::{Provider, Work};
-use crate::spec::Lab;
 use klab_cluster::embedded::Embedded;
+use klab_lab::plan::{Action, Observed};
+use klab_lab::spec::Lab;
 
 /// One lab on a cluster of this process.
 pub struct InProcess {

@@ -19,15 +19,15 @@ use super::{Provider, Work};
 use crate::client::{NoAnswer, connect, is_cut_off};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::Events;
-use crate::plan::{Action, Observed};
-use crate::spec::{Addon, Lab, SimLike};
 use crate::state::Home;
 use crate::state::home::state_error;
-use crate::words::plural;
 use klab_cluster::server::Flavour;
 use klab_cluster::server::{Access, Seed};
 use klab_cluster::server::{is_complete, remove_saved};
 use klab_cluster::system;
+use klab_lab::plan::{Action, Observed};
+use klab_lab::spec::{Addon, Lab, SimLike};
+use klab_lab::words::plural;
 
 /// How long `down` asks a server before it ends it.
 const ASKED: Duration = Duration::from_secs(10);

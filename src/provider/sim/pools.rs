@@ -12,10 +12,10 @@ use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
-use crate::nodes;
-use crate::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
-use crate::spec::{Lab, Pool};
-use crate::words::plural;
+use klab_lab::nodes;
+use klab_lab::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
+use klab_lab::spec::{Lab, Pool};
+use klab_lab::words::plural;
 
 /// Annotation of a node that says what was declared for its pool when klab last touched it.
 const DECLARED: &str = "klab.dev/declared";

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use klab::spec::{Diagnostics, LoadOptions, Reach, load};
+use klab_lab::spec::{Diagnostics, LoadOptions, Reach, load};
 
 use crate::environment::Environment;
 

@@ -2,9 +2,9 @@
 //! Nothing panics, and everything ends. `KLAB_HOSTILE=100000` tries so many instead of a few.
 
 use klab::forecast::forecast;
-use klab::plan::{Observed, plan};
 use klab::render::render;
-use klab::spec::{LoadOptions, Provider, parse_bytes};
+use klab_lab::plan::{Observed, plan};
+use klab_lab::spec::{LoadOptions, Provider, parse_bytes};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

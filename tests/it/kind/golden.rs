@@ -8,8 +8,8 @@ use klab::provider::kind::names::Names;
 use klab::provider::kind::roster::Roster;
 use klab::provider::kind::rules;
 use klab::provider::kind::version::KindVersion;
-use klab::spec::{Lab, LoadOptions, Provider, load};
 use klab::state::Home;
+use klab_lab::spec::{Lab, LoadOptions, Provider, load};
 
 use super::*;
 

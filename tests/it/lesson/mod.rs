@@ -12,13 +12,13 @@ use klab::error::Result;
 use klab::event::Events;
 use klab::lesson::{Performer, Run, stage};
 use klab::observe;
-use klab::plan::plan;
 use klab::provider::sim::in_process::InProcess;
 use klab::provider::{Options, Provider, Work};
 use klab::render::render;
-use klab::spec::{self, Lab, LoadOptions};
 use klab::state::Journal;
-use klab::verify::{self, Report};
+use klab_lab::plan::plan;
+use klab_lab::spec::{self, Lab, LoadOptions};
+use klab_lab::verify::{self, Report};
 
 /// A lab whose cluster is in this process.
 struct Bench {
@@ -105,7 +105,7 @@ impl Bench {
         panic!(
             "after {steps} steps of {}:\n{}",
             self.lab.name,
-            klab::report::human(&report, klab::report::Styles::plain())
+            klab_lab::report::human(&report, klab_lab::report::Styles::plain())
         );
     }
 

@@ -4,9 +4,9 @@ use insta::assert_snapshot;
 use klab::lesson::command::{Line, lines};
 use klab::lesson::undo::{Undo, undo};
 use klab::lesson::{stage, stage_within};
-use klab::plan::wanted_version;
 use klab::provider::aks::{AzureNames, pool_commands};
-use klab::spec::{Action, Lab, LoadOptions, Located, Provider};
+use klab_lab::plan::wanted_version;
+use klab_lab::spec::{Action, Lab, LoadOptions, Located, Provider};
 
 use super::{LESSONS, load, parse};
 
@@ -299,7 +299,7 @@ do = [
 fn power_and_pools_are_typed_at_docker_and_az() {
     let lines = |provider: Provider| {
         let options = LoadOptions { provider: Some(provider), ..LoadOptions::default() };
-        let lab = klab::spec::parse("lab.toml", POWER, &options)
+        let lab = klab_lab::spec::parse("lab.toml", POWER, &options)
             .unwrap_or_else(|problems| panic!("{}", problems.render(false)));
         typed(&lab)
     };

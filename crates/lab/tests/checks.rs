@@ -1,18 +1,19 @@
 //! The reference of checks: every example is a valid lab, and fails as its console block shows.
 //!
-//! `KLAB_BLESS=1 cargo test --test it verify::` writes the console blocks anew.
+//! `KLAB_BLESS=1 cargo test -p klab-lab --test checks` writes the console blocks anew.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use klab::report::{Styles, human, json};
-use klab::spec::{Lab, LoadOptions, parse};
-use klab::verify::{Context, Report, Snapshot, diagnose, evaluate};
+use klab_lab::report::{Styles, human, json};
+use klab_lab::spec::{Lab, LoadOptions, parse};
+use klab_lab::verify::{Context, Report, Snapshot, diagnose, evaluate};
 use serde_json::{Value, json};
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/checks.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks.md")
 }
 
 /// A fenced block of the document: its info string, where its text begins and ends.

@@ -1,11 +1,11 @@
-//! How long it takes to explain one Pending pod on a large cluster, API calls left aside. `cargo bench --bench explain`.
+//! How long it takes to explain one Pending pod on a large cluster, API calls left aside. `cargo bench -p klab-lab`.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints its figures and may stop at a fault")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use klab::verify::{Context, Explainer, Explanation, Snapshot, Why};
+use klab_lab::verify::{Context, Explainer, Explanation, Snapshot, Why};
 use serde_json::{Value, json};
 
 const NODES: usize = 5_000;

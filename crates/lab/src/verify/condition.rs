@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kube::ResourceExt;
+use kube_core::ResourceExt;
 
 use super::pod::PodState;
 use super::rollout::Group;

@@ -138,7 +138,7 @@ fn absent(view: &View<'_>, subject: &Subject, group: &Group<'_, '_>) -> String {
 
 /// Pods that a selector nearly matches: the same labels in another namespace, or the same keys with other values.
 fn similar(view: &View<'_>, selector: &Selector, namespace: &str) -> String {
-    use kube::ResourceExt;
+    use kube_core::ResourceExt;
     use std::collections::BTreeSet;
     let elsewhere: BTreeSet<&str> =
         view.pods.iter().filter(|pod| selector.matches(pod.pod.labels())).map(|pod| pod.namespace).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt;
+use kube_core::ResourceExt;
 
 use super::view::View;
 use klab_scheduler::node_selector::RequiredNodeAffinity;

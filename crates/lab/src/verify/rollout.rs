@@ -90,7 +90,7 @@ impl<'v, 'a> Group<'v, 'a> {
 
 /// Pods by label in one namespace.
 fn labelled<'v, 'a>(view: &'v View<'a>, selector: &Selector, namespace: &str) -> Vec<&'v PodView<'a>> {
-    use kube::ResourceExt;
+    use kube_core::ResourceExt;
     view.pods.iter().filter(|pod| pod.namespace == namespace && selector.matches(pod.pod.labels())).collect()
 }
 

@@ -1,6 +1,6 @@
 //! How fast the embedded cluster takes writes: server-side apply, creates, patches, with and without the log.
 //!
-//! `cargo bench --bench rules`
+//! `cargo bench -p klab-cluster`
 #![expect(clippy::print_stdout, reason = "the figures are the purpose")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
 

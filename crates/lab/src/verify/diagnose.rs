@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-use kube::ResourceExt;
+use kube_core::ResourceExt;
 
 use super::cause::{Cause, Suggestion};
 use super::condition::{counted, listed};

@@ -6,7 +6,7 @@
 mod limited;
 mod tags;
 
-pub(crate) use limited::Limited;
+pub use limited::Limited;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -325,7 +325,7 @@ impl Pass<'_> {
 
 /// An error of Tera in klab's words.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// One line.
     pub message: String,
     /// What to say at the place.
@@ -347,7 +347,7 @@ impl Problem {
 }
 
 /// Takes an error of Tera in a text apart.
-pub(crate) fn problem(error: &tera::Error, text: &str) -> Problem {
+pub fn problem(error: &tera::Error, text: &str) -> Problem {
     match error.kind() {
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
             let mut lines = report.message().lines().map(str::trim).filter(|line| !line.is_empty());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt;
+use kube_core::ResourceExt;
 
 use super::edit::Edit;
 use super::reasons::Refusal;

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 
 fn load_shipped(name: &str) -> Lab {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("labs").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs").join(name);
     load(&path, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"))
 }
 

@@ -24,7 +24,7 @@ const MOST_UNIQUE: usize = 4096;
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// A Tera engine that ends.
-pub(crate) struct Limited {
+pub struct Limited {
     tera: Tera,
     budget: Arc<Budget>,
 }
@@ -47,7 +47,7 @@ impl Budget {
 
 impl Limited {
     /// An engine with the templates of `tera`, for all templates of one lab.
-    pub(crate) fn new(mut tera: Tera) -> Self {
+    pub fn new(mut tera: Tera) -> Self {
         let budget = Arc::new(Budget { work: AtomicUsize::new(MAX_WORK), since: Instant::now() });
         let measure = Arc::clone(&budget);
         tera.register_filter(tags::VALUE, move |value: Value, _: Kwargs, _: &State<'_>| {
@@ -67,7 +67,7 @@ impl Limited {
     ///
     /// # Errors
     /// What is wrong with it, with its place where Tera names one.
-    pub(crate) fn render(&self, text: &str, context: &Context) -> Result<String, Box<Problem>> {
+    pub fn render(&self, text: &str, context: &Context) -> Result<String, Box<Problem>> {
         let measured = tags::measure(text)?;
         let mut output = Output { text: Vec::new(), budget: &self.budget, refused: None };
         let rendered = self.tera.render_str_to(&measured.text, context, false, &mut output);
@@ -86,7 +86,7 @@ impl Limited {
     }
 
     /// Renders a template of klab's own.
-    pub(crate) fn render_built_in(&self, name: &str, context: &Context) -> TeraResult<String> {
+    pub fn render_built_in(&self, name: &str, context: &Context) -> TeraResult<String> {
         self.tera.render(name, context)
     }
 }
