@@ -31,3 +31,8 @@ pub mod store;
 pub mod system;
 pub mod table;
 pub mod validation;
+
+/// The examples of the README.
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -17,3 +17,8 @@ pub mod report;
 pub mod spec;
 pub mod verify;
 pub mod words;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

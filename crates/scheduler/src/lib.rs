@@ -60,3 +60,8 @@ pub use tie::TieBreak;
 
 #[cfg(test)]
 mod tests;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
