@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as ApiLabelSelector;
+use serde::Deserialize;
 
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
@@ -138,11 +139,16 @@ impl Selector {
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
+        self.matches_by(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// Whether an object is selected whose labels are looked up one by one.
+    pub fn matches_by<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         match self {
             Self::Nothing => false,
-            Self::All(requirements) => requirements
-                .iter()
-                .all(|requirement| requirement.accepts(labels.get(&requirement.key).map(String::as_str))),
+            Self::All(requirements) => {
+                requirements.iter().all(|requirement| requirement.accepts(label(&requirement.key)))
+            }
         }
     }
 
@@ -169,6 +175,12 @@ impl Selector {
             requirements.push(Requirement::new(&expression.key, operator, values));
         }
         Ok(Self::All(requirements))
+    }
+
+    /// The selector of the API in an object's JSON: `null` selects nothing, and so does one that the API would refuse.
+    pub fn from_json(selector: &serde_json::Value) -> Self {
+        let api = Option::<ApiLabelSelector>::deserialize(selector).ok().flatten();
+        Self::from_api(api.as_ref()).unwrap_or(Self::Nothing)
     }
 
     /// The requirements; none for [`Selector::Nothing`].

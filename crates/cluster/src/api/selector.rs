@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use klab_scheduler::selector::{Selector as LabelSelector, SelectorError};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,27 +14,10 @@ use super::super::status::Status;
 use super::query::quoted;
 
 /// Label and field selector together.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Selector {
-    labels: Vec<Requirement>,
-    fields: Vec<FieldTerm>,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    operator: Operator,
-    values: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Exists,
-    Missing,
-    In,
-    NotIn,
-    Greater,
-    Less,
+pub(super) struct Selector {
+    labels: LabelSelector,
+    fields: Vec<FieldTerm>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +32,11 @@ pub(super) fn exact_name(fields: &str) -> Option<String> {
     let terms = parse_fields(fields).ok()?;
     let name = terms.into_iter().find(|term| term.equal && term.field == "metadata.name")?.value;
     (!matches!(name.as_str(), "." | "..") && !name.contains(['/', '%'])).then_some(name)
+}
+
+/// Reads a label selector; the error is the server's sentence.
+fn parse_labels(text: &str) -> Result<LabelSelector, String> {
+    text.parse().map_err(|SelectorError(message)| message)
 }
 
 impl Selector {
@@ -78,8 +67,7 @@ impl Selector {
     }
 
     pub(super) fn matches(&self, object: &Object) -> bool {
-        self.labels.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
-            && self.fields_match(object)
+        self.labels.matches_by(|key| object.label(key)) && self.fields_match(object)
     }
 
     fn fields_match(&self, object: &Object) -> bool {
@@ -94,203 +82,6 @@ impl Selector {
         })
     }
 }
-
-impl Requirement {
-    fn matches(&self, label: Option<&str>) -> bool {
-        let number = |text: &str| text.parse::<i64>().ok();
-        match self.operator {
-            Operator::Exists => label.is_some(),
-            Operator::Missing => label.is_none(),
-            Operator::In => label.is_some_and(|label| self.values.iter().any(|value| value == label)),
-            Operator::NotIn => label.is_none_or(|label| self.values.iter().all(|value| value != label)),
-            Operator::Greater | Operator::Less => {
-                let bound = self.values.first().and_then(|value| number(value));
-                match (label.and_then(number), bound) {
-                    (Some(label), Some(bound)) if self.operator == Operator::Greater => label > bound,
-                    (Some(label), Some(bound)) => label < bound,
-                    _ => false,
-                }
-            }
-        }
-    }
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Label selectors
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    End,
-    Word(String),
-    Symbol(&'static str),
-}
-
-impl Token {
-    fn text(&self) -> &str {
-        match self {
-            Self::End => "",
-            Self::Word(word) => word,
-            Self::Symbol(symbol) => symbol,
-        }
-    }
-}
-
-const SYMBOLS: &[&str] = &["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
-
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
-    let mut tokens = Vec::new();
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-            tokens.push(Token::Symbol(symbol));
-            rest = &rest[symbol.len()..];
-        } else {
-            let end = rest
-                .find(|character: char| character.is_whitespace() || "=!(),><".contains(character))
-                .unwrap_or(rest.len());
-            tokens.push(Token::Word(rest[..end].to_owned()));
-            rest = &rest[end..];
-        }
-        rest = rest.trim_start();
-        if tokens.len() > 10_000 {
-            return Err("selector is too long".to_owned());
-        }
-    }
-    Ok(tokens)
-}
-
-/// Reads a label selector; the error is the server's sentence.
-fn parse_labels(text: &str) -> Result<Vec<Requirement>, String> {
-    let mut tokens = tokens(text)?.into_iter().peekable();
-    let mut requirements = Vec::new();
-    loop {
-        match tokens.peek() {
-            None => return Ok(requirements),
-            Some(Token::Word(_) | Token::Symbol("!")) => {}
-            Some(token) => {
-                return Err(format!("found '{}', expected: !, identifier, or 'end of string'", token.text()));
-            }
-        }
-        requirements.push(requirement(&mut tokens).map_err(|error| format!("unable to parse requirement: {error}"))?);
-        match tokens.next() {
-            None => return Ok(requirements),
-            Some(Token::Symbol(",")) => match tokens.peek() {
-                Some(Token::Word(_) | Token::Symbol("!")) => {}
-                other => {
-                    let text = other.map_or("", Token::text);
-                    return Err(format!("found '{text}', expected: identifier after ','"));
-                }
-            },
-            Some(token) => return Err(format!("found '{}', expected: ',' or 'end of string'", token.text())),
-        }
-    }
-}
-
-fn requirement(tokens: &mut std::iter::Peekable<std::vec::IntoIter<Token>>) -> Result<Requirement, String> {
-    let next = |tokens: &mut std::iter::Peekable<_>| tokens.next().unwrap_or(Token::End);
-    let mut token = next(tokens);
-    let missing = token == Token::Symbol("!");
-    if missing {
-        token = next(tokens);
-    }
-    let Token::Word(key) = token else { return Err(format!("found '{}', expected: identifier", token.text())) };
-    check_key(&key)?;
-    if matches!(tokens.peek(), None | Some(Token::Symbol(","))) {
-        let operator = if missing { Operator::Missing } else { Operator::Exists };
-        return Ok(Requirement { key, operator, values: Vec::new() });
-    }
-    let token = next(tokens);
-    let operator = match token.text() {
-        "in" | "=" | "==" => Operator::In,
-        "notin" | "!=" => Operator::NotIn,
-        ">" => Operator::Greater,
-        "<" => Operator::Less,
-        other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
-    };
-    let values = if matches!(token.text(), "in" | "notin") {
-        value_list(tokens)?
-    } else if matches!(tokens.peek(), None | Some(Token::Symbol(","))) {
-        vec![String::new()]
-    } else {
-        match next(tokens) {
-            Token::Word(value) => vec![value],
-            other => return Err(format!("found '{}', expected: identifier", other.text())),
-        }
-    };
-    for value in &values {
-        check_value(&key, value)?;
-    }
-    Ok(Requirement { key, operator, values })
-}
-
-fn value_list(tokens: &mut std::iter::Peekable<std::vec::IntoIter<Token>>) -> Result<Vec<String>, String> {
-    let open = tokens.next().unwrap_or(Token::End);
-    if open != Token::Symbol("(") {
-        return Err(format!("found '{}' expected: '('", open.text()));
-    }
-    let mut values = Vec::new();
-    let mut expects_value = true;
-    loop {
-        match tokens.next().unwrap_or(Token::End) {
-            Token::Symbol(")") => {
-                if expects_value && !values.is_empty() {
-                    values.push(String::new());
-                }
-                values.sort();
-                values.dedup();
-                return Ok(values);
-            }
-            Token::Symbol(",") => {
-                if expects_value {
-                    values.push(String::new());
-                }
-                expects_value = true;
-            }
-            Token::Word(value) if expects_value => {
-                values.push(value);
-                expects_value = false;
-            }
-            other => return Err(format!("found '{}', expected: ',', or ')'", other.text())),
-        }
-    }
-}
-
-fn is_qualified(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 63
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && [text.as_bytes()[0], text.as_bytes()[text.len() - 1]].iter().all(u8::is_ascii_alphanumeric)
-}
-
-fn check_key(key: &str) -> Result<(), String> {
-    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    if is_qualified(name) {
-        return Ok(());
-    }
-    let why = if name.is_empty() {
-        "name part must be non-empty"
-    } else if name.len() > 63 {
-        "name part must be no more than 63 bytes"
-    } else {
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-    };
-    Err(format!("key: Invalid value: {}: {why}", quoted(key)))
-}
-
-fn check_value(key: &str, value: &str) -> Result<(), String> {
-    if value.is_empty() || is_qualified(value) {
-        return Ok(());
-    }
-    let why = if value.len() > 63 {
-        "must be no more than 63 bytes"
-    } else {
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-    };
-    Err(format!("values[0][{key}]: Invalid value: {}: {why}", quoted(value)))
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Field selectors
 
 fn parse_fields(text: &str) -> Result<Vec<FieldTerm>, String> {
     let mut terms = Vec::new();
@@ -561,6 +352,15 @@ mod tests {
             ("a in", "unable to parse requirement: found '' expected: '('"),
             ("a,", "found '', expected: identifier after ','"),
             ("=a", "found '=', expected: !, identifier, or 'end of string'"),
+            ("!app=web", "found '=', expected: ',' or 'end of string'"),
+            (
+                "size>x",
+                "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer",
+            ),
+            (
+                "a in ()",
+                "unable to parse requirement: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+            ),
         ] {
             assert_eq!(parse_labels(text).unwrap_err(), error, "{text}");
         }

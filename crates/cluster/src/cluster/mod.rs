@@ -41,7 +41,6 @@ pub(crate) use guard::{Guard, Intent};
 pub(crate) use limits::Limits;
 pub(crate) use metadata::time_text;
 use random::Random;
-pub(crate) use subresource::selects;
 use trees::Trees;
 pub(crate) use write::{Fault, Transaction};
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
 use super::metadata::time_text;
@@ -171,7 +172,7 @@ impl Transaction<'_> {
             .state
             .store
             .list(POD_DISRUPTION_BUDGETS, Some(&pod.namespace))
-            .filter(|budget| selects(&budget.value()["spec"]["selector"], |key| pod.label(key)))
+            .filter(|budget| Selector::from_json(&budget.value()["spec"]["selector"]).matches_by(|key| pod.label(key)))
             .cloned()
             .collect();
         let budget = match covering.as_slice() {
@@ -327,29 +328,6 @@ fn selector_text(resource: ResourceId, selector: &Value) -> String {
     }
     terms.sort();
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
-}
-
-/// Whether a LabelSelector (as JSON) selects what has these labels. An absent selector selects nothing, an empty one all.
-pub(crate) fn selects<'a>(selector: &Value, label: impl Fn(&str) -> Option<&'a str>) -> bool {
-    if selector.is_null() {
-        return false;
-    }
-    let equal =
-        selector["matchLabels"].as_object().into_iter().flatten().all(|(key, value)| label(key) == value.as_str());
-    equal
-        && selector["matchExpressions"].as_array().into_iter().flatten().all(|expression| {
-            let have = label(expression["key"].as_str().unwrap_or_default());
-            let listed = have.is_some_and(|have| {
-                expression["values"].as_array().into_iter().flatten().any(|value| value.as_str() == Some(have))
-            });
-            match expression["operator"].as_str().unwrap_or_default() {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => have.is_some(),
-                "DoesNotExist" => have.is_none(),
-                _ => false,
-            }
-        })
 }
 
 fn is_ready(pod: &Value) -> bool {

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::ControlPlane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
-use super::value::{Selector, integer, items, list_mut, text, time_text};
+use super::value::{integer, items, list_mut, selects, text, time_text};
 use super::view::PodInfo;
 use crate::clock::{earlier, later};
 use crate::cluster::Part;
 use crate::resource::{HORIZONTAL_POD_AUTOSCALERS, ResourceId};
 use klab_scheduler::quantity::Quantity;
+use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "horizontal-pod-autoscaler";
 /// How often metrics are looked at (`--horizontal-pod-autoscaler-sync-period`).
@@ -92,11 +93,11 @@ impl ControlPlane {
             self.write_autoscaler(name, &value, status);
             return;
         }
-        let selector = Selector::of_label_selector(&scaled["spec"]["selector"]);
+        let selector = Selector::from_json(&scaled["spec"]["selector"]);
         let pods: Vec<Arc<PodInfo>> = self
             .view
             .pods_in(&name.namespace)
-            .filter(|pod| pod.active() && selector.matches(&pod.object))
+            .filter(|pod| pod.active() && selects(&selector, &pod.object))
             .map(Arc::clone)
             .collect();
         let readings: Vec<Reading> =

@@ -10,13 +10,14 @@ use super::ControlPlane;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
 use super::revisions::{HASH_LABEL, Revision};
-use super::value::{Selector, int_or_percent, integer, items, list_mut, map_mut, text};
+use super::value::{int_or_percent, integer, items, list_mut, map_mut, text};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::DAEMON_SETS;
 use klab_scheduler::NodeSpec;
 use klab_scheduler::node_selector::RequiredNodeAffinity;
+use klab_scheduler::selector::Selector;
 use klab_scheduler::taint::{NO_EXECUTE, Toleration, untolerated};
 
 const COMPONENT: &str = "daemonset-controller";
@@ -87,7 +88,7 @@ impl ControlPlane {
         let revisions = self.sync_revisions(&object, &value);
         let Some(revision) = revisions.last().cloned() else { return };
         let daemon = Daemon { object, value, requires, tolerations, revision };
-        let selector = Selector::of_label_selector(&daemon.value["spec"]["selector"]);
+        let selector = Selector::from_json(&daemon.value["spec"]["selector"]);
         let owned = self.claim_pods(&daemon.object, &selector);
         let by_node = by_node(&owned);
         let fits: Vec<(Arc<str>, Fit)> = self

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use super::ControlPlane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
-use super::value::{Selector, condition, int_or_percent, integer, time_of, time_text};
+use super::value::{condition, int_or_percent, integer, selects, time_of, time_text};
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, REPLICA_SETS, STATEFUL_SETS};
+use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "controllermanager";
 /// For so long an evicted pod that is still there counts as gone.
@@ -24,9 +25,9 @@ impl ControlPlane {
     pub(super) fn sync_disruption_budget(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(POD_DISRUPTION_BUDGETS, &name.namespace, &name.name) else { return };
         let value = object.value();
-        let selector = Selector::of_label_selector(&value["spec"]["selector"]);
+        let selector = Selector::from_json(&value["spec"]["selector"]);
         let pods: Vec<Arc<PodInfo>> =
-            self.view.pods_in(&name.namespace).filter(|pod| selector.matches(&pod.object)).map(Arc::clone).collect();
+            self.view.pods_in(&name.namespace).filter(|pod| selects(&selector, &pod.object)).map(Arc::clone).collect();
         if pods.is_empty() {
             self.note_empty_budget(&object, &value);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::ControlPlane;
 use super::pods::writes;
 use super::queue::ObjectName;
-use super::value::{Selector, controller_reference, items, map_mut, text, time_text};
+use super::value::{controller_reference, items, map_mut, selects, service_selector, text, time_text};
 use super::view::{Phase, PodInfo};
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
@@ -37,11 +37,11 @@ impl ControlPlane {
         {
             return;
         }
-        let selector = Selector::of_service(&value["spec"]["selector"]);
+        let selector = service_selector(&value["spec"]["selector"]);
         let mut pods: Vec<Arc<PodInfo>> = self
             .view
             .pods_in(&name.namespace)
-            .filter(|pod| selector.matches(&pod.object) && pod.ip.is_some() && !pod.finished())
+            .filter(|pod| selects(&selector, &pod.object) && pod.ip.is_some() && !pod.finished())
             .map(Arc::clone)
             .collect();
         pods.sort_by(|left, right| left.ip.cmp(&right.ip));

@@ -11,13 +11,14 @@ use super::pod_failure::verdict;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
 use super::value::{
-    Selector, condition, condition_is_true, integer, items, list_mut, map_mut, set_condition, text, time_of, time_text,
+    condition, condition_is_true, integer, items, list_mut, map_mut, set_condition, text, time_of, time_text,
 };
 use super::view::{Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, Propagation};
 use crate::object::Object;
 use crate::resource::{JOBS, PODS};
+use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "job-controller";
 /// Keeps a finished pod until it has been counted.
@@ -97,7 +98,7 @@ impl ControlPlane {
         };
         let value = object.value();
         let mut job = Job { name: name.clone(), status: value["status"].clone(), value, object };
-        let selector = Selector::of_label_selector(&job.value["spec"]["selector"]);
+        let selector = Selector::from_json(&job.value["spec"]["selector"]);
         let all = self.claim_pods(&job.object, &selector);
         let active = all.iter().filter(|pod| pod.active()).map(Arc::clone).collect();
         let mut pods = Pods { all, active };

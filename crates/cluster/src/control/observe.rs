@@ -6,7 +6,7 @@ use super::ControlPlane;
 use super::events::LIFETIME;
 use super::fault::Subject;
 use super::queue::{Key, ObjectName};
-use super::value::{Selector, time_of};
+use super::value::{service_selector, time_of};
 use super::view::{NodeInfo, PodInfo};
 use crate::clock::later;
 use crate::object::Object;
@@ -16,6 +16,7 @@ use crate::resource::{
     RESOURCE_QUOTAS, ResourceId, SERVICES, STATEFUL_SETS,
 };
 use crate::store::Change;
+use klab_scheduler::selector::Selector;
 
 impl ControlPlane {
     /// Reads all changes since the last time.
@@ -140,7 +141,7 @@ impl ControlPlane {
             }
             HORIZONTAL_POD_AUTOSCALERS => self.queue.add(Key::Autoscaler(name)),
             PERSISTENT_VOLUME_CLAIMS => {
-                self.view.set_selector(resource, name.clone(), (!gone).then(Selector::default));
+                self.view.set_selector(resource, name.clone(), (!gone).then_some(Selector::Nothing));
                 self.queue.add(Key::Claim(name));
             }
             PERSISTENT_VOLUMES => {
@@ -279,9 +280,9 @@ impl ControlPlane {
         let selector = (!gone).then(|| {
             let value = object.value();
             if object.resource == SERVICES {
-                Selector::of_service(&value["spec"]["selector"])
+                service_selector(&value["spec"]["selector"])
             } else {
-                Selector::of_label_selector(&value["spec"]["selector"])
+                Selector::from_json(&value["spec"]["selector"])
             }
         });
         self.view.set_selector(object.resource, name.clone(), selector);

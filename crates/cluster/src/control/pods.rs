@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 use super::queue::ObjectName;
-use super::value::{Selector, controller_reference, items, list_mut};
+use super::value::{controller_reference, items, list_mut, selects};
 use super::view::PodInfo;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::object::Object;
 use crate::resource::PODS;
 use crate::status::Status;
+use klab_scheduler::selector::Selector;
 
 /// The field manager all controllers write with.
 pub(super) const MANAGER: &str = "kube-controller-manager";
@@ -71,7 +72,7 @@ impl ControlPlane {
     pub(super) fn claim_pods(&mut self, owner: &Object, selector: &Selector) -> Vec<Arc<PodInfo>> {
         let mut owned = Vec::new();
         for pod in self.view.pods_of(&owner.uid) {
-            if selector.matches(&pod.object) || owner.deleting {
+            if selects(selector, &pod.object) || owner.deleting {
                 owned.push(pod);
             } else if !pod.object.deleting {
                 let uid = owner.uid.clone();
@@ -92,7 +93,7 @@ impl ControlPlane {
         let orphans: Vec<ObjectName> = self
             .view
             .pods_in(&owner.namespace)
-            .filter(|pod| pod.object.controller().is_none() && pod.active() && selector.matches(&pod.object))
+            .filter(|pod| pod.object.controller().is_none() && pod.active() && selects(selector, &pod.object))
             .map(|pod| pod.name())
             .collect();
         for name in orphans {

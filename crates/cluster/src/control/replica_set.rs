@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::ControlPlane;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
-use super::value::{Selector, condition, integer, items, list_mut, text, time_text};
+use super::value::{condition, integer, items, list_mut, text, time_text};
 use super::view::{Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::Part;
 use crate::resource::REPLICA_SETS;
+use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "replicaset-controller";
 /// At most so many pods are created or deleted at once (`burstReplicas`).
@@ -25,7 +26,7 @@ impl ControlPlane {
             return;
         };
         let value = object.value();
-        let selector = Selector::of_label_selector(&value["spec"]["selector"]);
+        let selector = Selector::from_json(&value["spec"]["selector"]);
         let owned = self.claim_pods(&object, &selector);
         let active: Vec<_> = owned.iter().filter(|pod| pod.active()).map(Arc::clone).collect();
         let wanted = usize::try_from(integer(&value, &["spec", "replicas"]).unwrap_or(1)).unwrap_or_default();

@@ -8,11 +8,12 @@ use super::ControlPlane;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
 use super::revisions::{HASH_LABEL, Revision};
-use super::value::{Selector, controller_reference, integer, items, list_mut, map_mut, text};
+use super::value::{controller_reference, integer, items, list_mut, map_mut, text};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS};
+use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "statefulset-controller";
 const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
@@ -92,7 +93,7 @@ impl ControlPlane {
         let current_name = text(&value, &["status", "currentRevision"]);
         let current =
             revisions.iter().find(|revision| revision.object.name.as_ref() == current_name).unwrap_or(&update).clone();
-        let selector = Selector::of_label_selector(&value["spec"]["selector"]);
+        let selector = Selector::from_json(&value["spec"]["selector"]);
         let set = Set { object, value, selector, current, update };
         let pods: Vec<Arc<PodInfo>> =
             self.claim_pods(&set.object, &set.selector).into_iter().filter(|pod| set.ordinal(pod).is_some()).collect();

@@ -1,6 +1,8 @@
 //! Reading and writing the JSON of objects: paths, conditions, selectors, quantities in percent, times.
 
 use jiff::Timestamp;
+use klab_scheduler::selector::Selector;
+use klab_scheduler::taint::{Taint, Toleration};
 use serde_json::{Map, Value, json};
 
 use crate::object::Object;
@@ -105,100 +107,35 @@ pub(crate) fn controller_reference(owner: &Object) -> Value {
     })
 }
 
-/// A label selector (`matchLabels`, `matchExpressions`), ready to match.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Selector {
-    /// `None` matches nothing, as the API defines for a missing selector.
-    terms: Option<Vec<Term>>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Term {
-    key: String,
-    operator: Operator,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Operator {
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Exists,
-    DoesNotExist,
-}
-
-impl Selector {
-    /// Of a `LabelSelector`: `null` matches nothing, `{}` everything.
-    pub(crate) fn of_label_selector(value: &Value) -> Self {
-        if value.is_null() {
-            return Self { terms: None };
-        }
-        let mut terms = Self::of_map(&value["matchLabels"]).terms.unwrap_or_default();
-        for expression in items(&value["matchExpressions"]) {
-            let values =
-                || items(&expression["values"]).iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
-            let operator = match expression["operator"].as_str() {
-                Some("In") => Operator::In(values()),
-                Some("NotIn") => Operator::NotIn(values()),
-                Some("Exists") => Operator::Exists,
-                Some("DoesNotExist") => Operator::DoesNotExist,
-                _ => return Self { terms: None },
-            };
-            terms.push(Term { key: text(expression, &["key"]).to_owned(), operator });
-        }
-        Self { terms: Some(terms) }
-    }
-
-    /// Of a plain map as Services have it: missing or empty matches nothing.
-    pub(crate) fn of_service(value: &Value) -> Self {
-        let selector = Self::of_map(value);
-        if selector.terms.as_ref().is_none_or(Vec::is_empty) { Self { terms: None } } else { selector }
-    }
-
-    fn of_map(value: &Value) -> Self {
-        let terms = value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(key, value)| Term {
-                key: key.clone(),
-                operator: Operator::In(vec![value.as_str().unwrap_or_default().to_owned()]),
-            })
-            .collect();
-        Self { terms: Some(terms) }
-    }
-
-    /// Whether the object's labels match.
-    pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.terms.as_ref().is_some_and(|terms| {
-            terms.iter().all(|term| {
-                let have = object.label(&term.key);
-                match &term.operator {
-                    Operator::In(values) => have.is_some_and(|have| values.iter().any(|value| value == have)),
-                    Operator::NotIn(values) => !have.is_some_and(|have| values.iter().any(|value| value == have)),
-                    Operator::Exists => have.is_some(),
-                    Operator::DoesNotExist => have.is_none(),
-                }
-            })
-        })
+/// A selector as Services have it, a plain map: missing or empty selects nothing.
+pub(crate) fn service_selector(value: &Value) -> Selector {
+    let labels = value.as_object().into_iter().flatten();
+    let labels = labels.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()));
+    match Selector::from_map(&labels.collect()) {
+        everything if everything.is_empty() => Selector::Nothing,
+        selector => selector,
     }
 }
 
-/// Whether a toleration (of a pod) tolerates a taint (of a node), by
-/// <https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>.
+/// Whether a selector selects an object.
+pub(crate) fn selects(selector: &Selector, object: &Object) -> bool {
+    selector.matches_by(|key| object.label(key))
+}
+
+/// Whether a toleration (of a pod) tolerates a taint (of a node), both as JSON.
 pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let effect = text(toleration, &["effect"]);
-    if !effect.is_empty() && effect != text(taint, &["effect"]) {
-        return false;
-    }
-    let key = text(toleration, &["key"]);
-    if !key.is_empty() && key != text(taint, &["key"]) {
-        return false;
-    }
-    match text(toleration, &["operator"]) {
-        "Exists" => true,
-        "" | "Equal" => !key.is_empty() && text(toleration, &["value"]) == text(taint, &["value"]),
-        _ => false,
-    }
+    let field = |value: &Value, name: &str| text(value, &[name]).to_owned();
+    let toleration = Toleration {
+        key: field(toleration, "key"),
+        value: field(toleration, "value"),
+        operator: field(toleration, "operator"),
+        effect: field(toleration, "effect"),
+    };
+    toleration.tolerates(&Taint {
+        key: field(taint, "key"),
+        value: field(taint, "value"),
+        effect: field(taint, "effect"),
+    })
 }
 
 #[cfg(test)]
@@ -222,7 +159,7 @@ mod tests {
     #[test]
     fn selectors_follow_the_api() {
         let pod = labelled(json!({"app": "web", "tier": "a"}));
-        let matches = |selector: Value| Selector::of_label_selector(&selector).matches(&pod);
+        let matches = |selector: Value| selects(&Selector::from_json(&selector), &pod);
         assert!(matches(json!({})));
         assert!(!matches(Value::Null));
         assert!(matches(json!({"matchLabels": {"app": "web"}})));
@@ -230,8 +167,8 @@ mod tests {
         assert!(matches(json!({"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["1"]}]})));
         assert!(matches(json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]})));
         assert!(!matches(json!({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]})));
-        assert!(!Selector::of_service(&json!({})).matches(&pod));
-        assert!(Selector::of_service(&json!({"tier": "a"})).matches(&pod));
+        assert!(!selects(&service_selector(&json!({})), &pod));
+        assert!(selects(&service_selector(&json!({"tier": "a"})), &pod));
     }
 
     #[test]

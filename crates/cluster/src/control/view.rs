@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::pod_ranges::PodRanges;
 use super::queue::ObjectName;
-use super::value::Selector;
+use super::value::selects;
 use crate::object::Object;
 use crate::resource::ResourceId;
+use klab_scheduler::selector::Selector;
 
 /// `status.phase` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -277,7 +278,7 @@ impl View {
     /// The objects of a kind in the object's namespace whose selectors match its labels.
     pub(crate) fn selecting(&self, resource: ResourceId, object: &Object) -> Vec<ObjectName> {
         self.selectors_in(resource, &object.namespace)
-            .filter(|(_, selector)| selector.matches(object))
+            .filter(|(_, selector)| selects(selector, object))
             .map(|(name, _)| name.clone())
             .collect()
     }

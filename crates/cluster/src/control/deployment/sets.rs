@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::super::ControlPlane;
 use super::super::pods::{drop_owner, writes};
-use super::super::value::{Selector, controller_reference, integer, list_mut, text};
+use super::super::value::{controller_reference, integer, list_mut, selects, text};
 use super::{DESIRED_REPLICAS, Deployment, HASH_LABEL, REVISION};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::REPLICA_SETS;
+use klab_scheduler::selector::Selector;
 
 /// One ReplicaSet.
 #[derive(Debug, Clone)]
@@ -139,11 +140,11 @@ impl Sets {
 impl ControlPlane {
     /// The ReplicaSets a Deployment owns, after taking in orphans its selector matches and releasing others.
     pub(super) fn sets_of(&mut self, deployment: &Deployment) -> Sets {
-        let selector = Selector::of_label_selector(&deployment.value["spec"]["selector"]);
+        let selector = Selector::from_json(&deployment.value["spec"]["selector"]);
         let uid = &deployment.object.uid;
         let mut all = Vec::new();
         for object in self.cluster.list(REPLICA_SETS, Some(&deployment.name.namespace)).0 {
-            let matches = selector.matches(&object);
+            let matches = selects(&selector, &object);
             match object.controller() {
                 Some(owner) if owner.uid == *uid => {
                     if matches || deployment.object.deleting {
