@@ -17,11 +17,7 @@ use serde_json::Value;
 use crate::client::cause;
 use crate::error::{Context, Error, Kind, Result};
 use crate::render::Manifest;
-
-/// Field manager of everything klab writes.
-pub const MANAGER: &str = "klab";
-/// Label that names the lab an object belongs to.
-pub const LAB_LABEL: &str = "klab.dev/lab";
+use klab_lab::names::{LAB_LABEL, MANAGER};
 
 /// How many requests are under way at once where order does not matter.
 const CONCURRENCY: usize = 32;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::provider::sim::{addons, flavour};
 use crate::render::Manifest;
 use klab_cluster::system;
+use klab_lab::names::POOL_LABEL;
 use klab_lab::nodes;
 use klab_lab::plan::is_system_taint;
 use klab_lab::spec::{Lab, Pool};
@@ -41,7 +42,7 @@ fn with_pools(lab: &Lab, snapshot: Snapshot) -> Snapshot {
     let mut nodes_of: BTreeMap<String, Vec<Arc<Node>>> = BTreeMap::new();
     let mut nodes = Vec::new();
     for node in snapshot.nodes {
-        match node.labels().get("agentpool") {
+        match node.labels().get(POOL_LABEL) {
             Some(pool) => nodes_of.entry(pool.clone()).or_default().push(node),
             None => nodes.push(node),
         }

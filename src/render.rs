@@ -6,6 +6,7 @@ mod context;
 mod engine;
 mod yaml;
 
+use klab_lab::names::{LAB_LABEL, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
@@ -18,10 +19,6 @@ use klab_cluster::resource::ResourceId;
 use klab_lab::spec::files::FileContent;
 use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
 
-/// The label whose value is the lab's name, on every object.
-pub const LAB_LABEL: &str = "klab.dev/lab";
-/// The label whose value is the workload's name, on its objects and pods.
-pub const WORKLOAD_LABEL: &str = "klab.dev/workload";
 /// Who manages the object, on every object; the value is `klab`.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 

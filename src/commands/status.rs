@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::observe;
 use crate::state::class::Class;
 use crate::ui::Format;
+use klab_lab::names::{POOL_LABEL, WORKLOAD_LABEL};
 use klab_lab::plan::{is_system_taint, taint_text};
 use klab_lab::words::table;
 
@@ -87,9 +88,6 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Label that names the workload of the lab file a pod belongs to.
-const WORKLOAD_LABEL: &str = "klab.dev/workload";
-
 struct NodeRow {
     name: String,
     pool: String,
@@ -153,5 +151,5 @@ fn node_of(pod: &Pod) -> Option<&String> {
 }
 
 fn pool_of(node: &Node) -> String {
-    node.labels().get("agentpool").cloned().unwrap_or_else(|| "-".to_owned())
+    node.labels().get(POOL_LABEL).cloned().unwrap_or_else(|| "-".to_owned())
 }

@@ -13,6 +13,7 @@ use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_lab::names::POOL_LABEL;
 use klab_lab::plan::taint_text;
 use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind, singular};
 use klab_lab::words::plural;
@@ -44,7 +45,7 @@ pub fn workload_of<'a>(lab: &'a Lab, object: &ObjectRef) -> Option<&'a Workload>
 /// The label selector that finds these nodes; none for a node by name.
 pub(super) fn selector(set: &NodeSet) -> Option<String> {
     match set {
-        NodeSet::Pool(pool) => Some(format!("agentpool={pool}")),
+        NodeSet::Pool(pool) => Some(format!("{POOL_LABEL}={pool}")),
         NodeSet::Selector(selector) => Some(selector.to_string()),
         NodeSet::Node(_) => None,
     }

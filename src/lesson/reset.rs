@@ -15,8 +15,8 @@ use crate::apply::patch_parameters;
 use crate::error::Result;
 use crate::observe;
 use crate::provider::Work;
-use crate::render::WORKLOAD_LABEL;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
+use klab_lab::names::{POOL_LABEL, WORKLOAD_LABEL};
 use klab_lab::spec::{Action, Lab, Pool, Selector, Subject, Workload, WorkloadKind};
 use klab_lab::verify::Report;
 use klab_lab::words::plural;
@@ -37,7 +37,7 @@ pub async fn reset(client: &Client, lab: &Lab, work: &mut Work<'_>) -> Result<()
     let api: Api<Node> = Api::all(client.clone());
     let mut count = 0;
     for node in &nodes {
-        let Some(patch) = node.labels().get("agentpool").and_then(|pool| node_patch(node, lab.pool(pool)?, lab, &keys))
+        let Some(patch) = node.labels().get(POOL_LABEL).and_then(|pool| node_patch(node, lab.pool(pool)?, lab, &keys))
         else {
             continue;
         };

@@ -38,7 +38,6 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use self::desired::DECLARED;
 use self::docker::{Container, Info, PROVIDER_VARIABLE, Runtime};
 use self::kind_tool::KindTool;
 use self::live::Starts;
@@ -51,6 +50,7 @@ use super::{Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::state::Home;
 use klab_cluster::clock::later;
+use klab_lab::names::{DECLARED_ANNOTATION, POOL_LABEL};
 use klab_lab::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
 use klab_lab::spec::Lab;
 use klab_lab::words::plural;
@@ -142,11 +142,13 @@ impl KindProvider {
         for container in containers.iter().filter(|container| container.is_worker()) {
             let Some(node) = nodes.iter().find(|node| node.name_any() == container.name) else { continue };
             let recorded = record.as_ref().and_then(|record| record.roster.place(&container.name));
-            let Some(pool) = recorded.map(|place| &place.pool).or_else(|| node.labels().get("agentpool")) else {
+            let Some(pool) = recorded.map(|place| &place.pool).or_else(|| node.labels().get(POOL_LABEL)) else {
                 continue;
             };
             let live = observed.pools.entry(pool.clone()).or_default();
-            if let Some(declared) = node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()) {
+            if let Some(declared) =
+                node.annotations().get(DECLARED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok())
+            {
                 live.declared = declared;
             }
             if lab.and_then(|lab| lab.pool(pool)).is_some_and(|pool| pool.kubernetes.is_some()) {
@@ -175,7 +177,7 @@ impl KindProvider {
         record.roster = roster::Roster::default();
         record.declared = BTreeMap::new();
         for node in session.live()?.nodes()? {
-            if let Some(pool) = node.labels().get("agentpool") {
+            if let Some(pool) = node.labels().get(POOL_LABEL) {
                 record.roster.adopt(&node.name_any(), pool);
             }
         }

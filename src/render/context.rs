@@ -1,5 +1,6 @@
 //! What templates know about a workload, a ConfigMap or a Secret.
 
+use klab_lab::names::WORKLOAD_LABEL;
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -8,7 +9,6 @@ use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
-use super::WORKLOAD_LABEL;
 use klab_lab::nodes;
 use klab_lab::spec::source::Located;
 use klab_lab::spec::workload::{Bundle, BundleKind, BundleRef, Workload, WorkloadKind};

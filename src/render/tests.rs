@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use klab_lab::names::{LAB_LABEL, WORKLOAD_LABEL};
 use klab_lab::spec::{LoadOptions, load};
 
 #[test]

@@ -10,6 +10,7 @@
 
 pub mod cost;
 pub mod expression;
+pub mod names;
 pub mod nodes;
 pub mod plan;
 pub mod printable;

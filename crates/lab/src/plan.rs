@@ -104,10 +104,7 @@ pub fn size_name(pool: &Pool) -> String {
 
 /// `key=value:Effect`, or `key:Effect` without a value, as kubectl writes taints.
 pub fn taint_text(taint: &Taint) -> String {
-    match taint.value.as_deref() {
-        None | Some("") => format!("{}:{}", taint.key, taint.effect),
-        Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
-    }
+    klab_scheduler::taint::Taint::from(taint).to_string()
 }
 
 /// Whether a taint is the system's own: controllers put it on and take it off again.

@@ -10,6 +10,7 @@ use crate::observe;
 use crate::parallel::parallel;
 use crate::state::class::{Class, is_ready};
 use crate::ui::Format;
+use klab_lab::names::WORKLOAD_LABEL;
 use klab_lab::verify::Snapshot;
 use klab_lab::words::{plural, table};
 
@@ -96,7 +97,7 @@ fn look(context: &Context, seat: &str) -> Result<Option<Snapshot>> {
 /// The lab's own pods of a phase.
 fn pods(snapshot: &Snapshot, phase: &str) -> usize {
     let of_lab = |pod: &k8s_openapi::api::core::v1::Pod| {
-        pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(crate::render::WORKLOAD_LABEL))
+        pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(WORKLOAD_LABEL))
     };
     let in_phase = |pod: &k8s_openapi::api::core::v1::Pod| {
         pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some(phase)

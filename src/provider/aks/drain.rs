@@ -13,6 +13,7 @@ use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::Events;
 use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
+use klab_lab::names::POOL_LABEL;
 use klab_lab::words::plural;
 
 /// How long the pods of a pool may take to leave.
@@ -44,7 +45,7 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
 pub(super) fn nodes(kubeconfig: &Path, pool: &str) -> Result<usize> {
     runtime()?.block_on(async {
         let api: Api<Node> = Api::all(connect(kubeconfig).await?);
-        let nodes = api.list(&ListParams::default().labels(&format!("agentpool={pool}"))).await;
+        let nodes = api.list(&ListParams::default().labels(&format!("{POOL_LABEL}={pool}"))).await;
         nodes.map(|nodes| nodes.items.len()).map_err(|error| failure(pool, &error))
     })
 }
@@ -58,7 +59,7 @@ fn runtime() -> Result<Runtime> {
 
 async fn cordon(client: &Client, pool: &str) -> Result<Vec<String>, kube::Error> {
     let api: Api<Node> = Api::all(client.clone());
-    let nodes = api.list(&ListParams::default().labels(&format!("agentpool={pool}"))).await?;
+    let nodes = api.list(&ListParams::default().labels(&format!("{POOL_LABEL}={pool}"))).await?;
     let patch = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
     let mut names = Vec::new();
     for node in nodes {

@@ -12,8 +12,10 @@ use super::restore::{Restoration, same_taint};
 use crate::client::connect;
 use crate::error::{Context, Error, Kind, Result};
 use crate::provider::Work;
+use klab_lab::names::{AKS_POOL_LABEL, POOL_LABEL};
 use klab_lab::plan::{is_system_taint, is_version, taint_text, wanted_version};
 use klab_lab::spec::{Lab, Pool};
+use klab_lab::verify::is_ready;
 use klab_lab::words::plural;
 
 /// Every difference between the lab's pools and the cluster's nodes, in words; empty when there is none.
@@ -111,11 +113,6 @@ fn node_drift(lab: &Lab, pool: &Pool, node: &Node) -> Vec<String> {
     drift
 }
 
-fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
-
 /// How long nodes may take to be as declared after their pools changed.
 const SETTLING: Duration = Duration::from_mins(3);
 /// How long when nothing changed.
@@ -204,7 +201,7 @@ impl TakenBack {
 
 fn pool_of(node: &Node) -> Option<&str> {
     let labels = node.labels();
-    labels.get("agentpool").or_else(|| labels.get("kubernetes.azure.com/agentpool")).map(String::as_str)
+    labels.get(POOL_LABEL).or_else(|| labels.get(AKS_POOL_LABEL)).map(String::as_str)
 }
 
 #[cfg(test)]

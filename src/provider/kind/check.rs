@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::desired::Desired;
 use klab_cluster::clock::later;
+use klab_lab::names::DECLARED_ANNOTATION;
 use klab_lab::plan::{Declared, is_system_taint, taint_text};
 use klab_scheduler::quantity::Quantity;
 
@@ -42,12 +43,6 @@ impl fmt::Display for Difference {
             }
         }
     }
-}
-
-/// Whether a node is Ready.
-pub(super) fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
 }
 
 /// Whether its kubelet has posted the node's status since a moment. Its times are whole seconds.
@@ -157,7 +152,7 @@ fn size_differences(
 pub(super) fn patch(node: &Node, desired: &Desired) -> Value {
     let before: Declared = node
         .annotations()
-        .get(super::desired::DECLARED)
+        .get(DECLARED_ANNOTATION)
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
     let mut labels: Map<String, Value> = before
@@ -194,14 +189,13 @@ pub(super) fn status_patch(node: &Node, desired: &Desired) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::desired::DECLARED;
     use super::super::machine::Sizing;
     use super::*;
 
     fn desired() -> Desired {
         Desired {
             labels: BTreeMap::from([("agentpool".to_owned(), "extra".to_owned())]),
-            annotations: BTreeMap::from([(DECLARED.to_owned(), "{}".to_owned())]),
+            annotations: BTreeMap::from([(DECLARED_ANNOTATION.to_owned(), "{}".to_owned())]),
             taints: vec![Taint {
                 key: "dedicated".to_owned(),
                 value: Some("special".to_owned()),
@@ -225,7 +219,7 @@ mod tests {
             "metadata": {
                 "name": "klab-x-worker",
                 "labels": { "agentpool": "extra", "kubernetes.io/hostname": "klab-x-worker" },
-                "annotations": { DECLARED: "{}" },
+                "annotations": { DECLARED_ANNOTATION: "{}" },
             },
             "spec": { "taints": [
                 { "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" },
@@ -249,7 +243,7 @@ mod tests {
     fn node_as_wanted_has_no_difference() {
         let node = node(|_| {});
         assert_eq!(words(&node), Vec::<String>::new());
-        assert!(is_ready(&node));
+        assert!(klab_lab::verify::is_ready(&node));
     }
 
     #[test]
@@ -314,7 +308,7 @@ mod tests {
         let declared = Declared { labels: BTreeMap::from([("old".to_owned(), "x".to_owned())]), ..Declared::default() };
         let node = node(|node| {
             node["metadata"]["labels"]["old"] = "x".into();
-            node["metadata"]["annotations"][DECLARED] = serde_json::to_string(&declared).unwrap().into();
+            node["metadata"]["annotations"][DECLARED_ANNOTATION] = serde_json::to_string(&declared).unwrap().into();
         });
         let patch = patch(&node, &desired());
         assert_eq!(patch["metadata"]["labels"], json!({ "old": null, "agentpool": "extra" }));

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::machine::{Host, Sizing};
+use klab_lab::names::DECLARED_ANNOTATION;
 use klab_lab::plan::Declared;
 use klab_lab::spec::{Lab, Pool};
-
-/// Annotation of a node that says what was declared for its pool when klab last touched it.
-pub const DECLARED: &str = "klab.dev/declared";
 
 /// What a node is to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +42,7 @@ pub fn desired(lab: &Lab, pool: &Pool, index: u32, host: &Host) -> Result<Desire
     labels.retain(|key, _| !OF_THE_KUBELET.contains(&key.as_str()));
     let mut annotations = pool.annotations.clone();
     let declared = serde_json::to_string(&Declared::of(pool)).unwrap_or_default();
-    annotations.insert(DECLARED.to_owned(), declared);
+    annotations.insert(DECLARED_ANNOTATION.to_owned(), declared);
     let sizing = Sizing::of(pool, host)?;
     Ok(Desired { labels, annotations, taints: pool.node_taints(), sizing, extended: extended(pool) })
 }

@@ -13,10 +13,11 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::check;
-use crate::apply::{MANAGER, patch_parameters};
+use crate::apply::patch_parameters;
 use crate::deadline;
 use crate::error::{Context, Error, Kind, Result};
 use crate::eviction::{evict, has_ended, is_moved, path};
+use klab_lab::names::MANAGER;
 
 /// Pause between two looks at the cluster: the first, and the longest. What is nearly there is not waited for long.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -262,7 +263,9 @@ pub(super) fn missing(nodes: &[Node], wanted: &[String], starts: &Starts) -> Opt
     for name in wanted {
         match nodes.iter().find(|node| node.name_any() == *name) {
             None => missing.push(format!("{name} (not registered)")),
-            Some(node) if !check::is_ready(node) => missing.push(format!("{name} ({})", check::readiness(node))),
+            Some(node) if !klab_lab::verify::is_ready(node) => {
+                missing.push(format!("{name} ({})", check::readiness(node)))
+            }
             Some(node) if starts.get(name).is_some_and(|started| !check::has_reported_since(node, *started)) => {
                 missing.push(format!("{name} (its kubelet has not reported since it was started)"));
             }

@@ -329,7 +329,7 @@ fn differing(nodes: &[Node], wanted: &[(String, Desired)]) -> Option<String> {
         let Some(node) = nodes.iter().find(|node| node.name_any() == *name) else {
             return Some(format!("{name} is not there"));
         };
-        if !check::is_ready(node) {
+        if !klab_lab::verify::is_ready(node) {
             return Some(format!("{name} is not Ready"));
         }
         let found = check::differences(node, desired);

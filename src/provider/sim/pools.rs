@@ -12,13 +12,12 @@ use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
+use klab_lab::names::{DECLARED_ANNOTATION, POOL_LABEL};
 use klab_lab::nodes;
 use klab_lab::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
 use klab_lab::spec::{Lab, Pool};
 use klab_lab::words::plural;
 
-/// Annotation of a node that says what was declared for its pool when klab last touched it.
-const DECLARED: &str = "klab.dev/declared";
 /// How many requests are under way at once.
 const CONCURRENCY: usize = 32;
 
@@ -26,9 +25,11 @@ const CONCURRENCY: usize = 32;
 pub(super) async fn observe(client: &Client) -> Result<Observed> {
     let mut observed = Observed { exists: true, ..Observed::default() };
     for node in nodes_of(client, None).await? {
-        let Some(pool) = node.labels().get("agentpool") else { continue };
+        let Some(pool) = node.labels().get(POOL_LABEL) else { continue };
         let pool = observed.pools.entry(pool.clone()).or_default();
-        if let Some(declared) = node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()) {
+        if let Some(declared) =
+            node.annotations().get(DECLARED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok())
+        {
             pool.declared = declared;
         }
         let version =
@@ -107,7 +108,7 @@ async fn scale(
     let all = nodes_of(client, None).await?;
     let taken: BTreeSet<String> = all.iter().map(ResourceExt::name_any).collect();
     let mut live: Vec<Node> =
-        all.into_iter().filter(|node| node.labels().get("agentpool") == Some(&pool.name.value)).collect();
+        all.into_iter().filter(|node| node.labels().get(POOL_LABEL) == Some(&pool.name.value)).collect();
     live.sort_by_key(|node| (node.name_any().len(), node.name_any()));
     let wanted = wanted as usize;
     if live.len() > wanted {
@@ -117,7 +118,7 @@ async fn scale(
     let fresh: Vec<Value> = nodes::missing(lab, pool, &live, taken)
         .take(wanted - live.len())
         .map(|mut node| {
-            node["metadata"]["annotations"][DECLARED] = json!(declared);
+            node["metadata"]["annotations"][DECLARED_ANNOTATION] = json!(declared);
             node
         })
         .collect();
@@ -133,14 +134,17 @@ async fn update(client: &Client, pool: &Pool) -> Result<()> {
     let wanted: Vec<Taint> = pool.taints.iter().map(|taint| taint.value.clone()).collect();
     let api: Api<Node> = Api::all(client.clone());
     for node in nodes_of(client, Some(&pool.name.value)).await? {
-        let before: Declared =
-            node.annotations().get(DECLARED).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let before: Declared = node
+            .annotations()
+            .get(DECLARED_ANNOTATION)
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default();
         let mut labels: BTreeMap<&String, Value> = before.labels.keys().map(|key| (key, Value::Null)).collect();
         labels.extend(declared.labels.iter().map(|(key, value)| (key, json!(value))));
         let mut all = wanted.clone();
         all.extend(taints(&node).into_iter().filter(is_system_taint));
         let patch = json!({
-            "metadata": { "labels": labels, "annotations": { DECLARED: serde_json::to_string(&declared).unwrap_or_default() } },
+            "metadata": { "labels": labels, "annotations": { DECLARED_ANNOTATION: serde_json::to_string(&declared).unwrap_or_default() } },
             "spec": { "taints": all },
         });
         let name = node.name_any();
@@ -200,7 +204,7 @@ async fn remove_nodes(client: &Client, nodes: Vec<Node>) -> Result<()> {
 
 async fn nodes_of(client: &Client, pool: Option<&str>) -> Result<Vec<Node>> {
     let parameters = match pool {
-        Some(pool) => ListParams::default().labels(&format!("agentpool={pool}")),
+        Some(pool) => ListParams::default().labels(&format!("{POOL_LABEL}={pool}")),
         None => ListParams::default(),
     };
     let list = Api::<Node>::all(client.clone()).list(&parameters).await;

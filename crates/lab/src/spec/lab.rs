@@ -14,6 +14,7 @@ use super::source::{Located, Source};
 use super::step::{SkippedStep, Step};
 use super::version::KubernetesVersion;
 use super::workload::{Bundle, ManifestSource, Namespace, Workload};
+use crate::names::WORKLOAD_LABEL;
 
 /// A valid lab.
 #[derive(Clone, Debug)]
@@ -82,7 +83,7 @@ impl Lab {
         let mut labels: BTreeMap<_, _> =
             workload.labels.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect();
         labels.entry("app".to_owned()).or_insert_with(|| workload.name.value.clone());
-        labels.insert("klab.dev/workload".to_owned(), workload.name.value.clone());
+        labels.insert(WORKLOAD_LABEL.to_owned(), workload.name.value.clone());
         labels
     }
 }

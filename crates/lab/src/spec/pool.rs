@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::machine::Machine;
 use super::source::{Located, Location};
 use super::version::KubernetesVersion;
+use crate::names::{AKS_POOL_LABEL, POOL_LABEL};
 
 /// A group of equal nodes, `[pool.NAME]` in the lab file.
 #[derive(Clone, Debug)]
@@ -141,7 +142,7 @@ impl Pool {
         let mut labels: BTreeMap<_, _> =
             self.labels.iter().map(|(key, value)| (key.clone(), value.value.clone())).collect();
         let mut set = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
-        for key in ["agentpool", "kubernetes.azure.com/agentpool"] {
+        for key in [POOL_LABEL, AKS_POOL_LABEL] {
             set(key, &self.name);
         }
         set("kubernetes.azure.com/mode", self.mode.as_str());

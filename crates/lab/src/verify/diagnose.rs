@@ -14,12 +14,13 @@ use super::condition::{counted, listed};
 use super::context::Context;
 use super::evaluate::evaluate;
 use super::explain::{Destination, Edit, Explainer, Pending, Settles, age, alike, in_namespace};
-use super::node::taint_text;
 use super::pod::PodState;
 use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
 use super::view::{Owner, PodView, View, pool_of};
+use crate::names::POOL_LABEL;
+use crate::plan::taint_text;
 use crate::spec::{Check, Condition, NodeSet, Selector, Subject};
 use crate::words::{duration, plural};
 use klab_scheduler::selector::{Operator, Requirement};
@@ -339,7 +340,7 @@ fn moved_label(
     let (key, value) = wanted.into_iter().find(|(key, value)| {
         !homes.nodes.is_empty()
             && homes.nodes.iter().all(|name| !carries(name, key, value))
-            && nodes.iter().all(|name| carries(name, key, value) && !is_declared(name, key) && *key != "agentpool")
+            && nodes.iter().all(|name| carries(name, key, value) && !is_declared(name, key) && *key != POOL_LABEL)
     })?;
     let elsewhere: Vec<String> = view
         .nodes
@@ -423,7 +424,7 @@ fn distinguishing_label(check: &Check, view: &View<'_>, homes: &HomesOwned) -> O
         Condition::On(NodeSet::Node(name)) => Some(("kubernetes.io/hostname".to_owned(), name.clone())),
         _ => None,
     });
-    let of_pool = homes.pools.iter().map(|pool| ("agentpool".to_owned(), pool.clone()));
+    let of_pool = homes.pools.iter().map(|pool| (POOL_LABEL.to_owned(), pool.clone()));
     let exact = |(key, value): &(String, String)| {
         view.nodes.iter().all(|(name, node)| (node.labels().get(key) == Some(value)) == homes.nodes.contains(*name))
     };
@@ -477,7 +478,7 @@ fn node_commands(check: &Check, result: &CheckResult, set: &NodeSet) -> Vec<Sugg
             continue;
         }
         let target = match set {
-            NodeSet::Pool(pool) => format!("-l agentpool={pool}"),
+            NodeSet::Pool(pool) => format!("-l {POOL_LABEL}={pool}"),
             NodeSet::Selector(selector) => format!("-l '{selector}'"),
             NodeSet::Node(name) => name.clone(),
         };

@@ -1,6 +1,6 @@
 //! Names of checks whose author gave none, and of their subjects.
 
-use super::node::taint_text;
+use crate::plan::taint_text;
 use crate::spec::{Check, Condition, Subject};
 
 /// The author's name for a check, or one made from subject and conditions: `nanomon-api: on pool:extra, 2 running`.

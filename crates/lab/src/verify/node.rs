@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use super::condition::{Fact, counted, finding, listed, mismatch};
 use super::verdict::{Finding, Standing};
 use super::view::View;
+use crate::plan::taint_text;
 use crate::spec::{Condition, Count, Located, NodeSet};
 
 /// One condition on a set of nodes.
@@ -89,7 +90,7 @@ fn ready_condition(node: &Node) -> Option<(&str, &str)> {
 }
 
 /// Whether the node's Ready condition is true.
-pub(crate) fn is_ready(node: &Node) -> bool {
+pub fn is_ready(node: &Node) -> bool {
     ready_condition(node).is_some_and(|(status, _)| status == "True")
 }
 
@@ -113,12 +114,4 @@ fn has_taint(node: &Node, wanted: &Taint) -> bool {
     taints(node)
         .iter()
         .any(|taint| taint.key == wanted.key && value(taint) == value(wanted) && taint.effect == wanted.effect)
-}
-
-/// A taint as kubectl writes it.
-pub(crate) fn taint_text(taint: &Taint) -> String {
-    match taint.value.as_deref().filter(|value| !value.is_empty()) {
-        Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
-        None => format!("{}:{}", taint.key, taint.effect),
-    }
 }

@@ -11,12 +11,11 @@ use kube_core::ResourceExt;
 use super::context::Context;
 use super::pod::{self, PodState};
 use super::snapshot::Snapshot;
+use crate::names::{AKS_POOL_LABEL, POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{NodeSet, Workload, WorkloadKind};
 
-/// Label with the workload's name on everything klab makes for it.
-pub(crate) const WORKLOAD_LABEL: &str = "klab.dev/workload";
 /// Labels that name a node's pool: AKS' own, and the older one that every provider of klab sets.
-const POOL_LABELS: [&str; 2] = ["kubernetes.azure.com/agentpool", "agentpool"];
+const POOL_LABELS: [&str; 2] = [AKS_POOL_LABEL, POOL_LABEL];
 /// Annotation of Deployments and their ReplicaSets that counts revisions.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Taint;
 
 use super::context::Context;
+use crate::names::{AKS_POOL_LABEL, POOL_LABEL};
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::{Os, PoolMode};
 use crate::spec::provider::Provider;
@@ -99,7 +100,7 @@ pub(super) fn autoscale(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 fn owner(key: &str) -> Option<&'static str> {
     let prefix = key.split_once('/').map(|(prefix, _)| prefix);
     match prefix {
-        None if key == "agentpool" => Some("AKS"),
+        None if key == POOL_LABEL => Some("AKS"),
         Some("kubernetes.azure.com") => Some("AKS"),
         Some("kubernetes.io" | "node.kubernetes.io" | "topology.kubernetes.io" | "beta.kubernetes.io") => {
             Some("Kubernetes")
@@ -115,7 +116,7 @@ pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>)
             let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
             if let Some(owner) = owner(key) {
                 let help = match key.as_str() {
-                    "agentpool" | "kubernetes.azure.com/agentpool" => {
+                    POOL_LABEL | AKS_POOL_LABEL => {
                         "every node has the labels `agentpool` and `kubernetes.azure.com/agentpool` with its pool's name already"
                     }
                     "topology.kubernetes.io/zone" => "`zones = [1]` sets the zone",

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::edit::Edit;
 use super::reasons::amount;
 use super::suggest::{Proof, Question};
+use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;
 use crate::verify::condition::listed;
-use crate::verify::view::{Owner, PodView, View, WORKLOAD_LABEL};
+use crate::verify::view::{Owner, PodView, View};
 use klab_scheduler::quantity::Quantity;
 
 /// One change in words, its place in the lab file and its command.
@@ -290,5 +291,5 @@ fn whose(pool: Option<&str>, nodes: &[String]) -> String {
 }
 
 fn targets(pool: Option<&str>, nodes: &[String]) -> String {
-    pool.map_or_else(|| nodes.join(" "), |pool| format!("-l agentpool={pool}"))
+    pool.map_or_else(|| nodes.join(" "), |pool| format!("-l {POOL_LABEL}={pool}"))
 }

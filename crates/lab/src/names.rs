@@ -1,0 +1,18 @@
+//! Names that klab writes into clusters and reads there, and those it reads of others.
+
+/// What begins every label and annotation of klab's own.
+pub const PREFIX: &str = "klab.dev/";
+/// Label of every object of a lab: the lab's name. What bears it and is not in the lab file any more is removed.
+pub const LAB_LABEL: &str = "klab.dev/lab";
+/// Label of a workload's objects and pods: the workload's name in the lab file.
+pub const WORKLOAD_LABEL: &str = "klab.dev/workload";
+/// Annotation of a node: what was declared for its pool when klab last touched the node, as JSON.
+pub const DECLARED_ANNOTATION: &str = "klab.dev/declared";
+/// klab's field manager, and its value of [`MANAGED_BY_LABEL`].
+pub const MANAGER: &str = "klab";
+/// Who keeps an object (<https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/>).
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// Label by which AKS names a node's pool, and klab on every provider.
+pub const POOL_LABEL: &str = "agentpool";
+/// The same by AKS's newer name.
+pub const AKS_POOL_LABEL: &str = "kubernetes.azure.com/agentpool";
