@@ -264,7 +264,7 @@ pub(super) fn missing(nodes: &[Node], wanted: &[String], starts: &Starts) -> Opt
         match nodes.iter().find(|node| node.name_any() == *name) {
             None => missing.push(format!("{name} (not registered)")),
             Some(node) if !klab_lab::verify::is_ready(node) => {
-                missing.push(format!("{name} ({})", check::readiness(node)))
+                missing.push(format!("{name} ({})", check::readiness(node)));
             }
             Some(node) if starts.get(name).is_some_and(|started| !check::has_reported_since(node, *started)) => {
                 missing.push(format!("{name} (its kubelet has not reported since it was started)"));
