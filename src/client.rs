@@ -19,6 +19,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use self::deadline::Deadlines;
 pub use self::deadline::{NoAnswer, tell_of_silence};
+use crate::environment;
 use crate::error::{Context, Error, Kind, Result};
 
 /// How long a request to a cluster may take until its answer begins: to klab's own server on this machine, and to others.
@@ -193,8 +194,7 @@ pub async fn configuration(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigE
     let named = kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref());
     let has_proxy_of_its_own = named.into_iter().any(|cluster| cluster.proxy_url.is_some());
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
-    let exceptions = variable("NO_PROXY").or_else(|| variable("no_proxy")).unwrap_or_default();
+    let exceptions = environment::NO_PROXY.text_in_either_case().unwrap_or_default();
     if !has_proxy_of_its_own && is_direct(config.cluster_url.host().unwrap_or_default(), &exceptions) {
         config.proxy_url = None;
     }

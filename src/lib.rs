@@ -12,6 +12,7 @@ pub mod cli;
 pub mod client;
 pub mod commands;
 pub mod deadline;
+pub mod environment;
 pub mod error;
 pub mod event;
 pub mod eviction;

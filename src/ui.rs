@@ -10,6 +10,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::environment;
 use crate::error::{Error, Kind};
 use crate::event::{Event, Events, Sink};
 use klab_lab::printable::{printable, printable_with_styles};
@@ -130,7 +131,7 @@ impl Ui {
 
     /// How many columns results may take: those of the terminal, at most 100; `COLUMNS` says otherwise.
     pub fn width(&self) -> usize {
-        let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let said = environment::COLUMNS.parsed();
         let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
         said.or_else(terminal).unwrap_or(80).min(WIDEST)
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Context;
+use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::provider::kind::{docker, failure as kind_failure};
@@ -149,7 +150,7 @@ fn kind() -> Finding {
 
 /// The container runtime of kind, found as labs on kind find it.
 fn runtime() -> Finding {
-    match docker::find(std::env::var(docker::PROVIDER_VARIABLE).ok().as_deref(), &docker::Memory::default()) {
+    match docker::find(environment::KIND_EXPERIMENTAL_PROVIDER.text().as_deref(), &docker::Memory::default()) {
         Ok((runtime, _)) => good("containers", format!("{} answers", runtime.program())),
         Err(error) => Finding {
             mark: Mark::Optional,

@@ -9,6 +9,7 @@ use kube::Client;
 use tokio::runtime::Runtime;
 
 use crate::client::{NoAnswer, connect_within, is_cut_off};
+use crate::environment;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Sink;
 use crate::provider::sim::daemon;
@@ -395,7 +396,7 @@ fn is_path(argument: &str) -> bool {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct LabOptions {
     /// Who makes the cluster: sim, kind or aks; the lab file's own choice by default.
-    #[arg(long, env = "KLAB_PROVIDER", value_name = "PROVIDER")]
+    #[arg(long, env = environment::KLAB_PROVIDER.name, value_name = "PROVIDER")]
     pub provider: Option<spec::Provider>,
     /// Set a variable of the lab's templates.
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::environment;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::provider::sim::server_lock::ServerLock;
 use crate::state::home::state_error;
@@ -16,7 +17,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     state_directory: PathBuf,
     /// Port on 127.0.0.1; the last one if it is free, else any, by default.
-    #[arg(long, env = "KLAB_SIM_PORT")]
+    #[arg(long, env = environment::KLAB_SIM_PORT.name)]
     port: Option<u16>,
 }
 

@@ -38,7 +38,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use self::docker::{Container, Info, PROVIDER_VARIABLE, Runtime};
+use self::docker::{Container, Info, Runtime};
 use self::kind_tool::KindTool;
 use self::live::Starts;
 use self::names::Names;
@@ -47,6 +47,7 @@ use self::session::Session;
 use self::version::KindVersion;
 use self::workers::Cluster;
 use super::{Options, Provider, Work};
+use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::state::Home;
 use klab_cluster::clock::later;
@@ -54,9 +55,6 @@ use klab_lab::names::{DECLARED_ANNOTATION, POOL_LABEL};
 use klab_lab::plan::{Action, Declared, Observed, ObservedNode, ObservedPool};
 use klab_lab::spec::Lab;
 use klab_lab::words::plural;
-
-/// Variable that gives several people on one machine clusters of their own.
-const SEAT_VARIABLE: &str = "KLAB_SEAT";
 
 /// How long after its start a control plane may take until its API answers.
 const API_START: SignedDuration = SignedDuration::from_mins(2);
@@ -73,7 +71,7 @@ pub struct KindProvider {
 impl KindProvider {
     /// The provider for a klab home, with what was seen of the machine already.
     pub fn new(home: &Home, memory: Arc<docker::Memory>) -> Self {
-        let seat = std::env::var(SEAT_VARIABLE).ok();
+        let seat = environment::KLAB_SEAT.text();
         Self { home: home.clone(), seat, memory, runtime: OnceCell::new(), version: OnceCell::new() }
     }
 
@@ -93,7 +91,7 @@ impl KindProvider {
         let record = ClusterRecord::read(&names.record())?;
         let wanted = match record {
             Some(record) => Some(record.runtime),
-            None => std::env::var(PROVIDER_VARIABLE).ok(),
+            None => environment::KIND_EXPERIMENTAL_PROVIDER.text(),
         };
         let found = docker::find(wanted.as_deref(), &self.memory)?;
         Ok(self.runtime.get_or_init(|| found))

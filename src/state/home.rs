@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::environment;
 use crate::error::{Error, Kind, Result};
 
 /// klab's state folder.
@@ -18,10 +19,10 @@ impl Home {
     /// # Errors
     /// When none of the variables is set.
     pub fn from_environment() -> Result<Self> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let root = variable("KLAB_HOME")
-            .or_else(|| variable("XDG_STATE_HOME").map(|state| state.join("klab")))
-            .or_else(|| variable("HOME").map(|home| home.join(".local/state/klab")));
+        let root = environment::KLAB_HOME
+            .path()
+            .or_else(|| environment::XDG_STATE_HOME.path().map(|state| state.join("klab")))
+            .or_else(|| environment::HOME.path().map(|home| home.join(".local/state/klab")));
         let root = root.ok_or_else(|| {
             Error::message(Kind::Outside, "could not find a folder for klab's state: HOME is not set")
                 .hint("set KLAB_HOME to a folder of your own")

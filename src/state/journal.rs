@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 
+use crate::environment;
 use klab_cluster::server::files::open_private_append;
 
 /// One line of the journal.
@@ -123,7 +124,7 @@ fn last_byte(file: &mut File) -> io::Result<Option<u8>> {
 
 /// Ends the process the hard way at the n-th entry, so that tests can show what a kill there leaves behind.
 fn fault(entry: u32, moment: &str) {
-    if std::env::var("KLAB_FAULT").is_ok_and(|at| at == format!("{moment}:{entry}")) {
+    if environment::KLAB_FAULT.text().is_some_and(|at| at == format!("{moment}:{entry}")) {
         let _ = kill_process(getpid(), Signal::KILL);
     }
 }

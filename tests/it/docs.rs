@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use klab::environment::{self, Audience};
 use klab::render::render;
 use klab_lab::spec::{self, Diagnostics, LoadOptions, load};
 use serde_json::Value;
@@ -230,4 +231,48 @@ fn rows(lab: &Path) -> String {
         )
     };
     lab["step"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// The tables of `docs/environment.md` are made from the variables: `KLAB_BLESS=1 cargo test -p klab --test it docs::` writes
+/// them anew.
+#[test]
+fn environment_variables_are_described() {
+    let path = Path::new("docs/environment.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let mut audiences = [Audience::Users, Audience::Others, Audience::Tests].into_iter();
+    let mut wanted = String::new();
+    for line in document.lines().filter(|line| !line.starts_with("| `")) {
+        wanted.push_str(line);
+        wanted.push('\n');
+        if line == "|---|---|" {
+            let audience = audiences.next().unwrap();
+            for variable in environment::ALL.iter().filter(|variable| variable.audience == audience) {
+                wanted.push_str(&format!("| `{}` | {} |\n", variable.name, variable.meaning));
+            }
+        }
+    }
+    assert_eq!(audiences.next(), None, "docs/environment.md has a table for everybody");
+    if std::env::var_os("KLAB_BLESS").is_some() {
+        std::fs::write(path, &wanted).unwrap();
+    }
+    assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/environment.md anew");
+}
+
+/// What of the source does something that only one file may do.
+#[test]
+fn only_one_file_reads_the_environment() {
+    let (mut folders, mut others) = (vec![std::path::PathBuf::from("src")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path != Path::new("src/environment.rs")
+                && std::fs::read_to_string(&path).unwrap().contains("env::var")
+            {
+                others.push(path);
+            }
+        }
+    }
+    assert!(others.is_empty(), "{others:?}");
 }

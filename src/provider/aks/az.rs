@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
+use crate::environment;
 use crate::exec::{self, Command, Written};
 
 /// A call that only asks.
@@ -35,7 +36,7 @@ pub(super) struct Az {
 impl Az {
     /// The az of the environment: `KLAB_AZ`, else `az` on PATH.
     pub(super) fn from_environment() -> Self {
-        let program = std::env::var_os("KLAB_AZ").filter(|program| !program.is_empty()).unwrap_or_else(|| "az".into());
+        let program = environment::KLAB_AZ.value().unwrap_or_else(|| "az".into());
         Self::new(program, Pace::from_environment())
     }
 
@@ -147,8 +148,7 @@ impl Pace {
     /// The usual pace; `KLAB_AKS_POLL=2s` sets the least time between two looks.
     fn from_environment() -> Self {
         let usual = Self::default();
-        let least = std::env::var("KLAB_AKS_POLL").ok();
-        let least = least.and_then(|text| text.parse::<jiff::SignedDuration>().ok());
+        let least = environment::KLAB_AKS_POLL.parsed::<jiff::SignedDuration>();
         Self { least: least.and_then(|least| least.try_into().ok()).unwrap_or(usual.least), ..usual }
     }
 

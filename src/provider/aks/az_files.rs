@@ -2,6 +2,7 @@
 //!
 //! Whether the login is still good is not to be seen there; every question to Azure shows it.
 
+use crate::environment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -45,11 +46,10 @@ struct PartVersion {
 ///
 /// A program named by `KLAB_AZ` may be a script with a login of its own; then only a folder that is named too is believed.
 pub(super) fn folder() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    match (variable("AZURE_CONFIG_DIR"), variable("KLAB_AZ")) {
+    match (environment::AZURE_CONFIG_DIR.path(), environment::KLAB_AZ.path()) {
         (Some(folder), _) => Some(folder),
         (None, Some(_)) => None,
-        (None, None) => Some(variable("HOME")?.join(".azure")),
+        (None, None) => Some(environment::HOME.path()?.join(".azure")),
     }
 }
 

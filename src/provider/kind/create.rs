@@ -14,6 +14,7 @@ use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::deadline;
+use crate::environment;
 use crate::error::{Error, Result};
 use crate::exec;
 use crate::provider::Work;
@@ -28,8 +29,6 @@ const NETWORK: &str = "kind";
 const NODE_IMAGES: &str = "kindest/node";
 /// How long containers may appear after a failed or killed kind: calls of it are still under way.
 const LATE: Duration = Duration::from_secs(3);
-/// Variable with another such time in milliseconds: a stand-in for kind is quicker than kind.
-const LATE_VARIABLE: &str = "KLAB_KIND_LATE";
 
 /// Makes the cluster with the workers of all pools.
 pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut Work<'_>) -> Result<ClusterRecord> {
@@ -241,8 +240,7 @@ fn failed(session: &Session, error: exec::Error) -> Error {
 
 /// Removes all containers of the cluster; with `late` also those that appear seconds after a failure.
 pub(super) fn sweep(session: &Session, late: bool) -> Result<()> {
-    let late_for =
-        std::env::var(LATE_VARIABLE).ok().and_then(|text| text.parse().ok()).map_or(LATE, Duration::from_millis);
+    let late_for = environment::KLAB_KIND_LATE.parsed().map_or(LATE, Duration::from_millis);
     let mut quiet_since = Instant::now();
     loop {
         let containers = session.own_containers()?;

@@ -14,6 +14,7 @@ use super::config::MountView;
 use super::failure;
 use super::machine::{Emulation, Host};
 use super::tool::Tool;
+use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::exec;
 
@@ -50,8 +51,6 @@ impl Seen {
 pub const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
 /// Label with the node's role.
 pub const ROLE_LABEL: &str = "io.x-k8s.kind.role";
-/// Variable by which kind is told which runtime to take.
-pub const PROVIDER_VARIABLE: &str = "KIND_EXPERIMENTAL_PROVIDER";
 
 /// Which family of commands the runtime speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,9 +147,10 @@ pub fn find(wanted: Option<&str>, memory: &Memory) -> Result<(Runtime, Info)> {
         None | Some("") => ["docker", "nerdctl", "podman"].map(Runtime::named).into_iter().flatten().collect(),
         Some(name) => {
             let Some(runtime) = Runtime::named(name) else {
-                let message = format!("klab knows no container runtime `{name}`, which {PROVIDER_VARIABLE} names");
+                let variable = environment::KIND_EXPERIMENTAL_PROVIDER.name;
+                let message = format!("klab knows no container runtime `{name}`, which {variable} names");
                 return Err(Error::message(Kind::Outside, message)
-                    .hint(format!("unset {PROVIDER_VARIABLE}, or set it to docker, podman or nerdctl")));
+                    .hint(format!("unset {variable}, or set it to docker, podman or nerdctl")));
             };
             vec![runtime]
         }
@@ -175,7 +175,7 @@ pub fn find(wanted: Option<&str>, memory: &Memory) -> Result<(Runtime, Info)> {
 }
 
 impl Runtime {
-    /// The runtime of a program's name, as [`PROVIDER_VARIABLE`] takes it.
+    /// The runtime of a program's name, as [`environment::KIND_EXPERIMENTAL_PROVIDER`] takes it.
     pub fn named(name: &str) -> Option<Self> {
         let flavour = match name {
             "docker" => Flavour::Docker,
@@ -230,8 +230,8 @@ impl Runtime {
             return false;
         }
         let remote = |host: &str| ["tcp:", "ssh:", "http:", "https:"].iter().any(|scheme| host.starts_with(scheme));
-        match (self.flavour, std::env::var("DOCKER_HOST")) {
-            (Flavour::Docker, Ok(host)) if !host.is_empty() => !remote(&host),
+        match (self.flavour, environment::DOCKER_HOST.text()) {
+            (Flavour::Docker, Some(host)) => !remote(&host),
             (Flavour::Docker, _) => {
                 let context = self.ask(&["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]);
                 // A runtime without contexts is on this machine.
@@ -244,9 +244,9 @@ impl Runtime {
     /// The machine as far as node sizes go. `KLAB_KIND_SIZES=shrink` keeps klab from mounting generated files, `full` has
     /// it mount them where nobody has tried that.
     pub fn host(&self, info: &Info) -> Host {
-        let able = match std::env::var("KLAB_KIND_SIZES").as_deref() {
-            Ok("shrink") => false,
-            Ok("full") => true,
+        let able = match environment::KLAB_KIND_SIZES.text().as_deref() {
+            Some("shrink") => false,
+            Some("full") => true,
             _ => {
                 self.flavour == Flavour::Docker
                     && !info.rootless

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::docker::PROVIDER_VARIABLE;
 use super::failure;
 use super::tool::Tool;
 use super::version::KindVersion;
+use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::exec;
 
@@ -42,7 +42,7 @@ pub fn delete_arguments(cluster: &str, kubeconfig: &Path) -> Vec<String> {
 impl KindTool {
     /// kind, told to use the runtime klab uses.
     pub fn new(runtime: &str) -> Self {
-        Self { tool: Tool::new("kind").env(PROVIDER_VARIABLE, runtime) }
+        Self { tool: Tool::new("kind").env(environment::KIND_EXPERIMENTAL_PROVIDER.name, runtime) }
     }
 
     /// Writes down what it says from now on.

@@ -10,6 +10,7 @@ use super::machine::{Emulation, Host};
 use super::rules;
 use super::session::Session;
 use super::version::KindVersion;
+use crate::environment;
 use crate::error::{Error, Kind};
 use crate::exec::Command;
 use klab_lab::spec::Lab;
@@ -147,7 +148,7 @@ fn need(session: &Session, lab: &Lab, kind: KindVersion, there: usize) -> Need {
 
 /// Behind a network, or in a machine of its own, the runtime sees other files than klab writes.
 fn sharing_problem(session: &Session) -> Option<Error> {
-    let host = std::env::var("DOCKER_HOST").ok().filter(|host| host.starts_with("tcp:") || host.starts_with("ssh:"))?;
+    let host = environment::DOCKER_HOST.text().filter(|host| host.starts_with("tcp:") || host.starts_with("ssh:"))?;
     let message =
         format!("the container runtime is on another machine ({host}), where the files klab mounts into nodes are not");
     Some(Error::message(Kind::Outside, message).hint(format!(

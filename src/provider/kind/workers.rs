@@ -18,6 +18,7 @@ use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::deadline;
+use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
 use crate::state::home::state_error;
@@ -50,7 +51,7 @@ pub(super) struct Cluster<'a> {
 
 /// The time nodes are given to become Ready.
 pub(super) fn ready_deadline() -> Duration {
-    let seconds = std::env::var("KLAB_KIND_READY").ok().and_then(|text| text.parse().ok());
+    let seconds = environment::KLAB_KIND_READY.parsed();
     seconds.map_or(READY, Duration::from_secs)
 }
 

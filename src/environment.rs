@@ -1,0 +1,86 @@
+//! The environment variables that klab reads, each with what it does; `docs/environment.md` is made from them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// One variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in Markdown.
+    pub meaning: &'static str,
+    /// Whom it is for.
+    pub audience: Audience,
+}
+
+/// Whom a variable is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Those who use klab.
+    Users,
+    /// Those who test klab.
+    Tests,
+    /// Other programs; klab reads it as they do.
+    Others,
+}
+
+macro_rules! variables {
+    ($($constant:ident $audience:ident $meaning:literal;)*) => {
+        $(
+            #[doc = $meaning]
+            pub const $constant: Variable =
+                Variable { name: stringify!($constant), meaning: $meaning, audience: Audience::$audience };
+        )*
+        /// All of them.
+        pub const ALL: &[Variable] = &[$($constant),*];
+    };
+}
+
+variables! {
+    KLAB_HOME Users "klab's state: records, journals, kubeconfigs, embedded clusters; `$XDG_STATE_HOME/klab` by default";
+    KLAB_PROVIDER Users "who makes the cluster: `sim`, `kind` or `aks`; `--provider` overrides it, and it overrides the lab file";
+    KLAB_SIM_PORT Users "the port of the embedded cluster's server; the last one if it is free, else any, by default";
+    KLAB_SEAT Users "on kind, a name for one of several people on a machine: `KLAB_SEAT=s07` makes the cluster `klab-LAB-s07`";
+    KLAB_KIND_SIZES Users "on kind, how machines get the size of a VM: `shrink` mounts no generated files, `full` mounts them where nobody has tried that";
+    KLAB_KIND_READY Users "on kind, how many seconds nodes have to become Ready; 180 by default";
+    KLAB_AZ Users "the az to use, in place of the one on PATH; klab then reads no login itself unless `AZURE_CONFIG_DIR` says where it is";
+    KLAB_AKS_POLL Users "least time between two looks at Azure, such as `2s`; 250 ms by default, growing to 10 s the longer something takes";
+    KLAB_FAULT Tests "kills klab `before:N` or `after:N`, the N-th entry of its journal";
+    KLAB_KIND_LATE Tests "how many milliseconds klab waits for containers that appear after a failure of kind";
+    HOME Others "where klab's state and az's login are by default";
+    XDG_STATE_HOME Others "where klab's state is by default";
+    COLUMNS Others "how many columns results may take; those of the terminal by default";
+    NO_PROXY Others "hosts that are reached without a proxy, as kubectl reads it; `no_proxy` works too";
+    DOCKER_HOST Others "where the container runtime is";
+    KIND_EXPERIMENTAL_PROVIDER Others "the container runtime that kind uses: docker, podman or nerdctl";
+    AZURE_CONFIG_DIR Others "az's folder";
+}
+
+impl Variable {
+    /// Its value, where it has one that is not empty.
+    pub fn value(self) -> Option<OsString> {
+        std::env::var_os(self.name).filter(|value| !value.is_empty())
+    }
+
+    /// Its value as text, where it is some.
+    pub fn text(self) -> Option<String> {
+        self.value()?.into_string().ok()
+    }
+
+    /// Its value as a path.
+    pub fn path(self) -> Option<PathBuf> {
+        self.value().map(PathBuf::from)
+    }
+
+    /// Its value as a number, a duration or the like, where it is one.
+    pub fn parsed<T: std::str::FromStr>(self) -> Option<T> {
+        self.text()?.parse().ok()
+    }
+
+    /// As [`Self::text`], also in lower case, as programs from Unix write it.
+    pub fn text_in_either_case(self) -> Option<String> {
+        let lower = || std::env::var(self.name.to_lowercase()).ok().filter(|text| !text.is_empty());
+        self.text().or_else(lower)
+    }
+}
