@@ -20,7 +20,7 @@ use crate::ui::Format;
 use klab_lab::report::{self, Suite};
 use klab_lab::spec::{self, Lab};
 use klab_lab::verify::{CheckResult, Difference, Observation, Prediction, Report, Stability, Verdict, Windows};
-use klab_lab::words::{duration, plural};
+use klab_lab::words::{duration, first_of, plural};
 
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -468,6 +468,6 @@ fn is_final(seen: &Observation) -> bool {
 fn waiting_for(report: &Report, timeout: Duration) -> String {
     let open: Vec<&str> =
         report.checks.iter().filter(|check| !check.verdict.is_held()).map(|check| check.name.as_str()).collect();
-    let more = if open.len() > 1 { format!(" and {} more", open.len() - 1) } else { String::new() };
-    format!("{}{more}, up to {}", open.first().unwrap_or(&"checks"), duration(timeout))
+    let open = if open.is_empty() { "checks".to_owned() } else { first_of(&open, 1) };
+    format!("{open}, up to {}", duration(timeout))
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Kind, Result};
 use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
 use crate::provider::Work;
 use klab_lab::spec::{Action, NodeSet};
-use klab_lab::words::plural;
+use klab_lab::words::{first_of, plural};
 
 /// How long a drain may take where the author does not say.
 const WITHIN: Duration = Duration::from_mins(5);
@@ -105,7 +105,7 @@ fn refuse_unowned(pods: &[Pod]) -> Result<()> {
         return Ok(());
     }
     let message =
-        format!("{} would be lost, as no controller makes them anew: {}", plural(lost.len(), "pod"), list(&lost));
+        format!("{} would be lost, as no controller makes them anew: {}", plural(lost.len(), "pod"), first_of(&lost, NAMES));
     Err(Error::message(Kind::Failed, message)
         .left_behind("the nodes are cordoned")
         .hint("`force = true` in the action deletes them"))
@@ -122,9 +122,4 @@ fn overdue(what: &str, within: Duration, refused: &[String], left: usize) -> Err
             .hint("a PodDisruptionBudget that allows no disruption keeps its pods where they are")
     };
     error.left_behind("the nodes are cordoned")
-}
-
-fn list(names: &[String]) -> String {
-    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > NAMES { format!("{shown} and {} more", names.len() - NAMES) } else { shown }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::outcome::{Failure, LabTrial, Moment, Trial};
 use crate::error::Error;
 use klab_lab::report::{self, Styles, check_lines};
-use klab_lab::words::{duration, plural};
+use klab_lab::words::{duration, first_of, plural};
 
 /// Name and version of the JSON document's form.
 pub const SCHEMA: &str = "klab.test/1";
@@ -77,10 +77,7 @@ fn failure_lines(lab: &LabTrial, trial: &Trial) -> String {
     }
     if lab.trials.len() > 1 {
         let failed: Vec<String> = lab.failed().map(|trial| trial.seed.to_string()).collect();
-        let named = match failed.len() {
-            0..=SEEDS => failed.join(", "),
-            many => format!("{} and {} more", failed.get(..SEEDS).unwrap_or_default().join(", "), many - SEEDS),
-        };
+        let named = first_of(&failed, SEEDS);
         let (word, verb) = if failed.len() == 1 { ("seed", "fails") } else { ("seeds", "fail") };
         let _ = writeln!(
             text,

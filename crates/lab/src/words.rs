@@ -27,6 +27,26 @@ pub fn plural(count: usize, one: &str) -> String {
     }
 }
 
+/// `a, b and c`, and `a, b and 3 more` where they are many.
+pub fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [one, two] => format!("{one} and {two}"),
+        [one, two, three] => format!("{one}, {two} and {three}"),
+        [one, two, rest @ ..] => format!("{one}, {two} and {} more", rest.len()),
+    }
+}
+
+/// `a, b, c`, or the first of them: `a, b and 3 more`.
+pub fn first_of(names: &[impl AsRef<str>], most: usize) -> String {
+    let shown = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// Columns padded to their widest cell, two blanks apart, no trailing blanks.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -72,6 +92,17 @@ mod tests {
         {
             assert_eq!(plural(count, one), text);
         }
+    }
+
+    #[test]
+    fn many_are_counted() {
+        assert_eq!(
+            [&["a"][..], &["a", "b", "c"], &["a", "b", "c", "d"]].map(listed),
+            ["a", "a, b and c", "a, b and 2 more"]
+        );
+        assert_eq!(first_of::<&str>(&[], 2), "");
+        assert_eq!(first_of(&["a", "b"], 2), "a, b");
+        assert_eq!(first_of(&["a", "b", "c"], 2), "a, b and 1 more");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::state::Home;
 use crate::state::class::Class;
 use crate::ui::Ui;
 use klab_lab::spec::{Lab, Provider};
-use klab_lab::words::plural;
+use klab_lab::words::{first_of, plural};
 
 /// Most seats that are named one by one.
 const NAMED: usize = 12;
@@ -118,10 +118,7 @@ pub(super) fn show(context: &Context, mut failed: Vec<Failed>) -> String {
 
 /// `1, 2, 7`, shortened where they are many.
 pub(super) fn listed(names: &[String]) -> String {
-    match names.get(..NAMED) {
-        Some(first) if names.len() > NAMED => format!("{} and {} more", first.join(", "), names.len() - NAMED),
-        _ => names.join(", "),
-    }
+    first_of(names, NAMED)
 }
 
 /// A lab was named where a class is needed.

@@ -18,6 +18,7 @@ use crate::deadline;
 use crate::error::{Context, Error, Kind, Result};
 use crate::eviction::{evict, has_ended, is_moved, path};
 use klab_lab::names::MANAGER;
+use klab_lab::words::first_of;
 
 /// Pause between two looks at the cluster: the first, and the longest. What is nearly there is not waited for long.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -272,10 +273,5 @@ pub(super) fn missing(nodes: &[Node], wanted: &[String], starts: &Starts) -> Opt
             Some(_) => {}
         }
     }
-    if missing.is_empty() {
-        return None;
-    }
-    let more = missing.len().saturating_sub(3);
-    let text = missing.into_iter().take(3).collect::<Vec<_>>().join(", ");
-    Some(if more > 0 { format!("waiting for {text} and {more} more") } else { format!("waiting for {text}") })
+    (!missing.is_empty()).then(|| format!("waiting for {}", first_of(&missing, 3)))
 }

@@ -10,6 +10,7 @@ use super::spread;
 use super::verdict::{Finding, Standing};
 use super::view::{PodView, View};
 use crate::spec::{Condition, Count, Located, NodeSet, Selector};
+use crate::words::listed;
 
 /// What a condition's function finds; the code and place are added by the caller.
 pub(crate) struct Fact {
@@ -406,17 +407,6 @@ fn one_per_node(view: &View<'_>, group: &Group<'_, '_>, set: &NodeSet) -> Fact {
     let crowd = pods_by_node.values().filter(|pods| pods.len() > 1).flatten();
     let blamed: Vec<String> = elsewhere.iter().chain(&unplaced).chain(crowd).map(|pod| pod.id()).collect();
     Fact::new(standing, texts.join(", ")).offenders(blamed)
-}
-
-/// `a, b and 3 more`.
-pub(crate) fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [one, two] => format!("{one} and {two}"),
-        [one, two, three] => format!("{one}, {two} and {three}"),
-        [one, two, rest @ ..] => format!("{one}, {two} and {} more", rest.len()),
-    }
 }
 
 /// Pods that others can share a node with, by node, among those of these labels in all namespaces.

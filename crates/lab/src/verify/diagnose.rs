@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use kube_core::ResourceExt;
 
 use super::cause::{Cause, Suggestion};
-use super::condition::{counted, listed};
+use super::condition::counted;
 use super::context::Context;
 use super::evaluate::evaluate;
 use super::explain::{Destination, Edit, Explainer, Pending, Settles, age, alike, in_namespace};
@@ -22,6 +22,7 @@ use super::view::{Owner, PodView, View, pool_of};
 use crate::names::POOL_LABEL;
 use crate::plan::taint_text;
 use crate::spec::{Check, Condition, NodeSet, Selector, Subject};
+use crate::words::listed;
 use crate::words::{duration, plural};
 use klab_scheduler::selector::{Operator, Requirement};
 

@@ -11,6 +11,7 @@ use super::verdict::{CheckResult, Finding, Report, Standing, Verdict};
 use super::view::View;
 use crate::expression;
 use crate::spec::{Check, Condition, Count, Located, ObjectRef, Selector, Subject};
+use crate::words::listed;
 
 /// What the checks come to at this moment. Windows (how long a check must hold, how long a cluster must be quiet before
 /// something counts as impossible) are left aside: they need more than one look, see [`super::Stability`].
@@ -144,7 +145,7 @@ fn similar(view: &View<'_>, selector: &Selector, namespace: &str) -> String {
         view.pods.iter().filter(|pod| selector.matches(pod.pod.labels())).map(|pod| pod.namespace).collect();
     if !elsewhere.is_empty() {
         let names: Vec<&str> = elsewhere.into_iter().collect();
-        return format!("; such pods are in namespace {}", condition::listed(&names));
+        return format!("; such pods are in namespace {}", listed(&names));
     }
     let keys: Vec<&str> = selector.requirements().iter().map(|requirement| requirement.key.as_str()).collect();
     let labels: BTreeSet<String> = view
@@ -157,7 +158,7 @@ fn similar(view: &View<'_>, selector: &Selector, namespace: &str) -> String {
         return String::new();
     }
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-    format!("; pods with similar labels: {}", condition::listed(&labels))
+    format!("; pods with similar labels: {}", listed(&labels))
 }
 
 fn object_findings(check: &Check, view: &View<'_>, reference: &ObjectRef) -> Vec<Finding> {

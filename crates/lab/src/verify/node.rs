@@ -2,11 +2,12 @@
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 
-use super::condition::{Fact, counted, finding, listed, mismatch};
+use super::condition::{Fact, counted, finding, mismatch};
 use super::verdict::{Finding, Standing};
 use super::view::View;
 use crate::plan::taint_text;
 use crate::spec::{Condition, Count, Located, NodeSet};
+use crate::words::listed;
 
 /// One condition on a set of nodes.
 pub(crate) fn evaluate(view: &View<'_>, set: &NodeSet, condition: &Located<Condition>) -> Finding {

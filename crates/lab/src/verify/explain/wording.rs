@@ -11,8 +11,8 @@ use super::suggest::{Proof, Question};
 use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;
-use crate::verify::condition::listed;
 use crate::verify::view::{Owner, PodView, View};
+use crate::words::listed;
 use klab_scheduler::quantity::Quantity;
 
 /// One change in words, its place in the lab file and its command.
