@@ -1,8 +1,8 @@
 //! klab: a Kubernetes scheduling lab from one TOML file.
 //!
-//! Data flows one way: the lab file ([`spec`]) becomes a plan ([`plan`]), a provider ([`provider`]) makes the cluster,
+//! Data flows one way: the lab file ([`klab_lab::spec`]) becomes a plan ([`klab_lab::plan`]), a provider ([`provider`]) makes the cluster,
 //! templates are rendered ([`render`]) and applied ([`apply`]), a snapshot of nodes and pods ([`observe`]) is verified
-//! and explained ([`verify`]). [`klab_scheduler`] is the one place that knows where a pod may go; the embedded cluster
+//! and explained ([`klab_lab::verify`]). [`klab_scheduler`] is the one place that knows where a pod may go; the embedded cluster
 //! ([`klab_cluster`]), the plan, the checks and the explanations all ask it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]

@@ -104,8 +104,11 @@ fn refuse_unowned(pods: &[Pod]) -> Result<()> {
     if lost.is_empty() {
         return Ok(());
     }
-    let message =
-        format!("{} would be lost, as no controller makes them anew: {}", plural(lost.len(), "pod"), first_of(&lost, NAMES));
+    let message = format!(
+        "{} would be lost, as no controller makes them anew: {}",
+        plural(lost.len(), "pod"),
+        first_of(&lost, NAMES)
+    );
     Err(Error::message(Kind::Failed, message)
         .left_behind("the nodes are cordoned")
         .hint("`force = true` in the action deletes them"))

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::resource::ResourceId;
 
 /// An immutable version of an object. Kept as JSON text; a tree takes ten times the memory, so the one it was written
-/// from stays only while the cluster works with it ([`Object::forget_tree`]).
+/// from stays only while the cluster works with it.
 #[derive(Debug, Clone)]
 pub struct Object {
     /// Which row of the resource table.

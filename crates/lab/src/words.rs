@@ -100,7 +100,7 @@ mod tests {
             [&["a"][..], &["a", "b", "c"], &["a", "b", "c", "d"]].map(listed),
             ["a", "a, b and c", "a, b and 2 more"]
         );
-        assert_eq!(first_of::<&str>(&[], 2), "");
+        assert_eq!(first_of(&[""; 0], 2), "");
         assert_eq!(first_of(&["a", "b"], 2), "a, b");
         assert_eq!(first_of(&["a", "b", "c"], 2), "a, b and 1 more");
     }

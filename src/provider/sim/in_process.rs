@@ -1,6 +1,6 @@
 //! The embedded cluster inside this process, as a provider: no server, no network, time that is stepped.
 //!
-//! The cluster ends with this value. Pools are changed by the same code as on the server ([`super::pools`]).
+//! The cluster ends with this value. Pools are changed by the same code as on the server (`pools`).
 
 use std::cell::RefCell;
 use std::path::PathBuf;
