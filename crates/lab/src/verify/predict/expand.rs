@@ -1,6 +1,8 @@
 //! The pods that objects will come to have, as their controllers and the API server would make them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -77,16 +79,61 @@ pub(super) fn pod(object: &Value, root: &Root, number: usize, node: Option<&str>
     Some(pod)
 }
 
-/// The pods of a DaemonSet on these nodes: alike but for their names and nodes.
+/// A pod that is to be placed. Those of a DaemonSet on thousands of nodes are alike: each is made when it is looked at.
+#[derive(Debug, Clone)]
+pub(super) enum Planned {
+    /// A pod by itself.
+    Whole(Box<Pod>),
+    /// The pod of a DaemonSet for a node.
+    OfNode {
+        /// The pod for another node.
+        pattern: Rc<Pod>,
+        /// The DaemonSet.
+        root: Rc<Root>,
+        /// The node.
+        node: Box<str>,
+    },
+}
+
+impl Planned {
+    /// The pod.
+    pub(super) fn pod(&self) -> Cow<'_, Pod> {
+        match self {
+            Self::Whole(pod) => Cow::Borrowed(pod),
+            Self::OfNode { pattern, root, node } => Cow::Owned(moved(pattern, root, node)),
+        }
+    }
+
+    /// Its priority.
+    pub(super) fn priority(&self) -> i32 {
+        let pod = match self {
+            Self::Whole(pod) => pod,
+            Self::OfNode { pattern, .. } => pattern.as_ref(),
+        };
+        pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
+    }
+}
+
+impl From<Pod> for Planned {
+    fn from(pod: Pod) -> Self {
+        Self::Whole(Box::new(pod))
+    }
+}
+
+/// The pods of a DaemonSet on these nodes.
 pub(super) fn daemon_pods<'n>(
     object: &Value,
     root: &Root,
     nodes: impl Iterator<Item = &'n str>,
     defaults: &Defaults,
-) -> impl Iterator<Item = Pod> {
+) -> impl Iterator<Item = Planned> {
     let mut nodes = nodes.peekable();
-    let pattern = nodes.peek().and_then(|node| pod(object, root, 0, Some(node), defaults));
-    nodes.filter_map(move |node| pattern.as_ref().map(|pattern| moved(pattern, root, node)))
+    let pattern = nodes.peek().and_then(|node| pod(object, root, 0, Some(node), defaults)).map(Rc::new);
+    let root = Rc::new(root.clone());
+    nodes.filter_map(move |node| {
+        let pattern = Rc::clone(pattern.as_ref()?);
+        Some(Planned::OfNode { pattern, root: Rc::clone(&root), node: node.into() })
+    })
 }
 
 /// The same pod of a DaemonSet for another node.
@@ -249,7 +296,8 @@ mod tests {
         let one_by_one: Vec<_> =
             nodes.iter().filter_map(|node| pod(&object, &root, 0, Some(node), &defaults)).collect();
         assert_eq!(one_by_one.len(), 3);
-        assert_eq!(daemon_pods(&object, &root, nodes.into_iter(), &defaults).collect::<Vec<_>>(), one_by_one);
+        let planned = daemon_pods(&object, &root, nodes.into_iter(), &defaults);
+        assert_eq!(planned.map(|planned| planned.pod().into_owned()).collect::<Vec<_>>(), one_by_one);
         assert_eq!(daemon_pods(&object, &root, [].into_iter(), &defaults).count(), 0);
     }
 }

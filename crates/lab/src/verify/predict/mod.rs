@@ -21,7 +21,7 @@ use super::context::Context;
 use super::model;
 use super::snapshot::Snapshot;
 use super::view::{PodView, View, pool_of};
-use expand::{Defaults, Root};
+use expand::{Defaults, Planned, Root};
 use klab_scheduler::{Cluster, Outcome, TieBreak};
 
 /// Where the pods of objects will go.
@@ -52,7 +52,7 @@ pub struct PredictedWorkload {
 
 /// A pod on its way through the prediction.
 struct Candidate {
-    pod: Pod,
+    pod: Planned,
     /// The object it belongs to; none for pods that were there and lost their place to others.
     workload: Option<usize>,
 }
@@ -163,7 +163,7 @@ impl Forecast<'_, '_> {
                 self.keep(pod, at);
             }
             let new = (kept.len()..wanted).filter_map(|number| expand::pod(object, root, number, None, defaults));
-            self.queue.extend(new.map(|pod| Candidate { pod, workload: Some(at) }));
+            self.queue.extend(new.map(|pod| Candidate { pod: pod.into(), workload: Some(at) }));
         } else {
             let nodes = expand::daemon_nodes(object, &self.view.nodes);
             let has: HashSet<&str> = kept.iter().filter_map(|pod| pod.node).collect();
@@ -194,7 +194,7 @@ impl Forecast<'_, '_> {
     fn keep(&mut self, pod: &PodView<'_>, workload: usize) {
         match pod.node {
             Some(node) => self.count(workload, node),
-            None => self.queue.push_back(Candidate { pod: pod.pod.clone(), workload: Some(workload) }),
+            None => self.queue.push_back(Candidate { pod: pod.pod.clone().into(), workload: Some(workload) }),
         }
     }
 
@@ -219,17 +219,18 @@ impl Forecast<'_, '_> {
     /// Places the queued pods as the scheduler would: by priority, then in the order in which they came; those that fail
     /// again after others were placed, until nothing changes.
     fn run(&mut self) {
-        let mut placed: BTreeMap<(String, String), (Option<usize>, Pod, String)> = BTreeMap::new();
+        let mut placed: BTreeMap<(String, String), (Option<usize>, Planned, String)> = BTreeMap::new();
         // Every eviction places a pod of higher priority for one of lower, so this ends; the bound is for certainty.
         let mut evictions_left = 4 * self.queue.len() + self.view.pods.len();
         loop {
             let mut round: Vec<Candidate> = self.queue.drain(..).collect();
-            let priority = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
-            round.sort_by_key(|candidate| std::cmp::Reverse(priority(&candidate.pod)));
+            round.sort_by_key(|candidate| std::cmp::Reverse(candidate.pod.priority()));
             let mut progress = false;
             let mut failed: Vec<(Candidate, String)> = Vec::new();
             for candidate in round {
-                let Ok(decision) = self.cluster.schedule(&candidate.pod) else {
+                let pod = candidate.pod.pod();
+                let Ok(decision) = self.cluster.schedule(&pod) else {
+                    drop(pod);
                     failed.push((candidate, "the scheduler cannot read this pod".to_owned()));
                     continue;
                 };
@@ -243,18 +244,20 @@ impl Forecast<'_, '_> {
                         preemption.nominated.as_ref().to_owned()
                     }
                     _ => {
+                        drop(pod);
                         failed.push((candidate, decision.message));
                         continue;
                     }
                 };
-                if self.cluster.bind(&candidate.pod, &node).is_err() {
+                if self.cluster.bind(&pod, &node).is_err() {
                     continue;
                 }
                 progress = true;
                 if let Some(workload) = candidate.workload {
                     self.count(workload, &node);
                 }
-                let key = key_of(&candidate.pod);
+                let key = key_of(&pod);
+                drop(pod);
                 placed.insert(key, (candidate.workload, candidate.pod, node));
             }
             let over = !progress;
@@ -278,7 +281,7 @@ impl Forecast<'_, '_> {
         &mut self,
         namespace: &str,
         name: &str,
-        placed: &mut BTreeMap<(String, String), (Option<usize>, Pod, String)>,
+        placed: &mut BTreeMap<(String, String), (Option<usize>, Planned, String)>,
     ) {
         self.cluster.remove_pod(namespace, name);
         if let Some((workload, pod, node)) = placed.remove(&(namespace.to_owned(), name.to_owned())) {
@@ -307,7 +310,7 @@ impl Forecast<'_, '_> {
             if let Some(spec) = pod.spec.as_mut() {
                 spec.node_name = None;
             }
-            self.queue.push_back(Candidate { pod, workload });
+            self.queue.push_back(Candidate { pod: pod.into(), workload });
         }
     }
 }
