@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::client::cause;
 use crate::error::{Context, Error, Kind, Result};
 use crate::render::Manifest;
-use klab_lab::names::{LAB_LABEL, MANAGER};
+use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER};
 
 /// How many requests are under way at once where order does not matter.
 const CONCURRENCY: usize = 32;
@@ -241,7 +241,7 @@ impl Applier {
     /// The objects of the lab that klab itself applied: not those that controllers made of them.
     async fn live(&self, kinds: &BTreeSet<String>) -> Result<BTreeMap<ObjectKey, Live>> {
         let parameters =
-            ListParams::default().labels(&format!("{LAB_LABEL}={},app.kubernetes.io/managed-by={MANAGER}", self.lab));
+            ListParams::default().labels(&format!("{LAB_LABEL}={},{MANAGED_BY_LABEL}={MANAGER}", self.lab));
         let lists = kinds.iter().filter_map(|kind| {
             let (resource, _) = self.kinds.get(kind)?.as_ref()?;
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);

@@ -6,7 +6,7 @@ mod context;
 mod engine;
 mod yaml;
 
-use klab_lab::names::{LAB_LABEL, WORKLOAD_LABEL};
+use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
@@ -18,9 +18,6 @@ use engine::Engine;
 use klab_cluster::resource::ResourceId;
 use klab_lab::spec::files::FileContent;
 use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Located, Location, ManifestContent, Source, Workload};
-
-/// Who manages the object, on every object; the value is `klab`.
-pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 
 /// Codes of problems that are found while rendering, next to `template`; each has an invalid lab in `tests/labs/invalid`.
 pub const CODES: &[(&str, &str)] = &[
@@ -383,7 +380,7 @@ impl<'a> Renderer<'a> {
         } else if metadata["namespace"].as_str().is_none_or(str::is_empty) {
             metadata["namespace"] = json!("default");
         }
-        set_label(metadata, MANAGED_BY_LABEL, "klab");
+        set_label(metadata, MANAGED_BY_LABEL, MANAGER);
         set_label(metadata, LAB_LABEL, &self.lab.name);
         if let Some(workload) = workload {
             set_label(metadata, WORKLOAD_LABEL, &workload);

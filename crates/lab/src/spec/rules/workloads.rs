@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
 
 use super::context::{Context, equals};
-use crate::names::PREFIX;
+use crate::names::{MANAGED_BY_LABEL, PREFIX};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
 use crate::spec::step::Action;
@@ -332,7 +332,7 @@ pub(super) fn unknown_bundle(context: &Context<'_>, found: &mut Vec<Diagnostic>)
 pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for workload in &context.lab.workloads {
         for (key, value) in &workload.labels {
-            if key.starts_with(PREFIX) || key == "app.kubernetes.io/managed-by" {
+            if key.starts_with(PREFIX) || key == MANAGED_BY_LABEL {
                 found.push(
                     Diagnostic::error("reserved-workload-label", format!("the label `{key}` belongs to klab"))
                         .at(&value.at, "klab finds its objects by it"),
