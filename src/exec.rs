@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 pub use redact::redact;
 
-use crate::deadline;
+use klab_cluster::deadline;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 
 /// A program with its arguments, passed as they are, never through a shell.

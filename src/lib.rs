@@ -11,7 +11,6 @@ pub mod apply;
 pub mod cli;
 pub mod client;
 pub mod commands;
-pub mod deadline;
 pub mod environment;
 pub mod error;
 pub mod event;

@@ -13,6 +13,7 @@ pub mod api;
 pub mod clock;
 pub mod cluster;
 pub mod control;
+pub mod deadline;
 pub mod defaults;
 pub mod embedded;
 mod log;

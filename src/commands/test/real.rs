@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use super::super::kubeconfig::path;
 use super::super::{Context, absolute, down, up, verify};
-use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
 use crate::lesson::{Performer, Run, WallClock};
@@ -20,6 +19,7 @@ use crate::render;
 use crate::state::home::state_error;
 use crate::state::{Home, Journal, Lock};
 use crate::trial::World;
+use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::verify::Report;
 

@@ -12,10 +12,10 @@ use super::failure::Failure;
 use super::place::Place;
 use super::reason;
 use super::request::Tries;
-use crate::deadline;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
+use klab_cluster::deadline;
 use klab_lab::words::plural;
 
 /// How many operations on pools of one cluster run at once; Azure refuses more or lets them fail.

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::check;
 use crate::apply::patch_parameters;
-use crate::deadline;
 use crate::error::{Context, Error, Kind, Result};
 use crate::eviction::{evict, has_ended, is_moved, path};
+use klab_cluster::deadline;
 use klab_lab::names::MANAGER;
 use klab_lab::words::first_of;
 

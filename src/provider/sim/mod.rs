@@ -178,8 +178,7 @@ impl Provider for Sim {
         work.intend("change-pool", &action.to_string())?;
         let name = &lab.name.value;
         let client = self.client(name)?;
-        let access = self.server(name)?;
-        let make = async |nodes: Vec<Value>| server::Client::new(&access).await?.plant(name, &nodes).await;
+        let make = async |nodes: Vec<Value>| server::Client::new(&self.server(name)?).await?.plant(name, &nodes).await;
         self.block_on(pools::perform(client, make, lab, action, work.events))
     }
 

@@ -10,7 +10,7 @@ use super::server;
 use crate::error::Result;
 use crate::state::home::state_error;
 use crate::state::lock::is_at;
-use klab_cluster::server::files::{create_private_folder, open_private_append};
+use klab_cluster::server::files::{create_private_folder, gone, open_private_append};
 
 /// How long a look at the lock by another klab may keep a server from taking it.
 const LOOKED_AT: Duration = Duration::from_millis(200);
@@ -80,7 +80,7 @@ impl ServerLock {
         if let Some(lock) = Self::handed_over(folder) {
             return Ok(Some(lock));
         }
-        let until = crate::deadline::within(LOOKED_AT);
+        let until = klab_cluster::deadline::within(LOOKED_AT);
         loop {
             let taken = Self::take(folder)?;
             if taken.is_some() || Instant::now() > until {
@@ -141,13 +141,6 @@ impl ServerLock {
 }
 
 const FILE: &str = "lock";
-
-fn gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
 
 /// The process that holds the lock of a folder, or held it last.
 pub fn holder(folder: &Path) -> Option<u32> {

@@ -146,12 +146,9 @@ struct Watch {
     ended: bool,
 }
 
-/// As good as never; any clock can tell it.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
-/// `by` after an instant; where no clock could tell that, in a hundred years.
+/// `by` after an instant.
 fn after(instant: Instant, by: Duration) -> Instant {
-    instant.checked_add(by).or_else(|| instant.checked_add(NEVER)).unwrap_or(instant)
+    Instant::from_std(crate::deadline::after(instant.into_std(), by))
 }
 
 impl Watch {

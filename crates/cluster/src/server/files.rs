@@ -41,3 +41,14 @@ pub fn open_private_append(path: &Path) -> io::Result<File> {
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
+
+/// What came of removing something that may be gone already.
+///
+/// # Errors
+/// When it is still there.
+pub fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}

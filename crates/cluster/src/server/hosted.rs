@@ -17,7 +17,7 @@ use super::control_thread::Running;
 use super::credentials::{Digest, Token};
 use super::lane::Lane;
 use super::{Shared, kubeconfig, tls};
-use crate::server::files::{create_private_folder, write_private};
+use crate::server::files::{create_private_folder, gone, write_private};
 
 /// A cluster of a server.
 pub(super) struct Hosted {
@@ -205,12 +205,8 @@ impl Hosted {
 /// # Errors
 /// When the file system refuses.
 pub fn remove_saved(folder: &Path) -> io::Result<()> {
-    let done = |removed: io::Result<()>| match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    };
-    done(std::fs::remove_file(folder.join(SEED_FILE)))?;
-    done(std::fs::remove_dir_all(folder))
+    gone(std::fs::remove_file(folder.join(SEED_FILE)))?;
+    gone(std::fs::remove_dir_all(folder))
 }
 
 /// The cluster's client certificate, kept beside its token.
