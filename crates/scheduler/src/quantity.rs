@@ -13,8 +13,9 @@ const MICROS_PER_MILLI: i128 = 1_000_000;
 /// Kubernetes caps what it parses at 2⁶³ − 1, except decimal numbers of up to 18 digits.
 const LIMIT: i128 = i64::MAX as i128 * NANOS;
 const UNCAPPED_DIGITS: usize = 18;
-/// Beyond all that can be written sensibly, and far enough from overflow to add two.
-const MOST: i128 = i128::MAX / 4;
+/// Beyond all that can be written sensibly, far enough from overflow to add two, and a power of ten: its text is read as
+/// the same amount.
+const MOST: i128 = 10_i128.pow(37);
 
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
@@ -92,7 +93,12 @@ impl Quantity {
         }
         let (scale, format) = Scale::parse(suffix).ok_or(QuantityError::Suffix)?;
         let capped = format == Format::BinarySi || whole.len() + fraction.len() > UNCAPPED_DIGITS;
-        let magnitude = scale.nanos(whole, fraction).min(if capped { LIMIT } else { MOST });
+        let mut magnitude = scale.nanos(whole, fraction).min(if capped { LIMIT } else { MOST });
+        // Departs from upstream, where such an amount is printed with more digits than are read again without a cap: what
+        // is stored would change when it is copied, and a Deployment with it in its template would roll out for ever.
+        if magnitude > LIMIT && strip_factor(magnitude, 1000, 9).0 >= 10_i128.pow(UNCAPPED_DIGITS as u32) {
+            magnitude = LIMIT;
+        }
         Ok(Self { nanos: if negative { -magnitude } else { magnitude }, format })
     }
 
@@ -441,6 +447,12 @@ mod tests {
             let format = [Format::DecimalSi, Format::BinarySi, Format::DecimalExponent][format as usize];
             let quantity = Quantity { nanos: i128::from(nanos) * 977, format };
             prop_assert_eq!(parse(&quantity.to_string()), quantity);
+        }
+
+        #[test]
+        fn what_is_printed_is_read_as_the_same(text in "[1-9][0-9]{0,20}[.]?[0-9]{0,10}(n|u|m||k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,3})") {
+            let first = parse(&text).to_string();
+            prop_assert_eq!(parse(&first).to_string(), first);
         }
 
         #[test]

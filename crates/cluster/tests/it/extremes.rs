@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use klab_cluster::clock::SteppedClock;
 use klab_cluster::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
-use klab_cluster::control::{ControlPlane, Settings};
+use klab_cluster::control::{ControlPlane, Progress, Settings};
 use klab_cluster::resource::{JOBS, NODES, PODS, REPLICA_SETS, ResourceId};
 use klab_cluster::schema::{Scalar, Schema, Shape, schema};
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ use crate::fuzz::corpus::sorts;
 
 /// Objects that meet in one cluster.
 const BATCH: usize = 60;
+/// Far more than the controllers take for what is due at one moment.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How deep fields are looked for.
 const DEPTH: usize = 9;
 
@@ -52,13 +55,21 @@ impl Lab {
     fn pass(&mut self, duration: SignedDuration) {
         let end = self.cluster.now().checked_add(duration).unwrap();
         for _ in 0..200 {
-            match self.plane.run() {
+            match self.settle() {
                 Some(next) if next <= end => self.clock.step_to(next),
                 _ => break,
             }
         }
         self.clock.step_to(end);
-        self.plane.run();
+        self.settle();
+    }
+
+    /// Has the controllers do what is due now. They must come to an end: work that makes itself anew would go on for ever.
+    fn settle(&mut self) -> Option<Timestamp> {
+        match self.plane.run_for(PATIENCE) {
+            Progress::Settled(next) => next,
+            Progress::Unfinished => panic!("the controllers do not settle"),
+        }
     }
 
     /// The controllers had no fault, and still place pods.
@@ -70,12 +81,12 @@ impl Lab {
             "terminationGracePeriodSeconds": 0,
         } });
         if self.cluster.create(PODS, "default", pod, &WriteOptions::client("test")).is_ok() {
-            self.plane.run();
+            self.settle();
             let pod = self.cluster.get(PODS, "default", &name).unwrap();
             let conditions = &pod.value()["status"]["conditions"];
             assert!(conditions[0]["type"].is_string() || conditions[1]["type"].is_string(), "a pod is seen: {after}");
             let _ = self.cluster.delete(PODS, "default", &name, &DeleteOptions::default());
-            self.plane.run();
+            self.settle();
         }
         assert_eq!(self.cluster.control_faults(), [], "after {after}");
     }
@@ -237,11 +248,11 @@ fn every_field_takes_extremes_without_harm() {
         object.as_object_mut().unwrap().remove("status");
         let made = lab.cluster.create(*resource, namespace, object, &write);
         accepted += usize::from(made.is_ok());
-        lab.plane.run();
+        lab.settle();
         if path.first() == Some(&"status") {
             let _ =
                 lab.cluster.modify(*resource, Part::Status, namespace, &name, &write, |value| value["status"] = status);
-            lab.plane.run();
+            lab.settle();
         }
         // Whatever periods there are, they are reckoned with when nodes are tainted and pods deleted.
         if number % 20 == 19 {
@@ -334,5 +345,25 @@ fn periods_of_any_length_are_reckoned_with() {
             }
         }
         lab.is_well(what);
+    }
+}
+
+/// An amount is the same text each time it is copied: a template that changed on its way from a Deployment to its ReplicaSet
+/// would roll out for ever.
+#[test]
+fn a_deployment_with_an_amount_of_any_size_settles() {
+    let deployments = ResourceId::by_kind("apps/v1", "Deployment").unwrap();
+    for amount in ["1e99", "1E99", "123456789012345678e10", "99999999999999999999999999999999999999999999", "1e-99"] {
+        let mut lab = Lab::new();
+        let pod =
+            json!({ "containers": [{ "name": "a", "image": "x", "resources": { "requests": { "cpu": amount } } }] });
+        let deployment = json!({
+            "metadata": { "name": "web" },
+            "spec": { "selector": { "matchLabels": { "app": "a" } },
+                "template": { "metadata": { "labels": { "app": "a" } }, "spec": pod } },
+        });
+        lab.cluster.create(deployments, "default", deployment, &WriteOptions::client("test")).unwrap();
+        lab.settle();
+        assert_eq!(lab.cluster.list(REPLICA_SETS, Some("default")).0.len(), 1, "{amount} makes one ReplicaSet");
     }
 }

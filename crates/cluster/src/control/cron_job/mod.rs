@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use self::schedule::Schedule;
+use self::schedule::{Latest, Schedule};
 use super::ControlPlane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
@@ -20,8 +20,6 @@ use crate::resource::{CRON_JOBS, JOBS};
 
 const COMPONENT: &str = "cronjob-controller";
 const TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-/// After so many missed times the controller only warns.
-const TOO_MANY: usize = 100;
 
 impl ControlPlane {
     pub(super) fn sync_cron_job(&mut self, name: &ObjectName) {
@@ -138,22 +136,12 @@ impl ControlPlane {
         if let Some(deadline) = deadline {
             from = from.max(earlier(now, SignedDuration::from_secs(deadline)));
         }
-        let (mut due, mut missed) = (None, 0);
-        while let Some(time) = schedule.next(from, &zone).filter(|time| *time <= now) {
-            (due, missed, from) = (Some(time), missed + 1, time);
-            if missed > TOO_MANY {
-                let message =
-                    "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-                self.note(object, COMPONENT, true, "TooManyMissedTimes", message);
-                // A clock that jumped far: only the latest time matters.
-                from = earlier(now, SignedDuration::from_mins(1));
-                while let Some(time) = schedule.next(from, &zone).filter(|time| *time <= now) {
-                    (due, from) = (Some(time), time);
-                }
-                break;
-            }
+        let Some(Latest { time: due, too_many }) = schedule.latest(from, now, &zone) else { return };
+        if too_many {
+            let message =
+                "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+            self.note(object, COMPONENT, true, "TooManyMissedTimes", message);
         }
-        let Some(due) = due else { return };
         let active = items(&status["active"]).to_vec();
         if !active.is_empty() {
             match text(value, &["spec", "concurrencyPolicy"]) {

@@ -2,12 +2,16 @@
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{SignedDuration, Timestamp, ToSpan};
+
+use crate::clock::later;
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 /// How far ahead a next time is looked for; a schedule such as 30 February has none.
 const HORIZON_DAYS: i32 = 5 * 366;
+/// With more missed times than these the controller warns.
+const TOO_MANY: i64 = 100;
 
 /// A schedule, as bits of the values each field allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +24,14 @@ pub(super) struct Schedule {
     /// Whether the day fields start with a star; if neither does, either may match.
     any_day: bool,
     any_weekday: bool,
+}
+
+/// The latest of the times that have passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Latest {
+    pub(super) time: Timestamp,
+    /// Whether so many have passed that a clock must have jumped.
+    pub(super) too_many: bool,
 }
 
 impl Schedule {
@@ -69,6 +81,27 @@ impl Schedule {
             from = Time::midnight();
         }
         None
+    }
+
+    /// The last time up to `now` that follows `since`, and whether there were too many of them to be an oversight.
+    ///
+    /// Times are not counted one by one: they may be of two thousand years.
+    // upstream: pkg/controller/cronjob/utils.go mostRecentScheduleTime (v1.36)
+    pub(super) fn latest(&self, since: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<Latest> {
+        let first = self.next(since, zone).filter(|first| *first <= now)?;
+        let Some(second) = self.next(first, zone).filter(|second| *second <= now) else {
+            return Some(Latest { time: first, too_many: false });
+        };
+        let interval = first.duration_until(second).as_secs();
+        let missed = first.duration_until(now).as_secs().checked_div(interval)?.saturating_add(1);
+        // One interval further back than it takes, for schedules whose times are not evenly spaced.
+        let back = interval.saturating_mul(missed.saturating_sub(2));
+        let mut latest = None;
+        let mut from = later(first, SignedDuration::from_secs(back));
+        while let Some(time) = self.next(from, zone).filter(|time| *time <= now) {
+            (latest, from) = (Some(time), time);
+        }
+        latest.map(|time| Latest { time, too_many: missed > TOO_MANY })
     }
 
     fn allows(&self, date: Date) -> bool {
@@ -150,6 +183,30 @@ mod tests {
             ("0 0 * * 7", "2026-06-01T00:00:00Z", "2026-06-07T00:00:00Z"),
         ] {
             assert_eq!(next(schedule, after), wanted, "{schedule}");
+        }
+    }
+
+    #[test]
+    fn the_latest_time_is_found_however_long_nobody_looked() {
+        for (schedule, since, now, wanted, too_many) in [
+            ("0 * * * *", "2026-06-01T08:00:00Z", "2026-06-01T08:59:59Z", "never", false),
+            ("0 * * * *", "2026-06-01T08:00:00Z", "2026-06-01T09:30:00Z", "2026-06-01T09:00:00Z", false),
+            ("0 * * * *", "2026-06-01T08:00:00Z", "2026-06-01T20:30:00Z", "2026-06-01T20:00:00Z", false),
+            ("* * * * *", "2026-06-01T08:00:00Z", "2026-06-01T09:40:30Z", "2026-06-01T09:40:00Z", false),
+            ("* * * * *", "2026-06-01T08:00:00Z", "2026-06-01T09:41:30Z", "2026-06-01T09:41:00Z", true),
+            ("* * * * *", "0001-01-01T00:00:00Z", "2026-06-01T08:00:30Z", "2026-06-01T08:00:00Z", true),
+            ("30 6-16/4 * * 1-5", "2026-06-05T14:00:00Z", "2026-06-08T12:00:00Z", "2026-06-08T10:30:00Z", false),
+            ("0 0 29 2 *", "1999-01-01T00:00:00Z", "2026-06-01T00:00:00Z", "2024-02-29T00:00:00Z", false),
+        ] {
+            let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+            let found =
+                Schedule::parse(schedule).and_then(|schedule| schedule.latest(at(since), at(now), &TimeZone::UTC));
+            let text = found.as_ref().map_or_else(|| "never".to_owned(), |latest| latest.time.to_string());
+            assert_eq!(
+                (text.as_str(), found.is_some_and(|latest| latest.too_many)),
+                (wanted, too_many),
+                "{schedule} {since}"
+            );
         }
     }
 
