@@ -8,13 +8,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use hyper_rustls::HttpsConnectorBuilder;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use self::deadline::Deadlines;
@@ -132,7 +133,14 @@ pub fn client_within(config: Config, patience: Duration) -> Result<Client, kube:
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(config.connect_timeout);
     let tls = tls_of(&config)?;
-    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_all_versions();
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let https = match config.tls_server_name.clone().map(ServerName::try_from) {
+        Some(name) => {
+            let name = name.map_err(|error| kube::Error::Service(error.into()))?;
+            https.with_server_name_resolver(FixedServerNameResolver::new(name)).enable_all_versions()
+        }
+        None => https.enable_all_versions(),
+    };
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .http2_keep_alive_interval(PING.0)
@@ -167,7 +175,7 @@ fn tls_of(config: &Config) -> Result<ClientConfig, kube::Error> {
 fn bears_a_token_alone(config: &Config) -> bool {
     let proof = &config.auth_info;
     let shows_a_certificate = proof.client_certificate.is_some() || proof.client_certificate_data.is_some();
-    !shows_a_certificate && !config.accept_invalid_certs && config.tls_server_name.is_none()
+    !shows_a_certificate && !config.accept_invalid_certs
 }
 
 /// The configuration of a kubeconfig file, for a caller who changes it.

@@ -20,6 +20,7 @@ use super::super::api::{Body, User, receive, status_response};
 use super::super::status::Status;
 use super::credentials::Digest;
 use super::handshake::Handshakes;
+use super::host_name::HostNames;
 use super::hosted::Hosted;
 use super::{Shared, admin, tls};
 
@@ -59,7 +60,7 @@ pub(super) fn most() -> usize {
 
 /// Accepts connections until the server stops.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let handshakes = Arc::new(Handshakes::default());
+    let handshakes = Arc::new(Handshakes::new(HostNames::new(&shared.admin)));
     let turns = tokio::spawn({
         let handshakes = Arc::clone(&handshakes);
         async move { handshakes.run().await }

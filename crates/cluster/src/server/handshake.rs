@@ -1,10 +1,9 @@
-//! TLS handshakes, in turns: a few at a time, in the order in which they came, and other work between some and the next.
+//! TLS handshakes, in turns: a few at a time, one of each cluster after the other, and other work between some and the next.
 //!
-//! A handshake costs more than most requests, and nobody knows yet whose it is. Where somebody opens very many connections
-//! at once, requests on the others go on meanwhile. (Who comes last first, or by turns with who waits longest, was tried:
-//! the slowest command of a neighbour took a third longer.)
+//! A handshake costs more than most requests. Where somebody opens very many connections at once, requests on the others
+//! go on meanwhile, and connections of another cluster do not wait for all of them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,39 +14,78 @@ use tokio::sync::{Notify, oneshot};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::host_name::HostNames;
+
 /// Handshakes between which nothing else is done: two milliseconds.
 const AT_ONCE: usize = 8;
 
 /// Connections whose other end has said what it wants, and that wait for their turn.
-#[derive(Default)]
 pub(super) struct Handshakes {
-    waiting: Mutex<VecDeque<oneshot::Sender<()>>>,
+    names: HostNames,
+    waiting: Mutex<Waiting>,
     more: Notify,
 }
 
+/// Those of each host name in the order in which they came, and the names in the order of their turns. Connections that ask
+/// for no name of a cluster share one.
+#[derive(Default)]
+struct Waiting {
+    of: HashMap<String, VecDeque<oneshot::Sender<()>>>,
+    turns: VecDeque<String>,
+}
+
+impl Waiting {
+    fn add(&mut self, name: &str, begin: oneshot::Sender<()>) {
+        if let Some(queue) = self.of.get_mut(name) {
+            queue.push_back(begin);
+        } else {
+            self.of.insert(name.to_owned(), VecDeque::from([begin]));
+            self.turns.push_back(name.to_owned());
+        }
+    }
+
+    /// The one whose turn it is.
+    fn next(&mut self) -> Option<oneshot::Sender<()>> {
+        let name = self.turns.pop_front()?;
+        let queue = self.of.get_mut(&name)?;
+        let next = queue.pop_front();
+        if queue.is_empty() {
+            self.of.remove(&name);
+        } else {
+            self.turns.push_back(name);
+        }
+        next
+    }
+}
+
 impl Handshakes {
+    /// `names` are those of the server's clusters.
+    pub(super) fn new(names: HostNames) -> Self {
+        Self { names, waiting: Mutex::default(), more: Notify::new() }
+    }
+
     /// Makes a connection one of TLS.
     ///
     /// # Errors
     /// When the other end does not speak it.
     pub(super) async fn shake(&self, stream: TcpStream, config: Arc<ServerConfig>) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        self.turn().await;
+        let name = hello.client_hello().server_name().filter(|name| self.names.knows(name)).map(str::to_owned);
+        self.turn(name.as_deref().unwrap_or_default()).await;
         // All of this end's computing is done when this is polled for the first time.
         hello.into_stream(config).await
     }
 
-    async fn turn(&self) {
+    async fn turn(&self, name: &str) {
         let (begin, began) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(begin);
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).add(name, begin);
         self.more.notify_one();
         // An error means that nobody gives turns any more: the server ends.
         let _ = began.await;
     }
 
-    /// The one whose turn it is.
     fn next(&self) -> Option<oneshot::Sender<()>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
 
     /// Gives turns, for as long as it is polled.
@@ -77,36 +115,62 @@ mod tests {
 
     use futures::FutureExt;
 
+    use super::super::credentials::Token;
     use super::*;
 
-    #[test]
-    fn a_few_at_a_time_and_none_for_who_gave_up() {
-        let handshakes = Handshakes::default();
+    fn handshakes() -> Handshakes {
+        let folder = tempfile::tempdir().unwrap();
+        Handshakes::new(HostNames::new(&Token::open(&folder.path().join("token")).unwrap()))
+    }
+
+    /// Who is served in which order, of connections that ask for these names and of which the first is given up; and how
+    /// many were served after each pause.
+    fn served(names: &[&str]) -> (Vec<usize>, Vec<usize>) {
+        let handshakes = handshakes();
         let order = Mutex::new(Vec::new());
-        let waits = |number: usize| {
-            let (handshakes, order) = (&handshakes, &order);
+        let waits = |(number, name): (usize, &&str)| {
+            let (handshakes, order, name) = (&handshakes, &order, (*name).to_owned());
             async move {
-                handshakes.turn().await;
+                handshakes.turn(&name).await;
                 order.lock().unwrap().push(number);
             }
             .boxed()
             .fuse()
         };
-        let mut waiting: Vec<_> = (0..AT_ONCE + 3).map(waits).collect();
+        let mut waiting: Vec<_> = names.iter().enumerate().map(waits).collect();
         for one in &mut waiting {
             assert!(one.now_or_never().is_none(), "nobody gives turns yet");
         }
         drop(waiting.remove(0));
         let mut run = handshakes.run().boxed();
-        let mut served = Vec::new();
-        while order.lock().unwrap().len() < AT_ONCE + 2 {
+        let mut after = Vec::new();
+        while order.lock().unwrap().len() < names.len() - 1 {
             let _ = (&mut run).now_or_never();
             for one in &mut waiting {
                 let _ = one.now_or_never();
             }
-            served.push(order.lock().unwrap().len());
+            after.push(order.lock().unwrap().len());
         }
-        assert_eq!(served, [AT_ONCE, AT_ONCE + 2], "others have their turn in between");
-        assert_eq!(*order.lock().unwrap(), (1..AT_ONCE + 3).collect::<Vec<_>>());
+        drop(run);
+        drop(waiting);
+        (order.into_inner().unwrap(), after)
+    }
+
+    #[test]
+    fn a_few_at_a_time_and_none_for_who_gave_up() {
+        let (order, after) = served(&[""; AT_ONCE + 3]);
+        assert_eq!(after, [AT_ONCE, AT_ONCE + 2], "others have their turn in between");
+        assert_eq!(order, (1..AT_ONCE + 3).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn one_cluster_does_not_wait_for_all_connections_of_another() {
+        let mut names = vec!["flood"; 100];
+        names.extend(["quiet", "flood", "quiet"]);
+        let (order, after) = served(&names);
+        let place = |number: usize| order.iter().position(|one| *one == number).unwrap();
+        assert!(place(100) < AT_ONCE && place(102) < AT_ONCE, "{order:?}");
+        assert_eq!(after[0], AT_ONCE);
+        assert!(place(1) < place(2) && place(99) < place(101), "those of one cluster in the order in which they came");
     }
 }

@@ -15,6 +15,8 @@ use super::super::status::Status;
 use super::super::system;
 use super::control_thread::Running;
 use super::credentials::{Digest, Token};
+use super::host_name::HostNames;
+use super::kubeconfig::Place;
 use super::lane::Lane;
 use super::{Shared, kubeconfig, tls};
 use crate::server::files::{create_private_folder, gone, write_private};
@@ -112,8 +114,9 @@ impl Hosted {
         let running = server.control.run(cluster, seed.settings()).map_err(failed)?;
         let context = format!("klab-{name}");
         let url = format!("https://{}/clusters/{name}", server.address);
-        let authority = &server.identity.authority;
-        let kubeconfig = kubeconfig::text(&context, &context, &url, authority, &kubeconfig::Proof::Token(token.text()));
+        let host_name = HostNames::new(&server.admin).name(&token);
+        let place = Place { url: &url, host_name: &host_name, authority: &server.identity.authority };
+        let kubeconfig = kubeconfig::text(&context, &context, &place, &kubeconfig::Proof::Token(token.text()));
         write_private(&folder.join("kubeconfig"), kubeconfig.as_bytes()).map_err(failed)?;
         Ok(Arc::new(Self {
             name: name.to_owned(),
@@ -166,7 +169,9 @@ impl Hosted {
         let (certificate, key) = (read("client.pem")?, read("client.key")?);
         let proof = kubeconfig::Proof::Certificate { certificate: &certificate, key: &key };
         let url = format!("https://{}", server.address);
-        Some(kubeconfig::text(context, user, &url, &server.identity.authority, &proof))
+        let host_name = HostNames::new(&server.admin).name(&self.token);
+        let place = Place { url: &url, host_name: &host_name, authority: &server.identity.authority };
+        Some(kubeconfig::text(context, user, &place, &proof))
     }
 
     pub(super) fn folder(&self) -> &Path {

@@ -9,8 +9,18 @@ pub(super) enum Proof<'a> {
     Certificate { certificate: &'a str, key: &'a str },
 }
 
+/// Where a cluster is, and how its server shows that it is the one.
+pub(super) struct Place<'a> {
+    pub(super) url: &'a str,
+    /// The host name asked for in the TLS handshake.
+    pub(super) host_name: &'a str,
+    /// The certificate authority's certificate, PEM.
+    pub(super) authority: &'a str,
+}
+
 /// A kubeconfig with one cluster, one user and one context. `name` is that of cluster and context.
-pub(super) fn text(name: &str, user: &str, server: &str, authority: &str, proof: &Proof<'_>) -> String {
+pub(super) fn text(name: &str, user: &str, place: &Place<'_>, proof: &Proof<'_>) -> String {
+    let Place { url, host_name, authority } = place;
     let proof = match proof {
         Proof::Token(token) => format!("    token: {token}\n"),
         Proof::Certificate { certificate, key } => format!(
@@ -25,7 +35,8 @@ pub(super) fn text(name: &str, user: &str, server: &str, authority: &str, proof:
          clusters:\n\
          - name: {name}\n  \
            cluster:\n    \
-             server: {server}\n    \
+             server: {url}\n    \
+             tls-server-name: {host_name}\n    \
              certificate-authority-data: {}\n\
          users:\n\
          - name: {user}\n  \
@@ -47,11 +58,13 @@ mod tests {
 
     #[test]
     fn it_is_what_kube_reads() {
-        let text = text("klab-a", "klab-a", "https://127.0.0.1:1/clusters/a", "PEM", &Proof::Token("secret"));
+        let place = Place { url: "https://127.0.0.1:1/clusters/a", host_name: "a.internal", authority: "PEM" };
+        let text = text("klab-a", "klab-a", &place, &Proof::Token("secret"));
         let read = kube::config::Kubeconfig::from_yaml(&text).unwrap();
         assert_eq!(read.current_context.as_deref(), Some("klab-a"));
         let cluster = read.clusters[0].cluster.as_ref().unwrap();
         assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:1/clusters/a"));
+        assert_eq!(cluster.tls_server_name.as_deref(), Some("a.internal"));
         assert_eq!(cluster.certificate_authority_data.as_deref(), Some("UEVN"));
         assert!(read.auth_infos[0].auth_info.as_ref().unwrap().token.is_some());
     }

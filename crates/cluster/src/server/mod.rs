@@ -15,6 +15,7 @@ mod control_thread;
 mod credentials;
 pub mod files;
 mod handshake;
+mod host_name;
 mod hosted;
 mod kubeconfig;
 mod lane;

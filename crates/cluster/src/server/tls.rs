@@ -13,10 +13,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{CipherSuite, RootCertStore, ServerConfig};
 
-use crate::server::files::write_private;
+use super::host_name;
+use crate::server::files::{gone, write_private};
 
 /// How many years certificates are good for; labs do not live as long.
 const YEARS: i32 = 10;
+
+/// The server's own certificate and key; those in files of other names, of an older klab, lack the clusters' host names.
+const SERVING: &str = "serving.pem";
+const SERVING_KEY: &str = "serving.key";
 
 /// The server's certificate authority and its own certificate.
 pub(super) struct Identity {
@@ -49,44 +54,56 @@ fn parameters(name: &str, addresses: &[&str]) -> io::Result<CertificateParams> {
     Ok(parameters)
 }
 
+fn authority_parameters() -> io::Result<CertificateParams> {
+    let mut parameters = parameters("klab embedded cluster", &[])?;
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    Ok(parameters)
+}
+
+/// The authority as one that signs, of its key.
+fn issuer(key: &str) -> io::Result<Issuer<'static, KeyPair>> {
+    Ok(Issuer::new(authority_parameters()?, KeyPair::from_pem(key).map_err(other)?))
+}
+
 impl Identity {
-    /// The identity kept in a folder; made, and written, when there is none.
+    /// The identity kept in a folder. What is missing is made, and written: another authority only where there is none, as
+    /// kubeconfigs trust the one there is.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(folder.join(name));
-        let kept = (read("authority.pem"), read("authority.key"), read("server.pem"), read("server.key"));
-        if let (Ok(authority), Ok(authority_key), Ok(certificate), Ok(key)) = kept
+        let kept = (read("authority.pem"), read("authority.key"));
+        let (authority, authority_key) = match kept {
+            (Ok(authority), Ok(key)) if der(&authority).is_ok() && issuer(&key).is_ok() => (authority, key),
+            _ => {
+                let key = KeyPair::generate().map_err(other)?;
+                let authority = authority_parameters()?.self_signed(&key).map_err(other)?.pem();
+                let key = key.serialize_pem();
+                write_private(&folder.join("authority.pem"), authority.as_bytes())?;
+                write_private(&folder.join("authority.key"), key.as_bytes())?;
+                // What another authority signed is good for nobody any more.
+                gone(std::fs::remove_file(folder.join(SERVING)))?;
+                (authority, key)
+            }
+        };
+        if let (Ok(certificate), Ok(key)) = (read(SERVING), read(SERVING_KEY))
             && let Ok(config) = server_config(&authority, &certificate, &key)
         {
             return Ok(Self { authority, authority_key, config });
         }
-        let mut ca = parameters("klab embedded cluster", &[])?;
-        ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let ca_key = KeyPair::generate().map_err(other)?;
-        let authority = ca.self_signed(&ca_key).map_err(other)?.pem();
-        let authority_key = ca_key.serialize_pem();
-        let mut server = parameters("kube-apiserver", &["127.0.0.1", "localhost"])?;
+        let mut server = parameters("kube-apiserver", &["127.0.0.1", "localhost", host_name::ALL])?;
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let server_key = KeyPair::generate().map_err(other)?;
-        let certificate = server.signed_by(&server_key, &Issuer::new(ca, ca_key)).map_err(other)?.pem();
-        let key = server_key.serialize_pem();
+        let key = KeyPair::generate().map_err(other)?;
+        let certificate = server.signed_by(&key, &issuer(&authority_key)?).map_err(other)?.pem();
+        let key = key.serialize_pem();
         let config = server_config(&authority, &certificate, &key)?;
-        for (name, text) in [
-            ("authority.pem", &authority),
-            ("authority.key", &authority_key),
-            ("server.pem", &certificate),
-            ("server.key", &key),
-        ] {
-            write_private(&folder.join(name), text.as_bytes())?;
-        }
+        write_private(&folder.join(SERVING), certificate.as_bytes())?;
+        write_private(&folder.join(SERVING_KEY), key.as_bytes())?;
         Ok(Self { authority, authority_key, config })
     }
 
     /// A client certificate of the authority.
     pub(super) fn client(&self, name: &str) -> io::Result<ClientCertificate> {
-        let mut ca = parameters("klab embedded cluster", &[])?;
-        ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        let issuer = Issuer::new(ca, KeyPair::from_pem(&self.authority_key).map_err(other)?);
+        let issuer = issuer(&self.authority_key)?;
         let mut client = parameters("admin", &[])?;
         client.distinguished_name.push(DnType::OrganizationName, "system:masters");
         client.distinguished_name.push(DnType::OrganizationalUnitName, name);
@@ -132,4 +149,26 @@ fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Ar
     config.send_tls13_tickets = 0;
     config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_outlives_a_certificate_that_lacks_the_host_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Identity::open(folder.path()).unwrap();
+        let serving = folder.path().join(SERVING);
+        let certificate = std::fs::read(&serving).unwrap();
+        assert_eq!(Identity::open(folder.path()).unwrap().authority, first.authority);
+        assert_eq!(std::fs::read(&serving).unwrap(), certificate, "what is there is kept");
+        std::fs::remove_file(&serving).unwrap();
+        assert_eq!(Identity::open(folder.path()).unwrap().authority, first.authority);
+        assert_ne!(std::fs::read(&serving).unwrap(), certificate);
+        std::fs::write(folder.path().join("authority.key"), "not a key").unwrap();
+        let certificate = std::fs::read(&serving).unwrap();
+        assert_ne!(Identity::open(folder.path()).unwrap().authority, first.authority);
+        assert_ne!(std::fs::read(&serving).unwrap(), certificate, "signed by the other authority");
+    }
 }
