@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -26,7 +27,7 @@ use klab_cluster::server::files::write_private;
 use klab_lab::cost::{LabCost, dollars};
 use klab_lab::plan::plan;
 use klab_lab::spec::{Lab, Provider};
-use klab_lab::verify::Report;
+use klab_lab::verify::{Prediction, Report};
 use klab_lab::words::{duration, plural};
 
 /// Largest class; a kind cluster's name has room for no more digits.
@@ -209,6 +210,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     let mut work = Work { journal: &mut journal, events: &events };
 
     let observed = provider.observe_lab(lab)?;
+    let foreseen = (!observed.exists).then(|| foresee(lab, manifests));
     let actions = plan(lab, &observed);
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
     provider.perform_all(lab, &actions, &options, &mut work)?;
@@ -248,11 +250,22 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
     record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
     if !actions.is_empty() || !outcome.is_unchanged() {
-        record.predicted = Some(forecast(lab, manifests, before.as_ref()));
+        let foreseen = foreseen.filter(|_| with_names.is_none()).map(JoinHandle::join);
+        record.predicted = Some(match foreseen {
+            Some(Ok(prediction)) => prediction,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => forecast(lab, manifests, before.as_ref()),
+        });
     }
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
     Ok(Made { outcome, cluster_changed, existed: observed.exists, kubeconfig, client })
+}
+
+/// The forecast of a new lab, worked out while its nodes are being made: thousands of them take a second.
+fn foresee(lab: &Lab, manifests: &[Manifest]) -> JoinHandle<Prediction> {
+    let (lab, manifests) = (lab.clone(), manifests.to_vec());
+    thread::spawn(move || forecast(&lab, &manifests, None))
 }
 
 /// Waits for the checks of a lab that was just made. Where a lesson was brought back to its set-up, workloads whose pods
