@@ -1,6 +1,7 @@
 //! Server-side apply of a lab's objects in dependency order, and pruning of what the lab no longer has.
 
 mod kinds;
+mod last_applied;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -275,7 +276,8 @@ impl Applier {
         };
         let mut parameters = PatchParams::apply(MANAGER).force();
         parameters.dry_run = dry_run;
-        let applied = api.patch_metadata(&key.name, &parameters, &Patch::Apply(&manifest.object)).await;
+        let object = last_applied::annotated(&manifest.object);
+        let applied = api.patch_metadata(&key.name, &parameters, &Patch::Apply(object.as_ref())).await;
         let applied = applied.map_err(|error| words(cause(&error).to_string()))?;
         key.namespace = applied.namespace().unwrap_or_default();
         Ok((key, applied.resource_version().unwrap_or_default()))

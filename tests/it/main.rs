@@ -20,3 +20,4 @@ mod lesson_tests;
 mod render;
 mod server;
 mod spec;
+mod typed;
