@@ -62,6 +62,8 @@ enum Command {
     Render(commands::render::Arguments),
     /// Check lab files without making anything.
     Check(commands::check::Arguments),
+    /// List the lessons that come with klab, or write them out.
+    Lessons(commands::lessons::Arguments),
     /// Write a commented lab file to begin with.
     Init(commands::init::Arguments),
     /// Print a lab's kubeconfig, or where it is.
@@ -91,7 +93,7 @@ impl Cli {
                 .hint("`--format json` is understood by every command"));
         }
         match self.command {
-            Command::Up(arguments) => commands::up::run(context, &arguments),
+            Command::Up(arguments) => commands::up::run(context, arguments),
             Command::Verify(arguments) => commands::verify::run(context, &arguments),
             Command::Test(arguments) => commands::test::run(context, &arguments),
             Command::Guide(arguments) => commands::guide::run(context, &arguments),
@@ -100,12 +102,13 @@ impl Cli {
             Command::Pause(arguments) => commands::pause::run(context, &arguments),
             Command::Resume(arguments) => commands::resume::run(context, &arguments),
             Command::Gc(arguments) => commands::gc::run(context, &arguments),
-            Command::Plan(arguments) => commands::plan::run(context, &arguments),
+            Command::Plan(arguments) => commands::plan::run(context, arguments),
             Command::Status(arguments) => commands::status::run(context, &arguments),
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::Render(arguments) => commands::render::run(context, &arguments),
             Command::Check(arguments) => commands::check::run(context, &arguments),
+            Command::Lessons(arguments) => commands::lessons::run(context, &arguments),
             Command::Init(arguments) => commands::init::run(context, &arguments),
             Command::Kubeconfig(arguments) => commands::kubeconfig::run(context, &arguments),
             Command::Handout(arguments) => commands::handout::run(context, &arguments),

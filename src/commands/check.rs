@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
 use crate::provider::kind::rules;
+use crate::trial::files;
 use crate::ui::Format;
 use klab_lab::spec;
 
@@ -17,7 +18,7 @@ use klab_lab::words::plural;
 /// What can be typed after `klab check`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Lab files.
+    /// Lab files, folders with lab files, or names of lessons that come with klab.
     #[arg(required = true, value_name = "LAB")]
     labs: Vec<PathBuf>,
     #[command(flatten)]
@@ -30,7 +31,8 @@ pub struct Arguments {
 /// When any file has an error.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let (mut errors, mut warnings, mut documents) = (0, 0, Vec::new());
-    for path in &arguments.labs {
+    let paths = files::lab_files(&context.home, &arguments.labs)?;
+    for path in &paths {
         let (diagnostics, facts) = match spec::load(path, &arguments.options.load_options()) {
             Err(diagnostics) => (diagnostics, None),
             Ok(lab) => match render::render(&lab) {
@@ -73,11 +75,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let more = if warnings == 0 { String::new() } else { format!(" and {}", plural(warnings, "warning")) };
-    let files = match arguments.labs.as_slice() {
+    let files = match paths.as_slice() {
         [only] => only.display().to_string(),
         several => plural(several.len(), "file"),
     };
-    let have = if arguments.labs.len() == 1 { "has" } else { "have" };
+    let have = if paths.len() == 1 { "has" } else { "have" };
     Err(Error::message(Kind::Usage, format!("{files} {have} {}{more}", plural(errors, "error"))))
 }
 

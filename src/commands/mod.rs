@@ -32,6 +32,7 @@ pub mod handout;
 pub mod init;
 pub mod kubeconfig;
 mod lesson;
+pub mod lessons;
 pub mod list;
 pub mod pause;
 pub mod plan;
@@ -312,7 +313,8 @@ impl Context {
         let Some(argument) = argument else {
             return match labs.as_slice() {
                 [only] => Ok(only.clone()),
-                [] => Err(Error::message(Kind::Usage, "no lab is up").hint("`klab up labs/scheduling.toml` makes one")),
+                [] => Err(Error::message(Kind::Usage, "no lab is up")
+                    .hint("`klab up scheduling` makes one; `klab lessons` lists more")),
                 several => Err(Error::message(
                     Kind::Usage,
                     format!("{} are up: {}", plural(several.len(), "lab"), several.join(", ")),

@@ -13,6 +13,7 @@ use crate::forecast::forecast;
 use crate::observe;
 use crate::provider::{self, Foreign};
 use crate::render::{self, Manifest};
+use crate::shipped;
 use crate::ui::Format;
 use klab_lab::cost::LabCost;
 use klab_lab::plan::{Action, Observed, plan};
@@ -23,7 +24,7 @@ use klab_lab::words::table;
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab file.
+    /// The lab file, or the name of a lesson that comes with klab.
     #[arg(value_name = "LAB")]
     lab: PathBuf,
     #[command(flatten)]
@@ -47,7 +48,9 @@ struct Plan {
 ///
 /// # Errors
 /// When the lab is invalid, or the provider does not answer.
-pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
+    arguments.lab = shipped::lab_file(&context.home, &arguments.lab)?;
+    let arguments = &arguments;
     let mut lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options())?;
     let made_here = |lab: &Lab| Ok::<_, crate::error::Error>(context.record(&lab.name.value)?.is_some());
     if lab.bundles.iter().any(|bundle| !bundle.env.is_empty()) && made_here(&lab)? {

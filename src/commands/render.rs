@@ -8,6 +8,7 @@ use super::{Context, LabOptions, invalid, kubeconfig};
 use crate::client::connect;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::observe;
+use crate::shipped;
 use crate::ui::Format;
 use klab_lab::spec::{Lab, Provider, SimLike, Workload};
 
@@ -57,11 +58,16 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The lab of a file, or the one of this name that is up; and the file for messages.
+/// The lab of a file, the one of this name that is up, or the lesson of this name that comes with klab; and the file for
+/// messages.
 fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
     let argument = arguments.lab.as_str();
     if super::is_path(argument) || Path::new(argument).exists() {
         let file = PathBuf::from(argument);
+        return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
+    }
+    let file = shipped::lab_file(&context.home, Path::new(argument))?;
+    if file != Path::new(argument) && context.record(argument)?.is_none() {
         return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
     }
     let lab = super::verify::lab(context, Some(argument), &arguments.options)?;

@@ -20,7 +20,7 @@ use klab_lab::words::{duration, plural};
 /// What can be typed after `klab test`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Lab files, or folders with lab files.
+    /// Lab files, folders with lab files, or names of lessons that come with klab.
     #[arg(required = true, value_name = "LAB")]
     labs: Vec<PathBuf>,
     /// Where the lessons are tried: sim (in this process), kind or aks (really).
@@ -60,7 +60,7 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     real::refuse_seeds(arguments.provider, arguments.seeds, arguments.seed)?;
-    let paths = files::lab_files(&arguments.labs)?;
+    let paths = files::lab_files(&context.home, &arguments.labs)?;
     let lessons = load(context, arguments, &paths)?;
     let (labs, outlines): (Vec<Lab>, Vec<LabTrial>) = lessons.into_iter().unzip();
     let total = labs.len() * arguments.seeds as usize;

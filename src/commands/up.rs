@@ -19,6 +19,7 @@ use crate::lesson::{self, Performer, WallClock};
 use crate::observe;
 use crate::provider::{Options, Work};
 use crate::render::{self, Manifest};
+use crate::shipped;
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock, Progress, Record};
@@ -36,7 +37,7 @@ const MOST_SEATS: i64 = 999;
 /// What can be typed after `klab up`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab file.
+    /// The lab file, or the name of a lesson that comes with klab.
     #[arg(value_name = "LAB")]
     lab: PathBuf,
     #[command(flatten)]
@@ -72,7 +73,9 @@ pub struct Arguments {
 ///
 /// # Errors
 /// Whatever keeps it from being made; what is left behind is named, and a second `up` goes on from there.
-pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
+    arguments.lab = shipped::lab_file(&context.home, &arguments.lab)?;
+    let arguments = &arguments;
     let started = Instant::now();
     context.ui.stream_events();
     let lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options_to_make())?;

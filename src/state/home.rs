@@ -56,6 +56,11 @@ impl Home {
         self.root.join("server")
     }
 
+    /// The folder into which lessons that come with klab are written when they are used.
+    pub fn lessons(&self) -> PathBuf {
+        self.root.join("lessons")
+    }
+
     /// The labs that have state, by name.
     ///
     /// # Errors

@@ -4,18 +4,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
+use crate::shipped;
+use crate::state::Home;
 use crate::state::home::state_error;
 use klab_lab::spec::{MAX_BYTES, Unread, read_regular};
 
-/// The lab files of paths, in order: a file is taken as it is, a folder for the lab files in it and below it.
+/// The lab files of paths, in order: a file is taken as it is, a folder for the lab files in it and below it, the name of a
+/// lesson that comes with klab for that.
 ///
 /// # Errors
 /// When a folder cannot be read, or has no lab file.
-pub fn lab_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub fn lab_files(home: &Home, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if !path.is_dir() {
-            files.push(path.clone());
+            files.push(shipped::lab_file(home, path)?);
             continue;
         }
         let mut found = Vec::new();
@@ -82,14 +85,18 @@ mod tests {
             std::fs::write(at(name), text).unwrap();
         }
         rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe.toml"), rustix::fs::Mode::RUSR).unwrap();
-        let found = lab_files(&[at("b.toml"), folder.path().to_owned()]).unwrap();
+        let home = Home::new(folder.path().join("home"));
+        let found = lab_files(&home, &[at("b.toml"), folder.path().to_owned()]).unwrap();
         assert_eq!(found, ["b.toml", "a.toml", "broken.toml", "more/c.toml"].map(at));
+        let shipped = lab_files(&home, &[PathBuf::from("taints")]).unwrap();
+        assert_eq!(shipped, [home.lessons().join("taints.toml")]);
     }
 
     #[test]
     fn a_folder_without_labs_is_a_mistake() {
         let folder = tempfile::tempdir().unwrap();
-        let error = lab_files(&[folder.path().to_owned()]).unwrap_err();
+        let home = Home::new(folder.path().join("home"));
+        let error = lab_files(&home, &[folder.path().to_owned()]).unwrap_err();
         assert!(error.to_string().contains("there is no lab file in"), "{error}");
     }
 }

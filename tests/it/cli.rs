@@ -37,7 +37,7 @@ fn missing_file_is_named() {
     --- stderr
     error[unreadable]: cannot read missing.toml: there is no such file
      |
-     = help: give the path of a lab file, or begin one with `klab init`
+     = help: give the path of a lab file, the name of a lesson (`klab lessons`), or begin one with `klab init`
     error: missing.toml has 1 error; nothing was created
     --- status 2
     ");
@@ -66,7 +66,7 @@ fn without_a_lab_commands_say_so() {
     assert_snapshot!(environment.klab(&["verify"]), @r"
     --- stderr
     error: no lab is up
-    hint: `klab up labs/scheduling.toml` makes one
+    hint: `klab up scheduling` makes one; `klab lessons` lists more
     --- status 2
     ");
     assert_snapshot!(environment.klab(&["status", "nosuch"]), @r"

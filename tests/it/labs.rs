@@ -90,3 +90,25 @@ fn files_of_steps_are_found_beside_the_lab_from_anywhere() {
     assert!(step.contains("Applied own.yaml: 1 created") && step.ends_with("--- status 0\n"), "{step}");
     environment.succeeds(&["down"]);
 }
+
+/// The lessons are in the binary: no clone, no file is needed.
+#[test]
+fn shipped_lessons_are_named_listed_and_written_out() {
+    let environment = Environment::new();
+    let listed = environment.succeeds(&["lessons"]);
+    for lesson in ["affinity", "anatomy", "nodepools", "scheduler", "scheduling", "taints"] {
+        assert!(listed.lines().any(|line| line.starts_with(lesson)), "{listed}");
+    }
+    assert_eq!(environment.json(&["lessons"])["lessons"][0]["name"], "affinity");
+    let written = environment.json(&["lessons", "--copy", "course"]);
+    assert!(written["written"].as_array().unwrap().contains(&"course/affinity/quota.yaml".into()), "{written}");
+    environment.succeeds(&["check", "course", "taints"]);
+    assert!(environment.succeeds(&["render", "taints"]).contains("kind: Deployment"));
+    environment.succeeds(&["plan", "affinity"]);
+    environment.succeeds(&["up", "taints"]);
+    environment.succeeds(&["verify", "taints"]);
+    environment.succeeds(&["up", "taints"]);
+    environment.succeeds(&["down"]);
+    let unknown = environment.klab(&["up", "taint"]);
+    assert!(unknown.contains("cannot read taint") && unknown.contains("`klab lessons`"), "{unknown}");
+}

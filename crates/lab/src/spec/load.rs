@@ -63,9 +63,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Box<Diagnostic>> {
     read_regular(path, MAX_BYTES).map_err(|unread| {
         let diagnostic = Diagnostic::error("unreadable", format!("cannot read {name}: {unread}"));
         Box::new(match unread {
-            Unread::Failed(error) if error.kind() == io::ErrorKind::NotFound => {
-                diagnostic.help("give the path of a lab file, or begin one with `klab init`")
-            }
+            Unread::Failed(error) if error.kind() == io::ErrorKind::NotFound => diagnostic.help(
+                "give the path of a lab file, the name of a lesson (`klab lessons`), or begin one with `klab init`",
+            ),
             Unread::NotRegular(_) => diagnostic.help("give the path of one lab file, such as `labs/scheduling.toml`"),
             Unread::TooLarge(_) => too_big(&name.to_string()),
             Unread::Failed(_) => diagnostic,

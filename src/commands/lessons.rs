@@ -1,0 +1,51 @@
+//! `klab lessons`: the lessons that come with klab, as a list or as files.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::Context;
+use crate::error::Result;
+use crate::shipped;
+use crate::ui::Format;
+use klab_lab::words::{plural, table};
+
+/// What can be typed after `klab lessons`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Write the lessons into this folder, with the files they need, to read or to change them.
+    #[arg(long, value_name = "DIR")]
+    copy: Option<PathBuf>,
+}
+
+/// Prints a line for each lesson, or writes them out.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    if let Some(folder) = &arguments.copy {
+        let written = shipped::copy(folder)?;
+        if context.ui.format() == Format::Json {
+            context.ui.result(&json!({ "schema": "klab.lessons/1", "written": written }).to_string());
+        }
+        let what = format!("{} to `{}`", plural(written.len(), "file"), folder.display());
+        context.ui.events().note("Wrote", what);
+        return Ok(());
+    }
+    let lessons = shipped::all();
+    if context.ui.format() == Format::Json {
+        let lessons: Vec<_> = lessons
+            .iter()
+            .map(|lesson| json!({ "name": lesson.name, "title": lesson.title, "steps": lesson.steps }))
+            .collect();
+        context.ui.result(&json!({ "schema": "klab.lessons/1", "lessons": lessons }).to_string());
+        return Ok(());
+    }
+    let mut rows = vec![["LESSON", "STEPS", "TITLE"].map(str::to_owned).to_vec()];
+    for lesson in lessons {
+        rows.push(vec![lesson.name.to_owned(), lesson.steps.to_string(), lesson.title]);
+    }
+    context.ui.result(&table(&rows));
+    context.ui.say("`klab up scheduling` makes one; `klab guide` then shows what to do.");
+    Ok(())
+}
