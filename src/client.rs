@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use tokio::runtime::Runtime;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
@@ -27,6 +28,15 @@ use crate::error::{Context, Error, Kind, Result};
 const ANSWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(30));
 /// How often klab's own server is asked whether it is there while a watch waits, and how long it may take to say so.
 const PING: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(15));
+
+/// A runtime for requests over the network, in the thread that waits for them.
+///
+/// # Errors
+/// When the system refuses one.
+pub fn runtime() -> Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())
+}
 
 /// A client of the cluster that a kubeconfig file names.
 ///

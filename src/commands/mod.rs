@@ -175,10 +175,7 @@ impl Context {
         if let Some(runtime) = self.runtime.get() {
             return Ok(runtime);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+        let runtime = crate::client::runtime()?;
         Ok(self.runtime.get_or_init(|| runtime))
     }
 

@@ -33,10 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Err(Error::message(Kind::Failed, message));
     };
     lock.sign().map_err(|error| state_error(error, "sign the lock in", folder))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .kind(Kind::Outside, || "could not start the server's runtime".to_owned())?;
+    let runtime = crate::client::runtime()?;
     runtime.block_on(async {
         let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
         let options = ServerOptions { state_directory: folder.clone(), port: arguments.port };

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
 use super::nodes::{change, failure, named, some};
 use super::perform::Performer;
+use crate::drain::{self, Round, has_ended, path, pods_to_move};
 use crate::error::{Error, Kind, Result};
-use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
 use crate::provider::Work;
 use klab_lab::spec::{Action, NodeSet};
 use klab_lab::words::{first_of, plural};
@@ -43,14 +42,14 @@ pub(super) fn drain(
     let mut pause = PAUSES.0;
     loop {
         let round = performer.runtime.block_on(round(performer.client, &nodes, force))?;
-        moved.extend(round.evicted);
-        if round.left == 0 {
+        moved.extend(round.leaving);
+        if round.left.is_empty() {
             break;
         }
         if performer.time.now() >= until {
-            return Err(overdue(&what, within, &round.refused, round.left));
+            return Err(overdue(&what, within, &round.refused, round.left.len()));
         }
-        activity.progress(format!("{what}: {} left", plural(round.left, "pod")));
+        activity.progress(format!("{what}: {} left", plural(round.left.len(), "pod")));
         performer.time.pass(pause.min(until.saturating_sub(performer.time.now())));
         pause = (pause * 2).min(PAUSES.1);
     }
@@ -58,40 +57,17 @@ pub(super) fn drain(
     Ok(())
 }
 
-/// What one round of evictions came to.
-struct Round {
-    /// Pods (by uid) whose eviction was accepted, or that are on their way out.
-    evicted: Vec<String>,
-    /// Pods still there when the round began.
-    left: usize,
-    /// Pods that a budget protects, with the server's words.
-    refused: Vec<String>,
-}
-
+/// One round, unless pods would be lost by it.
 async fn round(client: &Client, nodes: &BTreeSet<String>, force: bool) -> Result<Round> {
-    let pods = pods_to_move(client, nodes).await?;
+    let pods = pods_to_move(client, nodes).await.map_err(|error| failure("list the pods", &error))?;
     if !force {
         refuse_unowned(&pods)?;
     }
-    let mut round = Round { evicted: Vec::new(), left: pods.len(), refused: Vec::new() };
-    for pod in &pods {
-        match evict(client, pod).await.map_err(|error| failure(&format!("evict pod `{}`", path(pod)), &error))? {
-            Eviction::Accepted => round.evicted.push(pod.uid().unwrap_or_default()),
-            Eviction::Refused(words) => round.refused.push(format!("{}: {words}", path(pod))),
-        }
+    let mut round = drain::round(client, &pods).await;
+    match round.failed.take() {
+        Some((pod, error)) => Err(failure(&format!("evict pod `{pod}`"), &error)),
+        None => Ok(round),
     }
-    Ok(round)
-}
-
-/// Pods on those nodes that a drain moves.
-async fn pods_to_move(client: &Client, nodes: &BTreeSet<String>) -> Result<Vec<Pod>> {
-    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await;
-    let pods = pods.map_err(|error| failure("list the pods", &error))?;
-    let is_there = |pod: &Pod| {
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
-        node.is_some_and(|node| nodes.contains(node))
-    };
-    Ok(pods.items.into_iter().filter(|pod| is_there(pod) && is_moved(pod)).collect())
 }
 
 /// Pods that nobody makes anew are lost by a drain; only `force` allows that.

@@ -1,18 +1,17 @@
-//! Empties a pool through the Kubernetes API, as `kubectl cordon` and `kubectl drain --ignore-daemonsets` do.
+//! Empties a pool through the Kubernetes API: all its nodes are cordoned, then drained together.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
-use serde_json::json;
-use tokio::runtime::{Builder, Runtime};
 
-use crate::client::connect;
-use crate::error::{Context, Error, Kind, Result};
+use crate::client::{connect, runtime};
+use crate::drain;
+use crate::error::{Error, Kind, Result};
 use crate::event::Events;
-use crate::eviction::{Eviction, evict, has_ended, is_moved, path};
 use klab_lab::names::POOL_LABEL;
 use klab_lab::words::plural;
 
@@ -29,7 +28,7 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
     let moved = runtime.block_on(async {
         let client = connect(kubeconfig).await?;
         let nodes = cordon(&client, pool).await.map_err(|error| failure(pool, &error))?;
-        empty(&client, pool, &nodes, DEADLINE, |left| {
+        empty(&client, pool, &nodes, |left| {
             activity.progress(format!("pool {pool}: {} left", plural(left, "pod")));
         })
         .await
@@ -44,58 +43,39 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
 /// When the cluster does not answer.
 pub(super) fn nodes(kubeconfig: &Path, pool: &str) -> Result<usize> {
     runtime()?.block_on(async {
-        let api: Api<Node> = Api::all(connect(kubeconfig).await?);
-        let nodes = api.list(&ListParams::default().labels(&format!("{POOL_LABEL}={pool}"))).await;
-        nodes.map(|nodes| nodes.items.len()).map_err(|error| failure(pool, &error))
+        let nodes = nodes_of(&connect(kubeconfig).await?, pool).await;
+        nodes.map(|nodes| nodes.len()).map_err(|error| failure(pool, &error))
     })
 }
 
-fn runtime() -> Result<Runtime> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())
-}
-
-async fn cordon(client: &Client, pool: &str) -> Result<Vec<String>, kube::Error> {
-    let api: Api<Node> = Api::all(client.clone());
-    let nodes = api.list(&ListParams::default().labels(&format!("{POOL_LABEL}={pool}"))).await?;
-    let patch = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
-    let mut names = Vec::new();
-    for node in nodes {
-        let name = node.name_any();
-        api.patch(&name, &PatchParams::default(), &patch).await?;
-        names.push(name);
+/// Cordons the nodes of a pool; gives their names.
+async fn cordon(client: &Client, pool: &str) -> Result<BTreeSet<String>, kube::Error> {
+    let mut cordoned = BTreeSet::new();
+    for node in nodes_of(client, pool).await? {
+        if drain::cordon(client, &node).await? {
+            cordoned.insert(node);
+        }
     }
-    Ok(names)
+    Ok(cordoned)
 }
 
 /// Evicts until nothing is left; says how many pods there were.
-async fn empty(
-    client: &Client,
-    pool: &str,
-    nodes: &[String],
-    deadline: Duration,
-    left: impl Fn(usize),
-) -> Result<usize> {
+async fn empty(client: &Client, pool: &str, nodes: &BTreeSet<String>, left: impl Fn(usize)) -> Result<usize> {
     let started = Instant::now();
-    let mut most = 0;
+    let mut moved = BTreeSet::new();
     loop {
-        let pods = pods_to_move(client, nodes).await.map_err(|error| failure(pool, &error))?;
-        most = most.max(pods.len());
-        if pods.is_empty() {
-            return Ok(most);
+        let pods = drain::pods_to_move(client, nodes).await.map_err(|error| failure(pool, &error))?;
+        let round = drain::round(client, &pods).await;
+        if let Some((_, error)) = round.failed {
+            return Err(failure(pool, &error));
         }
-        left(pods.len());
-        let mut kept = Vec::new();
-        for pod in &pods {
-            if let Eviction::Refused(words) = evict(client, pod).await.map_err(|error| failure(pool, &error))? {
-                kept.push(format!("{}: {words}", path(pod)));
-            }
+        moved.extend(round.leaving);
+        if round.left.is_empty() {
+            return Ok(moved.len());
         }
-        if started.elapsed() > deadline {
-            let names: Vec<String> =
-                if kept.is_empty() { pods.iter().map(ResourceExt::name_any).collect() } else { kept };
+        left(round.left.len());
+        if started.elapsed() > DEADLINE {
+            let names = if round.refused.is_empty() { round.left } else { round.refused };
             let message = format!(
                 "could not drain pool `{pool}`: {} still there:\n{}",
                 plural(names.len(), "pod"),
@@ -108,12 +88,10 @@ async fn empty(
     }
 }
 
-/// Pods on those nodes that have to go elsewhere; what has ended has nowhere to go.
-async fn pods_to_move(client: &Client, nodes: &[String]) -> Result<Vec<Pod>, kube::Error> {
-    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
-    let is_on =
-        |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).is_some_and(|node| nodes.contains(node));
-    Ok(pods.items.into_iter().filter(|pod| is_on(pod) && is_moved(pod) && !has_ended(pod)).collect())
+async fn nodes_of(client: &Client, pool: &str) -> Result<Vec<String>, kube::Error> {
+    let api: Api<Node> = Api::all(client.clone());
+    let nodes = api.list(&ListParams::default().labels(&format!("{POOL_LABEL}={pool}"))).await?;
+    Ok(nodes.items.iter().map(ResourceExt::name_any).collect())
 }
 
 fn failure(pool: &str, error: &kube::Error) -> Error {

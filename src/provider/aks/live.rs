@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
 use super::restore::{Restoration, same_taint};
-use crate::client::connect;
+use crate::client::{connect, runtime};
 use crate::error::{Context, Error, Kind, Result};
 use crate::provider::Work;
 use klab_lab::names::{AKS_POOL_LABEL, POOL_LABEL};
@@ -124,10 +124,7 @@ const AT_REST: Duration = Duration::from_secs(3);
 /// # Errors
 /// When the cluster does not answer, or its nodes are not as declared after a change.
 pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work<'_>) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+    let runtime = runtime()?;
     let activity = work.events.start("Checking", "the nodes");
     let started = Instant::now();
     let mut back = TakenBack::default();

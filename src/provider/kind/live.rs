@@ -1,6 +1,6 @@
 //! The cluster through its Kubernetes API: nodes listed, patched, waited for, drained.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, TypeMeta,
 };
 use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::check;
 use crate::apply::patch_parameters;
+use crate::drain;
 use crate::error::{Context, Error, Kind, Result};
-use crate::eviction::{evict, has_ended, is_moved, path};
 use klab_cluster::deadline;
 use klab_lab::names::MANAGER;
 use klab_lab::words::first_of;
@@ -41,10 +41,7 @@ impl Live {
     /// When the kubeconfig cannot be used.
     pub(super) fn new(kubeconfig: &Path) -> Result<Self> {
         let problem = || format!("could not use the kubeconfig `{}`", kubeconfig.display());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+        let runtime = crate::client::runtime()?;
         let client = runtime.block_on(async {
             let mut config = crate::client::configuration_of(kubeconfig).await?;
             config.connect_timeout = Some(REQUEST);
@@ -58,7 +55,16 @@ impl Live {
     }
 
     fn request<T>(&self, what: &str, future: impl Future<Output = Result<T, kube::Error>>) -> Result<T> {
-        let answer = self.runtime.block_on(async { tokio::time::timeout(REQUEST, future).await });
+        self.within(REQUEST, what, future)
+    }
+
+    fn within<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        future: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T> {
+        let answer = self.runtime.block_on(async { tokio::time::timeout(limit, future).await });
         match answer {
             Ok(answer) => answer.map_err(|error| failure(what, &error)),
             Err(_) => Err(Error::message(Kind::Outside, format!("could not {what}: the API server does not answer"))),
@@ -132,19 +138,18 @@ impl Live {
     /// # Errors
     /// When the API server does not answer.
     pub(super) fn drain(&self, node: &str) -> Result<Vec<String>> {
-        match self.patch(node, &json!({ "spec": { "unschedulable": true } })) {
-            Err(error) if is_not_found(&error) => return Ok(Vec::new()),
-            result => result?,
+        if !self.request(&format!("cordon node `{node}`"), drain::cordon(&self.client, node))? {
+            return Ok(Vec::new());
         }
+        let nodes = BTreeSet::from([node.to_owned()]);
         let until = deadline::within(DRAIN);
         loop {
-            let pods = self.pods_to_move(node)?;
-            if pods.is_empty() || Instant::now() > until {
-                return Ok(pods.iter().map(path).collect());
-            }
-            for pod in &pods {
-                // What does not go in this round may go in the next.
-                let _ = self.request("evict a pod", evict(&self.client, pod));
+            let pods = self.request("list the node's pods", drain::pods_to_move(&self.client, &nodes))?;
+            // The node goes in any case: what does not go in this round may go in the next, whatever the reason.
+            let round = async { Ok(drain::round(&self.client, &pods).await) };
+            let round = self.within(DRAIN, "evict the node's pods", round)?;
+            if round.left.is_empty() || Instant::now() > until {
+                return Ok(round.left);
             }
             std::thread::sleep(PAUSE);
         }
@@ -168,11 +173,6 @@ impl Live {
         let api: Api<Pod> = Api::all(self.client.clone());
         let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
         self.request("list the node's pods", async move { Ok(api.list(&of_node).await?.items) })
-    }
-
-    /// Pods of a node that a drain moves; what has ended has nowhere to go.
-    fn pods_to_move(&self, node: &str) -> Result<Vec<Pod>> {
-        Ok(self.pods_on(node)?.into_iter().filter(|pod| is_moved(pod) && !has_ended(pod)).collect())
     }
 
     /// Applies an object on the server's side, as klab's own.

@@ -31,6 +31,7 @@ impl InProcess {
     /// # Errors
     /// When the system refuses a runtime.
     pub fn new(seed: u64) -> Result<Self> {
+        // Of its own: nothing here waits for a network or for the machine's clock.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .kind(Kind::Outside, || "could not start the runtime of the embedded cluster".to_owned())?;

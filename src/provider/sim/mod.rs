@@ -16,8 +16,8 @@ use tokio::runtime::Runtime;
 
 use self::server_lock::{Attempt, ServerLock};
 use super::{Provider, Work};
-use crate::client::{NoAnswer, connect, is_cut_off};
-use crate::error::{Context, Error, Kind, Result};
+use crate::client::{self, NoAnswer, connect, is_cut_off};
+use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::state::Home;
 use crate::state::home::state_error;
@@ -45,10 +45,7 @@ impl Sim {
     /// # Errors
     /// When the system refuses a runtime.
     pub fn new(home: &Home) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .kind(Kind::Outside, || "could not start the runtime for network requests".to_owned())?;
+        let runtime = client::runtime()?;
         Ok(Self { home: home.clone(), runtime, client: OnceCell::new() })
     }
 
