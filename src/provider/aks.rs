@@ -23,6 +23,7 @@ mod removal;
 mod replace;
 mod request;
 mod restore;
+mod site;
 mod typed;
 mod wait;
 mod world;
@@ -37,6 +38,7 @@ use self::az::{Az, Ledger, Pace};
 pub use self::expired::Expired;
 use self::place::Place;
 use self::preflight::Offer;
+use self::site::{LabSite, Site};
 pub use self::typed::{AzureNames, names, pool_commands};
 use self::world::World;
 use super::{Foreign, Options, Provider, Work};
@@ -91,6 +93,12 @@ impl Aks {
     /// az for a lab: on its subscription, with its transcript.
     fn az_for(&self, place: &Place) -> Az {
         self.az.on(&place.subscription).in_folder(self.home.lab(&place.lab))
+    }
+
+    /// A site with the lab that is made there, as of now.
+    fn with_lab<'a>(&self, site: Site<'a>, lab: &'a Lab) -> LabSite<'a> {
+        let tags = site.place.tags(lab, Timestamp::now());
+        LabSite { site, lab, tags, kubeconfig: credentials::path(&self.home.lab(&lab.name.value)) }
     }
 
     /// az before it is known where the lab is.
@@ -151,8 +159,8 @@ impl Aks {
             return Ok(known.clone());
         }
         let az = self.az_for(&place);
-        let mut world =
-            if self.remembers(&place.lab) { World::look(&az, &place)? } else { World::look_at_new(&az, &place)? };
+        let site = Site { az: &az, place: &place };
+        let mut world = if self.remembers(&place.lab) { World::look(site)? } else { World::look_at_new(site)? };
         let cluster = world.cluster.as_ref().filter(|cluster| cluster.fqdn.is_some());
         let kubeconfig = credentials::path(&self.home.lab(&place.lab));
         world.came_up = cluster.is_some_and(|cluster| credentials::reaches(&kubeconfig, Some(cluster)));
@@ -212,14 +220,16 @@ impl Aks {
 }
 
 /// What an error leaves in Azure, as far as Azure says, because it costs money; a refusal leaves what was there.
-fn with_what_is_left(mut error: Error, az: &Az, place: &Place) -> Error {
+fn with_what_is_left(mut error: Error, site: Site<'_>) -> Error {
     if error.kind == Kind::Usage {
         return error;
     }
-    match removal::remains(az, place) {
+    match removal::remains(site) {
         Ok(left) => error.left_behind.extend(left),
         Err(_) => {
-            error.left_behind.push(format!("whatever there is of {}: Azure does not say", removal::subject(place)));
+            error
+                .left_behind
+                .push(format!("whatever there is of {}: Azure does not say", removal::subject(site.place)));
         }
     }
     error
@@ -263,10 +273,11 @@ impl Provider for Aks {
             Place { removing: None, ..place.clone() }.write(&folder)?;
         }
         let az = self.az_for(&place);
+        let at = self.with_lab(Site { az: &az, place: &place }, lab);
         self.forget();
-        let outcome = converge::converge(&az, &place, lab, &world, actions, *options, &folder, work);
+        let outcome = converge::converge(&at, &world, actions, *options, work);
         work.events.under_way(Vec::new());
-        outcome.map_err(|error| with_what_is_left(error, &az, &place))
+        outcome.map_err(|error| with_what_is_left(error, at.site))
     }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
@@ -289,7 +300,8 @@ impl Provider for Aks {
             known => known?,
         };
         let Known { place, world } = known;
-        Ok(converge::commands(&self.az.on(&place.subscription), &place, lab, &world, actions))
+        let az = self.az.on(&place.subscription);
+        Ok(converge::commands(&self.with_lab(Site { az: &az, place: &place }, lab), &world, actions))
     }
 
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
@@ -301,7 +313,8 @@ impl Provider for Aks {
             return Ok(file);
         }
         let az = self.az_for(&place);
-        credentials::fetch(&az, &place, &file).map_err(|error| with_what_is_left(error, &az, &place))?;
+        let site = Site { az: &az, place: &place };
+        credentials::fetch(site, &file).map_err(|error| with_what_is_left(error, site))?;
         Ok(file)
     }
 
@@ -315,7 +328,7 @@ impl Provider for Aks {
         self.forget();
         let what = removal::subject(&place);
         let activity = work.events.start("Removing", what.clone());
-        if removal::remove(&az, &place, &activity, work)? {
+        if removal::remove(Site { az: &az, place: &place }, &activity, work)? {
             activity.finish("Removed", what);
         } else {
             activity.finish("Found", format!("no {what}: it was gone"));
@@ -330,7 +343,7 @@ impl Provider for Aks {
         place.removing = Some(Timestamp::now());
         place.write(&self.home.lab(lab))?;
         let activity = work.events.start("Removing", removal::subject(&place));
-        removal::begin(&az, &place, &activity, work)?;
+        removal::begin(Site { az: &az, place: &place }, &activity, work)?;
         activity.end();
         Ok(())
     }
@@ -342,17 +355,17 @@ impl Provider for Aks {
     fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let place = self.place_of_name(lab)?;
         self.forget();
-        cluster::switch(&self.az_for(&place), &place, false, work)
+        cluster::switch(Site { az: &self.az_for(&place), place: &place }, false, work)
     }
 
     fn resume(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let place = self.place_of_name(lab)?;
         self.forget();
-        cluster::switch(&self.az_for(&place), &place, true, work)
+        cluster::switch(Site { az: &self.az_for(&place), place: &place }, true, work)
     }
 
     fn remains(&self, lab: &str) -> Result<Vec<String>> {
         let place = self.place_of_name(lab)?;
-        removal::remains(&self.az_for(&place), &place)
+        removal::remains(Site { az: &self.az_for(&place), place: &place })
     }
 }

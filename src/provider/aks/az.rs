@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::arguments::Arguments;
 use super::failure::Failure;
 use crate::environment;
+use crate::error::{Error, Kind};
 use crate::exec::{self, Command, Written};
 
 /// A call that only asks.
@@ -125,6 +126,11 @@ impl Az {
         std::thread::sleep(time);
         self.ledger.note(entered, false);
     }
+}
+
+/// A thread that called az came to no end; what it panicked with is of no use to anybody.
+pub(super) fn lost<T>(_: T) -> Error {
+    Error::message(Kind::Failed, "could not run several calls of az at once")
 }
 
 /// How often klab looks at what Azure is doing, and how long it waits for it.

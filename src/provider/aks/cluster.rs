@@ -1,24 +1,23 @@
 //! The cluster as a whole: created, upgraded, stopped, started; each request waited for.
 
-use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use super::answer::{Cluster, Group};
 use super::arguments::{self, Arguments};
-use super::az::Az;
+use super::az::lost;
 use super::failure::Failure;
-use super::place::Place;
 use super::pools::journal_action;
 use super::reason;
 use super::removal;
-use super::request::{Outcome, Tries, change};
+use super::request::{Meaning, Outcome, change, until_taken_as};
+use super::site::{LabSite, Site};
 use super::wait::{Look, until};
 use super::world::World;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
-use klab_lab::spec::{Lab, Pool};
+use klab_lab::spec::Pool;
 
 /// How long a request for a group goes before the one for its cluster.
 const HEAD_START: Duration = Duration::from_millis(100);
@@ -27,29 +26,23 @@ const HEAD_START: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When Azure refuses or fails; what is left is named.
-pub(super) fn create(
-    az: &Az,
-    place: &Place,
-    lab: &Lab,
-    first: &Pool,
-    tags: &BTreeMap<String, String>,
-    world: &World,
-    work: &mut Work<'_>,
-) -> Result<Cluster> {
+pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
+    let site = at.site;
+    let place = site.place;
     let what = format!("cluster {} in {}", place.cluster, place.location);
-    wait_for_removals(az, place, world, work)?;
+    wait_for_removals(site, world, work)?;
     let activity = work.events.start("Creating", what.clone());
     let group_is_there = world.group.as_ref().is_some_and(|group| !group.is_going());
-    let arguments = arguments::cluster_create(lab, place, first, tags);
+    let arguments = at.cluster_create(first);
     let mut early = None;
     if place.own_group && !group_is_there {
-        early = request_group(az, place, &arguments::group_create(place, tags), &arguments, work)?;
+        early = request_group(site, &arguments::group_create(place, &at.tags), &arguments, work)?;
     }
     let mut made_again = false;
     loop {
         work.events.under_way(vec![format!("cluster `{}` is being created", place.cluster)]);
-        request_cluster(az, place, &arguments, early.take(), work)?;
-        let cluster = wait_settled(az, place, &activity, &what)?;
+        request_cluster(site, &arguments, early.take(), work)?;
+        let cluster = wait_settled(site, &activity, &what)?;
         work.events.under_way(Vec::new());
         match cluster {
             Some(cluster) if cluster.provisioning_state == "Succeeded" => {
@@ -61,15 +54,15 @@ pub(super) fn create(
             }
             Some(cluster) if !made_again => {
                 made_again = true;
-                let words = reason::of_failed_cluster(az, place, &cluster).words;
+                let words = reason::of_failed_cluster(site, &cluster).words;
                 work.events.warn(format!(
                     "cluster `{}` failed in Azure: {words}; it is removed and made once more",
                     place.cluster
                 ));
-                removal::clear_cluster(az, place, work)?;
+                removal::clear_cluster(site, work)?;
             }
             Some(cluster) => {
-                let failure = reason::of_failed_cluster(az, place, &cluster);
+                let failure = reason::of_failed_cluster(site, &cluster);
                 let error = failure.into_error(&format!("could not create cluster `{}`", place.cluster), Some(place));
                 return Err(error.left_behind(format!("cluster `{}` in state Failed", place.cluster)));
             }
@@ -89,13 +82,12 @@ pub(super) fn create(
 /// az needs longer until it asks for a cluster than Azure needs to make a group; so both calls are on their way at once.
 /// Where Azure has heard of the cluster first, it has refused for want of the group, and nothing has happened.
 fn request_group(
-    az: &Az,
-    place: &Place,
+    site: Site<'_>,
     group: &Arguments,
     cluster: &Arguments,
     work: &mut Work<'_>,
 ) -> Result<Option<Outcome>> {
-    let lost = || Error::message(Kind::Failed, "could not run two calls of az at once");
+    let Site { az, place } = site;
     work.intend(&journal_action(group), &place.group)?;
     let (made, early) = std::thread::scope(|scope| -> Result<(Outcome, Option<Outcome>)> {
         let (sender, receiver) = mpsc::channel();
@@ -109,7 +101,7 @@ fn request_group(
         work.intend(&journal_action(cluster), &place.cluster)?;
         work.events.under_way(vec![format!("cluster `{}` is being created", place.cluster)]);
         let early = az.change(cluster);
-        Ok((receiver.recv().map_err(|_| lost())?, Some(early)))
+        Ok((receiver.recv().map_err(lost)?, Some(early)))
     })?;
     if let Err(failure) = made {
         if !failure.class.passes() {
@@ -121,63 +113,45 @@ fn request_group(
             });
         }
         az.pause(Duration::ZERO);
-        change(az, place, group, &place.group, "create the resource group", work)?;
+        change(site, group, &place.group, "create the resource group", work)?;
     }
     Ok(early.filter(|early| !early.as_ref().is_err_and(Failure::is_absence_of_group)))
 }
 
 /// Asks for the cluster until the request is taken, or it is there from a request whose answer was lost.
-fn request_cluster(
-    az: &Az,
-    place: &Place,
-    arguments: &Arguments,
-    mut early: Option<Outcome>,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let mut tries = Tries::new();
-    loop {
-        let outcome = if let Some(early) = early.take() {
-            early
-        } else {
-            work.intend(&journal_action(arguments), &place.cluster)?;
-            az.change(arguments)
-        };
-        let failure = match outcome {
-            Ok(warning) => {
-                if let Some(words) = warning {
-                    work.events.warn(words);
-                }
-                return Ok(());
-            }
-            Err(failure) => failure,
-        };
-        let failed = |failure: Failure| {
-            failure.into_error(&format!("could not create cluster `{}`", place.cluster), Some(place))
-        };
+fn request_cluster(site: Site<'_>, arguments: &Arguments, early: Option<Outcome>, work: &mut Work<'_>) -> Result<()> {
+    let place = site.place;
+    let outcome = until_taken_as(site, arguments, &place.cluster, early, work, |failure| {
         // The part of Azure that makes clusters may hear of a group later than the one that made it.
         let is_early = failure.is_absence_of_group() && place.own_group;
         if !failure.class.may_have_been_taken() && !is_early {
-            return Err(failed(failure));
+            return Ok(Meaning::AsItSays);
         }
-        let world = World::look(az, place)?;
-        if world.cluster.as_ref().is_some_and(|cluster| !cluster.is_going()) {
-            return Ok(());
+        let world = World::look(site)?;
+        Ok(match world.cluster {
+            Some(cluster) if !cluster.is_going() => Meaning::Taken,
+            _ if is_early && world.group.is_some() => Meaning::Lag,
+            _ => Meaning::AsItSays,
+        })
+    })?;
+    match outcome {
+        Ok(warning) => {
+            if let Some(words) = warning {
+                work.events.warn(words);
+            }
+            Ok(())
         }
-        let is_early = is_early && world.group.is_some();
-        match if is_early { tries.again_after_lag(&az.pace) } else { tries.again(&failure, &az.pace) } {
-            Some(pause) => az.sleep(pause),
-            None => return Err(failed(failure)),
-        }
+        Err(failure) => Err(failure.into_error(&format!("could not create cluster `{}`", place.cluster), Some(place))),
     }
 }
 
 /// What an earlier `down` or a failed creation left on its way out is waited for; a failed cluster is removed.
-fn wait_for_removals(az: &Az, place: &Place, world: &World, work: &mut Work<'_>) -> Result<()> {
-    if world.group.as_ref().is_some_and(Group::is_going) && place.own_group {
-        return removal::clear_group(az, place, work);
+fn wait_for_removals(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<()> {
+    if world.group.as_ref().is_some_and(Group::is_going) && site.place.own_group {
+        return removal::clear_group(site, work);
     }
     match &world.cluster {
-        Some(cluster) if cluster.is_going() || world.failed_at_birth() => removal::clear_cluster(az, place, work),
+        Some(cluster) if cluster.is_going() || world.failed_at_birth() => removal::clear_cluster(site, work),
         _ => Ok(()),
     }
 }
@@ -186,9 +160,9 @@ fn wait_for_removals(az: &Az, place: &Place, world: &World, work: &mut Work<'_>)
 ///
 /// # Errors
 /// As [`until`].
-pub(super) fn wait_settled(az: &Az, place: &Place, activity: &Activity, what: &str) -> Result<Option<Cluster>> {
-    until(az, place, activity, what, || {
-        Ok(match az.cluster(place) {
+pub(super) fn wait_settled(site: Site<'_>, activity: &Activity, what: &str) -> Result<Option<Cluster>> {
+    until(site, activity, what, || {
+        Ok(match site.az.cluster(site.place) {
             Ok(Some(cluster)) if !cluster.is_settled() => Look::GoesOn(cluster.provisioning_state),
             Ok(found) => Look::Over(found),
             Err(failure) => Look::Silence(failure),
@@ -200,13 +174,14 @@ pub(super) fn wait_settled(az: &Az, place: &Place, activity: &Activity, what: &s
 ///
 /// # Errors
 /// When Azure refuses or fails.
-pub(super) fn upgrade(az: &Az, place: &Place, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn upgrade(site: Site<'_>, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {
+    let place = site.place;
     for version in upgrade_path(from, to)? {
         let what = format!("control plane to Kubernetes {version}");
         let activity = work.events.start("Upgrading", what.clone());
         work.events.under_way(vec![format!("the control plane of `{}` is being upgraded to {version}", place.cluster)]);
-        change(az, place, &arguments::cluster_upgrade(place, &version), &place.cluster, "upgrade cluster", work)?;
-        let cluster = wait_settled(az, place, &activity, &what)?;
+        change(site, &arguments::cluster_upgrade(place, &version), &place.cluster, "upgrade cluster", work)?;
+        let cluster = wait_settled(site, &activity, &what)?;
         work.events.under_way(Vec::new());
         match cluster {
             Some(cluster) if cluster.provisioning_state == "Succeeded" => {
@@ -215,7 +190,7 @@ pub(super) fn upgrade(az: &Az, place: &Place, from: &str, to: &str, work: &mut W
             cluster => {
                 let failure = cluster.map_or_else(
                     || Failure::from_words(None, "the cluster is gone".to_owned()),
-                    |cluster| reason::of_failed_cluster(az, place, &cluster),
+                    |cluster| reason::of_failed_cluster(site, &cluster),
                 );
                 return Err(failure
                     .into_error(&format!("could not upgrade cluster `{}` to {version}", place.cluster), Some(place)));
@@ -245,8 +220,9 @@ pub(super) fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
 }
 
 /// Stops or starts the machines and waits until that is done. Safe to repeat.
-pub(super) fn switch(az: &Az, place: &Place, on: bool, work: &mut Work<'_>) -> Result<()> {
-    let Some(cluster) = World::look(az, place)?.cluster else {
+pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()> {
+    let place = site.place;
+    let Some(cluster) = World::look(site)?.cluster else {
         return Err(Error::message(Kind::Outside, format!("lab `{}` has no cluster in Azure", place.lab)));
     };
     let what = format!("cluster {}", place.cluster);
@@ -261,8 +237,8 @@ pub(super) fn switch(az: &Az, place: &Place, on: bool, work: &mut Work<'_>) -> R
         return Ok(());
     }
     work.events.under_way(vec![format!("cluster `{}` is being {state}", place.cluster)]);
-    change(az, place, &request, &place.cluster, verb, work)?;
-    let cluster = wait_settled(az, place, &activity, &what)?;
+    change(site, &request, &place.cluster, verb, work)?;
+    let cluster = wait_settled(site, &activity, &what)?;
     work.events.under_way(Vec::new());
     match cluster {
         Some(cluster) if cluster.provisioning_state == "Succeeded" && cluster.is_stopped() != on => {
@@ -270,7 +246,7 @@ pub(super) fn switch(az: &Az, place: &Place, on: bool, work: &mut Work<'_>) -> R
             Ok(())
         }
         Some(cluster) => {
-            let failure = reason::of_failed_cluster(az, place, &cluster);
+            let failure = reason::of_failed_cluster(site, &cluster);
             Err(failure.into_error(&format!("could not {verb} `{}`", place.cluster), Some(place)))
         }
         None => Err(Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster))),

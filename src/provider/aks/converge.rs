@@ -1,14 +1,10 @@
 //! Brings what is in Azure to what the lab file says: the cluster first, then pools side by side, replacements, removals.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::path::Path;
-
-use jiff::Timestamp;
 
 use super::answer::{AgentPool, Cluster};
 use super::arguments;
-use super::az::Az;
 use super::cluster;
 use super::credentials;
 use super::drain;
@@ -19,6 +15,7 @@ use super::reason;
 use super::registry;
 use super::replace;
 use super::request;
+use super::site::{LabSite, Site};
 use super::world::World;
 use crate::error::{Error, Kind, Result};
 use crate::provider::{Options, Work};
@@ -49,19 +46,15 @@ struct Agenda<'a> {
 }
 
 /// Does all actions.
-#[expect(clippy::too_many_arguments, reason = "one call, from one place, with everything a lab on AKS has")]
 pub(super) fn converge(
-    az: &Az,
-    place: &Place,
-    lab: &Lab,
+    at: &LabSite<'_>,
     world: &World,
     actions: &[Action],
     options: Options,
-    folder: &Path,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let tags = place.tags(lab, Timestamp::now());
-    let mut agenda = agenda(place, lab, world, actions, &tags)?;
+    let (site, lab) = (at.site, at.lab);
+    let mut agenda = agenda(at, world, actions)?;
     if let Some((from, to)) = agenda.upgrade {
         // Pools cannot be made anew with a version that their cluster cannot have.
         cluster::upgrade_path(from, to)?;
@@ -73,29 +66,27 @@ pub(super) fn converge(
     }
     let cluster = if agenda.create {
         let first = first_pool(lab).ok_or_else(|| Error::message(Kind::Usage, "the lab has no system pool"))?;
-        cluster::create(az, place, lab, first, &tags, world, work)?
+        cluster::create(at, first, world, work)?
     } else {
-        settled(az, place, world, work)?
+        settled(site, world, work)?
     };
     if let Some((from, to)) = agenda.upgrade {
-        cluster::upgrade(az, place, from, to, work)?;
+        cluster::upgrade(site, from, to, work)?;
     }
-    registry::attach(az, place, lab, &cluster, work)?;
+    registry::attach(at, &cluster, work)?;
     if !agenda.create {
-        renew_expiry(az, place, &cluster, &tags, work)?;
+        renew_expiry(at, &cluster, work)?;
     }
     // Pools that a klab that was killed had asked for, or that failed in the meantime.
-    settle_pools(&mut agenda.changes, &cluster, place);
+    settle_pools(&mut agenda.changes, &cluster, site.place);
 
     let limit = if lab.aks.subnet.is_some() { 1 } else { pools::IN_FLIGHT };
-    let file = credentials::path(folder);
-    let fetch = !credentials::reaches(&file, Some(&cluster));
+    let file = &at.kubeconfig;
+    let fetch = !credentials::reaches(file, Some(&cluster));
     let changes = std::mem::take(&mut agenda.changes);
-    pools::run_beside(az, place, changes, limit, work, || {
-        if fetch { credentials::fetch(az, place, &file) } else { Ok(()) }
-    })?;
+    pools::run_beside(site, changes, limit, work, || if fetch { credentials::fetch(site, file) } else { Ok(()) })?;
     for (pool, _) in &agenda.replacements {
-        replace::replace(az, place, lab, pool, &cluster.agent_pool_profiles, &tags, &file, work)?;
+        replace::replace(at, pool, &cluster.agent_pool_profiles, work)?;
         // What stood in for it is gone; the plan may have seen it as a pool of its own.
         let second = replace::stand_in(lab, pool);
         agenda.removals.retain(|job| job.pool != second);
@@ -103,47 +94,42 @@ pub(super) fn converge(
     // A stand-in that a klab which was killed left behind holds the pods of its pool.
     let stand_ins: Vec<String> = lab.pools.iter().map(|pool| replace::stand_in(lab, pool)).collect();
     for job in agenda.removals.iter().filter(|job| stand_ins.contains(&job.pool)) {
-        drain::drain(&file, &job.pool, work.events)?;
+        drain::drain(file, &job.pool, work.events)?;
     }
-    pools::run(az, place, agenda.removals, limit, work)
+    pools::run(site, agenda.removals, limit, work)
 }
 
 /// The command lines of all that, for people.
-pub(super) fn commands(az: &Az, place: &Place, lab: &Lab, world: &World, actions: &[Action]) -> Vec<String> {
-    let tags = place.tags(lab, Timestamp::now());
-    let Ok(agenda) = agenda(place, lab, world, actions, &tags) else { return Vec::new() };
+pub(super) fn commands(at: &LabSite<'_>, world: &World, actions: &[Action]) -> Vec<String> {
+    let (Site { az, place }, lab, tags) = (at.site, at.lab, &at.tags);
+    let Ok(agenda) = agenda(at, world, actions) else { return Vec::new() };
     let mut lines = Vec::new();
     if agenda.create {
         if place.own_group && world.group.is_none() {
-            lines.push(arguments::group_create(place, &tags));
+            lines.push(arguments::group_create(place, tags));
         }
-        lines.extend(first_pool(lab).map(|first| arguments::cluster_create(lab, place, first, &tags)));
+        lines.extend(first_pool(lab).map(|first| at.cluster_create(first)));
     }
     if let Some((_, to)) = agenda.upgrade {
         lines.push(arguments::cluster_upgrade(place, to));
     }
-    lines.extend(registry::request(place, lab, world.usable().filter(|_| !agenda.create), &tags));
+    lines.extend(registry::request(place, lab, world.usable().filter(|_| !agenda.create), tags));
     let steps = |jobs: Vec<Job>| jobs.into_iter().flat_map(|job| job.steps).map(|step| step.arguments);
     lines.extend(steps(agenda.changes).filter(|line| !line.is_empty()));
     for (pool, _) in &agenda.replacements {
         let second = replace::stand_in(lab, pool);
         let name = &pool.name.value;
-        lines.push(arguments::pool_add(lab, place, pool, &second, &tags));
+        lines.push(at.pool_add(pool, &second));
         lines.push(arguments::pool_delete(place, name));
-        lines.push(arguments::pool_add(lab, place, pool, name, &tags));
+        lines.push(at.pool_add(pool, name));
         lines.push(arguments::pool_delete(place, &second));
     }
     lines.extend(steps(agenda.removals));
     lines.iter().map(|arguments| az.command(arguments).to_string()).collect()
 }
 
-fn agenda<'a>(
-    place: &Place,
-    lab: &'a Lab,
-    world: &World,
-    actions: &'a [Action],
-    tags: &BTreeMap<String, String>,
-) -> Result<Agenda<'a>> {
+fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<Agenda<'a>> {
+    let (place, lab) = (at.site.place, at.lab);
     let find = |name: &str| {
         lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
     };
@@ -162,7 +148,7 @@ fn agenda<'a>(
                 {
                     continue;
                 }
-                let step = Step::new(Operation::Add, arguments::pool_add(lab, place, spec, pool, tags));
+                let step = Step::new(Operation::Add, at.pool_add(spec, pool));
                 let mut steps = VecDeque::from([step]);
                 if live(pool).is_some_and(|live| live.provisioning_state == "Deleting") {
                     steps.push_front(Step::new(Operation::Settle, Vec::new()));
@@ -236,11 +222,12 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
 }
 
 /// The cluster once Azure has done with what an earlier klab had asked for.
-fn settled(az: &Az, place: &Place, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
+fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
+    let place = site.place;
     let gone = || Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster));
     let cluster = world.usable().ok_or_else(gone)?;
     if cluster.is_failed() {
-        let reason = reason::of_failed_cluster(az, place, cluster);
+        let reason = reason::of_failed_cluster(site, cluster);
         work.events
             .warn(format!("cluster `{}` is in state {}: {}", place.cluster, cluster.provisioning_state, reason.words));
     }
@@ -249,10 +236,10 @@ fn settled(az: &Az, place: &Place, world: &World, work: &mut Work<'_>) -> Result
     }
     let what = format!("cluster {}", place.cluster);
     let activity = work.events.start("Waiting", format!("{what}: {}", cluster.provisioning_state));
-    let cluster = cluster::wait_settled(az, place, &activity, &what)?.ok_or_else(gone)?;
+    let cluster = cluster::wait_settled(site, &activity, &what)?.ok_or_else(gone)?;
     activity.finish("Found", what);
     if cluster.provisioning_state != "Succeeded" {
-        let failure = reason::of_failed_cluster(az, place, &cluster);
+        let failure = reason::of_failed_cluster(site, &cluster);
         return Err(failure.into_error(&format!("cluster `{}` did not come up", place.cluster), Some(place)));
     }
     Ok(cluster)
@@ -271,13 +258,8 @@ fn settle_pools(jobs: &mut Vec<Job>, cluster: &Cluster, place: &Place) {
 }
 
 /// A lab whose file got, changed or lost its `ttl` since it was made gets its end now, reckoned from now.
-fn renew_expiry(
-    az: &Az,
-    place: &Place,
-    cluster: &Cluster,
-    tags: &BTreeMap<String, String>,
-    work: &mut Work<'_>,
-) -> Result<()> {
+fn renew_expiry(at: &LabSite<'_>, cluster: &Cluster, work: &mut Work<'_>) -> Result<()> {
+    let (place, tags) = (at.site.place, &at.tags);
     if tags.get(TTL_TAG) == cluster.tags.get(TTL_TAG).filter(|ttl| *ttl != NEVER) {
         return Ok(());
     }
@@ -288,7 +270,7 @@ fn renew_expiry(
     let group = format!("/subscriptions/{}/resourceGroups/{}", place.subscription, place.group);
     let ids = [Some(group).filter(|_| place.own_group), Some(cluster.id.clone()).filter(|id| !id.is_empty())];
     for id in ids.into_iter().flatten() {
-        request::change(az, place, &arguments::tag_update(&id, &tags), &id, "tag", work)?;
+        request::change(at.site, &arguments::tag_update(&id, &tags), &id, "tag", work)?;
     }
     Ok(())
 }

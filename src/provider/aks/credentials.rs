@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::answer::Cluster;
 use super::arguments;
-use super::az::{ASK, Az};
-use super::place::Place;
-use super::request::Tries;
+use super::az::ASK;
+use super::request::answered;
+use super::site::Site;
 use crate::error::{Context, Error, Kind, Result};
 use crate::state::home::state_error;
 use klab_cluster::server::files::write_private;
@@ -27,7 +27,8 @@ pub(super) fn reaches(file: &Path, cluster: Option<&Cluster>) -> bool {
 ///
 /// # Errors
 /// When there is no such cluster, or Azure refuses.
-pub(super) fn fetch(az: &Az, place: &Place, file: &Path) -> Result<()> {
+pub(super) fn fetch(site: Site<'_>, file: &Path) -> Result<()> {
+    let Site { az, place } = site;
     let folder = file.parent().unwrap_or(Path::new("."));
     // az would merge into a file that is there.
     let fresh = tempfile::Builder::new()
@@ -36,15 +37,8 @@ pub(super) fn fetch(az: &Az, place: &Place, file: &Path) -> Result<()> {
         .map_err(|error| state_error(error, "make a folder in", folder))?;
     let target = fresh.path().join("kubeconfig");
     let arguments = arguments::credentials(place, &target.display().to_string());
-    let mut tries = Tries::of_question();
-    let fetched = loop {
-        // az itself asks only once for credentials.
-        let Err(failure) = az.run(&arguments, ASK) else { break Ok(()) };
-        match tries.again(&failure, &az.pace) {
-            Some(pause) => az.sleep(pause),
-            None => break Err(failure),
-        }
-    };
+    // az itself asks only once for credentials.
+    let fetched = answered(az, || az.run(&arguments, ASK));
     fetched.map_err(|failure| {
         let absent = failure.is_absence();
         let error =

@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use super::Aks;
 use super::answer::{Account, Cluster, Group};
 use super::arguments;
+use super::az::lost;
 use super::place::{EXPIRES_TAG, LAB_TAG, OWNER_TAG, Place};
 use super::removal;
+use super::site::Site;
 use crate::error::Result;
 use crate::provider::Work;
 
@@ -42,9 +44,7 @@ impl Aks {
             let clusters = az.ask::<Vec<Cluster>>(&arguments::cluster_list());
             (groups.join(), clusters)
         });
-        let joined =
-            |_| crate::error::Error::message(crate::error::Kind::Failed, "could not run two calls of az at once");
-        let mut labs = found(&account, &groups.map_err(joined)?.map_err(failed)?, &clusters.map_err(failed)?);
+        let mut labs = found(&account, &groups.map_err(lost)?.map_err(failed)?, &clusters.map_err(failed)?);
         labs.sort_by(|one, other| {
             (one.expires.is_none(), one.expires, &one.lab).cmp(&(other.expires.is_none(), other.expires, &other.lab))
         });
@@ -57,12 +57,13 @@ impl Aks {
     /// When Azure refuses.
     pub fn remove_expired(&self, lab: &Expired, work: &mut Work<'_>) -> Result<Vec<String>> {
         let place = &lab.place;
-        let az = self.az.on(&place.subscription).in_folder(self.home.lab(&place.lab));
+        let az = self.az_for(place);
+        let site = Site { az: &az, place };
         let what = format!("lab {} ({})", lab.lab, lab.group);
         let activity = work.events.start("Removing", what.clone());
-        removal::remove(&az, place, &activity, work)?;
+        removal::remove(site, &activity, work)?;
         activity.finish("Removed", what);
-        removal::remains(&az, place)
+        removal::remains(site)
     }
 }
 

@@ -9,7 +9,7 @@ use super::az::Az;
 use super::failure::Failure;
 use super::place::Place;
 use super::region::{Sku, Usage, Versions};
-use super::request::Tries;
+use super::request::answered;
 
 /// Versions of Azure's interfaces: each a stable one that tells all klab reads, and that every cloud has.
 const OF_GROUPS: &str = "2024-11-01";
@@ -102,17 +102,7 @@ impl Az {
     fn get_url(&self, url: &str) -> Result<Value, Failure> {
         let arguments = arguments::get(url);
         // `az rest` asks once, az's other commands ask again themselves.
-        let mut tries = Tries::of_question();
-        loop {
-            let failure = match self.ask(&arguments) {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
-            };
-            match tries.again(&failure, &self.pace) {
-                Some(pause) => self.sleep(pause),
-                None => return Err(failure),
-            }
-        }
+        answered(self, || self.ask(&arguments))
     }
 
     /// All values of a list, from however many pages.

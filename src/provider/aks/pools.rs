@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::answer::AgentPool;
 use super::arguments::{self, Arguments};
-use super::az::Az;
+use super::az::{Az, lost};
 use super::catalogue::Class;
 use super::failure::Failure;
-use super::place::Place;
 use super::reason;
 use super::request::Tries;
+use super::site::Site;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 use crate::provider::Work;
@@ -106,7 +106,7 @@ enum State {
 }
 
 struct Task<'a> {
-    place: &'a Place,
+    site: Site<'a>,
     job: Job,
     state: State,
     /// The tries at its present step.
@@ -124,8 +124,8 @@ struct Task<'a> {
 ///
 /// # Errors
 /// What could not be done, all of it.
-pub(super) fn run(az: &Az, place: &Place, jobs: Vec<Job>, limit: usize, work: &mut Work<'_>) -> Result<()> {
-    run_beside(az, place, jobs, limit, work, || Ok(()))
+pub(super) fn run(site: Site<'_>, jobs: Vec<Job>, limit: usize, work: &mut Work<'_>) -> Result<()> {
+    run_beside(site, jobs, limit, work, || Ok(()))
 }
 
 /// Does all jobs, and something else in another thread as soon as Azure is at work and az is not.
@@ -133,8 +133,7 @@ pub(super) fn run(az: &Az, place: &Place, jobs: Vec<Job>, limit: usize, work: &m
 /// # Errors
 /// As [`run`]; where that did well, what became of the other thing.
 pub(super) fn run_beside(
-    az: &Az,
-    place: &Place,
+    site: Site<'_>,
     jobs: Vec<Job>,
     limit: usize,
     work: &mut Work<'_>,
@@ -147,7 +146,7 @@ pub(super) fn run_beside(
     let mut tasks: Vec<Task<'_>> = jobs
         .into_iter()
         .map(|job| Task {
-            place,
+            site,
             job,
             state: State::Waiting { not_before: start },
             tries: Tries::new(),
@@ -157,7 +156,7 @@ pub(super) fn run_beside(
             activity: None,
         })
         .collect();
-    let outcome = drive(az, place, &mut tasks, limit, work, beside);
+    let outcome = drive(site, &mut tasks, limit, work, beside);
     work.events.under_way(Vec::new());
     let beside = outcome?;
     let mut errors: Vec<Error> = Vec::new();
@@ -177,11 +176,7 @@ pub(super) fn run_beside(
 fn joined(count: usize, errors: Vec<Error>) -> Error {
     let kind = errors.first().map_or(Kind::Failed, |error| error.kind);
     let list: Vec<String> = errors.iter().map(|error| format!("- {error}")).collect();
-    let message = format!(
-        "{} failed:\n{}",
-        plural(count, "change of a pool").replace("change of a pools", "changes of pools"),
-        list.join("\n")
-    );
+    let message = format!("{} failed:\n{}", plural(count, "pool change"), list.join("\n"));
     let mut error = Error::message(kind, message);
     for other in errors {
         error.left_behind.extend(other.left_behind);
@@ -202,13 +197,13 @@ enum News {
 
 /// Gives what became of the thing beside.
 fn drive<'a>(
-    az: &Az,
-    place: &'a Place,
+    site: Site<'a>,
     tasks: &mut [Task<'a>],
     limit: usize,
     work: &mut Work<'_>,
     beside: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Result<()>> {
+    let Site { az, place } = site;
     let (sender, receiver) = mpsc::channel::<News>();
     let mut looked = Instant::now();
     let mut looking = false;
@@ -231,26 +226,25 @@ fn drive<'a>(
             }
             if tasks.iter().all(|task| matches!(task.state, State::Done | State::Failed(_))) {
                 let joined = aside.take().map(std::thread::ScopedJoinHandle::join);
-                let lost = |_| Error::message(Kind::Failed, "could not run two calls of az at once");
                 return joined.map_or(Ok(Ok(())), |joined| joined.map_err(lost));
             }
             let entered = Instant::now();
             let news = receiver.recv_timeout(until_next(az, tasks, looked, looking));
             az.ledger.note(entered, false);
             match news {
-                Ok(News::Submitted { index, result }) => tasks[index].submitted(result, az),
+                Ok(News::Submitted { index, result }) => tasks[index].submitted(result),
                 Ok(News::Looked { began, pools: Ok(pools) }) => {
                     looking = false;
                     failed_looks = None;
                     for task in tasks.iter_mut().filter(|task| task.answered <= began) {
-                        task.look(&pools, az, work);
+                        task.look(&pools, work);
                     }
                 }
                 Ok(News::Looked { began, pools: Err(failure) }) => {
                     looking = false;
                     let since = *failed_looks.get_or_insert(began);
                     if !failure.class.passes() || since.elapsed() > az.pace.patience {
-                        return Err(given_up(failure, place, tasks));
+                        return Err(given_up(failure, site, tasks));
                     }
                 }
                 Err(_) if !looking && tasks.iter().any(Task::wants_a_look) => {
@@ -268,7 +262,7 @@ fn drive<'a>(
 }
 
 /// Azure does not answer any more: what it was doing goes on without klab.
-fn given_up(failure: Failure, place: &Place, tasks: &[Task<'_>]) -> Error {
+fn given_up(failure: Failure, Site { place, .. }: Site<'_>, tasks: &[Task<'_>]) -> Error {
     let mut error =
         failure.into_error(&format!("could not look at the pools of cluster `{}`", place.cluster), Some(place));
     error.left_behind.extend(tasks.iter().filter_map(Task::under_way));
@@ -310,7 +304,7 @@ fn start_waiting(
             task.state = State::Running { since: Instant::now() };
             continue;
         }
-        work.intend(&journal_action(&step.arguments), &format!("{}/{}", task.place.cluster, task.job.pool))?;
+        work.intend(&journal_action(&step.arguments), &format!("{}/{}", task.site.place.cluster, task.job.pool))?;
         task.state = State::Submitting;
         starting += 1;
         task.unseen = 0;
@@ -355,7 +349,7 @@ impl Task<'_> {
     /// What goes on in Azure for it, in words.
     fn under_way(&self) -> Option<String> {
         matches!(self.state, State::Submitting | State::Uncertain(_) | State::Running { .. }).then(|| {
-            format!("pool `{}` of cluster `{}` is {}", self.job.pool, self.place.cluster, self.operation().state())
+            format!("pool `{}` of cluster `{}` is {}", self.job.pool, self.site.place.cluster, self.operation().state())
         })
     }
 
@@ -364,7 +358,7 @@ impl Task<'_> {
     }
 
     /// az has answered.
-    fn submitted(&mut self, result: Result<(), Failure>, az: &Az) {
+    fn submitted(&mut self, result: Result<(), Failure>) {
         let now = Instant::now();
         self.answered = now;
         match result {
@@ -379,13 +373,13 @@ impl Task<'_> {
             Err(failure) if self.operation() == Operation::Add && failure.class.may_have_been_taken() => {
                 self.state = State::Uncertain(failure);
             }
-            Err(failure) => self.refused(failure, az),
+            Err(failure) => self.refused(failure),
         }
     }
 
     /// The request was not taken: again later, or never.
-    fn refused(&mut self, failure: Failure, az: &Az) {
-        let Some(pause) = self.tries.again(&failure, &az.pace) else { return self.fail(failure) };
+    fn refused(&mut self, failure: Failure) {
+        let Some(pause) = self.tries.again(&failure, &self.site.az.pace) else { return self.fail(failure) };
         if let Some(activity) = &self.activity {
             let reason = failure.code.as_deref().unwrap_or("az failed").to_owned();
             activity.progress(format!("{} (Azure is busy: {reason}; trying again)", self.job.what));
@@ -394,13 +388,13 @@ impl Task<'_> {
     }
 
     /// All pools as they are now.
-    fn look(&mut self, pools: &[AgentPool], az: &Az, work: &Work<'_>) {
+    fn look(&mut self, pools: &[AgentPool], work: &Work<'_>) {
         let live = pools.iter().find(|pool| pool.name == self.job.pool);
         let settled = live.map(|pool| pool.provisioning_state.as_str());
         match std::mem::replace(&mut self.state, State::Done) {
             State::Uncertain(failure) => match settled {
                 // It is there: either this very request was taken, or one before klab was killed.
-                Some("Deleting" | "Failed") | None => self.refused(failure, az),
+                Some("Deleting" | "Failed") | None => self.refused(failure),
                 Some(_) => self.state = State::Running { since: Instant::now() },
             },
             State::Running { since } => {
@@ -413,7 +407,7 @@ impl Task<'_> {
                     (Operation::Settle, None | Some("Succeeded" | "Failed" | "Canceled")) => self.step_is_done(),
                     (_, Some("Failed" | "Canceled")) => {
                         let unseen = || Failure::from_words(None, String::new());
-                        let failure = live.map_or_else(unseen, |pool| reason::of_failed_pool(az, self.place, pool));
+                        let failure = live.map_or_else(unseen, |pool| reason::of_failed_pool(self.site, pool));
                         self.failed_in_azure(failure, live, work);
                     }
                     (Operation::Add | Operation::Update | Operation::Scale, None) => {
@@ -423,7 +417,9 @@ impl Task<'_> {
                             self.fail(Failure::from_words(None, words));
                         }
                     }
-                    (operation, _) if since.elapsed() > az.pace.deadline => self.too_late(operation, since.elapsed()),
+                    (operation, _) if since.elapsed() > self.site.az.pace.deadline => {
+                        self.too_late(operation, since.elapsed());
+                    }
                     _ => {}
                 }
             }
@@ -439,13 +435,13 @@ impl Task<'_> {
             // Nothing runs there yet.
             (Operation::Add, _) => {
                 work.events.warn(format!("pool `{pool}` failed in Azure: {words}; it is removed and made once more"));
-                Some(Step::new(Operation::Delete, arguments::pool_delete(self.place, pool)))
+                Some(Step::new(Operation::Delete, arguments::pool_delete(self.site.place, pool)))
             }
             (Operation::Update | Operation::Scale, Some(live)) if failure.class.passes() => {
                 work.events
                     .warn(format!("the change of pool `{pool}` failed in Azure: {words}; it is asked for once more"));
                 self.job.steps.pop_front();
-                Some(Step::new(Operation::Update, arguments::pool_again(self.place, live)))
+                Some(Step::new(Operation::Update, arguments::pool_again(self.site.place, live)))
             }
             _ => None,
         };
@@ -457,7 +453,7 @@ impl Task<'_> {
         }
         let left = format!(
             "pool `{}` of cluster `{}`, in state Failed; the next `klab up` asks for it again",
-            self.job.pool, self.place.cluster
+            self.job.pool, self.site.place.cluster
         );
         self.fail(failure);
         if let State::Failed(error) = &mut self.state {
@@ -485,7 +481,7 @@ impl Task<'_> {
     fn fail(&mut self, failure: Failure) {
         let operation = self.operation();
         let what = format!("could not {} pool `{}`", operation.verb(), self.job.pool);
-        let error = failure.into_error(&what, Some(self.place));
+        let error = failure.into_error(&what, Some(self.site.place));
         self.activity = None;
         self.state = State::Failed(error);
     }

@@ -3,26 +3,26 @@
 use serde_json::Value;
 
 use super::answer::{AgentPool, Cluster, Status};
-use super::az::Az;
 use super::failure::Failure;
-use super::place::Place;
+use super::site::Site;
 
 /// The failure of a cluster in state Failed.
-pub(super) fn of_failed_cluster(az: &Az, place: &Place, cluster: &Cluster) -> Failure {
+pub(super) fn of_failed_cluster(site: Site<'_>, cluster: &Cluster) -> Failure {
     let kept = cluster.status.as_ref().and_then(Status::failure);
-    kept.or_else(|| of_cluster(az, place)).unwrap_or_else(|| unknown(&cluster.provisioning_state))
+    kept.or_else(|| of_cluster(site)).unwrap_or_else(|| unknown(&cluster.provisioning_state))
 }
 
 /// The failure of a pool in state Failed.
-pub(super) fn of_failed_pool(az: &Az, place: &Place, pool: &AgentPool) -> Failure {
+pub(super) fn of_failed_pool(site: Site<'_>, pool: &AgentPool) -> Failure {
     let kept = pool.status.as_ref().and_then(Status::failure);
-    let asked = || az.latest_operation(place, Some(&pool.name)).ok().and_then(|operation| failure_of(&operation));
+    let asked =
+        || site.az.latest_operation(site.place, Some(&pool.name)).ok().and_then(|operation| failure_of(&operation));
     kept.or_else(asked).unwrap_or_else(|| unknown(&pool.provisioning_state))
 }
 
 /// What the cluster's last operation failed with; none where it did not fail or Azure does not say.
-pub(super) fn of_cluster(az: &Az, place: &Place) -> Option<Failure> {
-    failure_of(&az.latest_operation(place, None).ok()?)
+pub(super) fn of_cluster(site: Site<'_>) -> Option<Failure> {
+    failure_of(&site.az.latest_operation(site.place, None).ok()?)
 }
 
 /// The error of an operation, with what is behind it.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::answer::Cluster;
 use super::arguments::{self, Arguments};
-use super::az::Az;
 use super::cluster::wait_settled;
 use super::place::Place;
 use super::request::until_taken;
+use super::site::LabSite;
 use crate::error::Result;
 use crate::provider::Work;
 use klab_lab::spec::Lab;
@@ -19,17 +19,19 @@ const REGISTRY_TAG: &str = "klab-registry";
 ///
 /// # Errors
 /// When there is no such registry, or the login may not give others a right to it.
-pub(super) fn attach(az: &Az, place: &Place, lab: &Lab, cluster: &Cluster, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn attach(at: &LabSite<'_>, cluster: &Cluster, work: &mut Work<'_>) -> Result<()> {
+    let (site, lab) = (at.site, at.lab);
+    let place = site.place;
     let (Some(registry), Some(request)) = (&lab.aks.registry, request(place, lab, Some(cluster), &cluster.tags)) else {
         return Ok(());
     };
     let what = format!("registry {registry} to cluster {}", place.cluster);
     let activity = work.events.start("Attaching", what.clone());
     work.events.under_way(vec![format!("registry `{registry}` is being attached to cluster `{}`", place.cluster)]);
-    if let Err(failure) = until_taken(az, &request, &place.cluster, work)? {
+    if let Err(failure) = until_taken(site, &request, &place.cluster, work)? {
         return Err(failure.into_error(&format!("could not attach registry `{registry}`"), Some(place)));
     }
-    wait_settled(az, place, &activity, &what)?;
+    wait_settled(site, &activity, &what)?;
     work.events.under_way(Vec::new());
     activity.finish("Attached", what);
     Ok(())

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::arguments::{self, Arguments};
-use super::az::Az;
+use super::az::lost;
 use super::failure::Failure;
 use super::place::Place;
 use super::pools::journal_action;
 use super::reason;
 use super::request::Tries;
+use super::site::Site;
 use super::wait::{Look, until};
 use super::world::foreign;
 use crate::error::{Error, Kind, Result};
@@ -57,7 +58,7 @@ impl Target {
         }
     }
 
-    fn look(self, az: &Az, place: &Place) -> Result<Standing, Failure> {
+    fn look(self, Site { az, place }: Site<'_>) -> Result<Standing, Failure> {
         let standing =
             |going: bool, state: &str| if going { Standing::Going } else { Standing::There(state.to_owned()) };
         Ok(match self {
@@ -82,46 +83,45 @@ pub(super) fn subject(place: &Place) -> String {
 ///
 /// # Errors
 /// When Azure refuses, or does not do what it was asked for; what is there is named.
-pub(super) fn remove(az: &Az, place: &Place, activity: &Activity, work: &mut Work<'_>) -> Result<bool> {
-    Removal::new(az, place, Target::of(place)).run(activity, work, true)
+pub(super) fn remove(site: Site<'_>, activity: &Activity, work: &mut Work<'_>) -> Result<bool> {
+    Removal::new(site, Target::of(site.place)).run(activity, work, true)
 }
 
 /// As [`remove`], done as soon as Azure is at it.
 ///
 /// # Errors
 /// When Azure refuses.
-pub(super) fn begin(az: &Az, place: &Place, activity: &Activity, work: &mut Work<'_>) -> Result<()> {
-    Removal::new(az, place, Target::of(place)).run(activity, work, false).map(drop)
+pub(super) fn begin(site: Site<'_>, activity: &Activity, work: &mut Work<'_>) -> Result<()> {
+    Removal::new(site, Target::of(site.place)).run(activity, work, false).map(drop)
 }
 
 /// Removes the lab's own group to make it again, with a line of its own.
 ///
 /// # Errors
 /// As [`remove`].
-pub(super) fn clear_group(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> {
-    clear(az, place, Target::Group, work)
+pub(super) fn clear_group(site: Site<'_>, work: &mut Work<'_>) -> Result<()> {
+    clear(site, Target::Group, work)
 }
 
 /// Removes the cluster to make it again, with a line of its own.
 ///
 /// # Errors
 /// As [`remove`].
-pub(super) fn clear_cluster(az: &Az, place: &Place, work: &mut Work<'_>) -> Result<()> {
-    clear(az, place, Target::Cluster, work)
+pub(super) fn clear_cluster(site: Site<'_>, work: &mut Work<'_>) -> Result<()> {
+    clear(site, Target::Cluster, work)
 }
 
-fn clear(az: &Az, place: &Place, target: Target, work: &mut Work<'_>) -> Result<()> {
-    let what = target.words(place);
+fn clear(site: Site<'_>, target: Target, work: &mut Work<'_>) -> Result<()> {
+    let what = target.words(site.place);
     let activity = work.events.start("Removing", what.clone());
-    Removal::new(az, place, target).run(&activity, work, true)?;
+    Removal::new(site, target).run(&activity, work, true)?;
     activity.finish("Removed", what);
     Ok(())
 }
 
 /// One removal under way.
 struct Removal<'a> {
-    az: &'a Az,
-    place: &'a Place,
+    site: Site<'a>,
     target: Target,
     what: String,
     /// Requests that Azure took, and when it took the last.
@@ -133,12 +133,11 @@ struct Removal<'a> {
 }
 
 impl<'a> Removal<'a> {
-    fn new(az: &'a Az, place: &'a Place, target: Target) -> Self {
+    fn new(site: Site<'a>, target: Target) -> Self {
         Self {
-            az,
-            place,
+            site,
             target,
-            what: target.words(place),
+            what: target.words(site.place),
             taken: 0,
             last: Instant::now(),
             seen_going: false,
@@ -149,11 +148,11 @@ impl<'a> Removal<'a> {
     /// Says whether there was anything to remove.
     fn run(mut self, activity: &Activity, work: &mut Work<'_>, to_the_end: bool) -> Result<bool> {
         let mut was_there = false;
-        let (az, place, what) = (self.az, self.place, self.what.clone());
-        until(az, place, activity, &what, || {
+        let (site, what) = (self.site, self.what.clone());
+        until(site, activity, &what, || {
             // Asked before the look: what it made by then is seen.
-            let others_at_work = az.others_at_work();
-            let standing = match self.target.look(az, place) {
+            let others_at_work = site.az.others_at_work();
+            let standing = match self.target.look(site) {
                 Ok(standing) => standing,
                 Err(failure) => return Ok(Look::Silence(failure)),
             };
@@ -180,7 +179,7 @@ impl<'a> Removal<'a> {
 
     /// Asks Azure to remove what is there, unless it was only just asked; says whether it was taken.
     fn ask(&mut self, state: &str, work: &mut Work<'_>) -> Result<bool> {
-        let (az, place) = (self.az, self.place);
+        let Site { az, place } = self.site;
         // An answer may be older than the request; where Azure was seen at it, it has given up.
         let is_fresh =
             self.taken > 0 && !self.seen_going && self.last.elapsed() < az.pace.least.saturating_mul(2 << self.taken);
@@ -191,7 +190,7 @@ impl<'a> Removal<'a> {
         if self.taken == 0 {
             self.refuse_foreign()?;
         } else {
-            let reason = reason::of_cluster(az, place).map_or(String::new(), |failure| format!(": {}", failure.words));
+            let reason = reason::of_cluster(self.site).map_or(String::new(), |failure| format!(": {}", failure.words));
             if self.taken >= MOST_REQUESTS {
                 let message = format!("{} is still there; Azure took {} requests to remove it", self.what, self.taken);
                 return Err(Error::message(Kind::Failed, format!("{message}{reason}"))
@@ -223,7 +222,7 @@ impl<'a> Removal<'a> {
 
     /// What klab did not make does not go with klab's group.
     fn refuse_foreign(&self) -> Result<()> {
-        let (az, place) = (self.az, self.place);
+        let Site { az, place } = self.site;
         if self.target != Target::Group {
             return Ok(());
         }
@@ -248,11 +247,11 @@ impl<'a> Removal<'a> {
 ///
 /// # Errors
 /// When Azure does not answer.
-pub(super) fn remains(az: &Az, place: &Place) -> Result<Vec<String>> {
+pub(super) fn remains(site: Site<'_>) -> Result<Vec<String>> {
+    let Site { az, place } = site;
     let failed = |failure: Failure| {
         failure.into_error(&format!("could not look whether lab `{}` is gone", place.lab), Some(place))
     };
-    let joined = |_| Error::message(Kind::Failed, "could not run several calls of az at once");
     let (group, machines, cluster) = std::thread::scope(|scope| {
         let group = scope.spawn(|| az.group(&place.group));
         let machines = scope.spawn(|| az.group(&place.node_group));
@@ -261,7 +260,7 @@ pub(super) fn remains(az: &Az, place: &Place) -> Result<Vec<String>> {
     });
     let mut left = Vec::new();
     let state = |going: bool| if going { ", being removed by Azure" } else { "" };
-    if let Some(group) = group.map_err(joined)?.map_err(failed)?
+    if let Some(group) = group.map_err(lost)?.map_err(failed)?
         && place.own_group
         && place.owns(&group.tags)
     {
@@ -277,7 +276,7 @@ pub(super) fn remains(az: &Az, place: &Place) -> Result<Vec<String>> {
         };
         left.push(format!("cluster `{}`{costs}", cluster.name));
     }
-    if let Some(group) = machines.map_err(joined)?.map_err(failed)? {
+    if let Some(group) = machines.map_err(lost)?.map_err(failed)? {
         left.push(format!("resource group `{}` of the machines{}", group.name, state(group.is_going())));
     }
     Ok(left)

@@ -1,14 +1,12 @@
 //! Pools made anew without taking their pods' room away: a second pool is up before the first one goes.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::answer::AgentPool;
 use super::arguments;
-use super::az::Az;
 use super::drain;
-use super::place::Place;
 use super::pools::{self, Job, Operation, Step};
+use super::site::LabSite;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
 use klab_lab::plan::size_name;
@@ -34,19 +32,10 @@ pub(super) fn stand_in(lab: &Lab, pool: &Pool) -> String {
 ///
 /// # Errors
 /// When Azure refuses or fails, or a pod does not move; the pools that are left are named.
-#[expect(clippy::too_many_arguments, reason = "one call, from one place, with everything a pool has")]
-pub(super) fn replace(
-    az: &Az,
-    place: &Place,
-    lab: &Lab,
-    pool: &Pool,
-    live: &[AgentPool],
-    tags: &BTreeMap<String, String>,
-    kubeconfig: &Path,
-    work: &mut Work<'_>,
-) -> Result<()> {
+pub(super) fn replace(at: &LabSite<'_>, pool: &Pool, live: &[AgentPool], work: &mut Work<'_>) -> Result<()> {
+    let (place, kubeconfig) = (at.site.place, &at.kubeconfig);
     let name = &pool.name.value;
-    let second = stand_in(lab, pool);
+    let second = stand_in(at.lab, pool);
     let is_there = |name: &str| live.iter().any(|pool| pool.name == name && pool.provisioning_state == "Succeeded");
     let left = |error: Error| {
         error.left_behind(format!(
@@ -57,52 +46,43 @@ pub(super) fn replace(
     let is_failed = |name: &str| live.iter().any(|pool| pool.name == name && pool.is_failed());
     if is_failed(name) && drain::nodes(kubeconfig, name)? == 0 {
         // It never came up: nothing has to move.
-        remove(az, place, name, work).map_err(left)?;
-        return make(az, place, lab, pool, name, tags, work).map_err(left);
+        remove(at, name, work).map_err(left)?;
+        return make(at, pool, name, work).map_err(left);
     }
     if is_failed(&second) {
         drain::drain(kubeconfig, &second, work.events).map_err(left)?;
-        remove(az, place, &second, work).map_err(left)?;
+        remove(at, &second, work).map_err(left)?;
     }
     if !is_there(&second) {
-        make(az, place, lab, pool, &second, tags, work).map_err(left)?;
+        make(at, pool, &second, work).map_err(left)?;
     }
     drain::drain(kubeconfig, name, work.events).map_err(left)?;
-    remove(az, place, name, work).map_err(left)?;
-    make(az, place, lab, pool, name, tags, work).map_err(left)?;
+    remove(at, name, work).map_err(left)?;
+    make(at, pool, name, work).map_err(left)?;
     drain::drain(kubeconfig, &second, work.events).map_err(left)?;
-    remove(az, place, &second, work).map_err(left)
+    remove(at, &second, work).map_err(left)
 }
 
-fn make(
-    az: &Az,
-    place: &Place,
-    lab: &Lab,
-    pool: &Pool,
-    name: &str,
-    tags: &BTreeMap<String, String>,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let arguments = arguments::pool_add(lab, place, pool, name, tags);
+fn make(at: &LabSite<'_>, pool: &Pool, name: &str, work: &mut Work<'_>) -> Result<()> {
     let job = Job {
         pool: name.to_owned(),
-        steps: VecDeque::from([Step::new(Operation::Add, arguments)]),
+        steps: VecDeque::from([Step::new(Operation::Add, at.pool_add(pool, name))]),
         doing: "Creating",
         what: format!("pool {name} ({} × {})", pool.nodes.value, size_name(pool)),
         done: "Created",
     };
-    pools::run(az, place, vec![job], 1, work)
+    pools::run(at.site, vec![job], 1, work)
 }
 
-fn remove(az: &Az, place: &Place, name: &str, work: &mut Work<'_>) -> Result<()> {
+fn remove(at: &LabSite<'_>, name: &str, work: &mut Work<'_>) -> Result<()> {
     let job = Job {
         pool: name.to_owned(),
-        steps: VecDeque::from([Step::new(Operation::Delete, arguments::pool_delete(place, name))]),
+        steps: VecDeque::from([Step::new(Operation::Delete, arguments::pool_delete(at.site.place, name))]),
         doing: "Removing",
         what: format!("pool {name}"),
         done: "Removed",
     };
-    pools::run(az, place, vec![job], 1, work)
+    pools::run(at.site, vec![job], 1, work)
 }
 
 /// The refusal to replace without being told so.

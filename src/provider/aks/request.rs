@@ -6,8 +6,8 @@ use super::arguments::Arguments;
 use super::az::{Az, Pace};
 use super::catalogue::Class;
 use super::failure::Failure;
-use super::place::Place;
 use super::pools::journal_action;
+use super::site::Site;
 use crate::error::Result;
 use crate::provider::Work;
 
@@ -38,7 +38,7 @@ impl Tries {
     }
 
     /// No try yet, at something that can be asked as often as one likes.
-    pub(super) fn of_question() -> Self {
+    fn of_question() -> Self {
         Self { is_question: true, ..Self::new() }
     }
 
@@ -60,25 +60,66 @@ impl Tries {
     }
 
     /// After a refusal by a part of Azure that has not yet heard of what another one made.
-    pub(super) fn again_after_lag(&mut self, pace: &Pace) -> Option<Duration> {
+    fn again_after_lag(&mut self, pace: &Pace) -> Option<Duration> {
         self.failed += 1;
         (self.failed < ATTEMPTS).then(|| pace.least.saturating_mul(1 << self.failed))
     }
+}
+
+/// What a failed try at a request means to whoever makes it.
+pub(super) enum Meaning {
+    /// What its class says: it is made again where it passes by itself.
+    AsItSays,
+    /// Azure took the request all the same.
+    Taken,
+    /// A part of Azure has not yet heard of what another one made.
+    Lag,
 }
 
 /// Makes a request until Azure takes it or refuses it for good.
 ///
 /// # Errors
 /// When the journal cannot be written.
-pub(super) fn until_taken(az: &Az, arguments: &Arguments, subject: &str, work: &mut Work<'_>) -> Result<Outcome> {
+pub(super) fn until_taken(
+    site: Site<'_>,
+    arguments: &Arguments,
+    subject: &str,
+    work: &mut Work<'_>,
+) -> Result<Outcome> {
+    until_taken_as(site, arguments, subject, None, work, |_| Ok(Meaning::AsItSays))
+}
+
+/// As [`until_taken`], of which the first try may have been made already, and whose failures mean what `meaning` says.
+///
+/// # Errors
+/// When the journal cannot be written; those of `meaning`.
+pub(super) fn until_taken_as(
+    site: Site<'_>,
+    arguments: &Arguments,
+    subject: &str,
+    mut made: Option<Outcome>,
+    work: &mut Work<'_>,
+    mut meaning: impl FnMut(&Failure) -> Result<Meaning>,
+) -> Result<Outcome> {
+    let az = site.az;
     let mut tries = Tries::new();
     loop {
-        work.intend(&journal_action(arguments), subject)?;
-        let failure = match az.change(arguments) {
+        let outcome = if let Some(made) = made.take() {
+            made
+        } else {
+            work.intend(&journal_action(arguments), subject)?;
+            az.change(arguments)
+        };
+        let failure = match outcome {
             Ok(said) => return Ok(Ok(said)),
             Err(failure) => failure,
         };
-        match tries.again(&failure, &az.pace) {
+        let pause = match meaning(&failure)? {
+            Meaning::Taken => return Ok(Ok(None)),
+            Meaning::AsItSays => tries.again(&failure, &az.pace),
+            Meaning::Lag => tries.again_after_lag(&az.pace),
+        };
+        match pause {
             Some(pause) => az.sleep(pause),
             None => return Ok(Err(failure)),
         }
@@ -90,16 +131,33 @@ pub(super) fn until_taken(az: &Az, arguments: &Arguments, subject: &str, work: &
 /// # Errors
 /// When Azure refuses, or the journal cannot be written.
 pub(super) fn change(
-    az: &Az,
-    place: &Place,
+    site: Site<'_>,
     arguments: &Arguments,
     subject: &str,
     verb: &str,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    match until_taken(az, arguments, subject, work)? {
+    match until_taken(site, arguments, subject, work)? {
         Ok(_) => Ok(()),
-        Err(failure) => Err(failure.into_error(&format!("could not {verb} `{subject}`"), Some(place))),
+        Err(failure) => Err(failure.into_error(&format!("could not {verb} `{subject}`"), Some(site.place))),
+    }
+}
+
+/// Asks until Azure answers, or no more asking helps.
+pub(super) fn answered<T>(
+    az: &Az,
+    mut ask: impl FnMut() -> std::result::Result<T, Failure>,
+) -> std::result::Result<T, Failure> {
+    let mut tries = Tries::of_question();
+    loop {
+        let failure = match ask() {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        match tries.again(&failure, &az.pace) {
+            Some(pause) => az.sleep(pause),
+            None => return Err(failure),
+        }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use super::az::Az;
 use super::failure::Failure;
-use super::place::Place;
+use super::site::Site;
 use crate::error::{Error, Kind, Result};
 use crate::event::Activity;
 
@@ -23,12 +22,12 @@ pub(super) enum Look<T> {
 /// # Errors
 /// What `look` fails with; when Azure is silent for too long; at the deadline, with what goes on.
 pub(super) fn until<T>(
-    az: &Az,
-    place: &Place,
+    site: Site<'_>,
     activity: &Activity,
     what: &str,
     mut look: impl FnMut() -> Result<Look<T>>,
 ) -> Result<T> {
+    let Site { az, place } = site;
     let since = Instant::now();
     let mut silent: Option<Instant> = None;
     let mut state = "at work".to_owned();

@@ -1,10 +1,11 @@
 //! What is in Azure of a lab: its group and its cluster, whose they are, and whether there is something to build on.
 
 use super::answer::{Cluster, Group};
-use super::az::Az;
+use super::az::lost;
 use super::failure::Failure;
 use super::look::unless_absent;
 use super::place::Place;
+use super::site::Site;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Foreign;
 
@@ -24,14 +25,15 @@ impl World {
     ///
     /// # Errors
     /// When Azure does not answer, or something of that name is not klab's.
-    pub(super) fn look(az: &Az, place: &Place) -> Result<Self> {
+    pub(super) fn look(site: Site<'_>) -> Result<Self> {
+        let Site { az, place } = site;
         let (group, cluster) = std::thread::scope(|scope| {
             let group = scope.spawn(|| az.group(&place.group));
             let cluster = az.cluster(place);
             (group.join(), cluster)
         });
         let failed = |failure: Failure| could_not_look(failure, place);
-        let group = group.map_err(|_| Error::message(Kind::Failed, "could not run two calls of az at once"))?;
+        let group = group.map_err(lost)?;
         let world = Self { group: group.map_err(failed)?, cluster: cluster.map_err(failed)?, came_up: false };
         world.refuse_foreign(place)?;
         Ok(world)
@@ -41,9 +43,10 @@ impl World {
     ///
     /// # Errors
     /// As [`World::look`].
-    pub(super) fn look_at_new(az: &Az, place: &Place) -> Result<Self> {
+    pub(super) fn look_at_new(site: Site<'_>) -> Result<Self> {
+        let Site { az, place } = site;
         if !place.own_group {
-            return Self::look(az, place);
+            return Self::look(site);
         }
         let cluster = az.cluster_or_why_not(place);
         if cluster.as_ref().is_err_and(Failure::is_absence_of_group) {
