@@ -66,6 +66,10 @@ enum Command {
     Lessons(commands::lessons::Arguments),
     /// Write a commented lab file to begin with.
     Init(commands::init::Arguments),
+    /// Open a shell in which kubectl is the lab's.
+    Shell(commands::shell::Arguments),
+    /// Print a lab's variables for a shell: `eval "$(klab env)"`.
+    Env(commands::env::Arguments),
     /// Print a lab's kubeconfig, or where it is.
     Kubeconfig(commands::kubeconfig::Arguments),
     /// Write a page for each learner: where the cluster is, and the steps.
@@ -110,6 +114,8 @@ impl Cli {
             Command::Check(arguments) => commands::check::run(context, &arguments),
             Command::Lessons(arguments) => commands::lessons::run(context, &arguments),
             Command::Init(arguments) => commands::init::run(context, &arguments),
+            Command::Shell(arguments) => commands::shell::run(context, &arguments),
+            Command::Env(arguments) => commands::env::run(context, &arguments),
             Command::Kubeconfig(arguments) => commands::kubeconfig::run(context, &arguments),
             Command::Handout(arguments) => commands::handout::run(context, &arguments),
             Command::Doctor(arguments) => commands::doctor::run(context, &arguments),

@@ -350,6 +350,20 @@ pub fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
+impl Command {
+    /// The program in klab's place, at its terminal; returns only when it cannot be started.
+    pub fn replace_klab(&self) -> Error {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let reason = command.exec();
+        let program = self.program.to_string_lossy().into_owned();
+        if reason.kind() == std::io::ErrorKind::NotFound {
+            return Error::Missing { program };
+        }
+        Error::Broken { command: program, source: reason }
+    }
+}
+
 fn signal_group(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // Gone already is what was wanted.

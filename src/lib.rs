@@ -23,6 +23,7 @@ pub mod observe;
 pub mod parallel;
 pub mod provider;
 pub mod render;
+pub mod shell;
 pub mod shipped;
 pub mod state;
 pub mod trial;

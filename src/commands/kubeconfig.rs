@@ -1,5 +1,7 @@
 //! `klab kubeconfig`: where a lab's kubeconfig is, or what it says.
 
+use std::path::PathBuf;
+
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
 
@@ -9,15 +11,43 @@ const NO_LAB: &str = "no-such-lab.kubeconfig";
 /// What can be typed after `klab kubeconfig`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab, by its name or its file; the one that is up by default.
+    #[command(flatten)]
+    lab: WhichLab,
+    /// Print the path of the file instead of its text; where there is none, a path that leads nowhere.
+    #[arg(long)]
+    path: bool,
+}
+
+/// A lab, or one seat of a class.
+#[derive(Debug, clap::Args)]
+pub struct WhichLab {
+    /// The lab, by its name or its file; by default the one that `KUBECONFIG` belongs to, else the one that is up.
     #[arg(value_name = "LAB")]
     lab: Option<String>,
     /// The seat of a class, by its number.
     #[arg(long, value_name = "NUMBER")]
     seat: Option<u32>,
-    /// Print the path of the file instead of its text; where there is none, a path that leads nowhere.
-    #[arg(long)]
-    path: bool,
+}
+
+impl WhichLab {
+    /// The name of the lab that is meant.
+    ///
+    /// # Errors
+    /// When no lab or more than one could be meant.
+    pub(super) fn lab(&self, context: &Context) -> Result<String> {
+        match self.seat {
+            Some(number) => {
+                let class = context.lab_or_class_name(self.lab.as_deref())?;
+                super::seats::seat(&context.home, &class, number)
+            }
+            None => context.lab_name(self.lab.as_deref()),
+        }
+    }
+}
+
+/// A path that leads nowhere.
+pub(super) fn nowhere(context: &Context) -> PathBuf {
+    context.home.root().join(NO_LAB)
 }
 
 /// Prints the kubeconfig. It holds the credentials of the lab's cluster: it was asked for by name.
@@ -25,12 +55,11 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let found = lab(context, arguments).and_then(|lab| path(context, &lab));
+    let found = arguments.lab.lab(context).and_then(|lab| path(context, &lab));
     if arguments.path {
         // Into `export KUBECONFIG=$(…)` goes whatever is printed. An empty value would lead kubectl to the user's own
         // cluster; a file that is not there leads it nowhere.
-        let nowhere = || context.home.root().join(NO_LAB);
-        let path = found.as_ref().map_or_else(|_| nowhere(), Clone::clone);
+        let path = found.as_ref().map_or_else(|_| nowhere(context), Clone::clone);
         context.ui.result(&path.display().to_string());
         return found.map(|_| ()).map_err(|error| {
             error.hint(
@@ -44,22 +73,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The lab that is meant.
-fn lab(context: &Context, arguments: &Arguments) -> Result<String> {
-    match arguments.seat {
-        Some(number) => {
-            let class = context.lab_or_class_name(arguments.lab.as_deref())?;
-            super::seats::seat(&context.home, &class, number)
-        }
-        None => context.lab_name(arguments.lab.as_deref()),
-    }
-}
-
 /// The kubeconfig of a lab that is up; its cluster is brought back first if it died.
 ///
 /// # Errors
 /// When the lab is not up or its cluster cannot be reached.
-pub fn path(context: &Context, lab: &str) -> Result<std::path::PathBuf> {
+pub fn path(context: &Context, lab: &str) -> Result<PathBuf> {
     let record = context.record(lab)?.ok_or_else(|| not_up(lab))?;
     let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
     context.provider(name)?.kubeconfig(lab)

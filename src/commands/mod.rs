@@ -25,6 +25,7 @@ pub mod check;
 pub mod completions;
 pub mod doctor;
 pub mod down;
+pub mod env;
 pub mod explain;
 pub mod gc;
 pub mod guide;
@@ -41,6 +42,7 @@ pub mod resume;
 pub mod schema;
 mod seats;
 pub mod serve;
+pub mod shell;
 pub mod status;
 pub mod step;
 pub mod test;
@@ -301,13 +303,27 @@ impl Context {
         }
     }
 
-    /// The lab or class that is meant: by name, by lab file, or the only one that is up.
+    /// The lab, or seat, whose kubeconfig `KUBECONFIG` names.
+    fn lab_of_kubeconfig(&self) -> Option<String> {
+        let named = environment::KUBECONFIG.path()?;
+        let file = named.canonicalize().ok()?;
+        let is_of = |lab: &String| {
+            let own = self.home.lab(lab).join("kubeconfig");
+            own == named || own.canonicalize().is_ok_and(|own| own == file)
+        };
+        self.home.labs().ok()?.into_iter().find(is_of)
+    }
+
+    /// The lab or class that is meant: by name, by lab file, the one that `KUBECONFIG` belongs to, or the only one that is up.
     ///
     /// # Errors
     /// When no lab or more than one could be meant.
     pub fn lab_or_class_name(&self, argument: Option<&str>) -> Result<String> {
         let labs = self.labs()?;
         let Some(argument) = argument else {
+            if let Some(lab) = self.lab_of_kubeconfig() {
+                return Ok(lab);
+            }
             return match labs.as_slice() {
                 [only] => Ok(only.clone()),
                 [] => Err(Error::message(Kind::Usage, "no lab is up")

@@ -352,6 +352,10 @@ impl Provider for Aks {
         Place::read(&self.home.lab(lab)).is_some_and(|place| place.removing.is_some())
     }
 
+    fn azure_names(&self, lab: &str) -> Option<(String, String)> {
+        Place::read(&self.home.lab(lab)).map(|place| (place.group, place.cluster))
+    }
+
     fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let place = self.place_of_name(lab)?;
         self.forget();

@@ -159,6 +159,11 @@ pub trait Provider {
         self.remove(lab, work)
     }
 
+    /// What the lab's resource group and cluster are called in Azure, where it is there.
+    fn azure_names(&self, _: &str) -> Option<(String, String)> {
+        None
+    }
+
     /// Whether a removal was begun and not waited for.
     fn is_being_removed(&self, _: &str) -> bool {
         false

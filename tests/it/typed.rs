@@ -67,3 +67,46 @@ fn a_field_that_is_removed_from_a_file_goes_away() {
     learner.types(&["apply", "-f", "api.yaml"]);
     assert_eq!(selector(), "");
 }
+
+/// What a command prints when a shell runs it with klab first in PATH.
+fn types_in_shell(environment: &Environment, line: &str) -> String {
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_klab")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(environment.folder())
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", environment.folder())
+        .env("KLAB_HOME", environment.home())
+        .output()
+        .unwrap();
+    environment.shown(&output)
+}
+
+#[test]
+fn a_shell_gets_the_lab_that_is_meant_and_never_another_cluster() {
+    let environment = Environment::new();
+    let lab = include_str!("../labs/lesson/lesson.toml");
+    let nowhere = types_in_shell(&environment, "eval \"$(klab env)\"; echo $KUBECONFIG");
+    assert!(nowhere.contains("no-such-lab.kubeconfig\n") && nowhere.contains("no lab is up"), "{nowhere}");
+    for name in ["one", "two"] {
+        environment.write("lab.toml", lab.replacen("lab         = \"lesson\"", &format!("lab = \"{name}\""), 1));
+        environment.succeeds(&["up", "lab.toml"]);
+    }
+    let both = types_in_shell(&environment, "eval \"$(klab env)\"; echo $KUBECONFIG");
+    assert!(both.contains("no-such-lab.kubeconfig\n") && both.contains("2 labs are up: one, two"), "{both}");
+    let variables =
+        types_in_shell(&environment, "eval \"$(klab env two)\"; echo $KUBECONFIG $RES_GROUP $AKS_NAME $KLAB_LAB");
+    assert_eq!(variables, "--- stdout\n[FOLDER]/home/labs/two/kubeconfig klab-two klab-two two\n--- status 0\n");
+    let chosen =
+        types_in_shell(&environment, "eval \"$(klab env two)\"; klab kubeconfig --path; klab status | head -1");
+    assert!(chosen.starts_with("--- stdout\n[FOLDER]/home/labs/two/kubeconfig\n"), "{chosen}");
+    let opened =
+        types_in_shell(&environment, "echo 'echo in $KLAB_LAB; klab kubeconfig --path' | SHELL=/bin/sh klab shell one");
+    assert!(opened.contains("in one\n[FOLDER]/home/labs/one/kubeconfig\n"), "{opened}");
+    let missing = types_in_shell(&environment, "SHELL=/no/such/shell klab shell one");
+    assert!(missing.contains("`/no/such/shell` was not found on PATH") && missing.contains("status 3"), "{missing}");
+    let gone = types_in_shell(&environment, "eval \"$(klab env two)\"; klab down two -q; klab env");
+    assert!(gone.contains("export KUBECONFIG=[FOLDER]/home/labs/one/kubeconfig"), "{gone}");
+}

@@ -1,0 +1,49 @@
+//! `klab shell`: the user's shell, in which kubectl is the lab's.
+
+use std::path::PathBuf;
+
+use super::{Context, kubeconfig};
+use crate::environment;
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::shell::LabShell;
+use crate::state::home::state_error;
+
+/// What can be typed after `klab shell`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    lab: kubeconfig::WhichLab,
+}
+
+/// Becomes the shell; `exit` leaves it.
+///
+/// # Errors
+/// When the lab is not up, or the shell does not start.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let shell = of(context, &arguments.lab)?;
+    let program = environment::SHELL.path().unwrap_or_else(|| PathBuf::from("/bin/sh"));
+    let home = environment::ZDOTDIR.path().or_else(|| environment::HOME.path()).unwrap_or_default();
+    let folder = context.home.lab(&shell.lab).join("shell");
+    let command = shell.start(&program, &home, &folder).map_err(|error| state_error(error, "write", &folder))?;
+    context.ui.events().note("Opened", format!("a shell of lab `{}`; `exit` leaves it", shell.lab));
+    let error = command.replace_klab();
+    Err(Error::new(Kind::Outside, anyhow::Error::new(error)).hint("SHELL names the shell that is started"))
+}
+
+/// The shell of the lab that is meant.
+///
+/// # Errors
+/// When the lab is not up or its cluster cannot be reached.
+pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabShell> {
+    let lab = which.lab(context)?;
+    let kubeconfig = kubeconfig::path(context, &lab)?;
+    let record = context.record(&lab)?.ok_or_else(|| kubeconfig::not_up(&lab))?;
+    let name: klab_lab::spec::Provider = record
+        .provider
+        .parse()
+        .map_err(anyhow::Error::msg)
+        .kind(Kind::Failed, || format!("could not read the record of lab `{lab}`"))?;
+    let (resource_group, cluster) =
+        context.provider(name)?.azure_names(&lab).unwrap_or_else(|| (format!("klab-{lab}"), format!("klab-{lab}")));
+    Ok(LabShell { lab, kubeconfig, resource_group, cluster })
+}
