@@ -106,7 +106,7 @@ fn measure(name: &str, az: &Path, folder: &Path, login: Option<&Path>) {
         if let Some(problem) = aks.preflight(&lab).into_iter().next() {
             panic!("{problem}");
         }
-        let actions = plan(&lab, &aks.observe_lab(&lab).unwrap());
+        let actions = plan(&lab, &aks.observe(&lab.name.value, Some(&lab)).unwrap());
         let mut work = Work { journal: &mut journal, events: &events };
         aks.perform_all(&lab, &actions, &Options::default(), &mut work).unwrap();
         aks.kubeconfig("bench").unwrap();

@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
-use crate::provider::kind::rules;
+use crate::provider;
 use crate::trial::files;
 use crate::ui::Format;
 use klab_lab::spec;
 
 use crate::render;
-use klab_lab::spec::{Diagnostics, Lab, Provider};
+use klab_lab::spec::{Diagnostics, Lab};
 use klab_lab::words::plural;
 
 /// What can be typed after `klab check`.
@@ -85,5 +85,5 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 
 /// What the lab's provider cannot make, whatever the machine; it would be refused before anything is made.
 fn refused_by_provider(lab: &Lab) -> Diagnostics {
-    if lab.provider == Provider::Kind { rules::of_any_machine(lab) } else { Diagnostics::default() }
+    provider::refused_anywhere(lab)
 }

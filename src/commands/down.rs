@@ -1,11 +1,10 @@
 //! `klab down`: remove everything the lab made, then look at the world.
 
 use super::Context;
+use super::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
-use crate::provider::Work;
 use crate::state::class::Class;
 use crate::state::home::{remove_empty, state_error};
-use crate::state::{Journal, Lock};
 use klab_lab::spec::Provider;
 use klab_lab::words::{duration, plural};
 
@@ -51,26 +50,20 @@ pub fn remove(context: &Context, lab: &str) -> Result<()> {
 fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
     let folder = context.home.lab(lab);
     let events = context.ui.events();
-    let Some(lock) = Lock::take_existing(&folder, lab, "down")? else {
+    let Some(mut at_work) = LabAtWork::existing(context, lab, "down")? else {
         retire(context)?;
         events.note("Down", format!("lab `{lab}` is not up, nothing to remove"));
         return Ok(());
     };
     let again = format!("klab down {lab}");
-    context.interruption_leaves(Some(format!("lab `{lab}` is partly removed; `{again}` goes on")));
-    let record = context.record(lab)?;
-    let since = record.as_ref().map(|record| record.created);
-    if let Some(record) = record {
-        let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
-        let provider = context.provider(name)?;
-        let mut journal =
-            Journal::open(&folder, "down").map_err(|error| state_error(error, "open the journal in", &folder))?;
-        journal.set_provider(&record.provider);
-        let mut work = Work { journal: &mut journal, events: &events };
+    at_work.interruption_leaves(format!("lab `{lab}` is partly removed; `{again}` goes on"));
+    let known = at_work.record.as_ref().map(|record| (record.provider, record.created));
+    if let Some((provider, _)) = known {
+        let provider = context.provider(provider)?;
+        let mut work = at_work.work()?;
         if !wait {
             provider.begin_removal(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
             if provider.is_being_removed(lab) {
-                context.interruption_leaves(None);
                 events.note("Removing", format!("lab `{lab}`; `{again}` waits until nothing of it is left"));
                 return Ok(());
             }
@@ -88,10 +81,9 @@ fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
         retire(context)?;
     }
     std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
-    drop(lock);
+    drop(at_work);
     remove_empty(&folder);
-    context.interruption_leaves(None);
-    let ran = since.map(|since| jiff::Timestamp::now().duration_since(since).unsigned_abs());
+    let ran = known.map(|(_, since)| jiff::Timestamp::now().duration_since(since).unsigned_abs());
     let ran = ran.map_or(String::new(), |ran| format!("; it was up for {}", duration(ran)));
     events.note("Down", format!("nothing of lab `{lab}` is left{ran}"));
     Ok(())
@@ -102,7 +94,7 @@ fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
 /// # Errors
 /// When it could not be ended.
 pub(super) fn retire(context: &Context) -> Result<()> {
-    context.provider(Provider::Sim)?.retire()
+    Provider::ALL.into_iter().try_for_each(|name| context.provider(name)?.retire())
 }
 
 fn are(count: usize) -> String {

@@ -4,11 +4,12 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Context;
+use super::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
 use crate::provider::aks::{Aks, Expired};
+use crate::state::Journal;
 use crate::state::home::state_error;
-use crate::state::{Journal, Lock};
 use crate::ui::Format;
 use klab_lab::words::{plural, table};
 
@@ -55,15 +56,14 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 
 fn remove(context: &Context, aks: &Aks, lab: &Expired) -> Result<Vec<String>> {
     let events = context.ui.events();
-    let folder = context.home.lab(&lab.lab);
     // A lab that is up on this machine is removed as `down` does, with its state.
-    if let Some(lock) = Lock::take_existing(&folder, &lab.lab, "gc")? {
-        let record = context.record(&lab.lab)?;
-        if record.is_some_and(|record| record.provider == "aks") {
-            drop(lock);
-            super::down::remove(context, &lab.lab)?;
-            return Ok(Vec::new());
-        }
+    let here = LabAtWork::existing(context, &lab.lab, "gc")?;
+    let is_up =
+        here.as_ref().and_then(|here| here.record.as_ref()).is_some_and(|record| record.provider.profile().is_billed);
+    drop(here);
+    if is_up {
+        super::down::remove(context, &lab.lab)?;
+        return Ok(Vec::new());
     }
     let folder = tempfile::tempdir().map_err(|error| state_error(error, "make", &std::env::temp_dir()))?;
     let mut journal =

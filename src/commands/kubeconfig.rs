@@ -79,8 +79,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// When the lab is not up or its cluster cannot be reached.
 pub fn path(context: &Context, lab: &str) -> Result<PathBuf> {
     let record = context.record(lab)?.ok_or_else(|| not_up(lab))?;
-    let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
-    context.provider(name)?.kubeconfig(lab)
+    context.provider(record.provider)?.kubeconfig(lab)
 }
 
 /// There is no such lab.

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::{Context, LabOptions, verify};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
-use crate::provider::aks::{self, AzureNames};
+use crate::provider::AzureNames;
 use crate::state::{Lock, Progress};
-use klab_lab::spec::{Lab, Provider, Step};
+use klab_lab::spec::{Lab, Step};
 use klab_lab::words::plural;
 
 /// A lab that is up, and how far its lesson has come.
@@ -143,10 +143,7 @@ pub(super) fn lines(context: &Context, lab: &Lab, step: usize) -> Vec<Line> {
 
 /// How commands of az name the lab.
 pub(super) fn azure(context: &Context, lab: &Lab) -> AzureNames {
-    match lab.provider {
-        Provider::Aks => aks::names(&context.home, &lab.name.value),
-        Provider::Sim | Provider::Kind => AzureNames::default(),
-    }
+    context.provider(lab.provider).ok().and_then(|provider| provider.azure_names(&lab.name.value)).unwrap_or_default()
 }
 
 /// A line for people: a sentence is a comment to a shell, so that all of it can be pasted.

@@ -8,15 +8,11 @@ use crate::provider::sim::daemon;
 use crate::state::class::Class;
 use crate::ui::Format;
 use klab_lab::plan::Observed;
-use klab_lab::spec::Provider;
 use klab_lab::words::table;
 
 /// What can be typed after `klab list`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
-
-/// The name of the provider whose labs one server holds.
-const SIM: &str = Provider::Sim.as_str();
 
 /// Whether the server of embedded clusters, if it is needed, does not answer; the person is told. It is asked once, and not
 /// for each lab.
@@ -28,7 +24,7 @@ fn silent_server(context: &Context, labs: &[String]) -> Result<bool> {
             None => context.record(lab)?.map(|record| record.provider),
             class => class,
         };
-        needed |= provider.is_some_and(|provider| provider == SIM);
+        needed |= provider.is_some_and(|provider| provider.profile().is_embedded);
     }
     if !needed {
         return Ok(false);
@@ -51,7 +47,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
     let mut documents = Vec::new();
     for lab in labs {
         if let Some(class) = Class::read(&context.home, &lab)? {
-            let (row, document) = super::seats::row(context, &class, silent && class.provider == SIM);
+            let (row, document) = super::seats::row(context, &class, silent && class.provider.profile().is_embedded);
             rows.push(row);
             documents.push(document);
             continue;
@@ -61,7 +57,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             documents.push(json!({ "lab": lab, "state": "empty" }));
             continue;
         };
-        let provider = record.provider.parse().map_err(anyhow::Error::msg).and_then(|name| Ok(context.provider(name)?));
+        let provider = context.provider(record.provider).map_err(anyhow::Error::new);
         let going = provider.as_ref().is_ok_and(|provider| provider.is_being_removed(&lab));
         if going && provider.as_ref().is_ok_and(|provider| provider.remains(&lab).is_ok_and(|left| left.is_empty())) {
             // `down --no-wait` left this to be seen.
@@ -69,14 +65,14 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             continue;
         }
         let observed = match provider {
-            Ok(_) if silent && record.provider == SIM => Ok(Observed::default()),
-            provider => provider.and_then(|provider| Ok(provider.observe(&lab)?)),
+            Ok(_) if silent && record.provider.profile().is_embedded => Ok(Observed::default()),
+            provider => provider.and_then(|provider| Ok(provider.observe(&lab, None)?)),
         };
         let (state, nodes) = match (&observed, record.applied) {
             // Azure took the removal, and has not done it in the end.
             (Ok(observed), _) if going && observed.exists => ("not removed", None),
             _ if going => ("being removed", None),
-            _ if silent && record.provider == SIM => ("no answer", None),
+            _ if silent && record.provider.profile().is_embedded => ("no answer", None),
             (Err(error), _) => {
                 context.ui.events().warn(format!("lab `{lab}`: {error:#}"));
                 ("unreachable", None)
@@ -90,7 +86,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         };
         rows.push(vec![
             lab.clone(),
-            record.provider.clone(),
+            record.provider.to_string(),
             state.to_owned(),
             nodes.map_or("-".to_owned(), |nodes| nodes.to_string()),
             record.created.strftime("%Y-%m-%d %H:%M").to_string(),

@@ -21,6 +21,7 @@ use crate::ui::Ui;
 use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, Reach, Unread};
 use klab_lab::words::plural;
 
+mod at_work;
 pub mod check;
 pub mod completions;
 pub mod doctor;
@@ -192,8 +193,8 @@ impl Context {
             return error;
         }
         let record = Record::read(&self.home.lab(lab), lab).ok().and_then(|found| found.record);
-        let provider = record.and_then(|record| record.provider.parse().ok());
-        let observed = provider.and_then(|name| self.provider(name).ok()?.observe(lab).ok());
+        let observed =
+            record.map(|record| record.provider).and_then(|name| self.provider(name).ok()?.observe(lab, None).ok());
         let (words, hint) = match observed {
             Some(observed) if !observed.exists => (format!("lab `{lab}` has no cluster any more"), None),
             Some(observed) if observed.stopped => {
@@ -262,7 +263,7 @@ impl Context {
             Some(provider) => Some(provider),
             None => Class::read(&self.home, lab)?.map(|class| class.provider),
         };
-        Ok(named.and_then(|name| name.parse().ok()))
+        Ok(named)
     }
 
     /// The record of a lab, with a word about what had to be repaired.

@@ -1,11 +1,10 @@
 //! `klab pause`: stop a lab's machines so that they cost nothing; everything in the cluster is kept.
 
 use super::Context;
+use super::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
-use crate::provider::{Provider, Work};
+use crate::provider::{Provider, Work, machines_of};
 use crate::state::class::Class;
-use crate::state::home::state_error;
-use crate::state::{Journal, Lock};
 
 /// What can be typed after `klab pause` and `klab resume`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +22,7 @@ pub(super) type Switch = fn(&dyn Provider, &str, &mut Work<'_>) -> Result<()>;
 /// # Errors
 /// When its provider has none, or they could not be stopped.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    switch(context, arguments, "pause", |provider, lab, work| provider.pause(lab, work))
+    switch(context, arguments, "pause", |provider, lab, work| machines_of(provider, lab)?.pause(lab, work))
 }
 
 /// Works on a lab that is up, or on every seat of a class.
@@ -43,15 +42,9 @@ pub(super) fn switch(context: &Context, arguments: &Arguments, command: &'static
 /// # Errors
 /// When it is not up, or could not be switched.
 pub(super) fn switch_one(context: &Context, lab: &str, command: &'static str, act: Switch) -> Result<()> {
-    let folder = context.home.lab(lab);
     let not_up = || Error::message(Kind::Usage, format!("lab `{lab}` is not up"));
-    let _lock = Lock::take_existing(&folder, lab, command)?.ok_or_else(not_up)?;
-    let record = context.record(lab)?.ok_or_else(not_up)?;
-    let name = record.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
-    let provider = context.provider(name)?;
-    let mut journal =
-        Journal::open(&folder, command).map_err(|error| state_error(error, "open the journal in", &folder))?;
-    journal.set_provider(&record.provider);
-    let events = context.ui.events();
-    act(provider.as_ref(), lab, &mut Work { journal: &mut journal, events: &events })
+    let mut at_work = LabAtWork::existing(context, lab, command)?.ok_or_else(not_up)?;
+    let record = at_work.record.as_ref().ok_or_else(not_up)?;
+    let provider = context.provider(record.provider)?;
+    act(provider.as_ref(), lab, &mut at_work.work()?)
 }

@@ -17,7 +17,7 @@ use crate::shipped;
 use crate::ui::Format;
 use klab_lab::cost::LabCost;
 use klab_lab::plan::{Action, Observed, plan};
-use klab_lab::spec::{self, Lab, ManifestContent, Provider};
+use klab_lab::spec::{self, Lab, ManifestContent};
 use klab_lab::verify::{PredictedWorkload, Prediction};
 use klab_lab::words::table;
 
@@ -79,9 +79,9 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
 fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn provider::Provider) -> Result<Plan> {
     let mut caveats = provider.caveats(lab);
     let record = context.record(&lab.name.value)?;
-    let made_here = record.as_ref().is_some_and(|record| record.provider == lab.provider.as_str());
+    let made_here = record.as_ref().is_some_and(|record| record.provider == lab.provider);
     let mut unseen = false;
-    let observed = match provider.observe_lab(lab) {
+    let observed = match provider.observe(&lab.name.value, Some(lab)) {
         Ok(observed) => observed,
         // Of a lab that was never made there is nothing to see; its plan helps on a machine without the tools, too.
         Err(error) if error.kind == Kind::Outside && !made_here && !error.source.is::<Foreign>() => {
@@ -95,7 +95,9 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         caveats.push(format!("the lab is up on {}; `klab down {}` removes it there first", record.provider, lab.name));
     }
     let actions = plan(lab, &observed);
-    if lab.provider == Provider::Aks && actions.iter().any(|action| matches!(action, Action::ReplacePool { .. })) {
+    if lab.provider.profile().has_managed_pools
+        && actions.iter().any(|action| matches!(action, Action::ReplacePool { .. }))
+    {
         caveats.push("nodes are replaced only by `klab up --replace-pools`".to_owned());
     }
     let keys = || manifests.iter().map(|manifest| ObjectKey::of(&manifest.object)).collect();
@@ -120,7 +122,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         refusals: if unseen { Vec::new() } else { provider.refusals(lab, &actions) },
         recreation: if unseen { Vec::new() } else { provider.recreation(lab)? },
         prediction: forecast(lab, manifests, snapshot.as_ref()),
-        cost: (lab.provider == Provider::Aks).then(|| LabCost::of(lab)),
+        cost: lab.provider.profile().is_billed.then(|| LabCost::of(lab)),
         actions,
         outcome,
     })
@@ -196,7 +198,7 @@ fn taken(lab: &Lab) -> Vec<String> {
         let into = format!("{} {}", bundle.kind.kind(), bundle.name);
         lines.extend(bundle.env.iter().map(|name| format!("variable ${name} → {into}")));
     }
-    if lab.provider == Provider::Kind {
+    if lab.provider.profile().mounts_folders {
         let way = |mount: &spec::Mount| if mount.read_only { "readable" } else { "writable" };
         let mounts = lab.kind.mounts.iter();
         lines.extend(mounts.map(|mount| format!("folder {} → every node, {}", mount.host, way(mount))));

@@ -10,7 +10,7 @@ use crate::error::{Context as _, Error, Kind, Result};
 use crate::observe;
 use crate::shipped;
 use crate::ui::Format;
-use klab_lab::spec::{Lab, Provider, SimLike, Workload};
+use klab_lab::spec::{Lab, SimLike, Workload};
 
 /// What can be typed after `klab render`.
 #[derive(Debug, clap::Args)]
@@ -82,7 +82,7 @@ fn with_nodes<'l>(context: &Context, lab: &'l Lab, asked: Option<&str>) -> Resul
     let Some((name, pool)) = shown.find_map(|workload| Some((&workload.name, workload.node_pool()?))) else {
         return Ok(Cow::Borrowed(lab));
     };
-    if context.record(&lab.name.value)?.is_some_and(|record| record.provider == lab.provider.as_str()) {
+    if context.record(&lab.name.value)?.is_some_and(|record| record.provider == lab.provider) {
         let kubeconfig = kubeconfig::path(context, &lab.name.value)?;
         return context.block_on(async {
             let named = observe::nodes_named(&connect(&kubeconfig).await?, lab).await?;
@@ -90,7 +90,7 @@ fn with_nodes<'l>(context: &Context, lab: &'l Lab, asked: Option<&str>) -> Resul
             Ok(named)
         });
     }
-    if lab.provider != Provider::Sim || lab.sim.like != SimLike::Aks {
+    if !lab.provider.profile().is_embedded || lab.sim.like != SimLike::Aks {
         context.ui.events().warn(format!(
             "workload `{name}` runs on the first node of pool `{pool}`, whose name is known once the lab is up; shown is \
              the one that the embedded cluster would give it"

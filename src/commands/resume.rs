@@ -3,11 +3,14 @@
 use super::Context;
 pub use super::pause::Arguments;
 use crate::error::Result;
+use crate::provider::machines_of;
 
 /// Starts the lab's machines.
 ///
 /// # Errors
 /// When its provider has none, or they could not be started.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    super::pause::switch(context, arguments, "resume", |provider, lab, work| provider.resume(lab, work))
+    super::pause::switch(context, arguments, "resume", |provider, lab, work| {
+        machines_of(provider, lab)?.resume(lab, work)
+    })
 }

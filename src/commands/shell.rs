@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::{Context, kubeconfig};
 use crate::environment;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Error, Kind, Result};
+use crate::provider::AzureNames;
 use crate::shell::LabShell;
 use crate::state::home::state_error;
 
@@ -38,12 +39,7 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     let lab = which.lab(context)?;
     let kubeconfig = kubeconfig::path(context, &lab)?;
     let record = context.record(&lab)?.ok_or_else(|| kubeconfig::not_up(&lab))?;
-    let name: klab_lab::spec::Provider = record
-        .provider
-        .parse()
-        .map_err(anyhow::Error::msg)
-        .kind(Kind::Failed, || format!("could not read the record of lab `{lab}`"))?;
-    let (resource_group, cluster) =
-        context.provider(name)?.azure_names(&lab).unwrap_or_else(|| (format!("klab-{lab}"), format!("klab-{lab}")));
-    Ok(LabShell { lab, kubeconfig, resource_group, cluster })
+    let would_be = || AzureNames { group: format!("klab-{lab}"), cluster: format!("klab-{lab}") };
+    let AzureNames { group, cluster } = context.provider(record.provider)?.azure_names(&lab).unwrap_or_else(would_be);
+    Ok(LabShell { lab, kubeconfig, resource_group: group, cluster })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
+use super::at_work::LabAtWork;
 use super::lesson::{Lesson, azure, find, label, title};
 use super::verify::{Grading, grade};
 use super::{Context, LabOptions};
@@ -13,8 +14,7 @@ use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
 use crate::provider::{self, Work};
-use crate::state::home::state_error;
-use crate::state::{Doing, Journal, Lock, Progress};
+use crate::state::{Doing, Progress, Record};
 
 /// What can be typed after `klab step`.
 #[derive(Debug, clap::Args)]
@@ -54,21 +54,15 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
     let lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
     let name = lesson.lab.name.value.clone();
-    let lock = Lock::take_existing(&lesson.folder, &name, "step")?;
-    let _lock = lock.ok_or_else(|| super::kubeconfig::not_up(&name))?;
+    let lab = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| super::kubeconfig::not_up(&name))?;
     // Another klab may have gone on while this one waited for the lock.
     let mut lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
     let provider = context.provider(lesson.lab.provider)?;
     let kubeconfig = provider.kubeconfig(&name)?;
-    let folder = folder_of(context, &name)?;
-    let mut journal = Journal::open(&lesson.folder, "step")
-        .map_err(|error| state_error(error, "open the journal in", &lesson.folder))?;
-    journal.set_provider(lesson.lab.provider.as_str());
-    let journal = RefCell::new(journal);
-    let mut at_work = AtWork { context, arguments, provider: provider.as_ref(), kubeconfig, folder, journal };
-    let outcome = go(&mut at_work, &mut lesson);
-    context.interruption_leaves(None);
-    outcome
+    let folder = folder_of(lab.record.as_ref());
+    let mut at_work =
+        AtWork { context, arguments, provider: provider.as_ref(), kubeconfig, folder, lab: RefCell::new(lab) };
+    go(&mut at_work, &mut lesson)
 }
 
 fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
@@ -104,10 +98,9 @@ fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
 }
 
 /// The folder of the lab file, where programs of `run` start.
-fn folder_of(context: &Context, lab: &str) -> Result<PathBuf> {
-    let source = context.record(lab)?.map(|record| record.source).unwrap_or_default();
-    let folder = source.parent().filter(|folder| folder.is_dir()).map(PathBuf::from);
-    Ok(folder.or_else(|| std::env::current_dir().ok()).unwrap_or_default())
+fn folder_of(record: Option<&Record>) -> PathBuf {
+    let folder = record.and_then(|record| record.source.parent()).filter(|folder| folder.is_dir()).map(PathBuf::from);
+    folder.or_else(|| std::env::current_dir().ok()).unwrap_or_default()
 }
 
 /// What all steps of one command need.
@@ -117,8 +110,8 @@ struct AtWork<'a> {
     provider: &'a dyn provider::Provider,
     kubeconfig: PathBuf,
     folder: PathBuf,
-    /// One for the whole command.
-    journal: RefCell<Journal>,
+    /// Held for the whole command.
+    lab: RefCell<LabAtWork<'a>>,
 }
 
 impl AtWork<'_> {
@@ -245,21 +238,20 @@ impl AtWork<'_> {
 
     /// Notes the kinds that a step may make before it does, so that `up` and `down` know where to look.
     fn keep_kinds(&self, lab: &klab_lab::spec::Lab, number: usize) -> Result<()> {
-        let name = &lab.name.value;
         let kinds = step_kinds(lab, number);
-        if let Some(mut record) = self.context.record(name)?
-            && !kinds.is_subset(&record.kinds)
-        {
-            record.kinds.extend(kinds);
-            record.write(&self.context.home.lab(name))?;
+        let mut at_work = self.lab.borrow_mut();
+        match at_work.record.clone() {
+            Some(mut record) if !kinds.is_subset(&record.kinds) => {
+                record.kinds.extend(kinds);
+                at_work.write_record(&record)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn with_performer(&self, lab: &str, act: impl FnOnce(&Performer<'_>, &mut Work<'_>) -> Result<()>) -> Result<()> {
-        let events = self.context.ui.events();
-        let mut journal = self.journal.borrow_mut();
-        let mut work = Work { journal: &mut journal, events: &events };
+        let mut at_work = self.lab.borrow_mut();
+        let mut work = at_work.work()?;
         let client = self.context.client(lab, &self.kubeconfig)?;
         let run = Run { kubeconfig: &self.kubeconfig, folder: &self.folder };
         let performer = Performer {

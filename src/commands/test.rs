@@ -134,7 +134,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 fn is_real(lab: &Lab, arguments: &Arguments) -> bool {
     let mut actions = lab.steps.iter().flat_map(|step| &step.actions);
     let runs = actions.any(|action| matches!(action.value, Action::Run { .. }));
-    arguments.provider != Provider::Sim || (runs && arguments.allow_run)
+    !arguments.provider.profile().is_embedded || (runs && arguments.allow_run)
 }
 
 /// What real worlds are made of, in whichever thread.
@@ -171,7 +171,7 @@ fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<V
         match read(path, arguments.provider) {
             Ok(lab) if arguments.as_seat => {
                 lessons.push(as_seat(path, lab));
-                for provider in [Provider::Kind, Provider::Aks] {
+                for provider in Provider::ALL.into_iter().filter(|provider| !provider.profile().is_embedded) {
                     match read(path, provider) {
                         Ok(lab) => lessons.push(as_seat(path, lab)),
                         Err(_) => context.ui.events().warn(format!(

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::json;
 
+use super::at_work::LabAtWork;
 use super::verify::{self, Cluster};
 use super::{Context, LabOptions, absolute, invalid, lab_name_in};
 use crate::apply::{Applier, ObjectKey, Outcome};
@@ -17,17 +18,17 @@ use crate::exec::quoted;
 use crate::forecast::forecast;
 use crate::lesson::{self, Performer, WallClock};
 use crate::observe;
-use crate::provider::{Options, Work};
+use crate::provider::Options;
 use crate::render::{self, Manifest};
 use crate::shipped;
 use crate::state::class::Class;
 use crate::state::home::state_error;
-use crate::state::{Journal, Lock, Progress, Record};
+use crate::state::{Progress, Record};
 use crate::ui::Format;
 use klab_cluster::server::files::write_private;
 use klab_lab::cost::{LabCost, dollars};
 use klab_lab::plan::plan;
-use klab_lab::spec::{Lab, Provider};
+use klab_lab::spec::Lab;
 use klab_lab::verify::{Prediction, Report};
 use klab_lab::words::{duration, plural};
 
@@ -98,16 +99,15 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
         let seats = class.seats.len();
         return Err(super::seats::name_a_seat(&class).hint(format!("`--seats {seats}` brings up the class")));
     }
-    let lock = Lock::take(&context.home.lab(&name), &name, "up")?;
+    let mut at_work = LabAtWork::new(context, &name, "up")?;
     let words = format!(
         "lab `{name}` is partly made; `klab up {}` goes on, `klab down {name}` removes it",
         arguments.lab.display()
     );
-    context.interruption_leaves(Some(words));
-    let made =
-        make(context, arguments, &lab, &manifests).map_err(|error| with_way_on(context, error, arguments, &name))?;
-    context.interruption_leaves(None);
-    drop(lock);
+    at_work.interruption_leaves(words);
+    let made = make(&mut at_work, context, arguments, &lab, &manifests)
+        .map_err(|error| with_way_on(context, error, arguments, &name))?;
+    drop(at_work);
     if !arguments.no_wait {
         let report = wait(context, arguments, &lab, &made, arguments.timeout)?;
         verify::report_set_up(context, report, arguments.timeout)?;
@@ -180,15 +180,21 @@ impl Made {
 ///
 /// # Errors
 /// Whatever keeps it from being made; what is left behind is named.
-pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifests: &[Manifest]) -> Result<Made> {
+pub(super) fn make(
+    at_work: &mut LabAtWork<'_>,
+    context: &Context,
+    arguments: &Arguments,
+    lab: &Lab,
+    manifests: &[Manifest],
+) -> Result<Made> {
     let name = &lab.name.value;
     let folder = context.home.lab(name);
     let events = context.ui.events();
     let provider = context.provider(lab.provider)?;
-    let mut record = record(context, lab, arguments)?;
+    let mut record = record(context, at_work.record.clone(), lab, arguments)?;
     record.vars.clone_from(&arguments.options.vars);
     record.allow_outside = lab.files.allow_outside();
-    if lab.provider == Provider::Aks
+    if lab.provider.profile().is_billed
         && let Some(refusal) = arguments.max_hourly.and_then(|most| too_dear(&LabCost::of(lab), most))
     {
         return Err(refusal);
@@ -197,7 +203,7 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
     for caveat in provider.caveats(lab) {
         events.warn(caveat);
     }
-    record.write(&folder)?;
+    at_work.write_record(&record)?;
     save_lab_file(&folder, lab)?;
     let progress = Progress::read(&folder)?;
     if progress != Progress::default() {
@@ -207,12 +213,9 @@ pub(super) fn make(context: &Context, arguments: &Arguments, lab: &Lab, manifest
         }
         Progress::default().write(&folder)?;
     }
-    let mut journal =
-        Journal::open(&folder, "up").map_err(|error| state_error(error, "open the journal in", &folder))?;
-    journal.set_provider(lab.provider.as_str());
-    let mut work = Work { journal: &mut journal, events: &events };
+    let mut work = at_work.work()?;
 
-    let observed = provider.observe_lab(lab)?;
+    let observed = provider.observe(&lab.name.value, Some(lab))?;
     let foreseen = (!observed.exists).then(|| foresee(lab, manifests));
     let actions = plan(lab, &observed);
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
@@ -299,13 +302,8 @@ fn restart_misplaced(
     report: &Report,
 ) -> Result<bool> {
     let name = &lab.name.value;
-    let folder = context.home.lab(name);
-    let _lock = Lock::take(&folder, name, "up")?;
+    let mut at_work = LabAtWork::new(context, name, "up")?;
     let provider = context.provider(lab.provider)?;
-    let events = context.ui.events();
-    let mut journal =
-        Journal::open(&folder, "up").map_err(|error| state_error(error, "open the journal in", &folder))?;
-    journal.set_provider(lab.provider.as_str());
     let performer = Performer {
         runtime: context.runtime()?,
         client: &made.client,
@@ -313,13 +311,12 @@ fn restart_misplaced(
         time: &WallClock::default(),
         run: None,
     };
-    let mut work = Work { journal: &mut journal, events: &events };
-    let restarted = lesson::restart_misplaced(&performer, lab, report, &mut work)
+    let restarted = lesson::restart_misplaced(&performer, lab, report, &mut at_work.work()?)
         .map_err(|error| with_way_on(context, error, arguments, name))?;
     // Where they were to go was foreseen from where they stood.
-    if restarted && let Some(mut record) = context.record(name)? {
+    if restarted && let Some(mut record) = at_work.record.take() {
         record.predicted = None;
-        record.write(&folder)?;
+        at_work.write_record(&record)?;
     }
     Ok(restarted)
 }
@@ -358,11 +355,11 @@ pub(super) fn refuse(context: &Context, mut problems: Vec<Error>) -> Result<()> 
 }
 
 /// The lab's record, or a new one; a lab never changes its provider while it is up.
-fn record(context: &Context, lab: &Lab, arguments: &Arguments) -> Result<Record> {
+fn record(context: &Context, known: Option<Record>, lab: &Lab, arguments: &Arguments) -> Result<Record> {
     let path = &arguments.lab;
     let name = &lab.name.value;
-    let provider = lab.provider.as_str();
-    match context.record(name)? {
+    let provider = lab.provider;
+    match known {
         Some(record) if record.provider != provider => Err(Error::message(
             Kind::Usage,
             format!("lab `{name}` is up on `{}`, not on `{provider}`", record.provider),
@@ -375,7 +372,7 @@ fn record(context: &Context, lab: &Lab, arguments: &Arguments) -> Result<Record>
             }
             record.source = absolute(path);
             let seed = seed(lab);
-            if lab.provider == Provider::Sim && record.seed != seed {
+            if lab.provider.profile().is_embedded && record.seed != seed {
                 let kept = record.seed;
                 context.ui.events().warn(format!(
                     "lab `{name}` was made with seed {kept} and keeps it; `klab down {name}`, then `up`, takes seed {seed}"
@@ -456,7 +453,7 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
     };
     context.ui.events().note("Ready", format!("{what} in {}", duration(elapsed)));
     let guide = if lab.steps.is_empty() { String::new() } else { format!("klab guide {name}    ") };
-    if lab.provider == Provider::Sim || !context.ui.quiet() {
+    if lab.provider.profile().is_embedded || !context.ui.quiet() {
         context.ui.say(&format!(
             "\n  export KUBECONFIG={}    # then: kubectl get pods -o wide\n  klab verify {name}    {guide}klab down {name}",
             quoted(&made.kubeconfig.display().to_string())

@@ -214,7 +214,7 @@ pub fn lab(context: &Context, argument: Option<&str>, options: &LabOptions) -> R
     let record = context.record(&name)?.ok_or_else(|| not_up(&name))?;
     let mut load_options = options.load_options_to_make();
     load_options.reach.outside |= record.allow_outside;
-    load_options.provider = record.provider.parse().ok();
+    load_options.provider = Some(record.provider);
     if load_options.vars.is_empty() {
         load_options.vars.clone_from(&record.vars);
     }
@@ -405,7 +405,7 @@ fn watch_until_final(
     let result = context.block_on(async {
         let started = Instant::now();
         let judge = klab_lab::verify::Context::of(lab);
-        let mut stability = Stability::new(Windows::of(Some(lab.provider)));
+        let mut stability = Stability::new(Windows::of(lab.provider));
         let client = cluster.client;
         let mut observer = cluster.changed.then(|| Observer::new(client));
         let first = async {

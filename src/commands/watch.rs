@@ -36,7 +36,7 @@ pub(super) fn watch(
     let client = context.client(&stage.name.value, kubeconfig)?;
     context.block_on(async {
         let started = Instant::now();
-        let mut stability = Stability::new(Windows::of(Some(stage.provider)));
+        let mut stability = Stability::new(Windows::of(stage.provider));
         let mut observer = Observer::new(&client);
         let mut snapshot: Option<Snapshot> = None;
         let mut look_again: Option<Duration> = None;

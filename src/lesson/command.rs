@@ -8,11 +8,11 @@ use super::nodes::{pattern_text, selector, workload_of};
 use super::set::TEMPLATE;
 use super::stage::stage_within;
 use crate::exec;
-use crate::provider::aks::{self, AzureNames};
+use crate::provider::{AzureNames, aks};
 use crate::render::{render_main, render_workload};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Action, Autoscale, Lab, Located, NodeSet, ObjectRef, Provider, Workload};
+use klab_lab::spec::{Action, Autoscale, Lab, Located, NodeForm, NodeSet, ObjectRef, Provider, Workload};
 
 /// One line of what is to be done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,16 +230,17 @@ fn delete(lab: &Lab, object: &ObjectRef) -> Vec<Line> {
 }
 
 fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
-    if before.provider == Provider::Aks {
+    let profile = before.provider.profile();
+    if profile.has_managed_pools {
         return aks::pool_commands(before, after, action, azure).into_iter().map(Line::Command).collect();
     }
-    let by = if before.provider == Provider::Kind { "kind" } else { "the embedded cluster" };
+    let by = profile.title;
     let what = match action {
         Action::AddPool { pool } => {
             let nodes = after.pool(pool).map_or(0, |pool| pool.nodes.value);
             format!("add pool {pool} with {}", klab_lab::words::plural(nodes as usize, "node"))
         }
-        Action::RemovePool { pool } if before.provider == Provider::Sim => {
+        Action::RemovePool { pool } if profile.nodes == NodeForm::Object => {
             let nodes = NodeSet::Pool(pool.clone());
             return vec![kubectl(&["delete", "nodes"], &nodes, [])];
         }
@@ -264,14 +265,14 @@ fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -
     });
     let named = NodeSet::Node("NODE".to_owned());
     let mut lines: Vec<Line> = first.into_iter().collect();
-    match provider {
-        Provider::Sim => {
+    match provider.profile().nodes {
+        NodeForm::Object => {
             let set = if lines.is_empty() { nodes } else { &named };
             let value =
                 if start { format!("{HEARTBEAT_ANNOTATION}-") } else { format!("{HEARTBEAT_ANNOTATION}=stopped") };
             lines.push(kubectl(&["annotate", "nodes"], set, [value]));
         }
-        Provider::Kind => {
+        NodeForm::Container => {
             if lines.is_empty() && !matches!(nodes, NodeSet::Node(_)) {
                 let which = selector(nodes).unwrap_or_default();
                 lines.push(Line::Note(format!("for each NODE of `kubectl get nodes -l {which}`:")));
@@ -280,8 +281,9 @@ fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -
             let verb = if start { "start" } else { "stop" };
             lines.push(command("docker", [verb.to_owned(), node]));
         }
-        Provider::Aks => {
-            lines = vec![Line::Note("AKS cannot stop single nodes: do this step on sim or kind".to_owned())];
+        NodeForm::Machine => {
+            let title = provider.profile().title;
+            lines = vec![Line::Note(format!("{title} cannot stop single nodes: do this step on sim or kind"))];
         }
     }
     lines

@@ -11,11 +11,11 @@ use super::perform::Performer;
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
-use crate::provider::Work;
+use crate::provider::{Machines, Work, cannot_stop_nodes};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::names::POOL_LABEL;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadKind, singular};
+use klab_lab::spec::{Action, Lab, NodeForm, NodeSet, ObjectRef, Workload, WorkloadKind, singular};
 use klab_lab::words::plural;
 
 /// How often a change is tried again when somebody else changed the node in between.
@@ -252,7 +252,7 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
         names.truncate(count as usize);
     }
     let (journaled, done) = if start { ("start-nodes", "Started") } else { ("stop-nodes", "Stopped") };
-    if stage.provider == Provider::Sim {
+    if stage.provider.profile().nodes == NodeForm::Object {
         work.intend(journaled, &names.join(" "))?;
         let state = if start { Value::Null } else { json!("stopped") };
         let patch = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: state } } });
@@ -265,10 +265,10 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
             }
             Ok::<_, Error>(())
         })?;
-    } else if start {
-        performer.provider.start_nodes(&stage.name.value, &names, work)?;
     } else {
-        performer.provider.stop_nodes(&stage.name.value, &names, work)?;
+        let machines = performer.provider.machines().ok_or_else(cannot_stop_nodes)?;
+        let switch = if start { Machines::start_nodes } else { Machines::stop_nodes };
+        switch(machines, &stage.name.value, &names, work)?;
     }
     work.events.note(done, named(set, &names));
     Ok(())

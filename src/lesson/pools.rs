@@ -3,7 +3,7 @@
 use crate::error::{Error, Kind, Result};
 use crate::provider::{Options, Work};
 use klab_lab::plan::{self, Declared, Observed, is_system_taint, plan};
-use klab_lab::spec::{Action, Lab, Located, Pool, Provider};
+use klab_lab::spec::{Action, Lab, Located, Pool};
 
 use super::perform::Performer;
 
@@ -18,7 +18,7 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
         return Ok(());
     };
     let pool = stage.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))?;
-    let observed = performer.provider.observe_lab(stage)?;
+    let observed = performer.provider.observe(&stage.name.value, Some(stage))?;
     if !observed.exists {
         let message = format!("the cluster of lab `{}` is gone", stage.name);
         return Err(Error::message(Kind::Outside, message).hint("`klab up` makes it again"));
@@ -32,7 +32,7 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
     let options = Options { replace_pools: true, ..Options::default() };
     let (updates, others): (Vec<_>, Vec<_>) =
         actions.into_iter().partition(|planned| matches!(planned, plan::Action::UpdatePool { .. }));
-    if stage.provider == Provider::Aks {
+    if stage.provider.profile().has_managed_pools {
         // Azure keeps what was put on nodes with kubectl apart from what the pool declares.
         let all: Vec<plan::Action> = updates.into_iter().chain(others).collect();
         return performer.provider.perform_all(stage, &all, &options, work);

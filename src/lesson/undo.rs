@@ -9,7 +9,7 @@ use crate::apply::ObjectKey;
 use crate::render::{Manifest, render, render_files};
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{
-    Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Provider, Workload, WorkloadChange, singular,
+    Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Workload, WorkloadChange, singular,
 };
 
 /// What undoes an action.
@@ -172,8 +172,9 @@ fn previous(fields: &WorkloadChange, workload: &Workload) -> WorkloadChange {
 
 fn downgrade(before: &Lab, name: &str) -> Undo {
     let Some(pool) = before.pool(name) else { return Undo::Nothing };
-    if before.provider == Provider::Aks {
-        return Undo::Impossible(format!("AKS does not bring pool `{name}` back to an older version"));
+    let profile = before.provider.profile();
+    if profile.has_managed_pools {
+        return Undo::Impossible(format!("{} does not bring pool `{name}` back to an older version", profile.title));
     }
     let version = wanted_version(before, Some(pool)).and_then(|text| version(&text));
     match version {

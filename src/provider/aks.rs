@@ -39,9 +39,9 @@ pub use self::expired::Expired;
 use self::place::Place;
 use self::preflight::Offer;
 use self::site::{LabSite, Site};
-pub use self::typed::{AzureNames, names, pool_commands};
+pub use self::typed::pool_commands;
 use self::world::World;
-use super::{Foreign, Options, Provider, Work};
+use super::{AzureNames, Foreign, Machines, Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
 use crate::state::Home;
 use klab_lab::plan::{Action, Observed, plan};
@@ -244,6 +244,13 @@ impl Provider for Aks {
         self.problems(lab, seats).unwrap_or_else(|error| vec![error])
     }
 
+    fn refuses_class(&self, lab: &Lab) -> Option<Error> {
+        lab.aks.node_resource_group.as_ref()?;
+        let message =
+            format!("`node_resource_group` of lab `{}` names one group, and each seat needs its own", lab.name);
+        Some(Error::message(Kind::Usage, message).hint("remove it from `[aks]`; Azure then names the groups"))
+    }
+
     fn refusals(&self, lab: &Lab, actions: &[Action]) -> Vec<Error> {
         let backward = actions.iter().filter_map(|action| match action {
             Action::UpgradeCluster { from, to } => cluster::upgrade_path(from, to).err(),
@@ -256,14 +263,10 @@ impl Provider for Aks {
         preflight::small_system_pools(lab)
     }
 
-    fn observe(&self, lab: &str) -> Result<Observed> {
-        let known = self.place_of_name(lab).and_then(|place| self.look(place))?;
-        Ok(converge::observed(&known.world, None))
-    }
-
-    fn observe_lab(&self, lab: &Lab) -> Result<Observed> {
-        let known = self.place_of_lab(lab).and_then(|place| self.look(place))?;
-        Ok(converge::observed(&known.world, Some(lab)))
+    fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
+        let place = file.map_or_else(|| self.place_of_name(lab), |file| self.place_of_lab(file));
+        let known = place.and_then(|place| self.look(place))?;
+        Ok(converge::observed(&known.world, file))
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {
@@ -278,15 +281,6 @@ impl Provider for Aks {
         let outcome = converge::converge(&at, &world, actions, *options, work);
         work.events.under_way(Vec::new());
         outcome.map_err(|error| with_what_is_left(error, at.site))
-    }
-
-    fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
-        self.perform_all(
-            lab,
-            std::slice::from_ref(action),
-            &Options { replace_pools: true, ..Options::default() },
-            work,
-        )
     }
 
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
@@ -352,10 +346,21 @@ impl Provider for Aks {
         Place::read(&self.home.lab(lab)).is_some_and(|place| place.removing.is_some())
     }
 
-    fn azure_names(&self, lab: &str) -> Option<(String, String)> {
-        Place::read(&self.home.lab(lab)).map(|place| (place.group, place.cluster))
+    fn azure_names(&self, lab: &str) -> Option<AzureNames> {
+        Place::read(&self.home.lab(lab)).map(|place| AzureNames { group: place.group, cluster: place.cluster })
     }
 
+    fn machines(&self) -> Option<&dyn Machines> {
+        Some(self)
+    }
+
+    fn remains(&self, lab: &str) -> Result<Vec<String>> {
+        let place = self.place_of_name(lab)?;
+        removal::remains(Site { az: &self.az_for(&place), place: &place })
+    }
+}
+
+impl Machines for Aks {
     fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let place = self.place_of_name(lab)?;
         self.forget();
@@ -366,10 +371,5 @@ impl Provider for Aks {
         let place = self.place_of_name(lab)?;
         self.forget();
         cluster::switch(Site { az: &self.az_for(&place), place: &place }, true, work)
-    }
-
-    fn remains(&self, lab: &str) -> Result<Vec<String>> {
-        let place = self.place_of_name(lab)?;
-        removal::remains(Site { az: &self.az_for(&place), place: &place })
     }
 }

@@ -46,7 +46,7 @@ use self::record::{ClusterRecord, Settings};
 use self::session::Session;
 use self::version::KindVersion;
 use self::workers::Cluster;
-use super::{Options, Provider, Work};
+use super::{Machines, Options, Provider, Work};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::state::Home;
@@ -327,12 +327,8 @@ impl Provider for KindProvider {
         Self::settings_that_differ(&self.session(&lab.name.value)?, lab)
     }
 
-    fn observe(&self, lab: &str) -> Result<Observed> {
-        Self::look(&self.session(lab)?, None)
-    }
-
-    fn observe_lab(&self, lab: &Lab) -> Result<Observed> {
-        Self::look(&self.session(&lab.name.value)?, Some(lab))
+    fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
+        Self::look(&self.session(lab)?, file)
     }
 
     fn commands(&self, lab: &Lab, actions: &[Action]) -> Result<Vec<String>> {
@@ -345,10 +341,6 @@ impl Provider for KindProvider {
         }
         let session = self.session(&lab.name.value)?;
         commands::live(&session, lab, actions, self.version(&session)?)
-    }
-
-    fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
-        self.perform_all(lab, std::slice::from_ref(action), &Options::default(), work)
     }
 
     fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()> {
@@ -424,6 +416,20 @@ impl Provider for KindProvider {
         }
     }
 
+    fn machines(&self) -> Option<&dyn Machines> {
+        Some(self)
+    }
+
+    fn remains(&self, lab: &str) -> Result<Vec<String>> {
+        match self.session(lab) {
+            Ok(session) => teardown::remains(&session),
+            Err(_) if !self.names(lab)?.record().is_file() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Machines for KindProvider {
     fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let session = self.session(lab)?;
         let running: Vec<String> = session
@@ -474,13 +480,5 @@ impl Provider for KindProvider {
         )?;
         activity.end();
         Ok(())
-    }
-
-    fn remains(&self, lab: &str) -> Result<Vec<String>> {
-        match self.session(lab) {
-            Ok(session) => teardown::remains(&session),
-            Err(_) if !self.names(lab)?.record().is_file() => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
     }
 }

@@ -1,18 +1,19 @@
-//! Who makes the cluster: one trait, one implementation a provider, one `match`.
+//! Who makes the cluster: the trait that each provider implements. What they are like is in [`klab_lab::spec::Profile`].
 
 pub mod aks;
+pub mod kind;
+mod row;
+pub mod sim;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
-use crate::state::{Home, Journal};
+use crate::state::Journal;
 use klab_lab::plan::{Action, Observed};
-use klab_lab::spec::{Lab, Provider as Name};
+use klab_lab::spec::Lab;
 
-pub mod kind;
-pub mod sim;
+pub use row::{Memory, provider, refused_anywhere};
 
 /// What a provider needs to work on one lab.
 pub struct Work<'a> {
@@ -58,6 +59,19 @@ pub trait Provider {
         self.preflight(lab)
     }
 
+    /// Why the lab file cannot be the file of a class.
+    fn refuses_class(&self, _: &Lab) -> Option<Error> {
+        None
+    }
+
+    /// Makes what all labs of the provider on this machine share, so that several that are made at once do not race for it.
+    ///
+    /// # Errors
+    /// When it could not be made.
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Why [`Provider::perform_all`] would refuse the actions although the lab file is valid; told by `plan`.
     fn refusals(&self, _: &Lab, _: &[Action]) -> Vec<Error> {
         Vec::new()
@@ -77,27 +91,17 @@ pub trait Provider {
         Ok(Vec::new())
     }
 
-    /// The lab's cluster as it is in the world.
+    /// The lab's cluster as it is in the world. Where the lab file is at hand, it says where to look and what is asked for.
     ///
     /// # Errors
     /// When the world does not answer.
-    fn observe(&self, lab: &str) -> Result<Observed>;
-
-    /// The cluster of a lab whose file is at hand: as [`Provider::observe`], where the file says where to look.
-    ///
-    /// # Errors
-    /// When the world does not answer.
-    fn observe_lab(&self, lab: &Lab) -> Result<Observed> {
-        self.observe(&lab.name.value)
-    }
+    fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed>;
 
     /// Does all actions, one after the other unless the provider can do some side by side. Safe to repeat.
     ///
     /// # Errors
     /// When one could not be done; what is left behind is named.
-    fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
-        actions.iter().try_for_each(|action| self.perform(lab, action, work))
-    }
+    fn perform_all(&self, lab: &Lab, actions: &[Action], options: &Options, work: &mut Work<'_>) -> Result<()>;
 
     /// The commands of other tools that [`Provider::perform_all`] would run, for people to read.
     ///
@@ -106,12 +110,6 @@ pub trait Provider {
     fn commands(&self, _: &Lab, _: &[Action]) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
-
-    /// Does one action. Safe to repeat.
-    ///
-    /// # Errors
-    /// When it could not be done; what is left behind is named.
-    fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()>;
 
     /// Makes again what the cluster itself began with and somebody has deleted, such as the workloads of kube-system, where
     /// the provider can; gives what that was.
@@ -160,7 +158,7 @@ pub trait Provider {
     }
 
     /// What the lab's resource group and cluster are called in Azure, where it is there.
-    fn azure_names(&self, _: &str) -> Option<(String, String)> {
+    fn azure_names(&self, _: &str) -> Option<AzureNames> {
         None
     }
 
@@ -169,37 +167,9 @@ pub trait Provider {
         false
     }
 
-    /// Stops the cluster's machines so that they cost nothing; everything in it is kept.
-    ///
-    /// # Errors
-    /// When it could not be stopped, or the provider has nothing to stop.
-    fn pause(&self, lab: &str, _: &mut Work<'_>) -> Result<()> {
-        Err(cannot_pause(lab))
-    }
-
-    /// Starts what [`Provider::pause`] stopped.
-    ///
-    /// # Errors
-    /// When it could not be started, or the provider has nothing to start.
-    fn resume(&self, lab: &str, _: &mut Work<'_>) -> Result<()> {
-        Err(cannot_pause(lab))
-    }
-
-    /// Stops nodes as if they had lost power, where nodes are machines of the provider's own. (The embedded cluster's are
-    /// objects, and are stopped through its API.)
-    ///
-    /// # Errors
-    /// When they could not be stopped, or the provider cannot stop single nodes.
-    fn stop_nodes(&self, _: &str, _: &[String], _: &mut Work<'_>) -> Result<()> {
-        Err(cannot_stop_nodes())
-    }
-
-    /// Starts nodes that [`Provider::stop_nodes`] stopped, and waits until they are Ready.
-    ///
-    /// # Errors
-    /// When they could not be started, or the provider cannot stop single nodes.
-    fn start_nodes(&self, _: &str, _: &[String], _: &mut Work<'_>) -> Result<()> {
-        Err(cannot_stop_nodes())
+    /// The machines behind the nodes, where there are some that can be stopped and started.
+    fn machines(&self) -> Option<&dyn Machines> {
+        None
     }
 
     /// What is left of the lab in the world, in words; empty after a complete `remove`.
@@ -209,30 +179,66 @@ pub trait Provider {
     fn remains(&self, lab: &str) -> Result<Vec<String>>;
 }
 
-fn cannot_pause(lab: &str) -> Error {
-    Error::message(Kind::Usage, format!("lab `{lab}` is on a provider that has no machines to stop and start"))
-        .hint("labs on kind and aks can be paused and resumed")
+/// The machines of clusters whose nodes are not objects only.
+pub trait Machines {
+    /// Stops the cluster's machines so that they cost nothing; everything in it is kept.
+    ///
+    /// # Errors
+    /// When they could not be stopped.
+    fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()>;
+
+    /// Starts what [`Machines::pause`] stopped.
+    ///
+    /// # Errors
+    /// When they could not be started.
+    fn resume(&self, lab: &str, work: &mut Work<'_>) -> Result<()>;
+
+    /// Stops single nodes as if they had lost power.
+    ///
+    /// # Errors
+    /// When they could not be stopped, or the provider cannot stop single nodes.
+    fn stop_nodes(&self, _: &str, _: &[String], _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_stop_nodes())
+    }
+
+    /// Starts nodes that [`Machines::stop_nodes`] stopped, and waits until they are Ready.
+    ///
+    /// # Errors
+    /// When they could not be started, or the provider cannot stop single nodes.
+    fn start_nodes(&self, _: &str, _: &[String], _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_stop_nodes())
+    }
 }
 
-fn cannot_stop_nodes() -> Error {
+/// The machines of a lab that is to be paused or resumed.
+///
+/// # Errors
+/// When its provider has none.
+pub fn machines_of<'p>(provider: &'p dyn Provider, lab: &str) -> Result<&'p dyn Machines> {
+    provider.machines().ok_or_else(|| {
+        Error::message(Kind::Usage, format!("lab `{lab}` is on a provider that has no machines to stop and start"))
+            .hint("labs on kind and aks can be paused and resumed")
+    })
+}
+
+/// The refusal of a provider that cannot stop single nodes.
+pub fn cannot_stop_nodes() -> Error {
     Error::message(Kind::Usage, "nodes of this provider cannot be stopped one by one")
         .hint("labs on sim and kind can: `fail_node` and `restore_node` work there")
 }
 
-/// What providers remember of the machine while klab runs, each time one is made anew.
-#[derive(Clone, Default)]
-pub struct Memory {
-    kind: Arc<kind::docker::Memory>,
+/// What a lab is called in Azure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AzureNames {
+    /// Resource group.
+    pub group: String,
+    /// Cluster.
+    pub cluster: String,
 }
 
-/// The provider of that name.
-///
-/// # Errors
-/// When this klab does not have it.
-pub fn provider(name: Name, home: &Home, memory: &Memory) -> Result<Box<dyn Provider>> {
-    match name {
-        Name::Sim => Ok(Box::new(sim::Sim::new(home)?)),
-        Name::Kind => Ok(Box::new(kind::KindProvider::new(home, Arc::clone(&memory.kind)))),
-        Name::Aks => Ok(Box::new(aks::Aks::new(home))),
+impl Default for AzureNames {
+    /// Words in their place, for a lab that is not up.
+    fn default() -> Self {
+        Self { group: "GROUP".to_owned(), cluster: "CLUSTER".to_owned() }
     }
 }

@@ -14,6 +14,7 @@ use super::Home;
 use super::home::state_error;
 use crate::error::Result;
 use klab_cluster::server::files::{create_private_folder, write_private};
+use klab_lab::spec::Provider;
 
 /// What klab knows of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ pub struct Class {
     /// The lab's name.
     pub lab: String,
     /// The provider that holds the seats' clusters.
-    pub provider: String,
+    pub provider: Provider,
     /// The lab file.
     pub source: PathBuf,
     /// Variables given on the command line.
@@ -43,11 +44,11 @@ const READY: &str = "ready";
 
 impl Class {
     /// A class that is about to be made.
-    pub fn new(lab: &str, provider: &str, source: &Path) -> Self {
+    pub fn new(lab: &str, provider: Provider, source: &Path) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             lab: lab.to_owned(),
-            provider: provider.to_owned(),
+            provider,
             source: source.to_owned(),
             vars: Vec::new(),
             seats: BTreeSet::new(),
@@ -137,7 +138,7 @@ mod tests {
     fn a_lab_is_a_seat_only_where_a_class_lists_it() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());
-        let mut class = Class::new("node-pools", "sim", Path::new("/labs/node-pools.toml"));
+        let mut class = Class::new("node-pools", Provider::Sim, Path::new("/labs/node-pools.toml"));
         class.seats.extend([1, 7, 120]);
         class.write(&home).unwrap();
         assert_eq!(Class::read(&home, "node-pools").unwrap(), Some(class.clone()));

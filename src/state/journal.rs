@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment;
 use klab_cluster::server::files::open_private_append;
+use klab_lab::spec::Provider;
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,8 +58,8 @@ impl Journal {
     }
 
     /// Names the provider in all entries from now on.
-    pub fn set_provider(&mut self, provider: &str) {
-        provider.clone_into(&mut self.provider);
+    pub fn set_provider(&mut self, provider: Provider) {
+        provider.as_str().clone_into(&mut self.provider);
     }
 
     /// How much was done outside since it was opened.
@@ -137,7 +138,7 @@ mod tests {
     fn entries_come_back_and_a_torn_line_costs_only_itself() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "up").unwrap();
-        journal.set_provider("sim");
+        journal.set_provider(Provider::Sim);
         journal.intend("add-cluster", "scheduling").unwrap();
         std::fs::OpenOptions::new()
             .append(true)

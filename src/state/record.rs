@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::home::state_error;
 use super::journal;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use klab_cluster::server::files::write_private;
+use klab_lab::spec::Provider;
 use klab_lab::verify::Prediction;
 
 /// What klab knows of a lab it made or began to make.
@@ -22,7 +23,7 @@ pub struct Record {
     /// The lab's name.
     pub lab: String,
     /// The provider that holds its cluster.
-    pub provider: String,
+    pub provider: Provider,
     /// The lab file it was made from.
     pub source: PathBuf,
     /// Variables given on the command line; templates are rendered with them again.
@@ -59,11 +60,11 @@ pub struct Found {
 
 impl Record {
     /// The record of a lab that is about to be made.
-    pub fn new(lab: &str, provider: &str, source: &Path) -> Self {
+    pub fn new(lab: &str, provider: Provider, source: &Path) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             lab: lab.to_owned(),
-            provider: provider.to_owned(),
+            provider,
             source: source.to_owned(),
             vars: Vec::new(),
             allow_outside: false,
@@ -87,6 +88,12 @@ impl Record {
             }
             text => text.map_err(|error| state_error(error, "read", &path))?,
         };
+        if let Some(words) =
+            serde_json::from_slice::<Named>(&text).ok().and_then(|named| named.provider.parse::<Provider>().err())
+        {
+            // Written by another klab: to rebuild it would lose the only trace of a cluster.
+            return Err(unknown_provider(lab, words));
+        }
         let problem = match serde_json::from_slice::<Self>(&text) {
             Ok(record) if record.schema == SCHEMA => return Ok(Found { record: Some(record), repaired: None }),
             Ok(record) => format!("it is of form `{}`, this klab writes `{SCHEMA}`", record.schema),
@@ -119,13 +126,26 @@ impl Record {
     }
 }
 
+/// The part of a record that says which provider to ask.
+#[derive(Deserialize)]
+struct Named {
+    provider: String,
+}
+
+fn unknown_provider(lab: &str, words: String) -> Error {
+    let cause = anyhow::Error::msg(words);
+    Error::new(Kind::Failed, cause.context(format!("could not read the record of lab `{lab}`")))
+        .hint("the klab that made the lab has it")
+}
+
 /// What the journal alone tells: enough to find the cluster and to take it down.
 fn from_journal(folder: &Path, lab: &str) -> Result<Option<Record>> {
     let (entries, _) = journal::read(folder).map_err(|error| state_error(error, "read the journal in", folder))?;
     let Some(provider) = entries.iter().rev().find(|entry| !entry.provider.is_empty()) else {
         return Ok(None);
     };
-    let mut record = Record::new(lab, &provider.provider, Path::new(""));
+    let provider = provider.provider.parse().map_err(|words| unknown_provider(lab, words))?;
+    let mut record = Record::new(lab, provider, Path::new(""));
     record.created = entries.first().map_or(record.created, |entry| entry.at);
     record.kinds = entries
         .iter()
@@ -145,23 +165,35 @@ mod tests {
     #[test]
     fn record_comes_back() {
         let folder = tempfile::tempdir().unwrap();
-        let record = Record::new("taints", "sim", Path::new("/labs/taints.toml"));
+        let record = Record::new("taints", Provider::Sim, Path::new("/labs/taints.toml"));
         record.write(folder.path()).unwrap();
         let found = Record::read(folder.path(), "taints").unwrap();
         assert_eq!((found.record, found.repaired), (Some(record), None));
     }
 
     #[test]
+    fn record_of_a_provider_that_this_klab_does_not_have_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        Record::new("taints", Provider::Sim, Path::new("/labs/taints.toml")).write(folder.path()).unwrap();
+        let path = folder.path().join(FILE);
+        let text = std::fs::read_to_string(&path).unwrap().replace("\"sim\"", "\"gke\"");
+        std::fs::write(&path, &text).unwrap();
+        let error = Record::read(folder.path(), "taints").unwrap_err();
+        assert!(format!("{error:#}").contains("there is no provider `gke`"), "{error:#}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+
+    #[test]
     fn damaged_record_is_kept_aside_and_rebuilt_from_the_journal() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "up").unwrap();
-        journal.set_provider("sim");
+        journal.set_provider(Provider::Sim);
         journal.intend("add-cluster", "taints").unwrap();
         journal.intend("apply", "v1/ConfigMap apps/v1/Deployment").unwrap();
         std::fs::write(folder.path().join(FILE), "{ torn").unwrap();
         let found = Record::read(folder.path(), "taints").unwrap();
         let record = found.record.unwrap();
-        assert_eq!(record.provider, "sim");
+        assert_eq!(record.provider, Provider::Sim);
         assert_eq!(record.kinds.iter().collect::<Vec<_>>(), ["apps/v1/Deployment", "v1/ConfigMap"]);
         let words = found.repaired.unwrap();
         assert!(words.contains("was rebuilt from its journal"), "{words}");

@@ -84,7 +84,7 @@ impl World for EmbeddedWorld {
     fn up(&self, lab: &Lab) -> Result<()> {
         let (mut journal, events) = (Journal::nowhere(), Events::nowhere());
         let mut work = Work { journal: &mut journal, events: &events };
-        let observed = self.provider.observe_lab(lab)?;
+        let observed = self.provider.observe(&lab.name.value, Some(lab))?;
         let actions = plan(lab, &observed);
         self.provider.perform_all(lab, &actions, &Options::default(), &mut work)?;
         let client = self.provider.client()?;
@@ -108,7 +108,7 @@ impl World for EmbeddedWorld {
         let begun = embedded.now();
         let at = |elapsed: Duration| later(begun, SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX));
         let judge = verify::Context::of(lab);
-        let mut stability = Stability::new(Windows::of(Some(lab.provider)));
+        let mut stability = Stability::new(Windows::of(lab.provider));
         loop {
             let due = embedded.settle();
             let elapsed = embedded.now().duration_since(begun).unsigned_abs();

@@ -8,7 +8,7 @@ use klab::error::Kind;
 use klab::event::{Event, Events, Sink};
 use klab::provider::aks::Aks;
 use klab::provider::aks::az::Pace;
-use klab::provider::{Options, Provider, Work};
+use klab::provider::{Machines, Options, Provider, Work};
 use klab::state::{Home, Journal};
 use klab_lab::plan::{Action, plan};
 use klab_lab::spec::{self, Lab, LoadOptions};
@@ -94,7 +94,7 @@ impl Setup {
         if let Some(problem) = aks.preflight(&lab).into_iter().next() {
             return Err(problem);
         }
-        let actions = plan(&lab, &aks.observe_lab(&lab)?);
+        let actions = plan(&lab, &aks.observe(&lab.name.value, Some(&lab))?);
         self.work("up", |work| aks.perform_all(&lab, &actions, &options, work))?;
         aks.kubeconfig("pools")?;
         Ok(actions)
@@ -313,10 +313,16 @@ fn account_is_read_where_az_keeps_it() {
         "isDefault": true, "environmentName": "AzureCloud" }] });
     std::fs::write(setup.folder.path().join("azureProfile.json"), profile.to_string()).unwrap();
     let (lab, aks) = (setup.lab(LAB), setup.aks().logged_in_at(setup.folder.path()));
-    let read = aks.observe_lab(&lab).map(|_| aks.commands(&lab, &[Action::CreateCluster]).unwrap()).unwrap();
+    let read = aks
+        .observe(&lab.name.value, Some(&lab))
+        .map(|_| aks.commands(&lab, &[Action::CreateCluster]).unwrap())
+        .unwrap();
     assert!(!setup.fake.take_calls().iter().any(|call| call.starts_with("account show")));
     let aks = setup.aks();
-    let asked = aks.observe_lab(&lab).map(|_| aks.commands(&lab, &[Action::CreateCluster]).unwrap()).unwrap();
+    let asked = aks
+        .observe(&lab.name.value, Some(&lab))
+        .map(|_| aks.commands(&lab, &[Action::CreateCluster]).unwrap())
+        .unwrap();
     assert!(setup.fake.take_calls().iter().any(|call| call.starts_with("account show")));
     assert_eq!(read, asked);
 }
@@ -414,7 +420,7 @@ fn version_back_is_refused_with_what_can_be_done() {
         assert!(error.hints[0].contains("klab down"), "{:?}", error.hints);
     }
     let (lab, aks) = (setup.lab(&older), setup.aks());
-    let refusals = aks.refusals(&lab, &plan(&lab, &aks.observe_lab(&lab).unwrap()));
+    let refusals = aks.refusals(&lab, &plan(&lab, &aks.observe(&lab.name.value, Some(&lab)).unwrap()));
     assert!(refusals.iter().any(|refusal| refusal.to_string().contains("does not go back")), "{refusals:?}");
 }
 
@@ -504,7 +510,7 @@ fn transcript_holds_every_call_and_is_private() {
 fn commands_are_those_that_are_run() {
     let setup = Setup::new();
     let (lab, aks) = (setup.lab(LAB), setup.aks());
-    let actions = plan(&lab, &aks.observe_lab(&lab).unwrap());
+    let actions = plan(&lab, &aks.observe(&lab.name.value, Some(&lab)).unwrap());
     let said = aks.commands(&lab, &actions).unwrap();
     setup.fake.take_calls();
     setup.up(LAB, Options::default()).unwrap();

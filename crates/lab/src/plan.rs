@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Lab, Pool, Provider};
+use crate::spec::{Lab, Pool};
 
 /// A lab's cluster as the provider sees it in the world, never as a state file remembers it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -226,10 +226,7 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
 /// The Kubernetes version the lab asks for: of a pool, else of the cluster.
 pub fn wanted_version(lab: &Lab, pool: Option<&Pool>) -> Option<String> {
     let own = pool.and_then(|pool| pool.kubernetes.as_ref());
-    let cluster = match lab.provider {
-        Provider::Aks => lab.aks.kubernetes.as_ref().or(lab.kubernetes.as_ref()),
-        Provider::Sim | Provider::Kind => lab.kubernetes.as_ref(),
-    };
+    let cluster = (lab.provider.profile().own_version)(lab).or(lab.kubernetes.as_ref());
     own.or(cluster).map(|version| version.value.to_string())
 }
 

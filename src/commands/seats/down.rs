@@ -51,7 +51,7 @@ pub(super) fn remove(context: &Context, class: &mut Class, seats: &[u32]) -> Res
         activity.progress(format!("{what}: {done} of {} done", seats.len()));
         (*number, outcome)
     };
-    let workers = class.provider.parse().map_or(1, jobs);
+    let workers = jobs(class.provider);
     // The last one alone: it finds nobody beside it, and takes down what the seats share.
     let (last, others) = seats.split_last().map_or((None, seats), |(last, others)| (Some(last), others));
     let mut outcomes = parallel(others, workers, remove)?;

@@ -31,11 +31,7 @@ const NAMED: usize = 12;
 
 /// How many seats are worked on at a time where nobody says: kind makes containers on this machine, a cloud has room.
 pub(super) fn jobs(provider: Provider) -> usize {
-    match provider {
-        Provider::Kind => 2,
-        // More than there are processors: making one is to a good part waiting for the disk.
-        Provider::Sim | Provider::Aks => 8,
-    }
+    provider.profile().labs_at_once
 }
 
 /// What the threads that work on seats share.

@@ -10,7 +10,6 @@ use crate::parallel::parallel;
 use crate::provider::Work;
 use crate::state::class::{Class, seat_name};
 use crate::state::{Journal, Lock};
-use klab_lab::spec::Provider;
 use klab_lab::words::plural;
 
 /// Stops or starts the machines of all seats.
@@ -19,10 +18,10 @@ use klab_lab::words::plural;
 /// When the provider has none, or a seat could not be switched; the others are, then.
 pub(in super::super) fn switch(context: &Context, class: &Class, command: &'static str, act: Switch) -> Result<()> {
     let name = &class.lab;
-    let provider: Provider = class.provider.parse().map_err(|words: String| Error::message(Kind::Failed, words))?;
+    let provider = class.provider;
     let _lock = Lock::take(&context.home.lab(name), name, command)?;
     let events = context.ui.events();
-    if provider == Provider::Sim {
+    if context.provider(provider)?.machines().is_none() {
         // It has no machines; that is said once, of the class.
         let mut work = Work { journal: &mut Journal::nowhere(), events: &events };
         return act(context.provider(provider)?.as_ref(), name, &mut work);

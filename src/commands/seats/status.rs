@@ -25,7 +25,7 @@ pub(in super::super) fn row(context: &Context, class: &Class, silent: bool) -> (
     };
     let row = vec![
         class.lab.clone(),
-        class.provider.clone(),
+        class.provider.to_string(),
         format!("{state}, {}", plural(total, "seat")),
         "-".to_owned(),
         class.created.strftime("%Y-%m-%d %H:%M").to_string(),
@@ -49,7 +49,7 @@ pub(in super::super) fn row(context: &Context, class: &Class, silent: bool) -> (
 pub(in super::super) fn status(context: &Context, class: &Class) -> Result<()> {
     let workshop = Workshop::new(context);
     let seats: Vec<(u32, String)> = class.names().collect();
-    let workers = class.provider.parse().map_or(1, jobs);
+    let workers = jobs(class.provider);
     let looks = parallel(&seats, workers, |(_, seat)| look(&workshop.context(), seat))?;
     let mut rows = vec![["SEAT", "LAB", "STATE", "NODES", "RUNNING", "PENDING"].map(str::to_owned).to_vec()];
     let mut documents = Vec::new();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::super::at_work::LabAtWork;
 use super::super::up::{Arguments, make, refuse, refuse_stranger, wait};
 use super::super::{Context, absolute, invalid};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
@@ -54,10 +55,8 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     if !surplus.is_empty() {
         down::remove(context, &mut class, &surplus)?;
     }
-    if lab.provider == Provider::Sim {
-        // Once, so that the seats do not race for it.
-        provider::sim::daemon::ensure(home)?;
-    }
+    // Once, so that the seats do not race for it.
+    provider.prepare()?;
 
     let what = format!("{} of lab {name}", plural(seats as usize, "seat"));
     let activity = context.ui.events().start("Creating", what.clone());
@@ -102,7 +101,7 @@ fn missing(home: &Home, provider: &dyn provider::Provider, lab: &Lab, wanted: &B
 /// The class as it is, or a new one; a lab is a class or is not, and keeps its provider.
 fn class_of(context: &Context, arguments: &Arguments, lab: &Lab) -> Result<Class> {
     let name = &lab.name.value;
-    let provider = lab.provider.as_str();
+    let provider = lab.provider;
     if let Some(record) = context.record(name)? {
         let message = format!("lab `{name}` is up on `{}`, without seats", record.provider);
         return Err(Error::message(Kind::Usage, message).hint(format!("`klab down {name}` removes it first")));
@@ -120,11 +119,10 @@ fn class_of(context: &Context, arguments: &Arguments, lab: &Lab) -> Result<Class
     };
     class.source = absolute(arguments.file());
     class.vars = arguments.vars().to_vec();
-    if lab.provider == Provider::Aks && lab.aks.node_resource_group.is_some() {
-        let message = format!("`node_resource_group` of lab `{name}` names one group, and each seat needs its own");
-        return Err(Error::message(Kind::Usage, message).hint("remove it from `[aks]`; Azure then names the groups"));
+    match context.provider(lab.provider)?.refuses_class(lab) {
+        Some(refusal) => Err(refusal),
+        None => Ok(class),
     }
-    Ok(class)
 }
 
 /// Labs that have the names of seats and are none.
@@ -155,10 +153,10 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     }
     let lab = lab_of(lab, name);
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(arguments.file(), &diagnostics))?;
-    let lock = Lock::take(&home.lab(name), name, "up --seats")?;
+    let mut at_work = LabAtWork::new(context, name, "up --seats")?;
     class::set_ready(home, name, false)?;
-    let made = make(context, arguments, &lab, &manifests)?;
-    drop(lock);
+    let made = make(&mut at_work, context, arguments, &lab, &manifests)?;
+    drop(at_work);
     if let Some(patience) = arguments.patience() {
         let report = wait(context, arguments, &lab, &made, patience)?;
         if let Some(check) = report.checks.iter().find(|check| !check.verdict.is_held()) {
@@ -172,9 +170,9 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
 
 /// Whether a seat's cluster is in the world, and can be reached.
 fn is_there(provider: &dyn provider::Provider, which: Provider, name: &str) -> bool {
-    let runs = || provider.observe(name).is_ok_and(|observed| observed.exists && !observed.stopped);
+    let runs = || provider.observe(name, None).is_ok_and(|observed| observed.exists && !observed.stopped);
     // The server of embedded clusters is asked for their kubeconfigs.
-    provider.kubeconfig(name).is_ok() && (which == Provider::Sim || runs())
+    provider.kubeconfig(name).is_ok() && (which.profile().is_embedded || runs())
 }
 
 /// A kubeconfig for each seat in one folder of the class, for whoever hands them out.

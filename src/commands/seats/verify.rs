@@ -52,7 +52,7 @@ pub(in super::super) fn verify(context: &Context, class: &Class) -> Result<()> {
     let workshop = Workshop::new(context);
     let seats: Vec<(u32, String)> = class.names().collect();
     let activity = context.ui.events().start("Verifying", plural(seats.len(), "seat"));
-    let workers = class.provider.parse().map_or(1, jobs);
+    let workers = jobs(class.provider);
     let looks = parallel(&seats, workers, |(number, seat)| {
         glance(&workshop.context(), *number, seat).map_err(|error| Failed { number: *number, error })
     })?;

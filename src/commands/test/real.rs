@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::super::at_work::LabAtWork;
 use super::super::kubeconfig::path;
 use super::super::{Context, absolute, down, up, verify};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
 use crate::lesson::{Performer, Run, WallClock};
 use crate::observe;
-use crate::provider::Work;
 use crate::render;
+use crate::state::Home;
 use crate::state::home::state_error;
-use crate::state::{Home, Journal, Lock};
 use crate::trial::World;
 use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Provider};
@@ -157,8 +157,8 @@ impl World for RealWorld {
         let lab = self.named(lab);
         let manifests = render::render(&lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
         self.live.add(&self.root, &self.name);
-        let _lock = Lock::take(&self.context.home.lab(&self.name), &self.name, "test")?;
-        up::make(&self.context, &up::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
+        let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
+        up::make(&mut at_work, &self.context, &up::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
         Ok(())
     }
 
@@ -179,14 +179,9 @@ impl World for RealWorld {
 
     fn perform(&self, lab: &Lab, step: usize) -> Result<()> {
         let lab = self.named(lab);
-        let folder = self.context.home.lab(&self.name);
-        let _lock = Lock::take(&folder, &self.name, "test")?;
+        let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
         let kubeconfig = path(&self.context, &self.name)?;
         let provider = self.context.provider(lab.provider)?;
-        let mut journal =
-            Journal::open(&folder, "test").map_err(|error| state_error(error, "open the journal in", &folder))?;
-        journal.set_provider(lab.provider.as_str());
-        let events = self.context.ui.events();
         let client = self.context.client(&self.name, &kubeconfig)?;
         let place = self.file.parent().unwrap_or(Path::new("/"));
         let performer = Performer {
@@ -196,7 +191,7 @@ impl World for RealWorld {
             time: &WallClock::default(),
             run: self.allow_run.then_some(Run { kubeconfig: &kubeconfig, folder: place }),
         };
-        performer.perform(&lab, step, &mut Work { journal: &mut journal, events: &events })
+        performer.perform(&lab, step, &mut at_work.work()?)
     }
 
     fn down(&self, _: &Lab) -> Result<()> {
@@ -222,16 +217,13 @@ impl World for RealWorld {
 
 /// How many real clusters are made at a time where nobody says: a machine holds few, a cloud many.
 pub(super) fn jobs(provider: Provider) -> usize {
-    match provider {
-        Provider::Sim => std::thread::available_parallelism().map_or(1, usize::from),
-        Provider::Kind => 1,
-        Provider::Aks => 4,
-    }
+    let one_for_each_processor = || std::thread::available_parallelism().map_or(1, usize::from);
+    provider.profile().tests_at_once.unwrap_or_else(one_for_each_processor)
 }
 
 /// Several seeds make no sense where the scheduler is not klab's.
 pub(super) fn refuse_seeds(provider: Provider, seeds: u32, seed: Option<u64>) -> Result<()> {
-    if provider == Provider::Sim || (seeds == 1 && seed.is_none()) {
+    if provider.profile().is_embedded || (seeds == 1 && seed.is_none()) {
         return Ok(());
     }
     let message =

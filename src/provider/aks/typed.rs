@@ -5,30 +5,8 @@ use std::collections::BTreeMap;
 use super::arguments;
 use super::place::Place;
 use crate::exec;
-use crate::state::Home;
+use crate::provider::AzureNames;
 use klab_lab::spec::{Action, Lab};
-
-/// Where a lab is in Azure, as commands name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AzureNames {
-    /// Resource group.
-    pub group: String,
-    /// Cluster.
-    pub cluster: String,
-}
-
-impl Default for AzureNames {
-    /// Words in their place, for a lab that is not up.
-    fn default() -> Self {
-        Self { group: "GROUP".to_owned(), cluster: "CLUSTER".to_owned() }
-    }
-}
-
-/// Where a lab that is up is in Azure; words in place of names for one that is not.
-pub fn names(home: &Home, lab: &str) -> AzureNames {
-    Place::read(&home.lab(lab))
-        .map_or_else(AzureNames::default, |place| AzureNames { group: place.group, cluster: place.cluster })
-}
 
 /// The command lines for an action on a pool; `before` and `stage` are the lab as it is before and afterwards.
 pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNames) -> Vec<String> {

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::{pools, seed};
 use crate::error::{Context, Error, Kind, Result};
-use crate::provider::{Provider, Work};
+use crate::provider::{Options, Provider, Work};
 use klab_cluster::embedded::Embedded;
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::Lab;
@@ -96,17 +96,6 @@ impl InProcess {
         self.cluster.replace(Some((embedded, client)));
         Ok(())
     }
-}
-
-impl Provider for InProcess {
-    fn preflight(&self, _: &Lab) -> Vec<Error> {
-        Vec::new()
-    }
-
-    fn observe(&self, _: &str) -> Result<Observed> {
-        let Ok((_, client)) = self.made() else { return Ok(Observed::default()) };
-        self.block_on(async { pools::observe(&client).await })
-    }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
         if *action == Action::CreateCluster {
@@ -117,6 +106,21 @@ impl Provider for InProcess {
             embedded.plant(&nodes).map_err(|status| Error::message(Kind::Failed, status.message))
         };
         self.block_on(pools::perform(&client, make, lab, action, work.events))
+    }
+}
+
+impl Provider for InProcess {
+    fn preflight(&self, _: &Lab) -> Vec<Error> {
+        Vec::new()
+    }
+
+    fn observe(&self, _: &str, _: Option<&Lab>) -> Result<Observed> {
+        let Ok((_, client)) = self.made() else { return Ok(Observed::default()) };
+        self.block_on(async { pools::observe(&client).await })
+    }
+
+    fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
+        actions.iter().try_for_each(|action| self.perform(lab, action, work))
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {

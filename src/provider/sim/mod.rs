@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use self::server_lock::{Attempt, ServerLock};
-use super::{Provider, Work};
+use super::{Options, Provider, Work};
 use crate::client::{self, NoAnswer, connect, is_cut_off};
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
@@ -153,20 +153,6 @@ impl Sim {
         }
         std::os::unix::fs::symlink(target, &path).map_err(failed)
     }
-}
-
-impl Provider for Sim {
-    fn preflight(&self, _: &Lab) -> Vec<Error> {
-        Vec::new()
-    }
-
-    fn observe(&self, lab: &str) -> Result<Observed> {
-        if !self.exists(lab) {
-            return Ok(Observed::default());
-        }
-        let client = self.client(lab)?;
-        self.block_on(pools::observe(client))
-    }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
         if *action == Action::CreateCluster {
@@ -177,6 +163,28 @@ impl Provider for Sim {
         let client = self.client(name)?;
         let make = async |nodes: Vec<Value>| server::Client::new(&self.server(name)?).await?.plant(name, &nodes).await;
         self.block_on(pools::perform(client, make, lab, action, work.events))
+    }
+}
+
+impl Provider for Sim {
+    fn preflight(&self, _: &Lab) -> Vec<Error> {
+        Vec::new()
+    }
+
+    fn observe(&self, lab: &str, _: Option<&Lab>) -> Result<Observed> {
+        if !self.exists(lab) {
+            return Ok(Observed::default());
+        }
+        let client = self.client(lab)?;
+        self.block_on(pools::observe(client))
+    }
+
+    fn perform_all(&self, lab: &Lab, actions: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
+        actions.iter().try_for_each(|action| self.perform(lab, action, work))
+    }
+
+    fn prepare(&self) -> Result<()> {
+        daemon::ensure(&self.home).map(|_| ())
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {

@@ -38,7 +38,7 @@ impl Bench {
     fn of(lab: Lab) -> Self {
         let provider = InProcess::new(7).unwrap();
         with_work(|work| {
-            let actions = plan(&lab, &provider.observe_lab(&lab)?);
+            let actions = plan(&lab, &provider.observe(&lab.name.value, Some(&lab))?);
             provider.perform_all(&lab, &actions, &Options::default(), work)
         })
         .unwrap();

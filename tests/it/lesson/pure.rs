@@ -4,7 +4,8 @@ use insta::assert_snapshot;
 use klab::lesson::command::{Line, lines};
 use klab::lesson::undo::{Undo, undo};
 use klab::lesson::{stage, stage_within};
-use klab::provider::aks::{AzureNames, pool_commands};
+use klab::provider::AzureNames;
+use klab::provider::aks::pool_commands;
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{Action, Lab, LoadOptions, Located, Provider};
 

@@ -13,6 +13,7 @@ mod lab;
 mod load;
 pub mod machine;
 pub mod pool;
+mod profile;
 pub mod provider;
 mod raw;
 mod read;
@@ -36,6 +37,7 @@ pub use lab::{Lab, LoadOptions};
 pub use load::{MAX_BYTES, load, parse, parse_beside, parse_bytes};
 pub use machine::{Machine, NodeResources, VmSize};
 pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
+pub use profile::{NodeForm, Profile};
 pub use provider::{
     Addon, AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,
 };

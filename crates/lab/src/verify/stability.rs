@@ -28,12 +28,9 @@ pub struct Windows {
 impl Windows {
     /// Windows that fit a provider: the embedded cluster acts within milliseconds, real ones take seconds between a
     /// cause and its effect.
-    pub fn of(provider: Option<Provider>) -> Self {
-        match provider {
-            Some(Provider::Sim) => Self { settle: Duration::from_millis(500), pending: Duration::from_millis(250) },
-            Some(Provider::Kind) => Self { settle: Duration::from_secs(5), pending: Duration::from_secs(3) },
-            Some(Provider::Aks) | None => Self { settle: Duration::from_secs(10), pending: Duration::from_secs(3) },
-        }
+    pub fn of(provider: Provider) -> Self {
+        let profile = provider.profile();
+        Self { settle: profile.settle, pending: profile.pending }
     }
 }
 

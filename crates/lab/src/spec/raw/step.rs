@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{At, Autoscale, Check, KubernetesObject, NodesText, QuantityText, Table, TolerationText};
+use crate::spec::provider::Provider;
 
 /// A step of the lesson.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,6 +43,14 @@ pub(in crate::spec) struct Skip {
     pub kind: Option<At<String>>,
     /// Why it cannot be on AKS.
     pub aks: Option<At<String>>,
+}
+
+impl Skip {
+    /// The reasons that are given, by provider.
+    pub(in crate::spec) fn reasons(&self) -> impl Iterator<Item = (Provider, &At<String>)> {
+        let all = [(Provider::Sim, &self.sim), (Provider::Kind, &self.kind), (Provider::Aks, &self.aks)];
+        all.into_iter().filter_map(|(provider, reason)| Some((provider, reason.as_ref()?)))
+    }
 }
 
 /// One action of a step: one verb with what belongs to it.

@@ -6,7 +6,7 @@ use crate::spec::check::{Check, Condition, NodeSet, Subject};
 use crate::spec::lab::Lab;
 use crate::spec::machine::NodeResources;
 use crate::spec::pool::Pool;
-use crate::spec::provider::{Provider, SimLike};
+use crate::spec::provider::SimLike;
 use crate::spec::step::{Action, Step};
 use crate::spec::workload::Workload;
 use klab_scheduler::selector::{Labels, Operator, Requirement};
@@ -30,11 +30,7 @@ pub(super) struct Context<'a> {
 
 /// Labels of the control-plane node as kubeadm makes it, where the lab has one to be seen.
 fn control_plane(lab: &Lab) -> Option<Labels> {
-    let shown = match lab.provider {
-        Provider::Sim => lab.sim.like == SimLike::Kind,
-        Provider::Kind => true,
-        Provider::Aks => false,
-    };
+    let shown = lab.like() == SimLike::Kind;
     let label = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
     shown.then(|| {
         [

@@ -6,7 +6,6 @@ use super::context::Context;
 use crate::names::{AKS_POOL_LABEL, POOL_LABEL};
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::{Os, PoolMode};
-use crate::spec::provider::Provider;
 use crate::spec::source::Located;
 
 pub(super) fn no_system_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -133,7 +132,7 @@ pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>)
             } else if prefix.ends_with(".kubernetes.io") || prefix.ends_with(".k8s.io") || prefix == "k8s.io" {
                 // Kubelets refuse these; kind gets them through the API afterwards, AKS has no such way.
                 let message = format!("nodes may not give themselves the label `{key}`");
-                let diagnostic = if context.lab.provider == Provider::Aks {
+                let diagnostic = if context.lab.provider.profile().has_managed_pools {
                     Diagnostic::error("reserved-label", message)
                 } else {
                     Diagnostic::warning("reserved-label", message)
@@ -184,7 +183,7 @@ pub(super) fn duplicate_taint(context: &Context<'_>, found: &mut Vec<Diagnostic>
 }
 
 pub(super) fn empty_taint_value(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.lab.provider != Provider::Aks {
+    if !context.lab.provider.profile().has_managed_pools {
         return;
     }
     for pool in &context.lab.pools {
@@ -200,13 +199,15 @@ pub(super) fn empty_taint_value(context: &Context<'_>, found: &mut Vec<Diagnosti
 }
 
 pub(super) fn windows(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.lab.provider != Provider::Kind {
+    let profile = context.lab.provider.profile();
+    if profile.has_windows {
         return;
     }
+    let title = profile.title;
     for pool in context.lab.pools.iter().filter(|pool| pool.os == Os::Windows) {
         found.push(
-            Diagnostic::error("windows", format!("pool `{}` cannot be made on kind", pool.name))
-                .at(&pool.name.at, "kind has no Windows nodes")
+            Diagnostic::error("windows", format!("pool `{}` cannot be made on {title}", pool.name))
+                .at(&pool.name.at, format!("{title} has no Windows nodes"))
                 .help("use `--provider sim` or `--provider aks`"),
         );
     }

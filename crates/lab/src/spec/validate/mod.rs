@@ -162,12 +162,12 @@ impl Reader<'_> {
     /// Why something is left out on this provider, if it is.
     fn skipped(&mut self, raw: Option<&raw::Skip>) -> Option<Located<String>> {
         let raw = raw?;
-        let given = [(&raw.sim, Provider::Sim), (&raw.kind, Provider::Kind), (&raw.aks, Provider::Aks)];
         // Reasons for other providers are read, too, so that a mistake in them is seen everywhere.
-        let reasons = given.map(|(reason, provider)| {
-            reason.as_ref().and_then(|reason| self.text(reason, "skip", syntax::not_empty)).map(|text| (provider, text))
-        });
-        reasons.into_iter().flatten().find(|(provider, _)| *provider == self.provider).map(|(_, reason)| reason)
+        let reasons: Vec<_> = raw
+            .reasons()
+            .filter_map(|(provider, reason)| Some((provider, self.text(reason, "skip", syntax::not_empty)?)))
+            .collect();
+        reasons.into_iter().find(|(provider, _)| *provider == self.provider).map(|(_, reason)| reason)
     }
 
     fn namespace(&mut self, raw: Option<&At<String>>) -> String {

@@ -6,7 +6,7 @@ use super::{Reader, syntax};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::machine::{Machine, VmSize};
 use crate::spec::pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
-use crate::spec::provider::{AksNetwork, Provider};
+use crate::spec::provider::AksNetwork;
 use crate::spec::raw::{self, At, Table};
 use crate::spec::source::Located;
 use klab_scheduler::quantity::Quantity as Amount;
@@ -90,7 +90,7 @@ impl Reader<'_> {
                 Machine::of_size,
             ),
             (None, Some(cpu), Some(memory)) => {
-                if self.provider == Provider::Aks {
+                if self.provider.profile().has_managed_pools {
                     let message = format!("pool `{}` needs a VM size on AKS", name.get());
                     let (at, memory) = (self.at(cpu.span()), self.at(memory.span()));
                     self.report(

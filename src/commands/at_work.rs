@@ -1,0 +1,96 @@
+//! A lab that a command works on: its lock, its record, its provider and its journal, taken together.
+
+use super::Context;
+use crate::error::Result;
+use crate::event::Events;
+use crate::provider::Work;
+use crate::state::home::state_error;
+use crate::state::{Journal, Lock, Record};
+use klab_lab::spec::Provider;
+
+/// A lab under its lock. What an interruption would leave is forgotten when it goes.
+pub(super) struct LabAtWork<'c> {
+    context: &'c Context,
+    /// What klab knows of the lab; none where a klab was killed before it noted what it was about to do.
+    pub(super) record: Option<Record>,
+    /// Opened by the first work, so that of a command that is refused nothing stays.
+    journal: Option<Journal>,
+    /// The lab's name.
+    name: String,
+    command: &'static str,
+    provider: Option<Provider>,
+    events: Events,
+    _lock: Lock,
+}
+
+impl<'c> LabAtWork<'c> {
+    /// Takes a lab that is up, or partly; `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// When another klab works on it, or its state cannot be read.
+    pub(super) fn existing(context: &'c Context, lab: &str, command: &'static str) -> Result<Option<Self>> {
+        match Lock::take_existing(&context.home.lab(lab), lab, command)? {
+            Some(lock) => Self::under(lock, context, lab, command).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes a lab that is up, or is about to be.
+    ///
+    /// # Errors
+    /// When another klab works on it, or its state cannot be read.
+    pub(super) fn new(context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
+        Self::under(Lock::take(&context.home.lab(lab), lab, command)?, context, lab, command)
+    }
+
+    fn under(lock: Lock, context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
+        let record = context.record(lab)?;
+        let provider = record.as_ref().map(|record| record.provider);
+        let (name, events) = (lab.to_owned(), context.ui.events());
+        Ok(Self { context, record, journal: None, name, command, provider, events, _lock: lock })
+    }
+
+    /// Begins the record of a lab that had none, or changes what it says.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn write_record(&mut self, record: &Record) -> Result<()> {
+        self.provider = Some(record.provider);
+        record.write(&self.context.home.lab(&self.name))?;
+        self.record = Some(record.clone());
+        Ok(())
+    }
+
+    /// Says what an interruption from now on would leave.
+    pub(super) fn interruption_leaves(&self, words: String) {
+        self.context.interruption_leaves(Some(words));
+    }
+
+    /// What a provider needs to work on the lab.
+    ///
+    /// # Errors
+    /// When the journal cannot be opened.
+    pub(super) fn work(&mut self) -> Result<Work<'_>> {
+        let journal = match self.journal.take() {
+            Some(journal) => journal,
+            None => self.open()?,
+        };
+        Ok(Work { journal: self.journal.insert(journal), events: &self.events })
+    }
+
+    fn open(&self) -> Result<Journal> {
+        let folder = self.context.home.lab(&self.name);
+        let mut journal =
+            Journal::open(&folder, self.command).map_err(|error| state_error(error, "open the journal in", &folder))?;
+        if let Some(provider) = self.provider {
+            journal.set_provider(provider);
+        }
+        Ok(journal)
+    }
+}
+
+impl Drop for LabAtWork<'_> {
+    fn drop(&mut self) {
+        self.context.interruption_leaves(None);
+    }
+}
