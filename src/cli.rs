@@ -2,7 +2,8 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{self, Context};
+use crate::commands;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::ui::Format;
 

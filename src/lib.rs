@@ -8,16 +8,20 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
 pub mod apply;
+mod at_work;
 pub mod cli;
 pub mod client;
 pub mod commands;
+pub mod context;
 pub mod drain;
 pub mod environment;
 pub mod error;
 pub mod event;
 pub mod exec;
 pub mod forecast;
+pub mod grade;
 pub mod handout;
+pub mod interruption;
 pub mod lesson;
 pub mod observe;
 pub mod parallel;
@@ -28,13 +32,15 @@ pub mod shipped;
 pub mod state;
 pub mod trial;
 pub mod ui;
+pub mod until_decided;
 
 use std::ffi::OsString;
 
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::commands::{Context, Interruption};
+use crate::context::Context;
+use crate::interruption::{Interruption, on_interrupt};
 use crate::state::Home;
 use crate::ui::Ui;
 
@@ -60,7 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     client::tell_of_silence(move |words| events.warn(words));
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
-        commands::on_interrupt(&ui, &interruption)?;
+        on_interrupt(&ui, &interruption)?;
         let mut context = Context::new(ui.clone(), home, interruption);
         cli.run(&mut context).map_err(|error| context.advised(error))
     });

@@ -1,6 +1,5 @@
 //! `klab explain`: why a pod is where it is, or why it is nowhere.
 
-use super::kubeconfig::path;
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
 use crate::observe;
@@ -29,8 +28,8 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or there is no such pod or workload.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = super::verify::lab(context, arguments.lab.as_deref(), &arguments.options)?;
-    let path = path(context, &lab.name.value)?;
+    let lab = super::applied::lab(context, arguments.lab.as_deref(), &arguments.options)?;
+    let path = context.kubeconfig(&lab.name.value)?;
     let snapshot = context.block_on(observe::look_at_all(&context.client(&lab.name.value, &path)?))?;
     let around = verify::Context::of(&lab);
     let explanations =

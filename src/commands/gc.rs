@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Context;
-use super::at_work::LabAtWork;
+use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;
 use crate::provider::aks::{Aks, Expired};
@@ -62,7 +62,7 @@ fn remove(context: &Context, aks: &Aks, lab: &Expired) -> Result<Vec<String>> {
         here.as_ref().and_then(|here| here.record.as_ref()).is_some_and(|record| record.provider.profile().is_billed);
     drop(here);
     if is_up {
-        super::down::remove(context, &lab.lab)?;
+        super::one::remove(context, &lab.lab)?;
         return Ok(Vec::new());
     }
     let folder = tempfile::tempdir().map_err(|error| state_error(error, "make", &std::env::temp_dir()))?;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::kubeconfig::not_up;
 use super::{Context, LabOptions};
+use crate::context::not_up;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::handout::handout;
 use crate::state::class::{Class, seat_name};
@@ -47,12 +47,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let pages = match (Class::read(&context.home, &name)?, arguments.seat) {
         (Some(class), None) => of_seats(context, arguments, &class, class.seats.iter().copied().collect())?,
         (Some(class), Some(number)) => {
-            super::seats::seat(&context.home, &name, number)?;
+            Class::of(&context.home, &name)?.seat(number)?;
             of_seats(context, arguments, &class, vec![number])?
         }
-        (None, Some(number)) => return super::seats::seat(&context.home, &name, number).map(|_| ()),
+        (None, Some(number)) => return Class::of(&context.home, &name)?.seat(number).map(|_| ()),
         (None, None) => {
-            let lab = super::verify::lab(context, Some(&name), &LabOptions::default())?;
+            let lab = super::applied::lab(context, Some(&name), &LabOptions::default())?;
             let source = context.record(&name)?.ok_or_else(|| not_up(&name))?.source;
             let template = template(arguments, &source)?;
             vec![page(context, &lab, None, template.as_ref())?]
@@ -86,7 +86,7 @@ fn of_seats(context: &Context, arguments: &Arguments, class: &Class, numbers: Ve
         let message = format!("no seat of lab `{}` was made", class.lab);
         return Err(Error::message(Kind::Usage, message).hint("`klab up LAB --seats …` makes them"));
     };
-    let lab = super::verify::lab(context, Some(&kept), &LabOptions::default())?;
+    let lab = super::applied::lab(context, Some(&kept), &LabOptions::default())?;
     numbers
         .into_iter()
         .map(|number| {

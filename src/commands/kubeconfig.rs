@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::Context;
-use crate::error::{Context as _, Error, Kind, Result};
+use crate::error::{Context as _, Kind, Result};
+use crate::state::class::Class;
 
 /// A file of klab's home that nobody makes.
 const NO_LAB: &str = "no-such-lab.kubeconfig";
@@ -38,7 +39,7 @@ impl WhichLab {
         match self.seat {
             Some(number) => {
                 let class = context.lab_or_class_name(self.lab.as_deref())?;
-                super::seats::seat(&context.home, &class, number)
+                Class::of(&context.home, &class)?.seat(number)
             }
             None => context.lab_name(self.lab.as_deref()),
         }
@@ -55,7 +56,7 @@ pub(super) fn nowhere(context: &Context) -> PathBuf {
 /// # Errors
 /// When the lab is not up.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let found = arguments.lab.lab(context).and_then(|lab| path(context, &lab));
+    let found = arguments.lab.lab(context).and_then(|lab| context.kubeconfig(&lab));
     if arguments.path {
         // Into `export KUBECONFIG=$(…)` goes whatever is printed. An empty value would lead kubectl to the user's own
         // cluster; a file that is not there leads it nowhere.
@@ -71,18 +72,4 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let text = std::fs::read_to_string(&path).kind(Kind::Outside, || format!("could not read `{}`", path.display()))?;
     context.ui.result(&text);
     Ok(())
-}
-
-/// The kubeconfig of a lab that is up; its cluster is brought back first if it died.
-///
-/// # Errors
-/// When the lab is not up or its cluster cannot be reached.
-pub fn path(context: &Context, lab: &str) -> Result<PathBuf> {
-    let record = context.record(lab)?.ok_or_else(|| not_up(lab))?;
-    context.provider(record.provider)?.kubeconfig(lab)
-}
-
-/// There is no such lab.
-pub fn not_up(lab: &str) -> Error {
-    Error::message(Kind::Usage, format!("lab `{lab}` is not up")).hint("`klab list` shows the labs that are")
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Context, LabOptions, verify};
+use super::{Context, LabOptions, applied};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
 use crate::provider::AzureNames;
@@ -26,7 +26,7 @@ impl Lesson {
     /// # Errors
     /// When the lab is not up, or its file is invalid.
     pub(super) fn open(context: &Context, argument: Option<&str>, options: &LabOptions) -> Result<Self> {
-        let lab = verify::lab(context, argument, options)?;
+        let lab = applied::lab(context, argument, options)?;
         let folder = context.home.lab(&lab.name.value);
         let mut progress = Progress::read(&folder)?;
         // The file may have lost steps since.

@@ -61,7 +61,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         let going = provider.as_ref().is_ok_and(|provider| provider.is_being_removed(&lab));
         if going && provider.as_ref().is_ok_and(|provider| provider.remains(&lab).is_ok_and(|left| left.is_empty())) {
             // `down --no-wait` left this to be seen.
-            super::down::remove(context, &lab)?;
+            super::one::remove(context, &lab)?;
             continue;
         }
         let observed = match provider {

@@ -1,9 +1,9 @@
 //! `klab pause`: stop a lab's machines so that they cost nothing; everything in the cluster is kept.
 
 use super::Context;
-use super::at_work::LabAtWork;
-use crate::error::{Error, Kind, Result};
-use crate::provider::{Provider, Work, machines_of};
+use super::one::{Switch, switch_one};
+use crate::error::Result;
+use crate::provider::machines_of;
 use crate::state::class::Class;
 
 /// What can be typed after `klab pause` and `klab resume`.
@@ -13,9 +13,6 @@ pub struct Arguments {
     #[arg(value_name = "LAB")]
     lab: Option<String>,
 }
-
-/// Stops or starts the machines of one lab.
-pub(super) type Switch = fn(&dyn Provider, &str, &mut Work<'_>) -> Result<()>;
 
 /// Stops the lab's machines.
 ///
@@ -35,16 +32,4 @@ pub(super) fn switch(context: &Context, arguments: &Arguments, command: &'static
     };
     context.interruption_leaves(None);
     outcome
-}
-
-/// Works on one lab under its lock and with its journal.
-///
-/// # Errors
-/// When it is not up, or could not be switched.
-pub(super) fn switch_one(context: &Context, lab: &str, command: &'static str, act: Switch) -> Result<()> {
-    let not_up = || Error::message(Kind::Usage, format!("lab `{lab}` is not up"));
-    let mut at_work = LabAtWork::existing(context, lab, command)?.ok_or_else(not_up)?;
-    let record = at_work.record.as_ref().ok_or_else(not_up)?;
-    let provider = context.provider(record.provider)?;
-    act(provider.as_ref(), lab, &mut at_work.work()?)
 }

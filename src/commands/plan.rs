@@ -73,7 +73,7 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
         context.ui.result(&text);
     }
     // As `up` would say it, with its exit code.
-    super::up::refuse(context, made.refusals)
+    super::one::refuse(context, made.refusals)
 }
 
 fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn provider::Provider) -> Result<Plan> {

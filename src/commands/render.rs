@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{Context, LabOptions, invalid, kubeconfig};
+use super::{Context, LabOptions, invalid};
 use crate::client::connect;
+use crate::context::is_path;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::observe;
 use crate::shipped;
@@ -62,7 +63,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// messages.
 fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
     let argument = arguments.lab.as_str();
-    if super::is_path(argument) || Path::new(argument).exists() {
+    if is_path(argument) || Path::new(argument).exists() {
         let file = PathBuf::from(argument);
         return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
     }
@@ -70,7 +71,7 @@ fn lab(context: &Context, arguments: &Arguments) -> Result<(Lab, PathBuf)> {
     if file != Path::new(argument) && context.record(argument)?.is_none() {
         return Ok((context.load_where_it_is(&file, arguments.options.load_options())?, file));
     }
-    let lab = super::verify::lab(context, Some(argument), &arguments.options)?;
+    let lab = super::applied::lab(context, Some(argument), &arguments.options)?;
     let file = PathBuf::from(lab.source.name());
     Ok((lab, file))
 }
@@ -83,7 +84,7 @@ fn with_nodes<'l>(context: &Context, lab: &'l Lab, asked: Option<&str>) -> Resul
         return Ok(Cow::Borrowed(lab));
     };
     if context.record(&lab.name.value)?.is_some_and(|record| record.provider == lab.provider) {
-        let kubeconfig = kubeconfig::path(context, &lab.name.value)?;
+        let kubeconfig = context.kubeconfig(&lab.name.value)?;
         return context.block_on(async {
             let named = observe::nodes_named(&connect(&kubeconfig).await?, lab).await?;
             named.workloads.iter().filter(is_shown).try_for_each(observe::refuse_without_node)?;

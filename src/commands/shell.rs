@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Context, kubeconfig};
+use crate::context::not_up;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::provider::AzureNames;
@@ -37,8 +38,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// When the lab is not up or its cluster cannot be reached.
 pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabShell> {
     let lab = which.lab(context)?;
-    let kubeconfig = kubeconfig::path(context, &lab)?;
-    let record = context.record(&lab)?.ok_or_else(|| kubeconfig::not_up(&lab))?;
+    let kubeconfig = context.kubeconfig(&lab)?;
+    let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let would_be = || AzureNames { group: format!("klab-{lab}"), cluster: format!("klab-{lab}") };
     let AzureNames { group, cluster } = context.provider(record.provider)?.azure_names(&lab).unwrap_or_else(would_be);
     Ok(LabShell { lab, kubeconfig, resource_group: group, cluster })

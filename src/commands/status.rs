@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::kubeconfig::path;
+use super::Context;
 use super::lesson::Lesson;
-use super::verify::warn_of_faults;
-use super::{Context, kubeconfig};
+use crate::context::not_up;
 use crate::error::Result;
+use crate::grade::warn_of_faults;
 use crate::observe;
 use crate::state::class::Class;
 use crate::ui::Format;
@@ -36,10 +36,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if let Some(class) = Class::read(&context.home, &lab)? {
         return super::seats::status(context, &class);
     }
-    let record = context.record(&lab)?.ok_or_else(|| kubeconfig::not_up(&lab))?;
+    let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let lesson = Lesson::open(context, Some(&lab), &super::LabOptions::default()).ok();
     let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
-    let path = path(context, &lab)?;
+    let path = context.kubeconfig(&lab)?;
     let client = context.client(&lab, &path)?;
     let snapshot = context.block_on(async {
         warn_of_faults(context, &client).await;

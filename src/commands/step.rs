@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::at_work::LabAtWork;
 use super::lesson::{Lesson, azure, find, label, title};
-use super::verify::{Grading, grade};
 use super::{Context, LabOptions};
+use crate::at_work::LabAtWork;
+use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
+use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
 use crate::provider::{self, Work};
@@ -54,7 +55,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
     let lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
     let name = lesson.lab.name.value.clone();
-    let lab = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| super::kubeconfig::not_up(&name))?;
+    let lab = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| not_up(&name))?;
     // Another klab may have gone on while this one waited for the lock.
     let mut lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
     let provider = context.provider(lesson.lab.provider)?;

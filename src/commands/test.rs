@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use self::real::{Live, RealWorld};
-use super::{Context, Interruption};
+use super::Context;
 use crate::error::{Error, Kind, Result};
+use crate::interruption::Interruption;
 use crate::provider::Memory;
 use crate::state::Home;
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};

@@ -1,74 +1,22 @@
 //! `klab up`: make the lab, or bring it to what its file says now, and wait until every check holds.
 
-use std::borrow::Cow;
-use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use kube::Client;
 use serde_json::json;
 
-use super::at_work::LabAtWork;
-use super::verify::{self, Cluster};
-use super::{Context, LabOptions, absolute, invalid, lab_name_in};
-use crate::apply::{Applier, ObjectKey, Outcome};
-use crate::error::{Error, Kind, Result};
+pub use super::one::Arguments;
+use super::one::{Made, make, wait, with_way_on};
+use super::{Context, invalid};
+use crate::at_work::LabAtWork;
+use crate::error::Result;
 use crate::exec::quoted;
-use crate::forecast::forecast;
-use crate::lesson::{self, Performer, WallClock};
-use crate::observe;
-use crate::provider::Options;
-use crate::render::{self, Manifest};
+use crate::grade::report_set_up;
+use crate::render;
 use crate::shipped;
 use crate::state::class::Class;
-use crate::state::home::state_error;
-use crate::state::{Progress, Record};
 use crate::ui::Format;
-use klab_cluster::server::files::write_private;
-use klab_lab::cost::{LabCost, dollars};
-use klab_lab::plan::plan;
 use klab_lab::spec::Lab;
-use klab_lab::verify::{Prediction, Report};
 use klab_lab::words::{duration, plural};
-
-/// Largest class; a kind cluster's name has room for no more digits.
-const MOST_SEATS: i64 = 999;
-
-/// What can be typed after `klab up`.
-#[derive(Debug, clap::Args)]
-pub struct Arguments {
-    /// The lab file, or the name of a lesson that comes with klab.
-    #[arg(value_name = "LAB")]
-    lab: PathBuf,
-    #[command(flatten)]
-    options: LabOptions,
-    /// How long to wait until every check holds.
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
-    timeout: Duration,
-    /// Make pools anew where something changed that nodes cannot change.
-    #[arg(long)]
-    replace_pools: bool,
-    /// Make the whole cluster anew where something changed that a cluster cannot change.
-    #[arg(long)]
-    recreate: bool,
-    /// Let this file take over a lab of the same name that is up from another file: what only that one has is removed.
-    #[arg(long)]
-    take_over: bool,
-    /// Make a class: so many labs of this file, each with a cluster and a kubeconfig of its own. Seats that are up stay as
-    /// they are.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MOST_SEATS))]
-    seats: Option<u32>,
-    /// Most seats that are made at a time; 8 by default, on kind 2.
-    #[arg(long, short = 'j', value_name = "COUNT", requires = "seats", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Do not wait for the checks.
-    #[arg(long)]
-    no_wait: bool,
-    /// Refuse a lab on AKS whose machines may cost more than this many US dollars an hour.
-    #[arg(long, value_name = "DOLLARS")]
-    max_hourly: Option<f64>,
-}
 
 /// Makes the lab.
 ///
@@ -97,7 +45,7 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     let name = lab.name.value.clone();
     if let Some(class) = Class::read(&context.home, &name)? {
         let seats = class.seats.len();
-        return Err(super::seats::name_a_seat(&class).hint(format!("`--seats {seats}` brings up the class")));
+        return Err(class.name_a_seat().hint(format!("`--seats {seats}` brings up the class")));
     }
     let mut at_work = LabAtWork::new(context, &name, "up")?;
     let words = format!(
@@ -110,325 +58,10 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     drop(at_work);
     if !arguments.no_wait {
         let report = wait(context, arguments, &lab, &made, arguments.timeout)?;
-        verify::report_set_up(context, report, arguments.timeout)?;
+        report_set_up(context, report, arguments.timeout)?;
     }
     report(context, &lab, &made, started.elapsed());
     Ok(())
-}
-
-impl Arguments {
-    /// As `klab up FILE` with these variables.
-    pub(super) fn of(file: &Path, vars: &[(String, String)]) -> Self {
-        Self {
-            lab: file.to_owned(),
-            options: LabOptions { vars: vars.to_vec(), ..LabOptions::default() },
-            timeout: Duration::from_mins(2),
-            replace_pools: false,
-            recreate: false,
-            take_over: false,
-            no_wait: false,
-            max_hourly: None,
-            seats: None,
-            jobs: None,
-        }
-    }
-
-    /// Variables given on the command line.
-    pub(super) fn vars(&self) -> &[(String, String)] {
-        &self.options.vars
-    }
-
-    /// The lab file.
-    pub(super) fn file(&self) -> &Path {
-        &self.lab
-    }
-
-    /// How many seats are made at a time.
-    pub(super) fn jobs(&self, default: usize) -> usize {
-        self.jobs.map_or(default, usize::from)
-    }
-
-    /// How long to wait for the checks; none: not at all.
-    pub(super) fn patience(&self) -> Option<Duration> {
-        (!self.no_wait).then_some(self.timeout)
-    }
-}
-
-/// What was there after the work on cluster and objects.
-pub(super) struct Made {
-    outcome: Outcome,
-    cluster_changed: bool,
-    /// Whether the cluster was there before.
-    existed: bool,
-    kubeconfig: PathBuf,
-    client: Client,
-}
-
-impl Made {
-    /// Whether the cluster and its objects were as the lab says already.
-    fn is_unchanged(&self) -> bool {
-        !self.cluster_changed && self.outcome.is_unchanged()
-    }
-
-    /// The cluster, for those who look at it.
-    pub(super) fn cluster(&self) -> Cluster<'_> {
-        Cluster { client: &self.client, changed: !self.is_unchanged() }
-    }
-}
-
-/// Makes cluster and objects, or brings them to what the lab says. The lab's lock must be held.
-///
-/// # Errors
-/// Whatever keeps it from being made; what is left behind is named.
-pub(super) fn make(
-    at_work: &mut LabAtWork<'_>,
-    context: &Context,
-    arguments: &Arguments,
-    lab: &Lab,
-    manifests: &[Manifest],
-) -> Result<Made> {
-    let name = &lab.name.value;
-    let folder = context.home.lab(name);
-    let events = context.ui.events();
-    let provider = context.provider(lab.provider)?;
-    let mut record = record(context, at_work.record.clone(), lab, arguments)?;
-    record.vars.clone_from(&arguments.options.vars);
-    record.allow_outside = lab.files.allow_outside();
-    if lab.provider.profile().is_billed
-        && let Some(refusal) = arguments.max_hourly.and_then(|most| too_dear(&LabCost::of(lab), most))
-    {
-        return Err(refusal);
-    }
-    refuse(context, provider.preflight(lab))?;
-    for caveat in provider.caveats(lab) {
-        events.warn(caveat);
-    }
-    at_work.write_record(&record)?;
-    save_lab_file(&folder, lab)?;
-    let progress = Progress::read(&folder)?;
-    if progress != Progress::default() {
-        if progress.done > 0 || progress.doing.is_some() {
-            let done = plural(progress.done, "step");
-            events.note("Lesson", format!("back to the set-up; {done} had been done"));
-        }
-        Progress::default().write(&folder)?;
-    }
-    let mut work = at_work.work()?;
-
-    let observed = provider.observe(&lab.name.value, Some(lab))?;
-    let foreseen = (!observed.exists).then(|| foresee(lab, manifests));
-    let actions = plan(lab, &observed);
-    let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
-    provider.perform_all(lab, &actions, &options, &mut work)?;
-    let kubeconfig = provider.kubeconfig(name)?;
-    if observed.exists {
-        let restored = provider.restore_system(lab)?;
-        if !restored.is_empty() {
-            events.note("Restored", format!("{} of the cluster itself", restored.join(", ")));
-        }
-    }
-    provider.check_nodes(lab, !actions.is_empty(), &mut work)?;
-    // Tags and what was put on nodes are no actions of the plan; but for them, too, is written down what is done.
-    let cluster_changed = !actions.is_empty() || work.journal.written() > 0;
-
-    let client = context.client(name, &kubeconfig)?;
-    let named = context.block_on(observe::nodes_named(&client, lab))?;
-    named.workloads.iter().filter(|workload| !workload.deferred).try_for_each(observe::refuse_without_node)?;
-    let with_names = match &named {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(lab) => Some(render::render(lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?),
-    };
-    let manifests = with_names.as_deref().unwrap_or(manifests);
-    let known = record.kinds.clone();
-    record.kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
-    record.write(&folder)?;
-    work.intend("apply", &record.kinds.iter().cloned().collect::<Vec<_>>().join(" "))?;
-    let activity = events.start("Applying", plural(manifests.len(), "object"));
-    let (before, outcome) = context.block_on(async {
-        let mut before = None;
-        if observed.exists {
-            lesson::reset(&client, lab, &mut work).await?;
-            before = Some(observe::look_at_all(&client).await?);
-        }
-        let outcome = Applier::new(client.clone(), name).apply(manifests, &known, false).await?;
-        Ok((before, outcome))
-    })?;
-    activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
-    record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
-    if !actions.is_empty() || !outcome.is_unchanged() {
-        let foreseen = foreseen.filter(|_| with_names.is_none()).map(JoinHandle::join);
-        record.predicted = Some(match foreseen {
-            Some(Ok(prediction)) => prediction,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => forecast(lab, manifests, before.as_ref()),
-        });
-    }
-    record.applied = Some(Timestamp::now());
-    record.write(&folder)?;
-    Ok(Made { outcome, cluster_changed, existed: observed.exists, kubeconfig, client })
-}
-
-/// The forecast of a new lab, worked out while its nodes are being made: thousands of them take a second.
-fn foresee(lab: &Lab, manifests: &[Manifest]) -> JoinHandle<Prediction> {
-    let (lab, manifests) = (lab.clone(), manifests.to_vec());
-    thread::spawn(move || forecast(&lab, &manifests, None))
-}
-
-/// Waits for the checks of a lab that was just made. Where a lesson was brought back to its set-up, workloads whose pods
-/// stand where the set-up does not want them are restarted.
-///
-/// # Errors
-/// When the cluster does not answer, or refuses.
-pub(super) fn wait(
-    context: &Context,
-    arguments: &Arguments,
-    lab: &Lab,
-    made: &Made,
-    timeout: Duration,
-) -> Result<Report> {
-    let report = verify::wait_for_made(context, lab, made.cluster(), timeout)?;
-    if report.ok() || !made.existed || !restart_misplaced(context, arguments, lab, made, &report)? {
-        return Ok(report);
-    }
-    let cluster = Cluster { changed: true, ..made.cluster() };
-    verify::wait_for_made(context, lab, cluster, timeout)
-}
-
-fn restart_misplaced(
-    context: &Context,
-    arguments: &Arguments,
-    lab: &Lab,
-    made: &Made,
-    report: &Report,
-) -> Result<bool> {
-    let name = &lab.name.value;
-    let mut at_work = LabAtWork::new(context, name, "up")?;
-    let provider = context.provider(lab.provider)?;
-    let performer = Performer {
-        runtime: context.runtime()?,
-        client: &made.client,
-        provider: provider.as_ref(),
-        time: &WallClock::default(),
-        run: None,
-    };
-    let restarted = lesson::restart_misplaced(&performer, lab, report, &mut at_work.work()?)
-        .map_err(|error| with_way_on(context, error, arguments, name))?;
-    // Where they were to go was foreseen from where they stood.
-    if restarted && let Some(mut record) = at_work.record.take() {
-        record.predicted = None;
-        at_work.write_record(&record)?;
-    }
-    Ok(restarted)
-}
-
-/// The refusal of a lab that costs more than it may, or whose cost is unknown.
-fn too_dear(cost: &LabCost, most: f64) -> Option<Error> {
-    let unknown = cost.unknown();
-    if !unknown.is_empty() {
-        let message = format!(
-            "the price of {} is unknown, so nobody can say whether the lab stays below {} an hour",
-            unknown.join(", "),
-            dollars(most)
-        );
-        return Some(
-            Error::message(Kind::Usage, message).hint("leave out `--max-hourly`, or choose sizes whose price is known"),
-        );
-    }
-    let most_hourly = cost.most_hourly()?;
-    (most_hourly > most).then(|| {
-        let message = format!("the lab may cost {} an hour, more than {}", dollars(most_hourly), dollars(most));
-        Error::message(Kind::Usage, message)
-            .hint("fewer or smaller nodes, lower `autoscale` bounds, or a higher `--max-hourly`")
-    })
-}
-
-/// Refuses what this machine or account cannot make; every problem is said.
-///
-/// # Errors
-/// When there is a problem.
-pub(super) fn refuse(context: &Context, mut problems: Vec<Error>) -> Result<()> {
-    let Some(last) = problems.pop() else { return Ok(()) };
-    for problem in &problems {
-        context.ui.error(problem);
-    }
-    Err(last)
-}
-
-/// The lab's record, or a new one; a lab never changes its provider while it is up.
-fn record(context: &Context, known: Option<Record>, lab: &Lab, arguments: &Arguments) -> Result<Record> {
-    let path = &arguments.lab;
-    let name = &lab.name.value;
-    let provider = lab.provider;
-    match known {
-        Some(record) if record.provider != provider => Err(Error::message(
-            Kind::Usage,
-            format!("lab `{name}` is up on `{}`, not on `{provider}`", record.provider),
-        )
-        .hint(format!("`klab down {name}` removes it first"))),
-        Some(mut record) => {
-            // Of a seat, its class was asked.
-            if arguments.seats.is_none() {
-                refuse_stranger(arguments, lab, &record.source)?;
-            }
-            record.source = absolute(path);
-            let seed = seed(lab);
-            if lab.provider.profile().is_embedded && record.seed != seed {
-                let kept = record.seed;
-                context.ui.events().warn(format!(
-                    "lab `{name}` was made with seed {kept} and keeps it; `klab down {name}`, then `up`, takes seed {seed}"
-                ));
-            }
-            Ok(record)
-        }
-        None => Ok(Record { seed: seed(lab), ..Record::new(name, provider, &absolute(path)) }),
-    }
-}
-
-/// Refuses a file that would silently turn a lab into another one: the lab is up from another file, which is still there,
-/// still calls itself so, and says something else. A file that was edited, moved or copied goes on with its lab.
-///
-/// # Errors
-/// When the file is another one, and nobody said that it may take the lab over.
-pub(super) fn refuse_stranger(arguments: &Arguments, lab: &Lab, origin: &Path) -> Result<()> {
-    let (file, name) = (&arguments.lab, &lab.name.value);
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let Some(known) = real(origin).filter(|_| !arguments.take_over) else { return Ok(()) };
-    let same_text = || std::fs::read_to_string(&known).is_ok_and(|text| text == lab.source.text());
-    let of_lab = || lab_name_in(&known).is_ok_and(|named| named == *name);
-    if real(file).is_none_or(|file| file == known) || !of_lab() || same_text() {
-        return Ok(());
-    }
-    let message = format!("lab `{name}` is up from another file, `{}`; nothing was changed", origin.display());
-    Err(Error::message(Kind::Usage, message)
-        .hint(format!("another name in `{}` (`lab = …`) makes a lab of its own", file.display()))
-        .hint(format!("`klab up {} --take-over` turns the lab into what this file says", file.display())))
-}
-
-/// What breaks the ties of an embedded cluster's scheduler.
-fn seed(lab: &Lab) -> u64 {
-    lab.sim.seed.unwrap_or_default()
-}
-
-/// Keeps the lab file as applied, so that `verify` and `status` work when the file is edited or gone.
-fn save_lab_file(folder: &Path, lab: &Lab) -> Result<()> {
-    let path = folder.join("lab.toml");
-    write_private(&path, lab.source.text().as_bytes()).map_err(|error| state_error(error, "write", &path))
-}
-
-fn with_way_on(context: &Context, error: Error, arguments: &Arguments, name: &str) -> Error {
-    match error.kind {
-        Kind::Failed => error.hint(format!(
-            "`klab up {}` goes on from here, `klab down {name}` removes what there is",
-            arguments.lab.display()
-        )),
-        // Something outside was missing: on the way, so that there is a part of the lab, or before anything was made.
-        Kind::Outside | Kind::Deadline
-            if Record::read(&context.home.lab(name), name).is_ok_and(|found| found.record.is_some()) =>
-        {
-            error.hint(format!("`klab down {name}` removes what there is of the lab"))
-        }
-        _ => error,
-    }
 }
 
 fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
@@ -458,26 +91,5 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
             "\n  export KUBECONFIG={}    # then: kubectl get pods -o wide\n  klab verify {name}    {guide}klab down {name}",
             quoted(&made.kubeconfig.display().to_string())
         ));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use klab_lab::spec::{LoadOptions, parse};
-
-    #[test]
-    fn a_lab_may_cost_no_more_than_it_is_allowed_and_no_unknown_sum() {
-        let refused = |pools: &str, most: f64| {
-            let text = format!("lab = \"demo\"\nprovider = \"aks\"\n{pools}");
-            let lab = parse("lab.toml", &text, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
-            too_dear(&LabCost::of(&lab), most).map(|error| error.to_string())
-        };
-        let pools = "[pool.a]\nnodes = 2\nmode = \"system\"\n[pool.b]\nautoscale = { min = 1, max = 3 }\n";
-        assert_eq!(refused(pools, 0.5), None);
-        let words = refused(pools, 0.4).unwrap();
-        assert!(words.contains("$0.4800 an hour, more than $0.4000"), "{words}");
-        let words = refused("[aks]\ntier = \"standard\"\n[pool.a]\nmode = \"system\"\n", 100.0).unwrap();
-        assert!(words.contains("is unknown"), "{words}");
     }
 }

@@ -1,19 +1,16 @@
 //! `klab verify --watch`: the verdicts as they change, until all checks hold.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Context;
-use super::verify::hinted;
 use crate::error::Result;
-use crate::observe::{self, Observer};
+use crate::grade::hinted;
 use crate::ui::Format;
+use crate::until_decided::{Live, Until, look_until};
 use klab_lab::report::{self, Styles, check_lines};
 use klab_lab::spec::Lab;
-use klab_lab::verify::{Report, Snapshot, Stability, Windows};
-
-/// How often objects are read again that no watch tells about.
-const AGAIN: Duration = Duration::from_secs(2);
+use klab_lab::verify::Report;
 
 /// Shows the verdicts on the checks of a stage until all of them hold: the whole report drawn anew in a terminal, a line for
 /// every change elsewhere.
@@ -32,45 +29,15 @@ pub(super) fn watch(
     for check in &mut checks {
         check.within = None;
     }
-    let judge = klab_lab::verify::Context::of(stage);
+    let stage = Lab { checks, ..stage.clone() };
     let client = context.client(&stage.name.value, kubeconfig)?;
-    context.block_on(async {
-        let started = Instant::now();
-        let mut stability = Stability::new(Windows::of(stage.provider));
-        let mut observer = Observer::new(&client);
-        let mut snapshot: Option<Snapshot> = None;
-        let mut look_again: Option<Duration> = None;
-        let mut shown = Shown::default();
-        loop {
-            let news = match (&snapshot, look_again) {
-                (Some(_), Some(at)) => {
-                    tokio::time::timeout(at.saturating_sub(started.elapsed()), observer.next()).await.ok()
-                }
-                _ => Some(observer.next().await),
-            };
-            let mut seen = match (news, snapshot.take()) {
-                (Some(news), _) => news?,
-                (None, Some(same)) => same,
-                (None, None) => continue,
-            };
-            observe::fetch(&client, &checks, &mut seen).await?;
-            let observation = stability.observe(&checks, &seen, &judge, started.elapsed());
-            let mut report = observation.report;
-            if !report.ok() {
-                let mut complete = seen.clone();
-                observe::complete(&client, &mut complete).await?;
-                klab_lab::verify::diagnose(&mut report, &checks, &complete, &judge);
-                hinted(&mut report, hint);
-            }
-            shown.show(context, title, &report);
-            if report.ok() {
-                return Ok(report);
-            }
-            let fetched = checks.iter().any(observe::is_fetched).then(|| started.elapsed().saturating_add(AGAIN));
-            look_again = [observation.look_again_at, fetched].into_iter().flatten().min();
-            snapshot = Some(seen);
-        }
-    })
+    let mut shown = Shown::default();
+    let mut live = Live::new(&client, &stage.checks, Duration::MAX, true);
+    let seen = |report: &mut Report| {
+        hinted(report, hint);
+        shown.show(context, title, report);
+    };
+    context.block_on(look_until(&mut live, &stage, Until::Held, seen)).map(|(report, _)| report)
 }
 
 /// What was shown last.

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt};
 
 use super::nodes::{change, failure, named, some};
-use super::perform::Performer;
+use super::performer::Performer;
 use crate::drain::{self, Round, has_ended, path, pods_to_move};
 use crate::error::{Error, Kind, Result};
 use crate::provider::Work;

@@ -7,7 +7,8 @@ pub mod command;
 mod drain;
 mod history;
 mod nodes;
-pub mod perform;
+mod perform;
+mod performer;
 mod pools;
 mod reset;
 mod set;
@@ -17,7 +18,7 @@ pub mod undo;
 mod workloads;
 
 pub use nodes::workload_of;
-pub use perform::{Performer, Run};
+pub use performer::{Performer, Run};
 pub use reset::{reset, restart_misplaced};
 pub use stage::{stage, stage_within};
 pub use time::{Time, WallClock};

@@ -7,7 +7,7 @@ use kube::api::{Api, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::perform::Performer;
+use super::performer::Performer;
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};

@@ -1,48 +1,21 @@
 //! Performs a step on a cluster, action by action, and undoes it: through the Kubernetes API, or through the provider.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::Client;
-use tokio::runtime::Runtime;
-
+use super::performer::Performer;
 use super::stage::stage_within;
-use super::time::Time;
 use super::undo::{Undo, undo};
 use super::{drain, nodes, pools, workloads};
 use crate::error::{Error, Kind, Result};
 use crate::exec;
 use crate::observe;
-use crate::provider::{Provider, Work};
+use crate::provider::Work;
 use klab_lab::spec::{Action, Lab, Located, Step};
 
 /// How long a program that a step runs may take.
 const RUN: Duration = Duration::from_mins(10);
-
-/// Performs steps on one cluster. Everything outside comes in through it, so that a test can give it a cluster in process
-/// and a clock that is stepped. Not to be called from within a runtime: providers wait for what they do.
-pub struct Performer<'a> {
-    /// Runs requests; the client was made on it.
-    pub runtime: &'a Runtime,
-    /// The cluster.
-    pub client: &'a Client,
-    /// Who makes pools, and stops and starts nodes.
-    pub provider: &'a dyn Provider,
-    /// What waiting goes through.
-    pub time: &'a dyn Time,
-    /// How programs of `run` are started; none: they are refused.
-    pub run: Option<Run<'a>>,
-}
-
-/// How programs of `run` are started.
-#[derive(Debug, Clone, Copy)]
-pub struct Run<'a> {
-    /// Their `KUBECONFIG`.
-    pub kubeconfig: &'a Path,
-    /// The folder they start in: that of the lab file.
-    pub folder: &'a Path,
-}
 
 impl Performer<'_> {
     /// Does all actions of a step (from 0), one after the other. Safe to repeat from the beginning.

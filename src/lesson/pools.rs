@@ -5,7 +5,7 @@ use crate::provider::{Options, Work};
 use klab_lab::plan::{self, Declared, Observed, is_system_taint, plan};
 use klab_lab::spec::{Action, Lab, Located, Pool};
 
-use super::perform::Performer;
+use super::performer::Performer;
 
 /// Brings one pool to what the stage says, as far as the action is about it. Taints, labels and other pools are left as
 /// they are: other steps, or the learner, may have changed them.

@@ -8,7 +8,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
 use super::nodes::failure;
-use super::perform::Performer;
+use super::performer::Performer;
 use super::set::{main_object, take_away};
 use super::workloads::{delete_pods, deploy};
 use crate::apply::patch_parameters;

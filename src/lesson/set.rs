@@ -4,7 +4,7 @@ use kube::api::{Api, DynamicObject, Patch};
 use serde_json::{Map, Value, json};
 
 use super::nodes::failure;
-use super::perform::Performer;
+use super::performer::Performer;
 use super::workloads::{apply, find, manifests, reference, unrendered};
 use crate::apply::{ObjectKey, patch_parameters};
 use crate::error::{Error, Kind, Result};

@@ -10,7 +10,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch};
 use serde_json::json;
 
 use super::nodes::{failure, workload_of};
-use super::perform::Performer;
+use super::performer::Performer;
 use super::undo::Objects;
 use crate::apply::{Applier, ObjectKey, patch_parameters};
 use crate::error::{Error, Kind, Result};

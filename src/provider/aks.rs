@@ -1,5 +1,6 @@
 //! Labs on Azure Kubernetes Service, through the `az` command.
 
+mod account;
 mod answer;
 mod arguments;
 pub mod az;
@@ -33,7 +34,8 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use self::answer::{Account, ToolVersion};
+use self::account::Account;
+use self::answer::ToolVersion;
 use self::az::{Az, Ledger, Pace};
 pub use self::expired::Expired;
 use self::place::Place;

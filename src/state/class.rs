@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Home;
 use super::home::state_error;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::Provider;
+use klab_lab::words::plural;
 
 /// What klab knows of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +71,39 @@ impl Class {
         };
         let class = serde_json::from_slice::<Self>(&text).map_err(io::Error::other);
         class.map(Some).map_err(|error| state_error(error, "read", &path))
+    }
+
+    /// The refusal of a class where one seat is needed.
+    pub fn name_a_seat(&self) -> Error {
+        let seat = self.names().next().map_or_else(|| self.lab.clone(), |(_, name)| name);
+        let message = format!("lab `{}` is a class with {}", self.lab, plural(self.seats.len(), "seat"));
+        Error::message(Kind::Usage, message)
+            .hint(format!("name a seat, such as `{seat}`; `verify --seats` looks at all"))
+    }
+
+    /// The lab of a seat of the class, by its number.
+    ///
+    /// # Errors
+    /// When the class has no such seat.
+    pub fn seat(&self, number: u32) -> Result<String> {
+        let name = self.names().find(|(known, _)| *known == number).map(|(_, name)| name);
+        name.ok_or_else(|| {
+            let message = format!("lab `{}` has no seat {number}", self.lab);
+            let last = self.seats.last().copied().unwrap_or_default();
+            Error::message(Kind::Usage, message)
+                .hint(format!("its seats are {} to {last}", self.seats.first().copied().unwrap_or(1)))
+        })
+    }
+
+    /// The class of a lab that must have one.
+    ///
+    /// # Errors
+    /// When it has none, or its record cannot be read.
+    pub fn of(home: &Home, lab: &str) -> Result<Self> {
+        Self::read(home, lab)?.ok_or_else(|| {
+            Error::message(Kind::Usage, format!("lab `{lab}` has no seats"))
+                .hint("`klab up LAB --seats 30` makes a class; `klab list` shows what is up")
+        })
     }
 
     /// Writes the record. On disk when this returns.

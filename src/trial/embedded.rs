@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
 use super::look::{Look, complete};
@@ -17,10 +17,11 @@ use crate::provider::sim::in_process::InProcess;
 use crate::provider::{Options, Provider, Work};
 use crate::render;
 use crate::state::Journal;
+use crate::until_decided::{self, Until, look_until};
 use klab_cluster::clock::later;
 use klab_lab::plan::plan;
 use klab_lab::spec::Lab;
-use klab_lab::verify::{self, Report, Snapshot, Stability, Windows};
+use klab_lab::verify::{self, Report, Snapshot};
 
 /// A world of its own for one trial.
 pub struct EmbeddedWorld {
@@ -72,11 +73,51 @@ impl EmbeddedWorld {
         Performer { runtime: provider.runtime(), client, provider, time: provider, run: None }
     }
 
-    fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
+    async fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
         let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.cluster())?;
         let client = self.provider.client()?;
-        self.provider.block_on(observe::fetch(&client, &lab.checks, &mut snapshot))?;
+        observe::fetch(&client, &lab.checks, &mut snapshot).await?;
         Ok(snapshot)
+    }
+}
+
+/// The cluster of a world, whose time is passed to the moments at which it or a verdict may change.
+struct Stepped<'w> {
+    world: &'w EmbeddedWorld,
+    lab: &'w Lab,
+    begun: Timestamp,
+    /// When the cluster changes next by itself.
+    due: Option<Timestamp>,
+}
+
+impl Stepped<'_> {
+    async fn settled(&mut self) -> Result<Snapshot> {
+        self.due = self.world.provider.cluster()?.settle();
+        self.world.snapshot(self.lab).await
+    }
+}
+
+impl until_decided::World for Stepped<'_> {
+    fn elapsed(&self) -> Duration {
+        let now = self.world.provider.cluster().map_or(self.begun, |cluster| cluster.now());
+        now.duration_since(self.begun).unsigned_abs()
+    }
+
+    fn first(&mut self) -> impl Future<Output = Result<Snapshot>> {
+        self.settled()
+    }
+
+    async fn again(&mut self, _: Snapshot, until: Duration) -> Result<Snapshot> {
+        let embedded = self.world.provider.cluster()?;
+        let until = later(self.begun, SignedDuration::try_from(until).unwrap_or(SignedDuration::MAX));
+        // Nothing is left to do at this instant: on to the moment at which the cluster or a verdict may change.
+        let due = self.due.filter(|due| *due > embedded.now());
+        embedded.pass_until(due.map_or(until, |due| due.min(until)));
+        self.settled().await
+    }
+
+    async fn complete(&mut self, snapshot: &mut Snapshot) -> Result<()> {
+        complete(self.world.provider.cluster()?.cluster(), snapshot)
     }
 }
 
@@ -104,32 +145,14 @@ impl World for EmbeddedWorld {
     }
 
     fn wait(&self, lab: &Lab, timeout: Duration) -> Result<Report> {
-        let embedded = self.provider.cluster()?;
-        let begun = embedded.now();
-        let at = |elapsed: Duration| later(begun, SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX));
-        let judge = verify::Context::of(lab);
-        let mut stability = Stability::new(Windows::of(lab.provider));
-        loop {
-            let due = embedded.settle();
-            let elapsed = embedded.now().duration_since(begun).unsigned_abs();
-            let mut snapshot = self.snapshot(lab)?;
-            let mut seen = stability.observe(&lab.checks, &snapshot, &judge, elapsed);
-            if seen.report.decided() || elapsed >= timeout {
-                if !seen.report.ok() {
-                    complete(embedded.cluster(), &mut snapshot)?;
-                    verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
-                }
-                return Ok(seen.report);
-            }
-            // Nothing is left to do at this instant: on to the moment at which the cluster or a verdict may change.
-            let again = at(seen.look_again_at.map_or(timeout, |at| at.min(timeout)));
-            embedded.pass_until(due.filter(|due| *due > embedded.now()).map_or(again, |due| due.min(again)));
-        }
+        let mut stepped = Stepped { world: self, lab, begun: self.provider.cluster()?.now(), due: None };
+        let looked = self.provider.block_on(look_until(&mut stepped, lab, Until::Decided(timeout), |_| {}));
+        looked.map(|(report, _)| report)
     }
 
     fn look(&self, lab: &Lab) -> Result<Report> {
         self.provider.cluster()?.settle();
-        Ok(verify::evaluate(&lab.checks, &self.snapshot(lab)?, &verify::Context::of(lab)))
+        Ok(verify::evaluate(&lab.checks, &self.provider.block_on(self.snapshot(lab))?, &verify::Context::of(lab)))
     }
 
     fn perform(&self, lab: &Lab, step: usize) -> Result<()> {

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::super::{Context, down as lab};
+use super::super::Context;
+use super::super::one as lab;
 use super::{Failed, Workshop, jobs, show};
 use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;

@@ -16,15 +16,15 @@ pub(super) use self::status::{row, status};
 pub(super) use self::up::up;
 pub(super) use self::verify::verify;
 
-use super::{Context, Interruption};
-use crate::error::{Error, Kind, Result};
+use super::Context;
+use crate::error::Error;
 use crate::event::{Event, Events, Sink};
+use crate::interruption::Interruption;
 use crate::provider::Memory;
 use crate::state::Home;
-use crate::state::class::Class;
 use crate::ui::Ui;
 use klab_lab::spec::{Lab, Provider};
-use klab_lab::words::{first_of, plural};
+use klab_lab::words::first_of;
 
 /// Most seats that are named one by one.
 const NAMED: usize = 12;
@@ -78,13 +78,6 @@ pub(super) fn lab_of(lab: &Lab, seat: &str) -> Lab {
     lab
 }
 
-/// A class was named where one seat is needed.
-pub(super) fn name_a_seat(class: &Class) -> Error {
-    let seat = class.names().next().map_or_else(|| class.lab.clone(), |(_, name)| name);
-    let message = format!("lab `{}` is a class with {}", class.lab, plural(class.seats.len(), "seat"));
-    Error::message(Kind::Usage, message).hint(format!("name a seat, such as `{seat}`; `verify --seats` looks at all"))
-}
-
 /// What became of a seat that something went wrong with.
 pub(super) struct Failed {
     pub(super) number: u32,
@@ -115,22 +108,4 @@ pub(super) fn show(context: &Context, mut failed: Vec<Failed>) -> String {
 /// `1, 2, 7`, shortened where they are many.
 pub(super) fn listed(names: &[String]) -> String {
     first_of(names, NAMED)
-}
-
-/// A lab was named where a class is needed.
-pub(super) fn no_class(lab: &str) -> Error {
-    let message = format!("lab `{lab}` has no seats");
-    Error::message(Kind::Usage, message).hint("`klab up LAB --seats 30` makes a class; `klab list` shows what is up")
-}
-
-/// The number of a seat of the class, or what is wrong with it.
-pub(super) fn seat(home: &Home, class: &str, number: u32) -> Result<String> {
-    let class = Class::read(home, class)?.ok_or_else(|| no_class(class))?;
-    let name = class.names().find(|(known, _)| *known == number).map(|(_, name)| name);
-    name.ok_or_else(|| {
-        let message = format!("lab `{}` has no seat {number}", class.lab);
-        let last = class.seats.last().copied().unwrap_or_default();
-        Error::message(Kind::Usage, message)
-            .hint(format!("its seats are {} to {last}", class.seats.first().copied().unwrap_or(1)))
-    })
 }

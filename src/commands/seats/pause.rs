@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::Context;
-use super::super::pause::{Switch, switch_one};
+use super::super::one::{Switch, switch_one};
 use super::{Failed, Workshop, jobs, show};
 use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::kubeconfig::path;
 use super::{Workshop, jobs};
 use crate::error::Result;
 use crate::observe;
@@ -89,7 +88,7 @@ fn look(context: &Context, seat: &str) -> Result<Option<Snapshot>> {
     if context.record(seat)?.is_none() {
         return Ok(None);
     }
-    let kubeconfig = path(context, seat)?;
+    let kubeconfig = context.kubeconfig(seat)?;
     let client = context.client(seat, &kubeconfig)?;
     context.block_on(observe::look(&client)).map(Some)
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::at_work::LabAtWork;
-use super::super::up::{Arguments, make, refuse, refuse_stranger, wait};
+use super::super::one::{Arguments, make, refuse, refuse_stranger, wait};
 use super::super::{Context, absolute, invalid};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
+use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::parallel::parallel;
 use crate::provider;

@@ -3,7 +3,6 @@
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::super::kubeconfig::path;
 use super::super::lesson::Lesson;
 use super::super::{Context, LabOptions};
 use super::{Failed, Workshop, jobs, listed, show};
@@ -106,7 +105,7 @@ impl Seen {
 /// One look at a seat, judged by the checks of the step that its learner is at.
 fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let lesson = Lesson::open(context, Some(seat), &LabOptions::default())?;
-    let kubeconfig = path(context, seat)?;
+    let kubeconfig = context.kubeconfig(seat)?;
     let lab = &lesson.lab;
     let ahead = lesson.ahead();
     let client = context.client(seat, &kubeconfig)?;

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::super::at_work::LabAtWork;
-use super::super::kubeconfig::path;
-use super::super::{Context, absolute, down, up, verify};
+use super::super::one::{self, make, remove};
+use super::super::{Context, absolute};
+use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Sink};
+use crate::grade;
 use crate::lesson::{Performer, Run, WallClock};
 use crate::observe;
 use crate::render;
@@ -55,7 +56,7 @@ impl Live {
                 std::thread::spawn(move || {
                     let until = deadline::within(LET_GO);
                     // The thread that was interrupted may still hold the lab's lock for a moment.
-                    while let Err(error) = down::remove(&context, &lab) {
+                    while let Err(error) = remove(&context, &lab) {
                         if Instant::now() > until {
                             return Err(left(error, &home, &lab));
                         }
@@ -158,17 +159,17 @@ impl World for RealWorld {
         let manifests = render::render(&lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
         self.live.add(&self.root, &self.name);
         let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
-        up::make(&mut at_work, &self.context, &up::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
+        make(&mut at_work, &self.context, &one::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
         Ok(())
     }
 
     fn wait(&self, lab: &Lab, timeout: Duration) -> Result<Report> {
-        verify::wait(&self.context, &self.named(lab), path(&self.context, &self.name)?, timeout)
+        grade::wait(&self.context, &self.named(lab), self.context.kubeconfig(&self.name)?, timeout)
     }
 
     fn look(&self, lab: &Lab) -> Result<Report> {
         let lab = self.named(lab);
-        let kubeconfig = path(&self.context, &self.name)?;
+        let kubeconfig = self.context.kubeconfig(&self.name)?;
         let client = self.context.client(&self.name, &kubeconfig)?;
         self.context.block_on(async {
             let mut snapshot = observe::look(&client).await?;
@@ -180,7 +181,7 @@ impl World for RealWorld {
     fn perform(&self, lab: &Lab, step: usize) -> Result<()> {
         let lab = self.named(lab);
         let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
-        let kubeconfig = path(&self.context, &self.name)?;
+        let kubeconfig = self.context.kubeconfig(&self.name)?;
         let provider = self.context.provider(lab.provider)?;
         let client = self.context.client(&self.name, &kubeconfig)?;
         let place = self.file.parent().unwrap_or(Path::new("/"));
@@ -195,7 +196,7 @@ impl World for RealWorld {
     }
 
     fn down(&self, _: &Lab) -> Result<()> {
-        match down::remove(&self.context, &self.name) {
+        match remove(&self.context, &self.name) {
             Ok(()) => {
                 self.live.remove(&self.root);
                 Ok(())

@@ -11,37 +11,6 @@ use klab_lab::plan::{Declared, Observed, ObservedNode, ObservedPool};
 /// Prefix of the labels and taints that are AKS's own.
 const AKS_PREFIX: &str = "kubernetes.azure.com/";
 
-/// Stands where the id of a subscription is not known.
-const UNKNOWN_SUBSCRIPTION: &str = "SUBSCRIPTION";
-
-/// `az account show`.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Account {
-    /// Subscription id.
-    pub(super) id: String,
-    /// Who is logged in.
-    pub(super) user: User,
-}
-
-impl Account {
-    /// Stands in commands that people read before they have logged in.
-    pub(super) fn unknown() -> Self {
-        Self { id: UNKNOWN_SUBSCRIPTION.to_owned(), user: User { name: "YOU".to_owned() } }
-    }
-
-    /// Whether nobody has logged in, so that names made from the login are not known.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.id == UNKNOWN_SUBSCRIPTION
-    }
-}
-
-/// Who is logged in.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct User {
-    /// Address of a person, or id of a service principal.
-    pub(super) name: String,
-}
-
 /// Whether a subscription may use a provider.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]

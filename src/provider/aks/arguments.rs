@@ -287,10 +287,16 @@ pub(super) fn pool_delete(place: &Place, name: &str) -> Arguments {
     pool("aks nodepool delete", place, name).flag("--no-wait").0
 }
 
+/// `aks nodepool add`: the words before the first option.
+pub(super) fn journal_action(arguments: &Arguments) -> String {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::aks::answer::{Account, User};
+    use crate::provider::aks::account::{Account, User};
     use klab_lab::spec::{self, LoadOptions};
 
     fn lab(text: &str) -> (Lab, Place) {

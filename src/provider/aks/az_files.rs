@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::answer::{Account, ToolVersion, User};
+use super::account::{Account, User};
+use super::answer::ToolVersion;
 
 /// The file in az's folder with the subscriptions of the login.
 const PROFILE: &str = "azureProfile.json";

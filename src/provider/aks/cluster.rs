@@ -4,10 +4,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::answer::{Cluster, Group};
+use super::arguments::journal_action;
 use super::arguments::{self, Arguments};
 use super::az::lost;
 use super::failure::Failure;
-use super::pools::journal_action;
 use super::reason;
 use super::removal;
 use super::request::{Meaning, Outcome, change, until_taken_as};

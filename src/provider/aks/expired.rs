@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::Aks;
-use super::answer::{Account, Cluster, Group};
+use super::account::Account;
+use super::answer::{Cluster, Group};
 use super::arguments;
 use super::az::lost;
 use super::place::{EXPIRES_TAG, LAB_TAG, OWNER_TAG, Place};

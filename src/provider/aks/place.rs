@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Account;
+use super::account::Account;
 use crate::error::Result;
 use crate::state::home::state_error;
 use klab_cluster::server::files::{create_private_folder, write_private};
@@ -133,7 +133,7 @@ fn shortened(mut name: String, length: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::aks::answer::User;
+    use crate::provider::aks::account::User;
 
     fn account(user: &str) -> Account {
         Account { id: "0000-1".to_owned(), user: User { name: user.to_owned() } }

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::answer::AgentPool;
+use super::arguments::journal_action;
 use super::arguments::{self, Arguments};
 use super::az::{Az, lost};
 use super::catalogue::Class;
@@ -311,12 +312,6 @@ fn start_waiting(
         submit(index, step.arguments.clone());
     }
     Ok(())
-}
-
-/// `aks nodepool add`: the words before the first option.
-pub(super) fn journal_action(arguments: &Arguments) -> String {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
-    words.join(" ")
 }
 
 /// Time until something is to be done without an answer of az.

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use super::arguments::journal_action;
 use super::arguments::{self, Arguments};
 use super::az::lost;
 use super::failure::Failure;
 use super::place::Place;
-use super::pools::journal_action;
 use super::reason;
 use super::request::Tries;
 use super::site::Site;

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::arguments::Arguments;
+use super::arguments::journal_action;
 use super::az::{Az, Pace};
 use super::catalogue::Class;
 use super::failure::Failure;
-use super::pools::journal_action;
 use super::site::Site;
 use crate::error::Result;
 use crate::provider::Work;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Container, Info, Manner, ROLE_LABEL};
+use super::described::{Container, Info, Manner, ROLE_LABEL};
 
 pub(super) fn docker_info(text: &str) -> Option<Info> {
     let info: Value = serde_json::from_str(text).ok()?;

@@ -1,6 +1,6 @@
 //! A lab that a command works on: its lock, its record, its provider and its journal, taken together.
 
-use super::Context;
+use crate::context::Context;
 use crate::error::Result;
 use crate::event::Events;
 use crate::provider::Work;
@@ -9,10 +9,10 @@ use crate::state::{Journal, Lock, Record};
 use klab_lab::spec::Provider;
 
 /// A lab under its lock. What an interruption would leave is forgotten when it goes.
-pub(super) struct LabAtWork<'c> {
+pub(crate) struct LabAtWork<'c> {
     context: &'c Context,
     /// What klab knows of the lab; none where a klab was killed before it noted what it was about to do.
-    pub(super) record: Option<Record>,
+    pub(crate) record: Option<Record>,
     /// Opened by the first work, so that of a command that is refused nothing stays.
     journal: Option<Journal>,
     /// The lab's name.
@@ -28,7 +28,7 @@ impl<'c> LabAtWork<'c> {
     ///
     /// # Errors
     /// When another klab works on it, or its state cannot be read.
-    pub(super) fn existing(context: &'c Context, lab: &str, command: &'static str) -> Result<Option<Self>> {
+    pub(crate) fn existing(context: &'c Context, lab: &str, command: &'static str) -> Result<Option<Self>> {
         match Lock::take_existing(&context.home.lab(lab), lab, command)? {
             Some(lock) => Self::under(lock, context, lab, command).map(Some),
             None => Ok(None),
@@ -39,7 +39,7 @@ impl<'c> LabAtWork<'c> {
     ///
     /// # Errors
     /// When another klab works on it, or its state cannot be read.
-    pub(super) fn new(context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
+    pub(crate) fn new(context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
         Self::under(Lock::take(&context.home.lab(lab), lab, command)?, context, lab, command)
     }
 
@@ -54,7 +54,7 @@ impl<'c> LabAtWork<'c> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn write_record(&mut self, record: &Record) -> Result<()> {
+    pub(crate) fn write_record(&mut self, record: &Record) -> Result<()> {
         self.provider = Some(record.provider);
         record.write(&self.context.home.lab(&self.name))?;
         self.record = Some(record.clone());
@@ -62,7 +62,7 @@ impl<'c> LabAtWork<'c> {
     }
 
     /// Says what an interruption from now on would leave.
-    pub(super) fn interruption_leaves(&self, words: String) {
+    pub(crate) fn interruption_leaves(&self, words: String) {
         self.context.interruption_leaves(Some(words));
     }
 
@@ -70,7 +70,7 @@ impl<'c> LabAtWork<'c> {
     ///
     /// # Errors
     /// When the journal cannot be opened.
-    pub(super) fn work(&mut self) -> Result<Work<'_>> {
+    pub(crate) fn work(&mut self) -> Result<Work<'_>> {
         let journal = match self.journal.take() {
             Some(journal) => journal,
             None => self.open()?,

@@ -1,0 +1,10 @@
+//! What is done to one lab: by its own commands, and for each seat of a class.
+
+mod make;
+mod remove;
+mod switch;
+
+pub use make::Arguments;
+pub(super) use make::{Made, make, refuse, refuse_stranger, wait, with_way_on};
+pub(super) use remove::{remove, remove_and_wait, retire};
+pub(super) use switch::{Switch, switch_one};

@@ -1,0 +1,74 @@
+//! Removes one lab: everything that was made for it, then its state.
+
+use super::super::Context;
+use crate::at_work::LabAtWork;
+use crate::error::{Error, Kind, Result};
+use crate::state::home::{remove_empty, state_error};
+use klab_lab::spec::Provider;
+use klab_lab::words::{duration, plural};
+
+/// Removes one lab.
+///
+/// # Errors
+/// When something could not be removed or is left.
+pub(in super::super) fn remove(context: &Context, lab: &str) -> Result<()> {
+    remove_and_wait(context, lab, true)
+}
+
+/// As [`remove`]; without `wait`, only begins where the provider can.
+///
+/// # Errors
+/// As [`remove`].
+pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool) -> Result<()> {
+    let folder = context.home.lab(lab);
+    let events = context.ui.events();
+    let Some(mut at_work) = LabAtWork::existing(context, lab, "down")? else {
+        retire(context)?;
+        events.note("Down", format!("lab `{lab}` is not up, nothing to remove"));
+        return Ok(());
+    };
+    let again = format!("klab down {lab}");
+    at_work.interruption_leaves(format!("lab `{lab}` is partly removed; `{again}` goes on"));
+    let known = at_work.record.as_ref().map(|record| (record.provider, record.created));
+    if let Some((provider, _)) = known {
+        let provider = context.provider(provider)?;
+        let mut work = at_work.work()?;
+        if !wait {
+            provider.begin_removal(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
+            if provider.is_being_removed(lab) {
+                events.note("Removing", format!("lab `{lab}`; `{again}` waits until nothing of it is left"));
+                return Ok(());
+            }
+        }
+        provider.remove(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
+        let left = provider.remains(lab)?;
+        if !left.is_empty() {
+            let mut error = Error::message(Kind::Failed, format!("{} of lab `{lab}` left", are(left.len())));
+            error.left_behind = left;
+            return Err(error.hint(format!("`{again}` tries again")));
+        }
+        work.intend("remove-state", lab)?;
+    } else {
+        // A klab that was killed before it noted what it was about to do.
+        retire(context)?;
+    }
+    std::fs::remove_dir_all(&folder).map_err(|error| state_error(error, "remove", &folder))?;
+    drop(at_work);
+    remove_empty(&folder);
+    let ran = known.map(|(_, since)| jiff::Timestamp::now().duration_since(since).unsigned_abs());
+    let ran = ran.map_or(String::new(), |ran| format!("; it was up for {}", duration(ran)));
+    events.note("Down", format!("nothing of lab `{lab}` is left{ran}"));
+    Ok(())
+}
+
+/// Ends the server of embedded clusters where a klab that was killed left it without any.
+///
+/// # Errors
+/// When it could not be ended.
+pub(in super::super) fn retire(context: &Context) -> Result<()> {
+    Provider::ALL.into_iter().try_for_each(|name| context.provider(name)?.retire())
+}
+
+fn are(count: usize) -> String {
+    if count == 1 { "1 thing is".to_owned() } else { format!("{} are", plural(count, "thing")) }
+}
