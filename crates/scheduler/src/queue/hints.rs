@@ -1,6 +1,6 @@
 //! Which events can help a pod that certain plugins refused (KEP-4247).
 
-use super::{Event, PodFacts};
+use super::event::{Event, PodFacts};
 use crate::node_info::NodeSpec;
 use crate::pod_info::{AffinityTerm, SpreadConstraint};
 use crate::reason::PluginName;

@@ -5,6 +5,7 @@
 //! doubling to 10 s) and becomes active. When nothing is active, pods that back off are tried at once. *Gated* pods wait
 //! for their scheduling gates to go. Nothing here knows the time; it is given.
 
+mod event;
 mod hints;
 
 use std::cmp::Reverse;
@@ -14,14 +15,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
+pub use event::{Event, PodFacts};
+
 use super::decision::Decision;
 use super::error::ObjectError;
-use super::node_info::NodeSpec;
 use super::pod_info::{PodInfo, namespace_of};
+use super::pod_key::PodKey;
 use super::reason::PluginName;
 use super::schedule::DEFAULT_SCHEDULER;
-use super::selector::Labels;
-use super::state::PodKey;
 
 /// Backoff after the first failure.
 pub const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
@@ -29,44 +30,6 @@ pub const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
 pub const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
 /// How long a pod stays unschedulable without any event that can help; then it is tried anyway.
 pub const SWEEP_AFTER: SignedDuration = SignedDuration::from_mins(5);
-
-/// A pod as events describe it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodFacts {
-    /// What it asks for.
-    pub info: Arc<PodInfo>,
-    /// Its labels.
-    pub labels: Labels,
-}
-
-/// Something that happened in the cluster and may help a pending pod. [`super::Cluster`] returns these from its setters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A node came.
-    NodeAdded(Arc<NodeSpec>),
-    /// A node's labels, taints, cordon or allocatable changed.
-    NodeChanged {
-        /// Before.
-        old: Arc<NodeSpec>,
-        /// Now.
-        new: Arc<NodeSpec>,
-    },
-    /// A node went.
-    NodeRemoved(Arc<NodeSpec>),
-    /// A pod was bound to a node.
-    PodAssigned(PodFacts),
-    /// A bound pod's labels or requests changed.
-    PodChanged {
-        /// Before.
-        old: PodFacts,
-        /// Now.
-        new: PodFacts,
-    },
-    /// A bound pod ended or was deleted, or a node is no longer kept for a pending one.
-    PodRemoved(PodFacts),
-    /// A claim, volume or storage class changed.
-    VolumesChanged,
-}
 
 /// Where a pod waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::selector::Labels;
 use crate::{Cluster, Outcome, TieBreak};
 
 fn at(seconds: i64) -> Timestamp {
