@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::cycle::{Cycle, Refused, Tallies};
-use super::plugins::{self, Delta, Normalize, PLUGINS, Raw, View};
+use super::cycle::{Cycle, Tallies};
+use super::delta::Delta;
+use super::ids::{ClassId, LabelsId, NodeId};
+use super::plugins::{self, Normalize, PLUGINS, Raw, Refused, View};
 use super::pod_info::PodInfo;
 use super::selector::Selector;
-use super::state::{ClassId, LabelsId, NodeId, State};
+use super::state::State;
 
 /// A node that takes the pod as far as the node itself is concerned.
 pub(crate) const PASS: u16 = 0;

@@ -13,14 +13,16 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use super::class_cache::ClassCaches;
 use super::decision::{Attempt, Decision};
 use super::error::ObjectError;
+use super::ids::{ClassId, LabelsId};
 use super::node_info::NodeSpec;
 use super::pod_info::{PodInfo, namespace_of};
+use super::pod_key::PodKey;
 use super::queue::{Event, PodFacts};
 use super::reason::Reason;
 use super::resources::Resources;
 use super::schedule::{self, Subject};
 use super::selector::Labels;
-use super::state::{ClassId, LabelsId, Place, PodEntry, PodKey, State};
+use super::state::{Place, PodEntry, State};
 use super::tie::TieBreak;
 
 /// The cluster as the scheduler knows it. Objects are handed in as they are in the API, after admission (see

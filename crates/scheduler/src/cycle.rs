@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::culprits::Culprits;
+use super::ids::{ClassId, LabelsId, NodeId};
 use super::node_info::NodeInfo;
-use super::plugins::Culprits;
 use super::pod_info::{PodInfo, SpreadConstraint};
-use super::reason::PluginName;
 use super::selector::Selector;
-use super::state::{ClassId, LabelsId, NodeId, State};
+use super::state::State;
 use super::taint;
 use super::tally::{Matcher, Tally};
 use super::topology::{HeldId, NO_VALUE};
@@ -195,13 +195,4 @@ impl<'a> Cycle<'a> {
     pub(crate) fn value(&self, tally: &Tally, node: NodeId) -> Option<u32> {
         Some(self.state.topology.column(tally.column).value(node)).filter(|&value| value != NO_VALUE)
     }
-}
-
-/// A verdict as texts, without the facts behind them; equal verdicts are shared between nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Refused {
-    /// `None` when the node was left out because the pod names others.
-    pub(crate) plugin: Option<PluginName>,
-    pub(crate) code: super::reason::Code,
-    pub(crate) texts: Vec<std::borrow::Cow<'static, str>>,
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::pod_key::PodKey;
 use super::reason::{Code, PluginName, Reason};
-use super::state::PodKey;
 
 /// The result of one scheduling attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,25 +12,29 @@
 //! [`queue::Queue`] is the scheduling queue with its backoff and requeue rules; [`Cluster`] returns the events it wants.
 //! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody.
 //!
-//! Inside: `plugins` has one file per plugin and the table that registers them; `state` the cluster; `tally` counts of
-//! matching pods per topology domain; `class_cache` what is kept per class of equal pods between attempts; `schedule`
-//! the cycle itself.
+//! Inside: `ids` and `pod_key` name things; `state` is the cluster; `tally` counts matching pods per topology domain;
+//! `plugins` has one file per plugin and the table that registers them; `class_cache` is what is kept per class of equal
+//! pods between attempts; `schedule` is the attempt itself.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
 pub mod admission;
 mod class_cache;
 mod cluster;
+mod culprits;
 mod cycle;
 mod decision;
+mod delta;
 mod disruption;
 mod error;
 pub mod hash;
+mod ids;
 pub mod message;
 mod node_info;
 pub mod node_selector;
 mod plugins;
 mod pod_info;
+mod pod_key;
 pub mod quantity;
 pub mod queue;
 mod reason;
@@ -52,10 +56,10 @@ pub use decision::{
 pub use error::ObjectError;
 pub use node_info::NodeSpec;
 pub use pod_info::{AffinityTerm, Controller, HostPort, PodInfo, SpreadConstraint};
+pub use pod_key::PodKey;
 pub use reason::{Code, PluginName, Reason};
 pub use resources::{NonZero, PodResources, Resources, pod_requests};
 pub use schedule::{DEFAULT_SCHEDULER, weight};
-pub use state::PodKey;
 pub use tie::TieBreak;
 
 #[cfg(test)]

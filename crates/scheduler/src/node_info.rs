@@ -5,10 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 
 use super::error::ObjectError;
+use super::ids::PodId;
 use super::pod_info::{HostPort, PodInfo};
 use super::resources::{NonZero, Resources};
 use super::selector::Labels;
-use super::state::PodId;
 use super::taint::Taint;
 
 /// All of a node that scheduling depends on.

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::pod_info::HostPort;
+use super::pod_key::PodKey;
 use super::quantity::Quantity;
 use super::selector::Requirement;
-use super::state::PodKey;
 use super::taint::Taint;
 
 /// A plugin of the default profile, in the order in which the profile lists them.

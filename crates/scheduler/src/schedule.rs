@@ -6,20 +6,23 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::class_cache::{ABSENT, ClassCache, ClassCaches, NORMALIZED, PASS, local_scores};
-use super::cycle::{Cycle, Refused, Tallies};
+use super::cycle::{Cycle, Tallies};
 use super::decision::{Attempt, Decision, NodeVerdict, Outcome, PluginScore, Rejection, ScoreRow, ScoreTable};
+use super::delta::Delta;
 use super::error::ObjectError;
+use super::ids::{ClassId, LabelsId, NodeId};
 use super::message;
 use super::node_info::NodeInfo;
 use super::node_selector::NamedNodes;
 use super::plugins::{
-    self, Delta, PLUGINS, Preempt, Raw, RawScores, Refusal, Score, View, nominated_before, topology_verdict,
+    self, PLUGINS, Preempt, Raw, RawScores, Refusal, Refused, Score, View, nominated_before, topology_verdict,
     verdict_with_nominated, with_pods,
 };
 use super::pod_info::{PodInfo, namespace_of};
+use super::pod_key::PodKey;
 use super::reason::{Code, PluginName, Reason};
 use super::selector::Labels;
-use super::state::{ClassId, LabelsId, NodeId, PodKey, State};
+use super::state::State;
 use super::tie::{TieBreak, pick};
 
 /// The name of the default scheduler.

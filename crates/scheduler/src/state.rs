@@ -1,53 +1,21 @@
 //! The cluster as the scheduler sees it: nodes, placed and nominated pods, and everything selectors refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use foldhash::HashMap;
 
 use super::disruption::Budgets;
+use super::hash::fnv64_mixed;
+use super::ids::{ClassId, LabelsId, NodeId, PodId};
 use super::node_info::{NodeInfo, NodeSpec};
 use super::pod_info::PodInfo;
+use super::pod_key::PodKey;
 use super::resources::{NonZero, Resources};
 use super::selector::Labels;
-use super::tie::hash;
 use super::topology::{ColumnId, HeldId, HeldKind, Topology, held_terms};
 use super::volumes::Volumes;
 use super::workloads::Workloads;
-
-pub(crate) type PodId = u32;
-pub(crate) type NodeId = u32;
-pub(crate) type LabelsId = u32;
-pub(crate) type ClassId = u32;
-
-/// A pod's identity.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodKey {
-    /// Its namespace.
-    pub namespace: Arc<str>,
-    /// Its name.
-    pub name: Arc<str>,
-}
-
-impl PodKey {
-    /// The pod `name` of `namespace`.
-    pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: Arc::from(namespace), name: Arc::from(name) }
-    }
-}
-
-impl fmt::Display for PodKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-impl serde::Serialize for PodKey {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
 
 /// What is known of a pod that is placed or nominated.
 #[derive(Debug, Clone)]
@@ -186,7 +154,7 @@ impl State {
         }
         let name = Arc::clone(&spec.name);
         self.node_ids.insert(Arc::clone(&name), id);
-        self.name_hashes[id as usize] = hash(&[&name]);
+        self.name_hashes[id as usize] = fnv64_mixed(&[&name]);
         self.nodes[id as usize] = Some(Arc::new(NodeInfo {
             generation,
             pods: Vec::new(),

@@ -1,8 +1,10 @@
 //! Counts of matching pods per topology domain, kept up to date node by node.
 
+use super::delta::Delta;
+use super::ids::{LabelsId, NodeId};
 use super::pod_info::AffinityTerm;
 use super::selector::{Labels, Selector};
-use super::state::{LabelSet, LabelsId, NodeId, PodEntry, State};
+use super::state::{LabelSet, PodEntry, State};
 use super::topology::{ColumnId, NO_VALUE};
 
 /// Which pods are counted.
@@ -175,7 +177,7 @@ impl Tally {
     }
 
     /// How many matching pods a change adds to the node's domain; terminating pods count here.
-    pub(crate) fn delta(&self, state: &State, delta: &super::plugins::Delta, node: NodeId) -> i64 {
+    pub(crate) fn delta(&self, state: &State, delta: &Delta, node: NodeId) -> i64 {
         if delta.is_empty() || !self.counts_node(node) {
             return 0;
         }

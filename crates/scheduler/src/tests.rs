@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::tie::mix;
+use super::hash::mix;
 use super::*;
 
 /// A source of small choices; proptest gives the seed.

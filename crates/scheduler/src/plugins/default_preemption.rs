@@ -4,13 +4,16 @@ use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
-use super::{Delta, View, verdict};
-use crate::cycle::{Cycle, Refused};
+use super::filter::{Refused, View};
+use super::verdict;
+use crate::cycle::Cycle;
 use crate::decision::{Candidate, Preemption};
+use crate::delta::Delta;
+use crate::ids::{NodeId, PodId};
 use crate::message;
 use crate::node_info::NodeInfo;
 use crate::reason::Code;
-use crate::state::{NodeId, PodEntry, PodId, State};
+use crate::state::{PodEntry, State};
 use crate::tie::{TieBreak, pick};
 
 /// What preemption comes to.

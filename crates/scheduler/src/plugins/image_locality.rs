@@ -1,6 +1,6 @@
 //! ImageLocality: nodes that already have the pod's images score better, the more so the more nodes have them.
 
-use super::MAX_SCORE;
+use super::score::MAX_SCORE;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;
 

@@ -2,10 +2,15 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Delta, RawScores, Refusal, View};
+use super::filter::{Refusal, View};
+use super::score::RawScores;
+use crate::culprits::Rule;
 use crate::cycle::Cycle;
+use crate::delta::Delta;
+use crate::ids::{NodeId, PodId};
+use crate::pod_key::PodKey;
 use crate::reason::{Code, Reason, text};
-use crate::state::{NodeId, PodEntry, PodId, PodKey};
+use crate::state::PodEntry;
 use crate::tally::Tally;
 use crate::topology::{ColumnId, HeldId, NO_VALUE};
 
@@ -103,41 +108,29 @@ pub(super) fn reasons(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reas
     }
 }
 
-/// A rule that pods in a domain can be at odds with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Rule {
-    /// An anti-affinity term of the pod itself.
-    AntiAffinity(usize),
-    /// An anti-affinity term of existing pods.
-    Held(HeldId),
-}
-
-impl Rule {
-    fn concerns(self, cycle: &Cycle<'_>, entry: &PodEntry) -> bool {
-        match self {
-            Self::AntiAffinity(term) => cycle.tallies.anti_affinity[term].matches_entry(cycle.state, entry),
-            Self::Held(held) => cycle.state.class(entry.class).held.contains(&held),
-        }
-    }
-
-    fn column(self, cycle: &Cycle<'_>) -> ColumnId {
-        match self {
-            Self::AntiAffinity(term) => cycle.tallies.anti_affinity[term].column,
-            Self::Held(held) => cycle.state.topology.held[held].column,
-        }
+/// Whether a rule is about a pod.
+fn concerns(rule: Rule, cycle: &Cycle<'_>, entry: &PodEntry) -> bool {
+    match rule {
+        Rule::AntiAffinity(term) => cycle.tallies.anti_affinity[term].matches_entry(cycle.state, entry),
+        Rule::Held(held) => cycle.state.class(entry.class).held.contains(&held),
     }
 }
 
-/// The first pods by name, per domain, that a rule is about; found for all domains in one pass over the cluster.
-pub(crate) type Culprits = HashMap<Rule, HashMap<u32, PodId>>;
+/// The topology key whose domains a rule is about.
+fn column_of(rule: Rule, cycle: &Cycle<'_>) -> ColumnId {
+    match rule {
+        Rule::AntiAffinity(term) => cycle.tallies.anti_affinity[term].column,
+        Rule::Held(held) => cycle.state.topology.held[held].column,
+    }
+}
 
 fn culprits(cycle: &Cycle<'_>, rule: Rule) -> HashMap<u32, PodId> {
     let state = cycle.state;
-    let column = state.topology.column(rule.column(cycle));
+    let column = state.topology.column(column_of(rule, cycle));
     let mut first: HashMap<u32, PodId> = HashMap::new();
     for (id, node) in state.live_nodes() {
         for &pod in &node.pods {
-            let Some(entry) = state.pod(pod).filter(|entry| rule.concerns(cycle, entry)) else { continue };
+            let Some(entry) = state.pod(pod).filter(|entry| concerns(rule, cycle, entry)) else { continue };
             let known = first.entry(column.value(id)).or_insert(pod);
             if state.pod(*known).is_some_and(|known| entry.key < known.key) {
                 *known = pod;
@@ -152,7 +145,7 @@ fn culprit(cycle: &Cycle<'_>, rule: Rule, value: u32, delta: &Delta) -> Option<P
     let mut known = cycle.culprits.borrow_mut();
     let placed = known.entry(rule).or_insert_with(|| culprits(cycle, rule)).get(&value).copied();
     let placed = placed.filter(|pod| !delta.removed.contains(pod)).and_then(|pod| cycle.state.pod(pod));
-    let added = delta.added.iter().filter_map(|&pod| cycle.state.pod(pod)).filter(|entry| rule.concerns(cycle, entry));
+    let added = delta.added.iter().filter_map(|&pod| cycle.state.pod(pod)).filter(|entry| concerns(rule, cycle, entry));
     placed.into_iter().chain(added).map(|entry| &entry.key).min().cloned()
 }
 

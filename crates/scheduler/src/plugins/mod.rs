@@ -1,6 +1,8 @@
-//! The plugins of the default profile, one file each, and the table that registers them.
+//! The plugins of the default profile: one file each, `filter` and `score` for what they are made of, and the table that
+//! registers them.
 
 mod default_preemption;
+mod filter;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
@@ -10,6 +12,7 @@ mod node_resources_balanced_allocation;
 mod node_resources_fit;
 mod node_unschedulable;
 mod pod_topology_spread;
+mod score;
 mod taint_toleration;
 mod volume_binding;
 mod volume_restrictions;
@@ -18,134 +21,14 @@ mod volume_zone;
 use std::borrow::Cow;
 
 pub(crate) use default_preemption::{Preempt, nominated_before, preempt, verdict_with_nominated, with_pods};
+pub(crate) use filter::{Filter, Refusal, Refused, View};
+pub(crate) use score::{Normalize, Raw, RawScores, Score};
 
-pub(crate) use inter_pod_affinity::Culprits;
-
-use super::cycle::{Cycle, Refused};
+use super::cycle::Cycle;
 use super::node_info::NodeInfo;
 use super::node_selector::NamedNodes;
 use super::reason::{Code, PluginName, Reason};
-use super::state::{NodeId, PodId};
 use super::taint::UNSCHEDULABLE_TAINT;
-
-/// The greatest normalised score.
-pub(crate) const MAX_SCORE: i64 = 100;
-
-/// Pods added to and removed from a node in thought: nominated pods, victims of preemption.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Delta {
-    pub(crate) added: Vec<PodId>,
-    pub(crate) removed: Vec<PodId>,
-}
-
-impl Delta {
-    pub(crate) const NONE: &'static Self = &Self { added: Vec::new(), removed: Vec::new() };
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty()
-    }
-}
-
-/// A node as a filter sees it: `node` already holds the delta, counts kept elsewhere do not.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub(crate) id: NodeId,
-    pub(crate) node: &'a NodeInfo,
-    pub(crate) delta: &'a Delta,
-}
-
-/// A verdict of a filter that looks beyond the node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) code: Code,
-    pub(crate) text: &'static str,
-}
-
-/// A filter.
-pub(crate) enum Filter {
-    /// Looks at the node and the pods on it only, so verdicts are kept until the node changes. Gives all reasons.
-    Local(fn(&Cycle<'_>, &View<'_>, &mut Vec<Reason>)),
-    /// Looks at pods elsewhere too.
-    Topology {
-        /// The verdict kube-scheduler stops at.
-        refuses: fn(&Cycle<'_>, &View<'_>) -> Option<Refusal>,
-        /// Every reason with its facts; the first has the text of `refuses`.
-        reasons: fn(&Cycle<'_>, &View<'_>, &mut Vec<Reason>),
-    },
-}
-
-/// Raw scores of feasible nodes.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RawScores {
-    pub(crate) values: Vec<i64>,
-    /// Nodes that normalisation leaves out at 0; empty if none.
-    pub(crate) ignored: Vec<bool>,
-}
-
-/// How raw scores become 0–100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Normalize {
-    /// They are already.
-    None,
-    /// The greatest becomes 100.
-    Greatest,
-    /// The greatest becomes 0; all 100 if it is 0.
-    GreatestReversed,
-    /// The least gets 100·min/max less than …: 100·(max + min − raw)/max.
-    Spread,
-    /// From the least (0) to the greatest (100), in floating point.
-    Range,
-}
-
-impl Normalize {
-    /// Normalises in place.
-    pub(crate) fn apply(self, scores: &mut RawScores) {
-        let ignored = std::mem::take(&mut scores.ignored);
-        let counted = |index: usize| !ignored.get(index).copied().unwrap_or(false);
-        let values = &mut scores.values;
-        let considered = || values.iter().enumerate().filter(|(index, _)| counted(*index)).map(|(_, value)| *value);
-        let greatest = considered().max().unwrap_or(0);
-        let least = considered().min().unwrap_or(0);
-        for (index, value) in values.iter_mut().enumerate() {
-            *value = if counted(index) { self.one(*value, least, greatest) } else { 0 };
-        }
-        scores.ignored = ignored;
-    }
-
-    /// One normalised score, given the least and the greatest raw score.
-    pub(crate) fn one(self, value: i64, least: i64, greatest: i64) -> i64 {
-        match self {
-            Self::None => value,
-            Self::Greatest if greatest == 0 => value,
-            Self::Greatest => MAX_SCORE * value / greatest,
-            Self::GreatestReversed | Self::Spread if greatest == 0 => MAX_SCORE,
-            Self::GreatestReversed => MAX_SCORE - MAX_SCORE * value / greatest,
-            Self::Spread => MAX_SCORE * (greatest + least - value) / greatest,
-            Self::Range if greatest == least => 0,
-            Self::Range => (MAX_SCORE as f64 * ((value - least) as f64 / (greatest - least) as f64)) as i64,
-        }
-    }
-}
-
-/// Where raw scores come from.
-pub(crate) enum Raw {
-    /// From the node and the pods on it only.
-    Local {
-        /// Whether the plugin scores this pod at all.
-        active: fn(&Cycle<'_>) -> bool,
-        /// The raw score.
-        score: fn(&Cycle<'_>, &NodeInfo) -> i64,
-    },
-    /// From pods elsewhere too; `None` if the plugin does not score this pod.
-    Topology(fn(&Cycle<'_>, &[NodeId]) -> Option<RawScores>),
-}
-
-/// A score.
-pub(crate) struct Score {
-    pub(crate) weight: i64,
-    pub(crate) normalize: Normalize,
-    pub(crate) raw: Raw,
-}
 
 /// One row of the table.
 pub(crate) struct Plugin {

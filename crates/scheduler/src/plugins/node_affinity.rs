@@ -1,6 +1,6 @@
 //! NodeAffinity: `nodeSelector`, required terms, and the score of preferred terms.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;
 use crate::node_selector::NamedNodes;

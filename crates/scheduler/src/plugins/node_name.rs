@@ -1,6 +1,6 @@
 //! NodeName: a pod with `spec.nodeName` fits that node only.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;
 

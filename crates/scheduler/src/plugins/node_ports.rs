@@ -1,6 +1,6 @@
 //! NodePorts: host ports must be free.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;
 

@@ -1,6 +1,6 @@
 //! NodeResourcesBalancedAllocation: nodes on which the pod brings cpu and memory use closer together score better.
 
-use super::MAX_SCORE;
+use super::score::MAX_SCORE;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;
 

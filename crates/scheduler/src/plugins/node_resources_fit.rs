@@ -1,6 +1,7 @@
 //! NodeResourcesFit: requests must fit into what is free; the least allocated node scores best.
 
-use super::{MAX_SCORE, View};
+use super::filter::View;
+use super::score::MAX_SCORE;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;
 use crate::reason::Reason;

@@ -1,6 +1,6 @@
 //! NodeUnschedulable: cordoned nodes take only pods that tolerate `node.kubernetes.io/unschedulable`.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;
 use crate::taint::{NO_SCHEDULE, Taint, UNSCHEDULABLE_TAINT, tolerated};

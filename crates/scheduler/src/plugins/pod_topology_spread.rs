@@ -1,9 +1,11 @@
 //! PodTopologySpread: `DoNotSchedule` constraints filter, `ScheduleAnyway` and system default constraints score.
 
-use super::{Delta, RawScores, Refusal, View};
+use super::filter::{Refusal, View};
+use super::score::RawScores;
 use crate::cycle::{Cycle, HOSTNAME};
+use crate::delta::Delta;
+use crate::ids::NodeId;
 use crate::reason::{Code, Reason, text};
-use crate::state::NodeId;
 use crate::topology::NO_VALUE;
 
 /// What one hard constraint comes to on a node.

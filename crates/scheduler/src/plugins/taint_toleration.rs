@@ -1,6 +1,6 @@
 //! TaintToleration: `NoSchedule` and `NoExecute` taints keep pods away, `PreferNoSchedule` taints score against a node.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;
 use crate::reason::Reason;

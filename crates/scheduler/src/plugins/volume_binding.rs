@@ -1,6 +1,6 @@
 //! VolumeBinding: claims must exist and be bound; bound volumes must be reachable from the node.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;
 

@@ -1,6 +1,6 @@
 //! VolumeRestrictions: a `ReadWriteOncePod` claim is used by one pod at a time.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;
 

@@ -1,6 +1,6 @@
 //! VolumeZone: a bound volume with zone or region labels is used in that zone or region.
 
-use super::View;
+use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;
 
