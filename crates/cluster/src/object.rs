@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::resource::ResourceId;
 
@@ -123,6 +124,16 @@ impl Object {
     pub(crate) fn with_tree(resource: ResourceId, resource_version: u64, value: Value) -> Self {
         let object = Self::new(resource, resource_version, &value);
         Self { tree: Tree(Mutex::new(Some(Arc::new(value)))), ..object }
+    }
+
+    /// The metadata as it stands in the JSON text.
+    pub(crate) fn metadata_text(&self) -> &str {
+        #[derive(serde::Deserialize)]
+        struct Outline<'a> {
+            #[serde(borrow)]
+            metadata: &'a RawValue,
+        }
+        serde_json::from_slice::<Outline<'_>>(&self.json).map_or("{}", |outline| outline.metadata.get())
     }
 
     /// Leaves the text alone to tell what the object is.

@@ -6,7 +6,7 @@ use super::super::cluster::{Guard, Intent};
 use super::super::rbac::{Attributes, ResourceSubject, Subject, User, authorize, forbidden, refuse_escalation};
 use super::super::status::Status;
 use super::super::store::Store;
-use super::Call;
+use super::call::Call;
 use super::path::{Path, ResourcePath};
 use super::selector::exact_name;
 

@@ -41,9 +41,7 @@ const LEVELS: &[(&str, i64, i64, i64)] = &[
 pub(super) fn objects(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
     let values: Vec<Value> = match resource {
         API_SERVICES => {
-            let mut all: Vec<_> = custom::group_versions(cluster).collect();
-            all.sort_unstable();
-            all.dedup();
+            let mut all = custom::group_versions(cluster);
             // The group of APIServices themselves is not aggregated.
             all.retain(|(group, _)| *group != API_SERVICES.row().group);
             all.into_iter().map(|(group, version)| api_service(group, version)).collect()

@@ -59,9 +59,17 @@ pub(super) fn listings(cluster: &Cluster) -> Vec<Listing> {
     found
 }
 
-/// Group and version of every resource of this cluster.
-pub(super) fn group_versions(cluster: &Cluster) -> impl Iterator<Item = (&'static str, &'static str)> {
-    rows(cluster).into_iter().map(|row| (row.group, row.version))
+/// Group and version of everything a cluster serves, each once, sorted.
+pub(crate) fn group_versions(cluster: &Cluster) -> Vec<(&'static str, &'static str)> {
+    let mut found: Vec<_> = rows(cluster).into_iter().map(|row| (row.group, row.version)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The resources of a group and version.
+pub(crate) fn resources_of(cluster: &Cluster, group: &str, version: &str) -> Vec<&'static Resource> {
+    rows(cluster).into_iter().filter(|row| row.group == group && row.version == version).collect()
 }
 
 /// The served versions of a CustomResourceDefinition.

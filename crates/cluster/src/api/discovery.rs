@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use super::super::resource::{Resource, Subresource};
 use super::super::status::Status;
 use super::body::Body;
+use super::call::Call;
 use super::custom::{self, Listing};
 use super::negotiate::Form;
-use super::{Call, answer, health, metrics};
+use super::{answer, health, metrics};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

@@ -4,8 +4,10 @@ use http::Response;
 use serde_json::json;
 
 use super::super::cluster::ControlFault;
+use super::super::object::Object;
 use super::super::status::Status;
 use super::body::Body;
+use super::call::{Call, Target};
 use super::{answer, present};
 
 /// The Kubernetes version the embedded cluster answers as.
@@ -119,10 +121,9 @@ fn failed(faults: &[ControlFault]) -> String {
     faults.iter().map(line).collect()
 }
 
-impl super::Call<'_> {
+impl Call<'_> {
     /// ComponentStatuses are deprecated, and here there are no components of their own: all is one process.
-    pub(super) fn component_statuses(&self, target: &super::Target) -> Result<Response<Body>, Status> {
-        use super::super::object::Object;
+    pub(super) fn component_statuses(&self, target: &Target) -> Result<Response<Body>, Status> {
         let healthy = |name: &str| {
             let value = json!({
                 "metadata": {"name": name},

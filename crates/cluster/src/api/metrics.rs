@@ -9,26 +9,17 @@ use serde_json::{Value, json};
 use super::super::object::Object;
 use super::super::resource::{NODES, PODS, Resource, ResourceId};
 use super::super::status::Status;
+use super::super::table;
+use super::answer::{self, method_not_allowed, no_such_resource, page_not_found};
 use super::body::Body;
+use super::call::{Call, Shared};
+use super::negotiate::Form;
 use super::path::ResourcePath;
 use super::selector::Selector;
-use super::{Call, Shared, answer, method_not_allowed, no_such_resource, page_not_found};
+use super::usage::{Metrics, Use, container_use, node_use};
 
 /// Group of the metrics API.
 pub(super) const GROUP: &str = "metrics.k8s.io";
-
-/// What the metrics API shows; there are no containers whose use could be measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Metrics {
-    /// There is no metrics API.
-    Absent,
-    /// Every running container uses this share (0 to 1) of what it requests, or a little where it requests nothing;
-    /// a node uses what its pods use, and 2 % of its capacity for itself.
-    Share(f64),
-    /// The figures of the recorded flows: the i-th node by name uses 150m + 10m × i and 1 GiB + i MiB, each container
-    /// 5m and 20Mi.
-    Fixed,
-}
 
 impl Shared {
     pub(super) fn metrics(&self) -> Metrics {
@@ -58,36 +49,6 @@ const fn row(plural: &'static str, kind: &'static str, namespaced: bool) -> Reso
 /// What discovery lists.
 pub(super) fn rows(metrics: &Metrics) -> &'static [Resource] {
     if *metrics == Metrics::Absent { &[] } else { ROWS }
-}
-
-/// Millionths of a core and bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Use {
-    nanocores: i64,
-    bytes: i64,
-}
-
-impl Use {
-    fn to_value(self) -> Value {
-        json!({"cpu": format!("{}n", self.nanocores), "memory": format!("{}Ki", self.bytes / 1024)})
-    }
-}
-
-/// A quantity in thousandths; until the scheduler's exact quantities are here.
-fn milli(value: &Value) -> i64 {
-    let text = value.as_str().unwrap_or_default();
-    let end = text.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(text.len());
-    let factor = match &text[end..] {
-        "m" => 1.0,
-        "k" => 1e6,
-        "M" => 1e9,
-        "G" => 1e12,
-        "Ki" => 1000.0 * 1024.0,
-        "Mi" => 1000.0 * 1024.0 * 1024.0,
-        "Gi" => 1000.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => 1000.0,
-    };
-    (text[..end].parse::<f64>().unwrap_or_default() * factor) as i64
 }
 
 impl Call<'_> {
@@ -207,7 +168,6 @@ impl Call<'_> {
         asked: Option<&str>,
         items: Vec<(String, String, String)>,
     ) -> Result<Response<Body>, Status> {
-        use super::negotiate::Form;
         let form = self.form()?;
         if let Some(asked) = asked {
             let Some((_, _, item)) = items.into_iter().next() else {
@@ -220,7 +180,7 @@ impl Call<'_> {
             ));
         }
         if form == Form::Table {
-            return Ok(answer::json_text(200, super::super::table::metrics(&items, self.cluster().now())));
+            return Ok(answer::json_text(200, table::metrics(&items, self.cluster().now())));
         }
         let texts: Vec<String> = items.into_iter().map(|(_, _, item)| item).collect();
         Ok(answer::json_text(
@@ -231,35 +191,4 @@ impl Call<'_> {
             ),
         ))
     }
-}
-
-/// What containers use that request nothing.
-const IDLE: Use = Use { nanocores: 1_000_000, bytes: 8 << 20 };
-
-fn container_use(container: &Value, metrics: Metrics) -> Use {
-    let Metrics::Share(share) = metrics else { return Use { nanocores: 5_000_000, bytes: 20 << 20 } };
-    let requests = &container["resources"]["requests"];
-    let part = |amount: i64, idle: i64| if amount == 0 { idle } else { (amount as f64 * share) as i64 };
-    let millicores = milli(&requests["cpu"]);
-    let bytes = milli(&requests["memory"]) / 1000;
-    Use { nanocores: part(millicores.saturating_mul(1_000_000), IDLE.nanocores), bytes: part(bytes, IDLE.bytes) }
-}
-
-fn node_use(node: &Value, pods: &[Arc<Object>], share: f64) -> Use {
-    let capacity = &node["status"]["capacity"];
-    let millicores = milli(&capacity["cpu"]);
-    let bytes = milli(&capacity["memory"]) / 1000;
-    let mut used = Use { nanocores: millicores.saturating_mul(20_000), bytes: bytes / 50 };
-    for pod in pods {
-        let pod = pod.value();
-        if pod["status"]["phase"] != "Running" {
-            continue;
-        }
-        for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
-            let one = container_use(container, Metrics::Share(share));
-            used.nanocores = used.nanocores.saturating_add(one.nanocores);
-            used.bytes = used.bytes.saturating_add(one.bytes);
-        }
-    }
-    used
 }

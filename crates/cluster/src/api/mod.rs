@@ -8,6 +8,7 @@ mod access;
 mod answer;
 mod body;
 mod builtin;
+mod call;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 mod custom;
@@ -25,7 +26,8 @@ mod review;
 mod selector;
 mod streams;
 mod subresource;
-mod versions;
+mod usage;
+pub(crate) mod versions;
 mod watch;
 #[cfg(feature = "server")]
 mod weight;
@@ -40,14 +42,16 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 pub use self::answer::status as status_response;
 pub use self::body::Body;
-pub use self::metrics::Metrics;
+pub(crate) use self::custom::{group_versions, resources_of};
+pub use self::usage::Metrics;
 
 use self::answer::{method_not_allowed, no_such_resource, page_not_found};
+use self::call::{Call, Shared, Target};
 use self::path::{Path, ResourcePath};
 use self::query::Query;
 use super::cluster::Cluster;
 pub use super::rbac::User;
-use super::resource::{self, ResourceId};
+use super::resource;
 use super::status::Status;
 
 /// Largest request body, as in the real API server.
@@ -57,44 +61,6 @@ const MOST_BODY: usize = 3 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Api {
     shared: Arc<Shared>,
-}
-
-struct Shared {
-    cluster: Arc<Cluster>,
-    metrics: RwLock<Metrics>,
-    /// `127.0.0.1:6443`, for the documents that name the server; empty in process.
-    address: String,
-}
-
-/// A request whose body has arrived.
-struct Call<'a> {
-    api: &'a Shared,
-    parts: &'a Parts,
-    body: Bytes,
-    query: Query,
-    user: User,
-}
-
-/// Which objects or which object a call is for.
-struct Target {
-    /// As served; [`Target::stored`] is where the objects are.
-    resource: ResourceId,
-    namespace: Option<String>,
-    name: Option<String>,
-}
-
-impl Target {
-    fn stored(&self) -> ResourceId {
-        self.resource.row().stored_as.unwrap_or(self.resource)
-    }
-
-    fn namespace(&self) -> &str {
-        self.namespace.as_deref().unwrap_or_default()
-    }
-
-    fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
-    }
 }
 
 impl Api {
@@ -169,10 +135,6 @@ impl Shared {
 }
 
 impl Call<'_> {
-    fn cluster(&self) -> &Arc<Cluster> {
-        &self.api.cluster
-    }
-
     fn answer(&mut self) -> Result<Response<Body>, Status> {
         let Some(path) = path::parse(self.parts.uri.path()) else {
             return Err(Status::bad_request("the request path is not valid"));
@@ -214,7 +176,7 @@ impl Call<'_> {
             return self.metrics(&path);
         }
         let Some(resource) = custom::find(self.cluster(), &path.group, &path.version, &path.plural) else {
-            if custom::group_versions(self.cluster()).any(|found| found == (&*path.group, &*path.version)) {
+            if custom::group_versions(self.cluster()).contains(&(&*path.group, &*path.version)) {
                 return Err(no_such_resource());
             }
             return Ok(page_not_found());
@@ -249,27 +211,4 @@ impl Call<'_> {
             _ => Err(method_not_allowed()),
         }
     }
-}
-
-/// An object's JSON text as `resource` serves it.
-pub(crate) fn object_text(resource: ResourceId, object: &super::object::Object) -> Bytes {
-    versions::text(resource, object)
-}
-
-/// The text of an object's metadata.
-pub(crate) fn metadata_text(object: &super::object::Object) -> &str {
-    present::metadata_text(object)
-}
-
-/// Group and version of everything a cluster serves, each once, sorted.
-pub(crate) fn group_versions(cluster: &Cluster) -> Vec<(&'static str, &'static str)> {
-    let mut found: Vec<_> = custom::group_versions(cluster).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// The resources of a group and version.
-pub(crate) fn resources_of(cluster: &Cluster, group: &str, version: &str) -> Vec<&'static super::resource::Resource> {
-    custom::rows(cluster).into_iter().filter(|row| row.group == group && row.version == version).collect()
 }

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::object::Object;
@@ -14,8 +12,9 @@ use super::super::resource::ResourceId;
 use super::super::status::Status;
 use super::super::table::{self, Included};
 use super::body::Body;
+use super::call::{Call, Target};
 use super::negotiate::{self, Form};
-use super::{Call, Target, answer, versions};
+use super::{answer, versions};
 
 /// What a list answer says besides its items.
 #[derive(Debug, Default)]
@@ -40,21 +39,11 @@ impl ListMetadata {
     }
 }
 
-/// An object's metadata as it stands in the JSON text.
-pub(super) fn metadata_text(object: &Object) -> &str {
-    #[derive(Deserialize)]
-    struct Outline<'a> {
-        #[serde(borrow)]
-        metadata: &'a RawValue,
-    }
-    serde_json::from_slice::<Outline<'_>>(&object.json).map_or("{}", |outline| outline.metadata.get())
-}
-
 /// `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":…}`
 pub(super) fn partial(object: &Object) -> String {
     format!(
         "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{}}}",
-        metadata_text(object)
+        object.metadata_text()
     )
 }
 

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::super::resource::ENDPOINTS;
 use super::super::status::Status;
 use super::body::Body;
+use super::call::{Call, Target};
 use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
-use super::{Call, Target, answer, builtin};
+use super::{answer, builtin};
 
 impl Call<'_> {
     pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {

@@ -9,8 +9,9 @@ use super::super::resource::{
     SELF_SUBJECT_RULES_REVIEWS, SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
 };
 use super::super::status::Status;
+use super::answer::{self, method_not_allowed};
 use super::body::Body;
-use super::{Call, Target, answer, method_not_allowed};
+use super::call::{Call, Target};
 
 impl Call<'_> {
     pub(super) fn review(&self, target: &Target) -> Result<Response<Body>, Status> {

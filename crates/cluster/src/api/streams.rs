@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::super::resource::NODES;
 use super::super::status::Status;
+use super::answer;
 use super::body::Body;
-use super::{Call, Target, answer};
+use super::call::{Call, Target};
 
 /// What every request that needs a running container is told.
 const NO_CONTAINERS: &str = "the embedded cluster runs no containers";

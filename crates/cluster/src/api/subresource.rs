@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use super::super::cluster::{DeleteOptions, Part};
 use super::super::resource::{NAMESPACES, NODES, ONLY_STATUS, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES};
 use super::super::status::Status;
+use super::answer::{self, method_not_allowed, no_such_resource};
 use super::body::Body;
+use super::call::{Call, Target};
 use super::write::read_delete_options;
-use super::{Call, Target, answer, method_not_allowed, no_such_resource};
 
 impl Call<'_> {
     pub(super) fn subresource(&self, target: &Target, name: &str, rest: &str) -> Result<Response<Body>, Status> {

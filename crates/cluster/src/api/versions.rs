@@ -7,7 +7,7 @@ use super::super::object::Object;
 use super::super::resource::{GROUPED_EVENTS, HORIZONTAL_POD_AUTOSCALERS_V1, ResourceId};
 
 /// An object's JSON text as `resource` serves it.
-pub(super) fn text(resource: ResourceId, object: &Object) -> Bytes {
+pub(crate) fn text(resource: ResourceId, object: &Object) -> Bytes {
     if resource == object.resource {
         return object.json.clone();
     }

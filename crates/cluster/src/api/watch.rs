@@ -17,11 +17,12 @@ use super::super::status::Status;
 use super::super::store::{Change, Event};
 use super::super::table::{self, Included};
 use super::body::Body;
+use super::call::{Call, Target};
 use super::negotiate::Form;
 use super::present::partial;
 use super::read::{invalid_list_options, too_large, version};
 use super::selector::Selector;
-use super::{Call, Target, answer, versions};
+use super::{answer, versions};
 
 /// Without `timeoutSeconds`.
 const LONGEST: Duration = Duration::from_mins(50);

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
 
+use super::call::Shared;
 use super::path::{self, Path, ResourcePath};
-use super::{Shared, custom, metrics};
+use super::{custom, metrics};
 use crate::resource::{NODES, ResourceId};
 
 /// Bytes of a body, or of an object that is to change, from which on a request is a long one.

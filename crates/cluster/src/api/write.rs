@@ -17,7 +17,8 @@ use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
 use super::read::{ENDPOINTS_WARNING, invalid_options};
 
-use super::{Call, Target, answer, custom, versions};
+use super::call::{Call, Target};
+use super::{answer, custom, versions};
 
 /// Kinds whose deletion answers with the object, not with a Status.
 const ANSWER_WITH_OBJECT: &[ResourceId] =
@@ -113,7 +114,7 @@ impl Call<'_> {
         self.form()?;
         let row = target.resource.row();
         if row.namespaced && target.namespace.is_none() {
-            return Err(super::method_not_allowed());
+            return Err(answer::method_not_allowed());
         }
         let options = self.write_options("CreateOptions")?;
         let value = versions::stored(target.resource, self.body_object(target)?);

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Row, age, label_selector, labels, none_if_empty};
+use super::age;
+use super::row::{Row, label_selector, labels, names, none_if_empty};
 
 pub(super) fn node(row: &Row<'_>) -> Vec<Value> {
     let conditions = row.list("status.conditions");
@@ -275,8 +276,8 @@ pub(super) fn volume_claim(row: &Row<'_>) -> Vec<Value> {
 pub(super) fn pod_template(row: &Row<'_>) -> Vec<Value> {
     vec![
         row.name(),
-        json!(super::names(row.list("template.spec.containers"), "name")),
-        json!(super::names(row.list("template.spec.containers"), "image")),
+        json!(names(row.list("template.spec.containers"), "name")),
+        json!(names(row.list("template.spec.containers"), "image")),
         json!(labels(row.at("template.metadata.labels"))),
     ]
 }

@@ -6,6 +6,7 @@ mod core;
 mod custom;
 mod other;
 mod pods;
+mod row;
 mod workloads;
 
 use std::fmt::Write;
@@ -14,6 +15,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::columns::{Column, columns};
+use self::row::Row;
+use super::api::versions;
 use super::cluster::Cluster;
 use super::object::Object;
 use super::resource::{self, ResourceId};
@@ -66,10 +69,10 @@ pub fn document(
         let _ = write!(text, "{{\"cells\":{},\"object\":", Value::Array(cells));
         match included {
             Included::None => text.push_str("null"),
-            Included::Object => text.push_str(&String::from_utf8_lossy(&super::api::object_text(resource, object))),
+            Included::Object => text.push_str(&String::from_utf8_lossy(&versions::text(resource, object))),
             Included::Metadata => {
                 text.push_str("{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
-                text.push_str(super::api::metadata_text(object));
+                text.push_str(object.metadata_text());
                 text.push('}');
             }
         }
@@ -170,102 +173,6 @@ fn cells(resource: ResourceId, object: &Value, now: Timestamp) -> Vec<Value> {
         resource::POD_DISRUPTION_BUDGETS => workloads::pod_disruption_budget(&row),
         resource::PRIORITY_CLASSES => workloads::priority_class(&row),
         _ => other::cells(resource, &row),
-    }
-}
-
-/// One object on its way to be cells.
-struct Row<'a> {
-    object: &'a Value,
-    now: Timestamp,
-}
-
-impl<'a> Row<'a> {
-    /// The value at a path like `spec.nodeName`.
-    fn at(&self, path: &str) -> &'a Value {
-        path.split('.').fold(self.object, |value, field| &value[field])
-    }
-
-    fn text(&self, path: &str) -> &'a str {
-        self.at(path).as_str().unwrap_or_default()
-    }
-
-    /// The text at a path, or `otherwise` when there is none.
-    fn text_or(&self, path: &str, otherwise: &str) -> Value {
-        let text = self.text(path);
-        json!(if text.is_empty() { otherwise } else { text })
-    }
-
-    fn number(&self, path: &str) -> i64 {
-        self.at(path).as_i64().unwrap_or_default()
-    }
-
-    fn list(&self, path: &str) -> &'a [Value] {
-        self.at(path).as_array().map_or(&[], Vec::as_slice)
-    }
-
-    fn name(&self) -> Value {
-        json!(self.text("metadata.name"))
-    }
-
-    fn age(&self) -> Value {
-        json!(age::since(self.at("metadata.creationTimestamp"), self.now))
-    }
-
-    fn created(&self) -> Value {
-        self.at("metadata.creationTimestamp").clone()
-    }
-}
-
-/// `a,b`, in order.
-fn names<'a>(list: &'a [Value], field: &str) -> String {
-    list.iter().map(|item| item[field].as_str().unwrap_or_default()).collect::<Vec<&'a str>>().join(",")
-}
-
-/// `k=v,…` sorted, `<none>` when empty.
-fn labels(map: &Value) -> String {
-    let mut pairs: Vec<String> = map
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
-    pairs.sort();
-    none_if_empty(pairs.join(","))
-}
-
-/// A LabelSelector as text.
-fn label_selector(selector: &Value) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        parts.push(format!("{key}={}", value.as_str().unwrap_or_default()));
-    }
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let key = expression["key"].as_str().unwrap_or_default();
-        let mut values: Vec<&str> =
-            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        values.sort_unstable();
-        let values = values.join(",");
-        parts.push(match expression["operator"].as_str().unwrap_or_default() {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.to_owned(),
-            _ => format!("!{key}"),
-        });
-    }
-    parts.sort();
-    none_if_empty(parts.join(","))
-}
-
-fn none_if_empty(text: String) -> String {
-    if text.is_empty() { "<none>".to_owned() } else { text }
-}
-
-/// The text of a number or string (IntOrString), `otherwise` when there is none.
-fn scalar(value: &Value, otherwise: &str) -> Value {
-    match value {
-        Value::Null => json!(otherwise),
-        Value::String(text) => json!(text),
-        other => json!(other.to_string()),
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::resource::{self, ResourceId};
 use super::columns::columns;
-use super::{Row, core, none_if_empty, scalar};
+use super::row::{Row, names, none_if_empty, scalar};
+use super::{age, core};
 
 pub(super) fn cells(resource: ResourceId, row: &Row<'_>) -> Vec<Value> {
     let count = |path: &str| json!(row.list(path).len());
@@ -34,7 +35,7 @@ pub(super) fn cells(resource: ResourceId, row: &Row<'_>) -> Vec<Value> {
                 flag("spec.attachRequired", true),
                 flag("spec.podInfoOnMount", false),
                 flag("spec.storageCapacity", false),
-                json!(none_or_unset(&super::names(row.list("spec.tokenRequests"), "audience"))),
+                json!(none_or_unset(&names(row.list("spec.tokenRequests"), "audience"))),
                 flag("spec.requiresRepublish", false),
                 json!(none_if_empty(modes.join(","))),
                 row.age(),
@@ -132,7 +133,7 @@ pub(super) fn cells(resource: ResourceId, row: &Row<'_>) -> Vec<Value> {
                 row.age(),
                 json!(row.text("spec.signerName")),
                 json!(row.text("spec.username")),
-                json!(lasting.map_or_else(|| "<none>".to_owned(), super::age::duration)),
+                json!(lasting.map_or_else(|| "<none>".to_owned(), age::duration)),
                 json!(condition.join(",")),
             ]
         }

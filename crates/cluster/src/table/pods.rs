@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Row, age, none_if_empty};
+use super::age;
+use super::row::{Row, none_if_empty};
 
 pub(super) fn pod(row: &Row<'_>) -> Vec<Value> {
     let status = PodStatus::of(row);

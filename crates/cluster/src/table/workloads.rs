@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Row, age, label_selector, labels, names, none_if_empty, scalar};
+use super::age;
+use super::row::{Row, label_selector, labels, names, none_if_empty, scalar};
 
 fn containers(row: &Row<'_>, template: &str) -> [Value; 2] {
     let containers = row.list(&format!("{template}.spec.containers"));

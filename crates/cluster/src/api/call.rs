@@ -1,0 +1,57 @@
+//! A request as it is worked on: the API it came to, what it says, who asks, and the objects it is for.
+
+use std::sync::{Arc, RwLock};
+
+use bytes::Bytes;
+use http::request::Parts;
+
+use super::super::cluster::Cluster;
+use super::super::rbac::User;
+use super::super::resource::ResourceId;
+use super::query::Query;
+use super::usage::Metrics;
+
+/// What the calls of one API share.
+pub(super) struct Shared {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) metrics: RwLock<Metrics>,
+    /// `127.0.0.1:6443`, for the documents that name the server; empty in process.
+    pub(super) address: String,
+}
+
+/// A request whose body has arrived.
+pub(super) struct Call<'a> {
+    pub(super) api: &'a Shared,
+    pub(super) parts: &'a Parts,
+    pub(super) body: Bytes,
+    pub(super) query: Query,
+    pub(super) user: User,
+}
+
+/// Which objects or which object a call is for.
+pub(super) struct Target {
+    /// As served; [`Target::stored`] is where the objects are.
+    pub(super) resource: ResourceId,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+}
+
+impl Target {
+    pub(super) fn stored(&self) -> ResourceId {
+        self.resource.row().stored_as.unwrap_or(self.resource)
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+}
+
+impl Call<'_> {
+    pub(super) fn cluster(&self) -> &Arc<Cluster> {
+        &self.api.cluster
+    }
+}
