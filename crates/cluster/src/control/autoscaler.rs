@@ -1,6 +1,5 @@
 //! HorizontalPodAutoscalers on synthetic metrics: every running pod uses a set share of what it requests.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -24,10 +23,6 @@ const PERIOD: SignedDuration = SignedDuration::from_secs(15);
 const TOLERANCE: f64 = 0.1;
 /// How long a lower recommendation must hold before pods go.
 const STABILIZATION: i64 = 300;
-
-/// When each autoscaler is next due, and what it recommended lately.
-#[derive(Debug, Default)]
-pub(super) struct Recommendations(HashMap<ObjectName, (Timestamp, Vec<(Timestamp, i64)>)>);
 
 /// What one metric says.
 struct Reading {

@@ -1,6 +1,5 @@
 //! Hollow nodes: what a kubelet tells the API server of a pod's life, without running anything.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,50 +7,17 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 use super::events::{Note, reference};
+use super::memory::Step;
 use super::queue::{Key, ObjectName};
 use super::value::{at, integer, items, list_mut, text, time_of, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
-use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::resource::PODS;
-use klab_scheduler::hash::{fnv32, fnv64};
+use klab_scheduler::hash::fnv64;
 
 const COMPONENT: &str = "kubelet";
 /// Images with this in their name cannot be pulled.
 const MISSING_IMAGE: &str = "does-not-exist";
-
-/// When the next step of each pod is due. Lost at a restart, after which the step's full delay runs again.
-#[derive(Debug, Default)]
-pub(super) struct Steps(HashMap<ObjectName, (Box<str>, Step, Timestamp)>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Start,
-    Finish,
-    Stop,
-}
-
-impl Steps {
-    /// The pod is gone.
-    pub(super) fn forget(&mut self, name: &ObjectName) {
-        self.0.remove(name);
-    }
-
-    /// When the step is due; set to `now + delay` when it is first asked for, and whether this was the first time.
-    fn due(&mut self, pod: &PodInfo, step: Step, now: Timestamp, delay: SignedDuration) -> (Timestamp, bool) {
-        let name = pod.name();
-        if let Some((uid, have, due)) = self.0.get(&name)
-            && *uid == pod.object.uid
-            && *have == step
-        {
-            return (*due, false);
-        }
-        let spread = if step == Step::Start { spread(pod, delay) } else { SignedDuration::ZERO };
-        let due = later(now, delay.saturating_add(spread));
-        self.0.insert(name, (pod.object.uid.clone(), step, due));
-        (due, true)
-    }
-}
 
 impl ControlPlane {
     /// Takes a bound pod one step further, when that step is due.
@@ -396,12 +362,6 @@ impl ControlPlane {
         let host = if after < 255 { after } else { (2..255).find(|host| !used.contains(host)).unwrap_or(254) };
         format!("{prefix}.{host}")
     }
-}
-
-/// Pods of one age do not act at one instant: up to a fifth of the delay more, the same for a pod in every run.
-fn spread(pod: &PodInfo, delay: SignedDuration) -> SignedDuration {
-    let share = fnv32(&[pod.object.name.as_bytes()]) % 200;
-    SignedDuration::from_millis((delay.as_millis() * i128::from(share) / 1000) as i64)
 }
 
 fn container_names(pod: &Value) -> Vec<&str> {

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
@@ -20,23 +19,13 @@ use crate::resource::{
     DAEMON_SETS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS,
     REPLICA_SETS, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
-use klab_scheduler::queue::{Event, Queue};
+use klab_scheduler::queue::Event;
 use klab_scheduler::taint::{NO_EXECUTE, Taint};
-use klab_scheduler::{Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, TieBreak, message};
+use klab_scheduler::{DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, message};
 
 /// The field manager of the scheduler.
 fn writes() -> WriteOptions<'static> {
     WriteOptions::by("kube-scheduler")
-}
-
-/// What the scheduler knows, and which pods wait for it.
-#[derive(Debug)]
-pub(super) struct Scheduler {
-    pub(super) picture: Picture,
-    waiting: Queue,
-    /// Pods that wait, as read from this version of theirs.
-    read: HashMap<PodKey, (u64, Pod)>,
-    seed: u64,
 }
 
 /// What becomes of `status.nominatedNodeName`.
@@ -45,22 +34,6 @@ enum Nomination<'a> {
     Kept,
     Withdrawn,
     Node(&'a str),
-}
-
-impl Scheduler {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { picture: Picture::new(TieBreak::Seeded(seed)), waiting: Queue::new(), read: HashMap::new(), seed }
-    }
-
-    fn no_longer_waits(&mut self, key: &PodKey) {
-        self.waiting.remove(key);
-        self.read.remove(key);
-    }
-
-    /// Forgets everything, before all objects are read again.
-    pub(super) fn forget(&mut self) {
-        *self = Self::new(self.seed);
-    }
 }
 
 impl ControlPlane {

@@ -1,8 +1,6 @@
 //! NoExecute taints: pods that do not tolerate them go at once, others when their time of toleration is over.
 
-use std::collections::HashMap;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::ControlPlane;
@@ -15,17 +13,6 @@ use crate::cluster::{DeleteOptions, Part};
 use crate::resource::PODS;
 
 const COMPONENT: &str = "taint-eviction-controller";
-
-/// Since when each pod is counted against its tolerations.
-#[derive(Debug, Default)]
-pub(super) struct Evictions(HashMap<ObjectName, (Box<str>, Timestamp)>);
-
-impl Evictions {
-    /// The pod is gone.
-    pub(super) fn forget(&mut self, name: &ObjectName) {
-        self.0.remove(name);
-    }
-}
 
 impl ControlPlane {
     pub(super) fn sync_eviction(&mut self, name: &ObjectName) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::ControlPlane;
 use super::queue::Key;
@@ -20,22 +20,6 @@ const LARGE: usize = 50;
 
 /// A node that falls silent is judged together with those that do so at the same time.
 const TOGETHER: SignedDuration = SignedDuration::from_millis(100);
-
-/// What is waited for.
-#[derive(Debug, Default)]
-pub(super) struct Zones {
-    /// When each zone's next node may be told.
-    next: BTreeMap<Box<str>, Timestamp>,
-    /// When each node that is not ready may be judged.
-    judged: BTreeMap<Box<str>, Timestamp>,
-}
-
-impl Zones {
-    /// The node is ready, or gone.
-    pub(super) fn forget(&mut self, node: &str) {
-        self.judged.remove(node);
-    }
-}
 
 /// Whether the pods of a node that is not ready are to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,71 +3,22 @@
 mod progress;
 mod rollout;
 mod sets;
+mod spec;
 
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 use self::sets::{ReplicaSetView, Sets};
+use self::spec::{DESIRED_REPLICAS, Deployment, HASH_LABEL, MAX_REPLICAS, REVISION, REVISION_HISTORY};
 use super::ControlPlane;
 use super::hash::template_hash;
 use super::pods::writes;
 use super::queue::ObjectName;
-use super::value::{condition, controller_reference, int_or_percent, integer, list_mut, map_mut, text, time_text};
+use super::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
 use crate::cluster::{DeleteOptions, Part};
-use crate::object::Object;
 use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
 
 const COMPONENT: &str = "deployment-controller";
-const HASH_LABEL: &str = "pod-template-hash";
-const REVISION: &str = "deployment.kubernetes.io/revision";
-const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-
-/// A Deployment during one sync: the object, and its JSON as it changes.
-struct Deployment {
-    name: ObjectName,
-    object: std::sync::Arc<Object>,
-    value: Arc<Value>,
-}
-
-impl Deployment {
-    fn replicas(&self) -> i64 {
-        integer(&self.value, &["spec", "replicas"]).unwrap_or(1)
-    }
-
-    fn paused(&self) -> bool {
-        self.value["spec"]["paused"] == true
-    }
-
-    fn rolling(&self) -> bool {
-        text(&self.value, &["spec", "strategy", "type"]) != "Recreate"
-    }
-
-    /// Pods beyond `replicas` that may exist, and pods short of it that may be missing.
-    fn fence_posts(&self) -> (i64, i64) {
-        if !self.rolling() {
-            return (0, 0);
-        }
-        let rolling = &self.value["spec"]["strategy"]["rollingUpdate"];
-        let surge = int_or_percent(&rolling["maxSurge"], self.replicas(), true).unwrap_or_default();
-        let unavailable = int_or_percent(&rolling["maxUnavailable"], self.replicas(), false).unwrap_or_default();
-        if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
-    }
-
-    fn max_surge(&self) -> i64 {
-        self.fence_posts().0
-    }
-
-    fn max_unavailable(&self) -> i64 {
-        if self.replicas() == 0 { 0 } else { self.fence_posts().1.min(self.replicas()) }
-    }
-
-    /// `progressDeadlineSeconds`; the greatest number stands for none.
-    fn progress_deadline(&self) -> Option<i64> {
-        integer(&self.value, &["spec", "progressDeadlineSeconds"]).filter(|seconds| *seconds < i64::from(i32::MAX))
-    }
-}
 
 impl ControlPlane {
     pub(super) fn sync_deployment(&mut self, name: &ObjectName) {
@@ -329,30 +280,4 @@ fn annotate_size(set: &mut Value, desired: i64, max: i64) -> bool {
         }
     }
     changed
-}
-
-/// Sets a Deployment's condition as its controller does: moved to the end when status or reason change.
-fn set_deployment_condition(
-    status: &mut Value,
-    kind: &str,
-    value: &str,
-    reason: &str,
-    message: &str,
-    now: jiff::Timestamp,
-) {
-    let conditions = list_mut(&mut status["conditions"]);
-    let mut transition = time_text(now);
-    if let Some(have) = conditions.iter().find(|have| have["type"] == kind) {
-        if have["status"] == value && have["reason"] == reason {
-            return;
-        }
-        if have["status"] == value {
-            text(have, &["lastTransitionTime"]).clone_into(&mut transition);
-        }
-    }
-    conditions.retain(|have| have["type"] != kind);
-    conditions.push(json!({
-        "type": kind, "status": value, "lastUpdateTime": time_text(now), "lastTransitionTime": transition,
-        "reason": reason, "message": message,
-    }));
 }

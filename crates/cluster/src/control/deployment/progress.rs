@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::super::ControlPlane;
 use super::super::queue::Key;
-use super::super::value::{condition, integer, list_mut, text, time_of};
+use super::super::value::{condition, integer, list_mut, text, time_of, time_text};
 use super::sets::Sets;
-use super::{Deployment, set_deployment_condition};
+use super::spec::Deployment;
 use crate::clock::later;
 
 const PROGRESSING: &str = "Progressing";
@@ -212,4 +212,30 @@ fn set_replica_failure(status: &mut Value, sets: &Sets, now: jiff::Timestamp) {
         ),
         None => list_mut(&mut status["conditions"]).retain(|have| have["type"] != "ReplicaFailure"),
     }
+}
+
+/// Sets a Deployment's condition as its controller does: moved to the end when status or reason change.
+fn set_deployment_condition(
+    status: &mut Value,
+    kind: &str,
+    value: &str,
+    reason: &str,
+    message: &str,
+    now: jiff::Timestamp,
+) {
+    let conditions = list_mut(&mut status["conditions"]);
+    let mut transition = time_text(now);
+    if let Some(have) = conditions.iter().find(|have| have["type"] == kind) {
+        if have["status"] == value && have["reason"] == reason {
+            return;
+        }
+        if have["status"] == value {
+            text(have, &["lastTransitionTime"]).clone_into(&mut transition);
+        }
+    }
+    conditions.retain(|have| have["type"] != kind);
+    conditions.push(json!({
+        "type": kind, "status": value, "lastUpdateTime": time_text(now), "lastTransitionTime": transition,
+        "reason": reason, "message": message,
+    }));
 }

@@ -3,7 +3,7 @@
 use super::super::ControlPlane;
 use super::progress::is_complete;
 use super::sets::{ReplicaSetView, Sets};
-use super::{DESIRED_REPLICAS, Deployment, MAX_REPLICAS};
+use super::spec::{DESIRED_REPLICAS, Deployment, MAX_REPLICAS};
 
 impl ControlPlane {
     /// RollingUpdate: up by what surge allows, down by what availability allows.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::ControlPlane;
 use super::super::pods::{drop_owner, writes};
 use super::super::value::{controller_reference, integer, list_mut, selects, text};
-use super::{DESIRED_REPLICAS, Deployment, HASH_LABEL, REVISION};
+use super::spec::{DESIRED_REPLICAS, Deployment, HASH_LABEL, REVISION};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::REPLICA_SETS;
