@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::random::Random;
-use super::{Cluster, State, WriteOptions, bootstrap};
+use super::state::State;
+use super::{Cluster, WriteOptions, bootstrap};
 use crate::clock::Clock;
 use crate::log::{Entry, Log, write_snapshot};
 use crate::object::Object;

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::Transaction;
 use crate::resource::ResourceId;
 use crate::status::Status;
 use crate::store::Store;
@@ -33,12 +32,5 @@ pub(crate) trait Guard: Sync {
 impl fmt::Debug for dyn Guard + '_ {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Guard")
-    }
-}
-
-impl Transaction<'_> {
-    /// Asks the guard of this write, if there is one.
-    pub(super) fn guarded(&self, intent: &Intent<'_>) -> Result<(), Status> {
-        self.options.guard.map_or(Ok(()), |guard| guard.check(&self.state.store, intent))
     }
 }

@@ -1,7 +1,5 @@
 //! How many kinds a cluster may define. Each cluster has its own count, so that none takes another's.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::Transaction;
@@ -12,10 +10,6 @@ use crate::status::Status;
 const MOST_KINDS: usize = 1_000;
 /// Most different ones that may ever have been: the process remembers the names of each, in some 300 bytes.
 const MOST_EVER: usize = 50_000;
-
-/// The kinds that a cluster has ever defined.
-#[derive(Debug, Default)]
-pub(super) struct Kinds(HashSet<ResourceId>);
 
 impl Transaction<'_> {
     /// Refuses a CustomResourceDefinition that brings in more kinds than the cluster may have.
@@ -42,8 +36,8 @@ impl Transaction<'_> {
             return Err(Status::forbidden(resource.row(), name, &because));
         }
         let new = names(value)
-            .filter(|name| ResourceId::defined(name).is_none_or(|known| !self.state.kinds.0.contains(&known)));
-        let ever = self.state.kinds.0.len() + new.count();
+            .filter(|name| ResourceId::defined(name).is_none_or(|known| !self.state.kinds.contains(&known)));
+        let ever = self.state.kinds.len() + new.count();
         if ever > MOST_EVER {
             let because = format!(
                 "this lab would have defined {ever} different kinds since its server began; the limit is {MOST_EVER}"
@@ -51,7 +45,7 @@ impl Transaction<'_> {
             return Err(Status::forbidden(resource.row(), name, &because));
         }
         if !self.options.dry_run {
-            self.state.kinds.0.extend(names(value).map(|name| ResourceId::define(&name)));
+            self.state.kinds.extend(names(value).map(|name| ResourceId::define(&name)));
         }
         Ok(())
     }

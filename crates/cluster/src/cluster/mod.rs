@@ -11,16 +11,21 @@ mod guard;
 mod kinds;
 mod limits;
 mod metadata;
+mod options;
 mod random;
 #[cfg(test)]
 mod recorded;
+mod room;
+mod state;
 mod strategy;
 mod subresource;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod trees;
 mod write;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -29,8 +34,6 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::clock::Clock;
-use super::defaults::Addresses;
-use super::log::Log;
 use super::object::Object;
 use super::resource::ResourceId;
 use super::status::Status;
@@ -40,142 +43,12 @@ pub(crate) use event::{EventSource, NewEvent};
 pub(crate) use guard::{Guard, Intent};
 pub(crate) use limits::Limits;
 pub(crate) use metadata::time_text;
+pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use random::Random;
+use state::State;
+pub(crate) use transaction::Transaction;
 use trees::Trees;
-pub(crate) use write::{Fault, Transaction};
-
-/// Who writes, and how.
-#[derive(Debug, Clone)]
-pub struct WriteOptions<'a> {
-    /// Field manager recorded in `managedFields`: `kubectl-create`, `kube-controller-manager`, …
-    pub manager: &'a str,
-    /// Do everything but store.
-    pub dry_run: bool,
-    /// Whether the write is recorded in `metadata.managedFields` of objects that do not have any yet.
-    /// Clients' writes are; the embedded controllers' are not, which halves the size of a pod.
-    pub tracked: bool,
-    /// What happens to fields the kind does not have.
-    pub validation: FieldValidation,
-    /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
-    pub problems: &'a [String],
-    /// Whom the new object is shown before it is stored, where whether somebody may write depends on it.
-    pub(crate) guard: Option<&'a dyn Guard>,
-}
-
-impl<'a> WriteOptions<'a> {
-    /// A real write by `manager`, a part of the cluster itself.
-    pub fn by(manager: &'a str) -> Self {
-        Self {
-            manager,
-            dry_run: false,
-            tracked: false,
-            validation: FieldValidation::Ignore,
-            problems: &[],
-            guard: None,
-        }
-    }
-
-    /// A real write by `manager`, a client.
-    pub fn client(manager: &'a str) -> Self {
-        Self { tracked: true, validation: FieldValidation::Warn, ..Self::by(manager) }
-    }
-}
-
-/// What happens to unknown and duplicate fields (`fieldValidation` of the request).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum FieldValidation {
-    /// They are dropped.
-    Ignore,
-    /// They are dropped and named in warnings: what an API server does when nothing is said.
-    #[default]
-    Warn,
-    /// The write is refused.
-    Strict,
-}
-
-/// An accepted write.
-#[derive(Debug, Clone)]
-pub struct Written {
-    /// The object as stored (as it would be stored, in a dry run).
-    pub object: Arc<Object>,
-    /// Whether the write made the object.
-    pub created: bool,
-    /// Texts for `Warning` headers.
-    pub warnings: Vec<String>,
-}
-
-/// Which part of an object a write is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// Metadata and spec; `status` in the body is ignored where the kind has a status subresource.
-    Main,
-    /// Only `status`.
-    Status,
-    /// A namespace's `spec.finalizers` (the `finalize` subresource).
-    Finalize,
-    /// A pod's `spec.ephemeralContainers`.
-    EphemeralContainers,
-    /// A pod's container resources.
-    Resize,
-}
-
-impl Part {
-    /// The subresource's name in paths and `managedFields`; empty for the object itself.
-    pub fn subresource(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Status => "status",
-            Self::Finalize => "finalize",
-            Self::EphemeralContainers => "ephemeralcontainers",
-            Self::Resize => "resize",
-        }
-    }
-}
-
-/// What happens to dependents of a deleted object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Propagation {
-    /// The object goes at once, the garbage collector follows.
-    #[default]
-    Background,
-    /// Dependents first.
-    Foreground,
-    /// Dependents stay and lose the owner reference.
-    Orphan,
-}
-
-/// How to delete.
-#[derive(Debug, Clone, Default)]
-pub struct DeleteOptions {
-    /// Grace period in seconds; `None` takes the pod's own.
-    pub grace_seconds: Option<i64>,
-    /// For dependents; `None` takes the kind's default (which is [`Propagation::Orphan`] for Jobs, as upstream).
-    pub propagation: Option<Propagation>,
-    /// Only if the object still has this uid.
-    pub uid: Option<String>,
-    /// Only if the object still has this resourceVersion.
-    pub resource_version: Option<String>,
-    /// Do everything but delete.
-    pub dry_run: bool,
-}
-
-/// What a delete did.
-#[derive(Debug, Clone)]
-pub enum Deleted {
-    /// The object is gone; its last version.
-    Gone(Arc<Object>),
-    /// The object stays for now (graceful deletion or finalizers), with a deletionTimestamp.
-    Terminating(Arc<Object>),
-}
-
-impl Deleted {
-    /// The object in its last known version.
-    pub fn object(&self) -> &Arc<Object> {
-        match self {
-            Self::Gone(object) | Self::Terminating(object) => object,
-        }
-    }
-}
+pub(crate) use write::Fault;
 
 /// One embedded cluster.
 pub struct Cluster {
@@ -209,31 +82,6 @@ pub struct ControlFault {
     pub at: Timestamp,
 }
 
-/// Everything behind the lock.
-pub(crate) struct State {
-    pub(crate) store: Store,
-    random: Random,
-    /// What Services hold, once someone asked.
-    addresses: Option<Addresses>,
-    /// Where writes go before they are acknowledged; `None` for a cluster in memory.
-    log: Option<Log>,
-    /// The kinds it has defined.
-    kinds: kinds::Kinds,
-    /// Whether writes were refused because the log could not be written.
-    refused: bool,
-    /// The certificate authority published to pods in `kube-root-ca.crt`.
-    root_certificate: String,
-    trees: Trees,
-    limits: Arc<Limits>,
-}
-
-impl State {
-    /// A random string of the letters Kubernetes uses for generated names.
-    pub(crate) fn random_suffix(&mut self, length: usize) -> String {
-        self.random.suffix(length)
-    }
-}
-
 impl Cluster {
     /// A fresh cluster in memory, as an API server starts with: the four standard namespaces and the system priority
     /// classes. `seed` feeds names, uids and hashes, so that equal runs give equal names.
@@ -254,7 +102,7 @@ impl Cluster {
                 random: Random::new(seed),
                 addresses: None,
                 log: None,
-                kinds: kinds::Kinds::default(),
+                kinds: HashSet::new(),
                 refused: false,
                 root_certificate: String::new(),
                 trees: Trees::default(),

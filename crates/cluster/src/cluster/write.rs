@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::strategy::{self, has_generation};
-use super::{FieldValidation, Intent, Part, State, WriteOptions, Written, bootstrap, metadata};
+use super::transaction::Transaction;
+use super::{FieldValidation, Intent, Part, bootstrap, metadata};
 use crate::admission::Bookkeeping;
 use crate::defaults::{self, Addresses};
 use crate::object::Object;
@@ -24,30 +24,7 @@ const DEEPEST: usize = 100;
 /// How often a generated name that is taken is drawn again.
 const NAME_ATTEMPTS: usize = 8;
 
-/// One write, with the cluster's lock held.
-pub(crate) struct Transaction<'a> {
-    pub(crate) state: &'a mut State,
-    pub(crate) now: Timestamp,
-    pub(crate) options: &'a WriteOptions<'a>,
-    /// Texts for the client.
-    pub(crate) warnings: Vec<String>,
-}
-
 impl<'a> Transaction<'a> {
-    pub(super) fn new(state: &'a mut State, now: Timestamp, options: &'a WriteOptions<'a>) -> Self {
-        Self { state, now, options, warnings: Vec::new() }
-    }
-
-    /// The outcome of this transaction for a client.
-    pub(crate) fn written(&mut self, object: Arc<Object>, created: bool) -> Written {
-        Written { object, created, warnings: std::mem::take(&mut self.warnings) }
-    }
-
-    /// The object, or 404.
-    pub(crate) fn existing(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
-        self.state.store.get(resource, namespace, name).cloned().ok_or_else(|| Status::not_found(resource.row(), name))
-    }
-
     /// Creates an object.
     pub(crate) fn create(
         &mut self,

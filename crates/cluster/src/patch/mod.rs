@@ -2,6 +2,7 @@
 
 mod apply;
 mod fields;
+mod go_text;
 mod managed;
 mod strategic;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::go_text::go_text;
 use super::cluster::{Cluster, Fault, Part, Transaction, WriteOptions, Written};
 use super::object::Object;
 use super::resource::ResourceId;
@@ -226,18 +228,4 @@ fn consumed(patch: &Value) -> Value {
         .map(|(name, value)| (name.clone(), consumed(value)))
         .collect::<serde_json::Map<_, _>>()
         .into()
-}
-
-/// A value as Go's `%v` prints it: `map[a:1 b:[x y] c:<nil>]`.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let entries: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
-            format!("map[{}]", entries.join(" "))
-        }
-        other => other.to_string(),
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::go_text::go_text;
 use crate::schema::{Field, Shape, schema};
 
 const DIRECTIVE: &str = "$patch";
@@ -163,7 +164,7 @@ fn merge_entries(
             return Err(format!("cannot apply a strategic merge patch: entry of {name} is not an object"));
         };
         let Some(id) = entry.get(key).cloned() else {
-            return Err(format!("map: {} does not contain declared merge key: {key}", super::go_text(&entry.into())));
+            return Err(format!("map: {} does not contain declared merge key: {key}", go_text(&entry.into())));
         };
         match entry.get(DIRECTIVE).and_then(Value::as_str) {
             Some("delete") => entries.remove(&id),
