@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::forbidden;
+use super::forbidden::forbidden;
 use super::resources::{Amounts, amounts, pod_total};
 use crate::cluster::Transaction;
 use crate::resource::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, ResourceId};

@@ -1,5 +1,6 @@
 //! Admission: what a cluster adds to an object, or refuses it for, because of the other objects it holds.
 
+mod forbidden;
 mod limit_range;
 mod pods;
 mod priority;
@@ -14,11 +15,6 @@ use super::status::Status;
 
 pub(crate) use quota::Bookkeeping;
 pub(crate) use resources::quality_of_service;
-
-/// A LimitRange or ResourceQuota as the checks see it.
-fn forbidden(resource: ResourceId, value: &Value, because: &str) -> Status {
-    Status::forbidden(resource.row(), value["metadata"]["name"].as_str().unwrap_or_default(), because)
-}
 
 impl Transaction<'_> {
     /// Fills in what depends on other objects: accounts, priorities, tolerations, limits.

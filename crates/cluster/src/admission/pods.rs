@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::forbidden;
+use super::forbidden::forbidden;
 use crate::cluster::Transaction;
 use crate::resource::{PODS, SERVICE_ACCOUNTS};
 use crate::status::Status;

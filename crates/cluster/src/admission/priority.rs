@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::forbidden;
+use super::forbidden::forbidden;
 use crate::cluster::Transaction;
 use crate::resource::{PODS, PRIORITY_CLASSES};
 use crate::status::Status;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::forbidden;
-use super::resources::{Amounts, add, amounts, pod_total};
+use super::forbidden::forbidden;
+use super::resources::{Amounts, add, amounts, pod_total, quality_of_service};
 use crate::cluster::Transaction;
 use crate::object::Object;
 use crate::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
@@ -277,8 +277,8 @@ fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
         match scope {
             "Terminating" => terminating,
             "NotTerminating" => !terminating,
-            "BestEffort" => super::quality_of_service(value) == "BestEffort",
-            "NotBestEffort" => super::quality_of_service(value) != "BestEffort",
+            "BestEffort" => quality_of_service(value) == "BestEffort",
+            "NotBestEffort" => quality_of_service(value) != "BestEffort",
             "PriorityClass" => {
                 let class = spec["priorityClassName"].as_str().unwrap_or_default();
                 let listed = values.as_array().into_iter().flatten().any(|value| value.as_str() == Some(class));

@@ -1,0 +1,11 @@
+//! The refusal of an object by admission.
+
+use serde_json::Value;
+
+use crate::resource::ResourceId;
+use crate::status::Status;
+
+/// 403 for an object, by its own name.
+pub(super) fn forbidden(resource: ResourceId, value: &Value, because: &str) -> Status {
+    Status::forbidden(resource.row(), value["metadata"]["name"].as_str().unwrap_or_default(), because)
+}
