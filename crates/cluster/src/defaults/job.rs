@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{pod, set};
+use super::field::set;
+use super::pod;
 
 pub(super) fn job(value: &mut Value) {
     let spec = &mut value["spec"];

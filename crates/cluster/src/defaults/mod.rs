@@ -2,14 +2,17 @@
 //!
 //! Objects are tidied before ([`crate::schema::Schema::tidy`]), so fields have their types.
 
+mod field;
 mod job;
 mod pod;
 mod service;
+mod storage;
 mod workload;
 
 use base64::Engine as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::field::{each, set};
 use super::resource::{self as kinds, ResourceId};
 
 pub(crate) use job::generate_selector;
@@ -33,18 +36,9 @@ pub fn apply(resource: ResourceId, value: &mut Value) {
         kinds::SECRETS => secret(value),
         kinds::CUSTOM_RESOURCE_DEFINITIONS => definition(value),
         kinds::PRIORITY_CLASSES => set(value, "preemptionPolicy", "PreemptLowerPriority"),
-        kinds::STORAGE_CLASSES => {
-            set(value, "reclaimPolicy", "Delete");
-            set(value, "volumeBindingMode", "Immediate");
-        }
-        kinds::PERSISTENT_VOLUMES => {
-            set(&mut value["spec"], "persistentVolumeReclaimPolicy", "Retain");
-            set(&mut value["spec"], "volumeMode", "Filesystem");
-            if value["spec"]["hostPath"].is_object() {
-                set(&mut value["spec"]["hostPath"], "type", "");
-            }
-        }
-        kinds::PERSISTENT_VOLUME_CLAIMS => claim(&mut value["spec"]),
+        kinds::STORAGE_CLASSES => storage::class(value),
+        kinds::PERSISTENT_VOLUMES => storage::volume(&mut value["spec"]),
+        kinds::PERSISTENT_VOLUME_CLAIMS => storage::claim(&mut value["spec"]),
         kinds::HORIZONTAL_POD_AUTOSCALERS => autoscaler(&mut value["spec"]),
         kinds::LIMIT_RANGES => limit_range(value),
         kinds::ROLE_BINDINGS | kinds::CLUSTER_ROLE_BINDINGS => binding(value),
@@ -54,25 +48,6 @@ pub fn apply(resource: ResourceId, value: &mut Value) {
         kinds::NETWORK_POLICIES => network_policy(&mut value["spec"]),
         _ => {}
     }
-}
-
-/// Sets a field that is absent (or null).
-fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
-    if let Some(map) = object.as_object_mut() {
-        set_in(map, field, value);
-    }
-}
-
-fn set_in(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
-    let slot = map.entry(field).or_insert(Value::Null);
-    if slot.is_null() {
-        *slot = value.into();
-    }
-}
-
-/// The entries of a list field.
-fn each<'a>(object: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
-    object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 /// `stringData` is a way to write `data`; it is never read back.
@@ -104,10 +79,6 @@ fn definition(value: &mut Value) {
             "conditions": null, "acceptedNames": { "plural": "", "kind": "" }, "storedVersions": stored,
         });
     }
-}
-
-fn claim(spec: &mut Value) {
-    set(spec, "volumeMode", "Filesystem");
 }
 
 fn autoscaler(spec: &mut Value) {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{each, set};
+use super::field::{each, set};
+use super::storage::claim;
 
 const DEFAULT_MODE: i64 = 0o644;
 
@@ -137,7 +138,7 @@ fn volume(volume: &mut Value) {
                 }
             }
             "hostPath" => set(source, "type", ""),
-            "ephemeral" => super::claim(&mut source["volumeClaimTemplate"]["spec"]),
+            "ephemeral" => claim(&mut source["volumeClaimTemplate"]["spec"]),
             "iscsi" => set(source, "iscsiInterface", "default"),
             "azureDisk" => {
                 set(source, "cachingMode", "ReadWrite");

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::{each, set};
+use super::field::{each, set};
 use crate::validation::Errors;
 
 /// First address of the service network; AKS and kind both default to a /16.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{each, pod, set};
+use super::field::{each, set};
+use super::{pod, storage};
 
 pub(super) fn deployment(value: &mut Value) {
     let spec = &mut value["spec"];
@@ -69,7 +70,7 @@ pub(super) fn stateful_set(value: &mut Value) {
     for claim in each(spec, "volumeClaimTemplates") {
         set(claim, "apiVersion", "v1");
         set(claim, "kind", "PersistentVolumeClaim");
-        super::claim(&mut claim["spec"]);
+        storage::claim(&mut claim["spec"]);
         set(claim, "status", json!({}));
         set(&mut claim["status"], "phase", "Pending");
     }

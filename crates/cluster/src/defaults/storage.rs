@@ -1,0 +1,22 @@
+//! Defaults of volumes, claims and storage classes.
+
+use serde_json::Value;
+
+use super::field::set;
+
+pub(super) fn class(value: &mut Value) {
+    set(value, "reclaimPolicy", "Delete");
+    set(value, "volumeBindingMode", "Immediate");
+}
+
+pub(super) fn volume(spec: &mut Value) {
+    set(spec, "persistentVolumeReclaimPolicy", "Retain");
+    set(spec, "volumeMode", "Filesystem");
+    if spec["hostPath"].is_object() {
+        set(&mut spec["hostPath"], "type", "");
+    }
+}
+
+pub(super) fn claim(spec: &mut Value) {
+    set(spec, "volumeMode", "Filesystem");
+}
