@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{entries, supported, text};
 use super::workload::int_or_percent;
-use super::{Errors, entries, metadata, names, supported, text};
+use super::{Errors, metadata, names};
 use crate::resource::{self as kinds, ResourceId};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;

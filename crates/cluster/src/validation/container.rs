@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Errors, entries, names, not_negative, supported, text};
+use super::field::{entries, not_negative, supported, text};
+use super::{Errors, names};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, not_negative, pod, supported, text};
+use super::field::{not_negative, supported, text};
+use super::{Errors, pod};
 use crate::schema::Path;
 
 pub(super) fn job(value: &Value, errors: &mut Errors) {

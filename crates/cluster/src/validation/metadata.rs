@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, entries, names, text};
+use super::field::{entries, text};
+use super::{Errors, names};
 use crate::resource::{self as kinds, ResourceId};
 use crate::schema::Path;
 

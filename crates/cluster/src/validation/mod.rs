@@ -5,6 +5,7 @@
 mod config;
 mod container;
 mod errors;
+mod field;
 mod job;
 mod metadata;
 mod names;
@@ -88,26 +89,4 @@ pub(crate) fn is_namespace_name(text: &str) -> bool {
 /// Whether a text can be the name of most objects.
 pub(crate) fn is_object_name(text: &str) -> bool {
     names::subdomain(text).is_empty()
-}
-
-/// The text of a field, empty if absent.
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
-/// The entries of a list field, with their places.
-fn entries<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a Value)> {
-    value[field].as_array().into_iter().flatten().enumerate()
-}
-
-fn not_negative(value: &Value, path: &Path<'_>, errors: &mut Errors) {
-    if value.as_i64().is_some_and(|number| number < 0) {
-        errors.invalid(path, value, "must be greater than or equal to 0");
-    }
-}
-
-fn supported(value: &Value, path: &Path<'_>, choices: &[&str], errors: &mut Errors) {
-    if !value.is_null() && !choices.contains(&value.as_str().unwrap_or_default()) {
-        errors.unsupported(path, value, choices);
-    }
 }

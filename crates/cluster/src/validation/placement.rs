@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{entries, supported, text};
 use super::metadata::{labels, selector};
-use super::{Errors, entries, names, supported, text};
+use super::{Errors, names};
 use crate::schema::Path;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

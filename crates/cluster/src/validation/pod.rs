@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Errors, container, entries, metadata, names, not_negative, placement, supported, text};
+use super::field::{entries, not_negative, supported, text};
+use super::{Errors, container, metadata, names, placement};
 use crate::schema::Path;
 
 /// A new pod.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, entries, placement, text};
+use super::field::{entries, text};
+use super::{Errors, placement};
 use crate::schema::Path;
 
 const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";

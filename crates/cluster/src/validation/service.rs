@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::container::number;
-use super::{Errors, entries, metadata, names, supported, text};
+use super::field::{entries, supported, text};
+use super::{Errors, metadata, names};
 use crate::schema::Path;
 
 pub(super) fn check(value: &Value, errors: &mut Errors) {

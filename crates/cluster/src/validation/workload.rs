@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, entries, metadata, not_negative, pod, supported, text};
+use super::field::{entries, not_negative, supported, text};
+use super::{Errors, metadata, pod};
 use crate::schema::Path;
 
 pub(super) fn deployment(value: &Value, errors: &mut Errors) {

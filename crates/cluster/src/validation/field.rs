@@ -1,0 +1,30 @@
+//! Fields as rules read them, and the rules that many fields share.
+
+use serde_json::Value;
+
+use super::errors::Errors;
+use crate::schema::Path;
+
+/// The text of a field, empty if absent.
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+/// The entries of a list field, with their places.
+pub(super) fn entries<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+    value[field].as_array().into_iter().flatten().enumerate()
+}
+
+/// A number must not be below 0.
+pub(super) fn not_negative(value: &Value, path: &Path<'_>, errors: &mut Errors) {
+    if value.as_i64().is_some_and(|number| number < 0) {
+        errors.invalid(path, value, "must be greater than or equal to 0");
+    }
+}
+
+/// A text must be one of the choices.
+pub(super) fn supported(value: &Value, path: &Path<'_>, choices: &[&str], errors: &mut Errors) {
+    if !value.is_null() && !choices.contains(&value.as_str().unwrap_or_default()) {
+        errors.unsupported(path, value, choices);
+    }
+}
