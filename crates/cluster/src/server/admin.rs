@@ -13,8 +13,8 @@ use super::super::api::{Body, status_response};
 use super::super::cluster::ControlFault;
 use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
-use super::Shared;
 use super::hosted::Hosted;
+use super::shared::Shared;
 
 /// Largest seed: thousands of nodes.
 const MOST_SEED: usize = 64 * 1024 * 1024;

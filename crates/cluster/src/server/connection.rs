@@ -22,7 +22,9 @@ use super::credentials::Digest;
 use super::handshake::Handshakes;
 use super::host_name::HostNames;
 use super::hosted::Hosted;
-use super::{Shared, admin, tls};
+use super::refusal::{panicked, too_many_connections, unauthorised};
+use super::shared::Shared;
+use super::{admin, tls};
 
 /// Time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -39,6 +41,8 @@ const MOST_STREAMS: u32 = 250;
 const MOST_HEADERS: u32 = 64 * 1024;
 /// Time until a connection has sent a request with credentials: whoever has none does not keep others out.
 const PROBATION: Duration = Duration::from_secs(10);
+/// How long connections may take to end when the server stops.
+pub(super) const FAREWELL: Duration = Duration::from_millis(100);
 /// Connections served at the same time, where the process may have so many files open.
 const MOST_CONNECTIONS: u64 = 8192;
 /// Files that are left for logs and all else.
@@ -60,12 +64,12 @@ pub(super) fn most() -> usize {
 
 /// Accepts connections until the server stops.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let handshakes = Arc::new(Handshakes::new(HostNames::new(&shared.admin)));
+    let handshakes = Arc::new(Handshakes::new(HostNames::new(&shared.host.admin)));
     let turns = tokio::spawn({
         let handshakes = Arc::clone(&handshakes);
         async move { handshakes.run().await }
     });
-    let free = Arc::new(Semaphore::new(shared.connections));
+    let free = Arc::new(Semaphore::new(shared.host.connections));
     let mut stop = shared.stop.subscribe();
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -101,7 +105,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shared>) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let shaken = handshakes.shake(stream, Arc::clone(&shared.identity.config));
+    let shaken = handshakes.shake(stream, Arc::clone(&shared.host.identity.config));
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, shaken).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
     let peer = Arc::new(Peer { certificate, seat: OnceLock::new() });
@@ -131,7 +135,7 @@ async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shar
         () = stopped(&mut stop) => {
             // Whoever waits for an answer gets it; watches, which never end, are cut off.
             served.as_mut().graceful_shutdown();
-            let _ = tokio::time::timeout(super::FAREWELL / 2, served).await;
+            let _ = tokio::time::timeout(FAREWELL / 2, served).await;
         }
     }
 }
@@ -174,27 +178,10 @@ async fn probation(peer: &Peer) {
     }
 }
 
-fn too_many_connections() -> Response<Body> {
-    let what = "too many connections to this cluster: it has all that one cluster of this server may have";
-    let mut response = status_response(&Status::new(429, "TooManyRequests", what));
-    response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
-    response
-}
-
-pub(super) fn panicked() -> Status {
-    let what =
-        "this request met a fault of the embedded cluster, which is in the server's log; nothing else is affected";
-    Status::new(500, "InternalError", what)
-}
-
 fn bearer(request: &Request<Incoming>) -> Option<Digest> {
     let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| Digest::of(token.trim().as_bytes()))
-}
-
-fn unauthorised() -> Response<Body> {
-    status_response(&Status::new(401, "Unauthorized", "Unauthorized"))
 }
 
 async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
@@ -202,7 +189,7 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Pee
     let path = request.uri().path();
     if let Some(rest) = path.strip_prefix("/klab/v1").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
         return match token {
-            Some(token) if shared.admin.is(&token) => {
+            Some(token) if shared.host.admin.is(&token) => {
                 let _ = peer.seat.set(None);
                 let rest = rest.to_owned();
                 admin::answer(shared, &rest, request).await

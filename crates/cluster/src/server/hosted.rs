@@ -15,10 +15,11 @@ use super::super::status::Status;
 use super::super::system;
 use super::control_thread::Running;
 use super::credentials::{Digest, Token};
+use super::host::Host;
 use super::host_name::HostNames;
 use super::kubeconfig::Place;
 use super::lane::Lane;
-use super::{Shared, kubeconfig, tls};
+use super::{kubeconfig, tls};
 use crate::server::files::{create_private_folder, gone, write_private};
 
 /// A cluster of a server.
@@ -77,22 +78,22 @@ pub(super) fn io_status(what: &str, error: &io::Error) -> Status {
 
 impl Hosted {
     /// Makes a cluster.
-    pub(super) fn create(name: &str, folder: &Path, seed: Seed, server: &Shared) -> Result<Arc<Self>, Status> {
+    pub(super) fn create(name: &str, folder: &Path, seed: Seed, host: &Host) -> Result<Arc<Self>, Status> {
         let failed = |error: io::Error| io_status("make the cluster's folder", &error);
         create_private_folder(folder).map_err(failed)?;
         let text = serde_json::to_vec(&seed).map_err(|error| failed(error.into()))?;
         write_private(&folder.join(SEED_FILE), &text).map_err(failed)?;
-        Self::open(name, folder, server)
+        Self::open(name, folder, host)
     }
 
     /// Serves the cluster of a folder.
-    pub(super) fn open(name: &str, folder: &Path, server: &Shared) -> Result<Arc<Self>, Status> {
+    pub(super) fn open(name: &str, folder: &Path, host: &Host) -> Result<Arc<Self>, Status> {
         let failed_with = |file: &'static str| move |error: io::Error| io_status(&format!("use its `{file}`"), &error);
         let failed = failed_with("folder");
         let seed = std::fs::read(folder.join(SEED_FILE)).map_err(failed_with(SEED_FILE))?;
         let seed: Seed = serde_json::from_slice(&seed).map_err(|error| failed_with(SEED_FILE)(error.into()))?;
         let token = Token::open(&folder.join("token")).map_err(failed_with("token"))?;
-        let certificate = client_certificate(name, folder, server).map_err(failed_with("client.pem"))?;
+        let certificate = client_certificate(name, folder, host).map_err(failed_with("client.pem"))?;
         let digest = Digest::of(&tls::der(&certificate.certificate).map_err(failed_with("client.pem"))?);
         refuse_lost(folder)?;
         let (cluster, recovery) =
@@ -101,21 +102,21 @@ impl Hosted {
             tracing::warn!(cluster = name, "{note}");
         }
         let cluster = Arc::new(cluster);
-        cluster.set_limits(Arc::clone(&server.limits));
-        cluster.set_root_certificate(&server.identity.authority);
+        cluster.set_limits(Arc::clone(&host.limits));
+        cluster.set_root_certificate(&host.identity.authority);
         if !folder.join(SEEDED_FILE).exists() {
             seed.fill(&cluster, name)?;
             write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
         }
         // As an API server does at each start: an older klab may have made the cluster.
         system::ensure_roles(&cluster);
-        let api = Api::at(Arc::clone(&cluster), server.address.to_string());
+        let api = Api::at(Arc::clone(&cluster), host.address.to_string());
         api.set_metrics(seed.metrics.metrics());
-        let running = server.control.run(cluster, seed.settings()).map_err(failed)?;
+        let running = host.control.run(cluster, seed.settings()).map_err(failed)?;
         let context = format!("klab-{name}");
-        let url = format!("https://{}/clusters/{name}", server.address);
-        let host_name = HostNames::new(&server.admin).name(&token);
-        let place = Place { url: &url, host_name: &host_name, authority: &server.identity.authority };
+        let url = format!("https://{}/clusters/{name}", host.address);
+        let host_name = HostNames::new(&host.admin).name(&token);
+        let place = Place { url: &url, host_name: &host_name, authority: &host.identity.authority };
         let kubeconfig = kubeconfig::text(&context, &context, &place, &kubeconfig::Proof::Token(token.text()));
         write_private(&folder.join("kubeconfig"), kubeconfig.as_bytes()).map_err(failed)?;
         Ok(Arc::new(Self {
@@ -125,7 +126,7 @@ impl Hosted {
             token,
             certificate: digest,
             kubeconfig,
-            lane: Lane::new(server.connections.div_ceil(CLUSTER_SHARE)),
+            lane: Lane::new(host.connections.div_ceil(CLUSTER_SHARE)),
             control: Mutex::new(Some(running)),
             synced: AtomicU64::new(0),
         }))
@@ -164,13 +165,13 @@ impl Hosted {
     }
 
     /// A kubeconfig with the client certificate, and without the cluster in the path: the certificate tells it.
-    pub(super) fn kubeconfig_with_certificate(&self, context: &str, user: &str, server: &Shared) -> Option<String> {
+    pub(super) fn kubeconfig_with_certificate(&self, context: &str, user: &str, host: &Host) -> Option<String> {
         let read = |name: &str| std::fs::read_to_string(self.folder.join(name)).ok();
         let (certificate, key) = (read("client.pem")?, read("client.key")?);
         let proof = kubeconfig::Proof::Certificate { certificate: &certificate, key: &key };
-        let url = format!("https://{}", server.address);
-        let host_name = HostNames::new(&server.admin).name(&self.token);
-        let place = Place { url: &url, host_name: &host_name, authority: &server.identity.authority };
+        let url = format!("https://{}", host.address);
+        let host_name = HostNames::new(&host.admin).name(&self.token);
+        let place = Place { url: &url, host_name: &host_name, authority: &host.identity.authority };
         Some(kubeconfig::text(context, user, &place, &proof))
     }
 
@@ -215,13 +216,13 @@ pub fn remove_saved(folder: &Path) -> io::Result<()> {
 }
 
 /// The cluster's client certificate, kept beside its token.
-fn client_certificate(name: &str, folder: &Path, server: &Shared) -> io::Result<tls::ClientCertificate> {
+fn client_certificate(name: &str, folder: &Path, host: &Host) -> io::Result<tls::ClientCertificate> {
     let (certificate_file, key_file) = (folder.join("client.pem"), folder.join("client.key"));
     let kept = (std::fs::read_to_string(&certificate_file), std::fs::read_to_string(&key_file));
     if let (Ok(certificate), Ok(key)) = kept {
         return Ok(tls::ClientCertificate { certificate, key });
     }
-    let made = server.identity.client(name)?;
+    let made = host.identity.client(name)?;
     write_private(&key_file, made.key.as_bytes())?;
     write_private(&certificate_file, made.certificate.as_bytes())?;
     Ok(made)

@@ -12,7 +12,7 @@ use http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::super::api::{Api, Body, status_response};
-use super::connection::panicked;
+use super::refusal::panicked;
 
 /// Requests of one cluster that are in line at a time; watches count only until they begin.
 const IN_LINE: usize = 16;

@@ -8,6 +8,7 @@
 //! The state folder holds the certificate, the port, the server's token and a folder for each cluster. A server that
 //! starts there again serves the same clusters, under the same credentials, and at the same port if it is free.
 
+mod access;
 mod admin;
 mod broken;
 mod connection;
@@ -15,35 +16,35 @@ mod control_thread;
 mod credentials;
 pub mod files;
 mod handshake;
+mod host;
 mod host_name;
 mod hosted;
 mod kubeconfig;
 mod lane;
+mod refusal;
+mod shared;
 mod tls;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
+pub use self::access::{ACCESS_FILE, Access};
 pub use self::admin::{ClusterAccess, Health};
 pub use self::hosted::{is_complete, remove_saved};
 pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
 
-use self::broken::Broken;
 use self::control_thread::ControlThreads;
-use self::credentials::{Digest, Token};
-use self::hosted::Hosted;
-use super::cluster::Limits;
+use self::credentials::Token;
+use self::files::{create_private_folder, write_private};
+use self::host::Host;
+use self::shared::Shared;
 use super::status::Status;
-use crate::server::files::{create_private_folder, write_private};
 
 /// How to start a server.
 #[derive(Debug, Clone)]
@@ -52,25 +53,6 @@ pub struct ServerOptions {
     pub state_directory: PathBuf,
     /// Port to listen at; `None` takes the last one again if it is free, else any.
     pub port: Option<u16>,
-}
-
-/// What a process needs to talk to a running server. Kept in `access.json` (mode 0600) of the state folder while the
-/// server runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Access {
-    /// Process id of the server.
-    pub pid: u32,
-    /// klab's version.
-    pub version: String,
-    /// `127.0.0.1:6443`
-    pub address: SocketAddr,
-    /// The server's own token.
-    pub token: String,
-    /// The certificate authority, PEM.
-    pub certificate: String,
-    /// Clusters that are kept and cannot be served, with the reason.
-    #[serde(default)]
-    pub broken: BTreeMap<String, String>,
 }
 
 /// Why a server cannot start.
@@ -87,12 +69,6 @@ pub enum StartError {
     Listen(#[source] std::io::Error),
 }
 
-/// File of [`Access`] in the state folder.
-pub const ACCESS_FILE: &str = "access.json";
-
-/// How long connections may take to end when the server stops.
-const FAREWELL: Duration = Duration::from_millis(100);
-
 /// How often what was acknowledged is made to survive the machine (it survives the process at once).
 const SYNC: Duration = Duration::from_secs(1);
 
@@ -100,25 +76,6 @@ const SYNC: Duration = Duration::from_secs(1);
 pub struct Server {
     shared: Arc<Shared>,
     serving: tokio::task::JoinHandle<()>,
-}
-
-/// What all connections see.
-struct Shared {
-    state: PathBuf,
-    address: SocketAddr,
-    identity: tls::Identity,
-    admin: Token,
-    clusters: RwLock<BTreeMap<String, Arc<Hosted>>>,
-    /// Those that could not be restored: each keeps nobody but itself from being served.
-    broken: RwLock<BTreeMap<String, Broken>>,
-    /// Names of clusters that are being made or removed, and word of each that is done.
-    changing: Mutex<BTreeSet<String>>,
-    changed: Condvar,
-    control: ControlThreads,
-    limits: Arc<Limits>,
-    /// How many connections are served at the same time.
-    connections: usize,
-    stop: watch::Sender<bool>,
 }
 
 impl Server {
@@ -137,20 +94,15 @@ impl Server {
         let listener = listen(&state, options.port).await?;
         let address = listener.local_addr().map_err(StartError::Listen)?;
         write_private(&state.join("port"), address.port().to_string().as_bytes()).map_err(unusable)?;
-        let shared = Arc::new(Shared {
-            state: state.clone(),
+        let host = Host {
             address,
             identity,
             admin,
-            clusters: RwLock::default(),
-            broken: RwLock::default(),
-            changing: Mutex::default(),
-            changed: Condvar::new(),
             control: ControlThreads::default(),
             limits: Arc::default(),
             connections: connection::most(),
-            stop: watch::Sender::new(false),
-        });
+        };
+        let shared = Arc::new(Shared::new(state.clone(), host));
         shared.restore(&clusters_folder).map_err(unusable)?;
         shared.write_access().map_err(unusable)?;
         let place = place(&state).map_err(unusable)?;
@@ -161,7 +113,7 @@ impl Server {
 
     /// Where the server listens.
     pub fn address(&self) -> SocketAddr {
-        self.shared.address
+        self.shared.host.address
     }
 
     /// What another process needs to talk to this server.
@@ -184,7 +136,7 @@ impl Server {
 
     /// A kubeconfig of a cluster with a client certificate instead of a token, and a server URL without a path.
     pub fn kubeconfig_with_certificate(&self, name: &str, context: &str, user: &str) -> Option<String> {
-        self.shared.cluster(name)?.kubeconfig_with_certificate(context, user, &self.shared)
+        self.shared.cluster(name)?.kubeconfig_with_certificate(context, user, &self.shared.host)
     }
 
     /// The API of a cluster, in process.
@@ -207,160 +159,14 @@ impl Server {
     /// Serves until somebody asks the server to stop, then ends connections and controllers.
     pub async fn run_until_stopped(self) {
         self.stopped().await;
-        let _ = tokio::time::timeout(FAREWELL, self.serving).await;
+        let _ = tokio::time::timeout(connection::FAREWELL, self.serving).await;
         self.shared.close();
     }
 }
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Server").field("address", &self.shared.address).finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    fn access(&self) -> Access {
-        Access {
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            address: self.address,
-            token: self.admin.text().to_owned(),
-            certificate: self.identity.authority.clone(),
-            broken: self.broken().iter().map(|(name, broken)| (name.clone(), broken.reason.clone())).collect(),
-        }
-    }
-
-    fn write_access(&self) -> std::io::Result<()> {
-        let text = serde_json::to_vec(&self.access())?;
-        write_private(&self.state.join(ACCESS_FILE), &text)
-    }
-
-    fn broken(&self) -> RwLockReadGuard<'_, BTreeMap<String, Broken>> {
-        self.broken.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The refusal of a cluster that cannot be served, to who shows its credentials.
-    fn refusal(&self, name: &str, token: Option<&Digest>) -> Option<Status> {
-        self.broken().get(name).filter(|broken| broken.is_known(token)).map(Broken::status)
-    }
-
-    fn cluster(&self, name: &str) -> Option<Arc<Hosted>> {
-        self.clusters.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    fn all(&self) -> Vec<Arc<Hosted>> {
-        self.clusters.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    /// Serves the clusters that are there from before.
-    fn restore(&self, folder: &std::path::Path) -> std::io::Result<()> {
-        let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
-            if !hosted::is_complete(&path) {
-                // Left by a server that was killed while it made or removed this one.
-                std::fs::remove_dir_all(&path)?;
-                continue;
-            }
-            match Hosted::open(&name, &path, self) {
-                Ok(hosted) => drop(clusters.insert(name, hosted)),
-                Err(status) => {
-                    let broken = Broken::new(&name, &path, &status.message);
-                    tracing::error!(cluster = name, "{}", broken.reason);
-                    self.broken.write().unwrap_or_else(PoisonError::into_inner).insert(name, broken);
-                }
-            }
-        }
-        self.limits.share_among(clusters.len());
-        Ok(())
-    }
-
-    fn add(&self, name: &str, seed: Seed) -> Result<bool, Status> {
-        if !hosted::is_name(name) {
-            return Err(Status::bad_request(format!("{name:?} is not a name for a cluster: [a-z0-9-], at most 63")));
-        }
-        // Most of this is waiting for the disk: others are made and served meanwhile.
-        let _turn = self.turn(name);
-        if self.cluster(name).is_some() {
-            return Ok(false);
-        }
-        if let Some(broken) = self.broken().get(name) {
-            return Err(broken.status());
-        }
-        let folder = self.state.join("clusters").join(name);
-        match Hosted::create(name, &folder, seed, self) {
-            Ok(hosted) => {
-                let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
-                clusters.insert(name.to_owned(), hosted);
-                self.limits.share_among(clusters.len());
-                Ok(true)
-            }
-            // Nothing of a cluster that could not be made stays; the error that matters is the first one.
-            Err(status) => {
-                let _ = std::fs::remove_dir_all(&folder);
-                Err(status)
-            }
-        }
-    }
-
-    /// Removes a cluster with everything it kept, also one that is being made for somebody who has gone. Says whether
-    /// there was one.
-    fn remove(&self, name: &str) -> Result<bool, Status> {
-        let _turn = self.turn(name);
-        let removed = {
-            let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
-            let removed = clusters.remove(name);
-            self.limits.share_among(clusters.len());
-            removed
-        };
-        let Some(hosted) = removed else { return self.remove_broken(name) };
-        hosted.close();
-        remove_saved(hosted.folder()).map_err(|error| hosted::io_status("remove the cluster's folder", &error))?;
-        Ok(true)
-    }
-
-    fn remove_broken(&self, name: &str) -> Result<bool, Status> {
-        let failed = |error: std::io::Error| hosted::io_status("remove the cluster's folder", &error);
-        if !self.broken().contains_key(name) {
-            return Ok(false);
-        }
-        remove_saved(&self.state.join("clusters").join(name)).map_err(failed)?;
-        self.broken.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-        self.write_access().map_err(failed)?;
-        Ok(true)
-    }
-
-    /// Waits until nobody makes or removes the cluster of that name.
-    fn turn<'a>(&'a self, name: &'a str) -> Turn<'a> {
-        let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        while changing.contains(name) {
-            changing = self.changed.wait(changing).unwrap_or_else(PoisonError::into_inner);
-        }
-        changing.insert(name.to_owned());
-        Turn { shared: self, name }
-    }
-
-    fn close(&self) {
-        for hosted in self.all() {
-            hosted.close();
-            hosted.sync();
-        }
-        // Only a hint to other processes; they look whether the process lives.
-        let _ = std::fs::remove_file(self.state.join(ACCESS_FILE));
-    }
-}
-
-/// The right to make or remove the cluster of a name, until this is dropped.
-struct Turn<'a> {
-    shared: &'a Shared,
-    name: &'a str,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner).remove(self.name);
-        self.shared.changed.notify_all();
+        formatter.debug_struct("Server").field("address", &self.shared.host.address).finish_non_exhaustive()
     }
 }
 
