@@ -38,6 +38,16 @@ pub fn listed(names: &[&str]) -> String {
     }
 }
 
+/// `a`, `b` and `c`, in backticks.
+pub(crate) fn quoted(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.as_slice() {
+        [] => "none".to_owned(),
+        [only] => only.clone(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
 /// `a, b, c`, or the first of them: `a, b and 3 more`.
 pub fn first_of(names: &[impl AsRef<str>], most: usize) -> String {
     let shown = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");

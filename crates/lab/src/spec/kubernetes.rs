@@ -15,7 +15,7 @@ use toml::de::DeValue;
 use super::diagnostic::{Diagnostic, did_you_mean};
 use super::raw::KubernetesType;
 use super::source::Source;
-use super::structure::list;
+use crate::words::quoted;
 
 /// Everything that keeps a value from being the named Kubernetes structure.
 pub(super) fn problems(value: &Spanned<DeValue<'_>>, name: &str, source: &Arc<Source>) -> Vec<Diagnostic> {
@@ -44,7 +44,7 @@ fn read<T: for<'de> Deserialize<'de> + KubernetesType>(
                 Diagnostic::error("kubernetes-field", message).at(&at, "Kubernetes does not know this field");
             match did_you_mean(&name, fields.iter().copied()) {
                 Some(similar) => diagnostic.patch("did you mean", &at, similar),
-                None => diagnostic.help(format!("its fields are {}", list(fields))),
+                None => diagnostic.help(format!("its fields are {}", quoted(fields))),
             }
         })
         .collect();

@@ -8,10 +8,11 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::gather::gather;
 use super::lab::{Lab, LoadOptions};
 use super::read::{Unread, read_regular};
 use super::source::Source;
-use super::{files, raw, rules, structure, syntax_error, template, validate};
+use super::{raw, rules, structure, syntax_error, template, validate};
 
 /// A lab file is a page or two. Far beyond that it is the wrong file.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -24,7 +25,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (lab, mut diagnostics) = read_lab(&name, &text, options);
     let lab = lab.map(|lab| {
-        let (files, problems) = files::gather(&lab, directory, options.reach);
+        let (files, problems) = gather(&lab, directory, options.reach);
         diagnostics.extend(problems);
         Lab { files, ..lab }
     });
@@ -41,7 +42,7 @@ pub fn parse(name: &str, text: &str, options: &LoadOptions) -> Result<Lab, Diagn
 /// there any more are left out.
 pub fn parse_beside(name: &str, text: &str, directory: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {
     let (lab, diagnostics) = read_lab(name, text, options);
-    let lab = lab.map(|lab| Lab { files: files::gather(&lab, directory, options.reach).0, ..lab });
+    let lab = lab.map(|lab| Lab { files: gather(&lab, directory, options.reach).0, ..lab });
     finish(lab, diagnostics)
 }
 

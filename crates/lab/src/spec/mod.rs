@@ -7,6 +7,7 @@
 pub mod check;
 pub mod diagnostic;
 pub mod files;
+mod gather;
 mod kind_name;
 mod kubernetes;
 mod lab;

@@ -15,6 +15,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use super::kubernetes;
 use super::schema::SCHEMA;
 use super::source::{Location, Source};
+use crate::words::quoted;
 
 /// Top-level tables in which something was taken out, so that rules that would judge what is missing hold back.
 pub(super) type Broken = BTreeSet<String>;
@@ -225,7 +226,7 @@ impl<'i> Walk<'_, 'i> {
                 Some(words) if !words.contains(&text.as_ref()) => {
                     let mut diagnostic =
                         Diagnostic::error("unknown-value", format!("`{}` cannot be `{text}`", self.path()))
-                            .at(&self.at(&span), format!("expected one of {}", list(&words)));
+                            .at(&self.at(&span), format!("expected one of {}", quoted(&words)));
                     if let Some(word) = did_you_mean(text, words) {
                         diagnostic = diagnostic.patch("did you mean", &self.at(&span), format!("\"{word}\""));
                     }
@@ -335,7 +336,7 @@ impl<'i> Walk<'_, 'i> {
             }
         } else {
             let keys: Vec<_> = properties.keys().map(String::as_str).collect();
-            diagnostic = diagnostic.help(format!("the keys here are {}", list(&keys)));
+            diagnostic = diagnostic.help(format!("the keys here are {}", quoted(&keys)));
         }
         self.report(diagnostic);
     }
@@ -403,14 +404,4 @@ fn shown(path: &[String]) -> String {
         }
     }
     text
-}
-
-/// `a`, `b` and `c`, in backticks.
-pub(super) fn list(words: &[&str]) -> String {
-    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
-    match quoted.as_slice() {
-        [] => "none".to_owned(),
-        [only] => only.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
-    }
 }

@@ -21,7 +21,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use super::lab::LoadOptions;
 use super::provider::Provider;
 use super::source::Source;
-use super::structure::list;
+use crate::words::quoted;
 
 /// Most variables: each sees all those before it.
 const MAX_VARIABLES: usize = 1_000;
@@ -258,7 +258,7 @@ impl Pass<'_> {
                 None if declared.is_empty() => diagnostic.help("the lab has no `[vars]`"),
                 None => {
                     let names: Vec<_> = declared.keys().map(String::as_str).collect();
-                    diagnostic.help(format!("the variables of the lab are {}", list(&names)))
+                    diagnostic.help(format!("the variables of the lab are {}", quoted(&names)))
                 }
             });
         }

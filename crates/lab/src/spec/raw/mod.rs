@@ -6,6 +6,7 @@
 mod check;
 mod pool;
 mod provider;
+mod skip;
 mod step;
 mod text;
 mod workload;
@@ -16,7 +17,8 @@ use serde::Deserialize;
 pub(super) use check::Check;
 pub(super) use pool::{Autoscale, Eviction, Os, Pool, PoolMode};
 pub(super) use provider::{Aks, AksNetwork, AksTier, Kind, PortMapping, Provider, Sim, SimLike};
-pub(super) use step::{ACTIONS, Action, ActionForm, Skip, Step};
+pub(super) use skip::Skip;
+pub(super) use step::{ACTIONS, Action, ActionForm, Step};
 pub(super) use text::{
     Anything, At, CountText, KubernetesObject, KubernetesType, NodesText, PortText, QuantityText, Table, TolerationText,
 };

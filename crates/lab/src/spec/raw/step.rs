@@ -5,8 +5,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{At, Autoscale, Check, KubernetesObject, NodesText, QuantityText, Table, TolerationText};
-use crate::spec::provider::Provider;
+use super::{At, Autoscale, Check, KubernetesObject, NodesText, QuantityText, Skip, Table, TolerationText};
 
 /// A step of the lesson.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,26 +30,6 @@ pub(in crate::spec) struct Step {
     /// What must hold after the actions.
     #[serde(default)]
     pub check: Vec<At<Check>>,
-}
-
-/// Providers on which something is left out, each with the reason.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::spec) struct Skip {
-    /// Why it cannot be on the embedded cluster.
-    pub sim: Option<At<String>>,
-    /// Why it cannot be on kind.
-    pub kind: Option<At<String>>,
-    /// Why it cannot be on AKS.
-    pub aks: Option<At<String>>,
-}
-
-impl Skip {
-    /// The reasons that are given, by provider.
-    pub(in crate::spec) fn reasons(&self) -> impl Iterator<Item = (Provider, &At<String>)> {
-        let all = [(Provider::Sim, &self.sim), (Provider::Kind, &self.kind), (Provider::Aks, &self.aks)];
-        all.into_iter().filter_map(|(provider, reason)| Some((provider, reason.as_ref()?)))
-    }
 }
 
 /// One action of a step: one verb with what belongs to it.

@@ -9,8 +9,8 @@ use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::lab::Lab;
 use crate::spec::source::{Located, Location};
 use crate::spec::step::Action;
-use crate::spec::structure::list;
 use crate::spec::workload::{Workload, WorkloadKind};
+use crate::words::quoted;
 use klab_scheduler::selector::Operator;
 use klab_scheduler::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
 
@@ -84,7 +84,7 @@ fn suggest(
     if names.is_empty() {
         diagnostic = diagnostic.help("there are none");
     } else if names.len() <= 12 {
-        diagnostic = diagnostic.help(format!("there are {}", list(&names)));
+        diagnostic = diagnostic.help(format!("there are {}", quoted(&names)));
     }
     if none.is_empty() { diagnostic } else { diagnostic.help(none) }
 }
@@ -158,7 +158,7 @@ pub(super) fn unmatched_nodes(context: &Context<'_>, found: &mut Vec<Diagnostic>
                 let near = requirement.values.iter().find_map(|value| did_you_mean(value, values.iter().copied()));
                 diagnostic = match near {
                     Some(near) => diagnostic.help(format!("did you mean `{}={near}`?", requirement.key)),
-                    None => diagnostic.help(format!("the values of `{}` are {}", requirement.key, list(&values))),
+                    None => diagnostic.help(format!("the values of `{}` are {}", requirement.key, quoted(&values))),
                 };
             }
         }
@@ -206,7 +206,7 @@ pub(super) fn unmatched_pods(context: &Context<'_>, found: &mut Vec<Diagnostic>)
                 .at(at, "these pods do not exist");
             if !values.is_empty() {
                 let values: Vec<_> = values.iter().map(String::as_str).collect();
-                diagnostic = diagnostic.help(format!("there are {}", list(&values)));
+                diagnostic = diagnostic.help(format!("there are {}", quoted(&values)));
             }
             found.push(diagnostic);
         }

@@ -9,8 +9,8 @@ use crate::names::{MANAGED_BY_LABEL, PREFIX};
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::source::Location;
 use crate::spec::step::Action;
-use crate::spec::structure::list;
 use crate::spec::workload::{BundleKind, ManifestContent, Workload};
+use crate::words::quoted;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::{Operator, Requirement};
 use klab_scheduler::taint::{Taint, Toleration};
@@ -77,7 +77,10 @@ pub(super) fn unsatisfiable(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
                 Diagnostic::error("unsatisfiable", message)
                     .at(
                         at,
-                        format!("no pool has all of {}", list(&labels.iter().map(String::as_str).collect::<Vec<_>>())),
+                        format!(
+                            "no pool has all of {}",
+                            quoted(&labels.iter().map(String::as_str).collect::<Vec<_>>())
+                        ),
                     )
                     .help("every label of a node selector must be on the same node"),
             );
@@ -96,7 +99,7 @@ pub(super) fn unsatisfiable(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
                             diagnostic = diagnostic.help(format!("did you mean the label `{near}`?"));
                         }
                     } else {
-                        diagnostic = diagnostic.help(format!("the values of `{}` are {}", raw.key, list(&values)));
+                        diagnostic = diagnostic.help(format!("the values of `{}` are {}", raw.key, quoted(&values)));
                     }
                 }
             }
@@ -122,7 +125,7 @@ pub(super) fn suggest_label(
     }
     match did_you_mean(value, values.iter().copied()) {
         Some(near) => diagnostic.patch("did you mean", at, format!("\"{near}\"")),
-        None => diagnostic.help(format!("the values of `{key}` are {}", list(&values))),
+        None => diagnostic.help(format!("the values of `{key}` are {}", quoted(&values))),
     }
 }
 
@@ -270,7 +273,7 @@ pub(super) fn resource(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     None if name.contains('/') => {
                         diagnostic.help(format!("give a pool some: `resources = {{ \"{name}\" = 1 }}`"))
                     }
-                    None => diagnostic.help(format!("the resources of this lab are {}", list(&known))),
+                    None => diagnostic.help(format!("the resources of this lab are {}", quoted(&known))),
                 };
                 found.push(diagnostic);
             }

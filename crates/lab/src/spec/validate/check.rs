@@ -7,7 +7,7 @@ use crate::spec::check::{Check, Condition, Count, NodeSet, Subject};
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::raw::{self, At};
 use crate::spec::source::{Located, Location};
-use crate::spec::structure::list;
+use crate::words::quoted;
 
 /// What a check is about, for the question which conditions go with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Reader<'_> {
                 self.report(
                     Diagnostic::error("no-condition", "this check cannot fail")
                         .at(&subject.at, format!("nothing is said about {}", what(&subject.value)))
-                        .help(format!("add a condition: {}", list(kind.conditions()))),
+                        .help(format!("add a condition: {}", quoted(kind.conditions()))),
                 );
             }
             return None;
@@ -216,7 +216,7 @@ impl Reader<'_> {
                 self.report(
                     Diagnostic::error("condition", format!("`{name}` says nothing about {}", kind.name()))
                         .at(&at, "does not go with the subject of this check")
-                        .help(format!("conditions for {} are {}", kind.name(), list(kind.conditions()))),
+                        .help(format!("conditions for {} are {}", kind.name(), quoted(kind.conditions()))),
                 );
             } else if let Some(condition) = condition {
                 conditions.push(Located::new(condition, at));

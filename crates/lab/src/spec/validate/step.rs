@@ -9,7 +9,7 @@ use crate::spec::pool::Autoscale;
 use crate::spec::raw::{self, ACTIONS, ActionForm, At, NodesText};
 use crate::spec::source::Located;
 use crate::spec::step::{Action, SkippedStep, Step, WorkloadChange};
-use crate::spec::structure::list;
+use crate::words::quoted;
 
 impl Reader<'_> {
     /// The steps of this provider, and those that it leaves out.
@@ -58,14 +58,14 @@ impl Reader<'_> {
                 self.report(
                     Diagnostic::error("action", "this action does nothing")
                         .at(&at, "there is no verb here")
-                        .help(format!("the verbs are {}", list(&verbs))),
+                        .help(format!("the verbs are {}", quoted(&verbs))),
                 );
                 return None;
             }
             several => {
                 let verbs: Vec<_> = several.iter().map(|form| form.verb).collect();
                 self.report(
-                    Diagnostic::error("action", format!("this action has several verbs, {}", list(&verbs)))
+                    Diagnostic::error("action", format!("this action has several verbs, {}", quoted(&verbs)))
                         .at(&at, "an action does one thing")
                         .help("write one table for each: `do = [{ … }, { … }]`"),
                 );
@@ -82,7 +82,7 @@ impl Reader<'_> {
                     .collect();
                 self.report(
                     Diagnostic::error("action", format!("`{key}` does not go with `{}`", form.verb))
-                        .at(&self.at(span.clone()), format!("`{key}` belongs to {}", list(&belongs))),
+                        .at(&self.at(span.clone()), format!("`{key}` belongs to {}", quoted(&belongs))),
                 );
                 fine = false;
             }
