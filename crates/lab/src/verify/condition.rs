@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube_core::ResourceExt;
 
+use super::fact::Fact;
 use super::pod::PodState;
 use super::rollout::Group;
 use super::spread;
@@ -11,25 +12,6 @@ use super::verdict::{Finding, Standing};
 use super::view::{PodView, View};
 use crate::spec::{Condition, Count, Located, NodeSet, Selector};
 use crate::words::listed;
-
-/// What a condition's function finds; the code and place are added by the caller.
-pub(crate) struct Fact {
-    pub(crate) standing: Standing,
-    pub(crate) now: String,
-    pub(crate) offenders: Vec<String>,
-}
-
-impl Fact {
-    pub(crate) fn new(standing: Standing, now: impl Into<String>) -> Self {
-        Self { standing, now: now.into(), offenders: Vec::new() }
-    }
-
-    pub(crate) fn offenders(mut self, offenders: impl IntoIterator<Item = String>) -> Self {
-        self.offenders = offenders.into_iter().collect();
-        self.offenders.sort();
-        self
-    }
-}
 
 /// The stable code of a condition.
 pub(crate) fn code(condition: &Condition) -> &'static str {

@@ -1,18 +1,18 @@
 //! Why checks do not hold: the pods behind them grouped by their plight, and what would mend it.
 
 mod daemon;
+mod homes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube_core::ResourceExt;
 
+use self::homes::{Homes, HomesOwned, settles};
 use super::cause::{Cause, Suggestion};
 use super::condition::counted;
 use super::context::Context;
-use super::evaluate::evaluate;
 use super::explain::{Destination, Edit, Explainer, Pending, Settles, age, alike, in_namespace};
 use super::pod::PodState;
 use super::rollout::Group;
@@ -183,78 +183,6 @@ fn trouble_message(pod: &Pod) -> Option<String> {
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
     let mut waiting = containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref());
     waiting.find_map(|waiting| waiting.message.clone())
-}
-
-/// The nodes where a check wants its pods.
-struct Homes<'c, 'v, 'a> {
-    check: &'c Check,
-    view: &'v View<'a>,
-}
-
-impl<'c, 'v, 'a> Homes<'c, 'v, 'a> {
-    fn of(check: &'c Check, view: &'v View<'a>) -> HomesOwned {
-        let homes = Self { check, view };
-        let nodes = view.nodes.keys().filter(|name| homes.accept_node(name)).map(|name| (*name).to_owned()).collect();
-        let pools: BTreeSet<&str> = view.nodes.values().filter_map(|node| pool_of(node)).collect();
-        let pools = pools.into_iter().filter(|pool| homes.accept_pool(pool)).map(str::to_owned).collect();
-        HomesOwned { nodes, pools }
-    }
-
-    fn accept_node(&self, name: &str) -> bool {
-        self.check.conditions.iter().all(|condition| match &condition.value {
-            Condition::On(set) | Condition::OnePerNode(set) => self.view.contains(set, name),
-            Condition::NotOn(set) => !self.view.contains(set, name),
-            Condition::Placement(pools) => {
-                let pool = self.view.pool_of(name);
-                pool.and_then(|pool| pools.get(pool)).is_none_or(|count| count.max != Some(0))
-            }
-            _ => true,
-        })
-    }
-
-    /// Whether a new node of a pool would be one: as the nodes it has, unless they are told apart by name.
-    fn accept_pool(&self, pool: &str) -> bool {
-        let by_name = self.check.conditions.iter().any(|condition| {
-            matches!(&condition.value, Condition::On(NodeSet::Node(_)) | Condition::OnePerNode(NodeSet::Node(_)))
-        });
-        let mut members = self.view.nodes.iter().filter(|(_, node)| pool_of(node) == Some(pool));
-        !by_name && members.any(|(name, _)| self.accept_node(name))
-    }
-}
-
-/// The nodes where a check wants its pods, by name.
-struct HomesOwned {
-    nodes: BTreeSet<String>,
-    pools: BTreeSet<String>,
-}
-
-impl HomesOwned {
-    fn accept(&self, place: Destination<'_>) -> bool {
-        match place {
-            Destination::Node(node) => self.nodes.contains(node),
-            Destination::NewNodeOf(pool) => self.pools.contains(pool),
-        }
-    }
-}
-
-/// Whether pods would no longer keep a check from holding if they ran on these nodes: the check is asked.
-fn settles(check: &Check, context: &Context<'_>, snapshot: &Snapshot, pods: &[&PodView<'_>], nodes: &[String]) -> bool {
-    let mut changed = snapshot.clone();
-    for (pod, node) in pods.iter().zip(nodes) {
-        let mut moved = pod.pod.clone();
-        moved.spec.get_or_insert_default().node_name = Some(node.clone());
-        let ready = PodCondition { type_: "Ready".to_owned(), status: "True".to_owned(), ..PodCondition::default() };
-        let status = moved.status.get_or_insert_default();
-        status.phase = Some("Running".to_owned());
-        status.conditions = Some(vec![ready]);
-        if let Some(slot) = changed.pods.get_mut(pod.index) {
-            *slot = Arc::new(moved);
-        }
-    }
-    let report = evaluate(std::slice::from_ref(check), &changed, context);
-    let failing = report.checks.iter().flat_map(|result| &result.findings).filter(|finding| !finding.holds);
-    let offenders: BTreeSet<&String> = failing.flat_map(|finding| &finding.offenders).collect();
-    pods.iter().all(|pod| !offenders.contains(&pod.id()))
 }
 
 /// Changes that bring pods from where they are to where the check wants them, and what else it takes to be let in there.

@@ -1,7 +1,8 @@
 //! Checks against a snapshot: the verdict of this moment.
 
-use super::condition::{self, Fact, finding};
+use super::condition::{self, finding};
 use super::context::Context;
+use super::fact::Fact;
 use super::movement;
 use super::name;
 use super::node::{self, nearest};

@@ -10,6 +10,7 @@ mod context;
 mod diagnose;
 mod evaluate;
 mod explain;
+mod fact;
 mod model;
 mod movement;
 mod name;

@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 
-use super::condition::{Fact, counted, finding, mismatch};
+use super::condition::{counted, finding, mismatch};
+use super::fact::Fact;
 use super::verdict::{Finding, Standing};
 use super::view::View;
 use crate::plan::taint_text;

@@ -14,8 +14,6 @@ use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube_core::ResourceExt;
 use serde_json::Value;
 
-use super::context::Context;
-use super::view::View;
 use crate::spec::{ObjectRef, singular};
 
 /// Objects of a cluster at one moment, in any order. Shared pointers, so that a watch cache can hand out the same objects
@@ -72,15 +70,6 @@ pub struct FetchedObject {
 }
 
 impl Snapshot {
-    /// The pods of a workload of the lab, by name: those that carry the label `klab.dev/workload` and those whose chain
-    /// of owners ends at an object of this name and of the workload's kind, in its namespace.
-    /// Sorted by name; pods that are being deleted are among them.
-    pub fn pods_of(&self, workload: &str, context: &Context<'_>) -> Vec<Arc<Pod>> {
-        let view = View::new(self, context);
-        let wanted: Vec<usize> = view.pods_of_workload(workload).map(|pod| pod.index).collect();
-        wanted.into_iter().filter_map(|index| self.pods.get(index).cloned()).collect()
-    }
-
     /// An object by reference: one that was fetched for a check, or one of the typed kinds.
     pub fn object(&self, reference: &ObjectRef) -> Option<Arc<Value>> {
         if let Some(fetched) = self.objects.iter().find(|fetched| fetched.reference == *reference) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::condition::Fact;
+use super::fact::Fact;
 use super::placeable;
 use super::pod::PodState;
 use super::rollout::Group;

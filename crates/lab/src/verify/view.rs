@@ -1,6 +1,7 @@
 //! A snapshot with its threads joined: pods with their state, node, owners and generation, in one fixed order.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -337,5 +338,16 @@ fn belongs(pod: &PodView<'_>, name: &str, workload: Option<&Workload>) -> bool {
         (Owner::None, Some(workload)) => workload.kind == WorkloadKind::Pod && pod.name == name,
         (owner, None) => owner.name() == name,
         (owner, Some(workload)) => owner.name() == name && owner.kind() == workload.kind.kind(),
+    }
+}
+
+impl Snapshot {
+    /// The pods of a workload of the lab, by name: those that carry the label `klab.dev/workload` and those whose chain
+    /// of owners ends at an object of this name and of the workload's kind, in its namespace.
+    /// Sorted by name; pods that are being deleted are among them.
+    pub fn pods_of(&self, workload: &str, context: &Context<'_>) -> Vec<Arc<Pod>> {
+        let view = View::new(self, context);
+        let wanted: Vec<usize> = view.pods_of_workload(workload).map(|pod| pod.index).collect();
+        wanted.into_iter().filter_map(|index| self.pods.get(index).cloned()).collect()
     }
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ResourceExt;
 
-use super::{Homes, settles};
+use super::homes::{Homes, settles};
 use crate::spec::{Check, Condition, Subject};
 use crate::verify::cause::{Cause, NodeGroup, Suggestion};
 use crate::verify::context::Context;

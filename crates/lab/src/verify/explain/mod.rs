@@ -2,6 +2,7 @@
 
 mod edit;
 mod proposals;
+mod question;
 mod reasons;
 mod room;
 mod sandbox;
@@ -19,8 +20,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use edit::Edit;
+pub(crate) use question::{Destination, Question, Settles};
 pub(crate) use reasons::{Refusal, group};
-pub(crate) use suggest::{Destination, Question, Settles, steer, suggest};
+pub(crate) use suggest::{steer, suggest};
 pub(crate) use wording::in_namespace;
 
 use super::cause::{NodeGroup, NodeReason, Suggestion};

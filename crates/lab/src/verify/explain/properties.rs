@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::edit::{Edit, new_node};
-use super::suggest::{Question, Remedy, suggest, unbound};
+use super::question::Question;
+use super::suggest::{Remedy, suggest, unbound};
 use super::{Refusal, group};
 use crate::verify::fixture::{Cluster, running, unschedulable};
 use crate::verify::view::{PodView, View};

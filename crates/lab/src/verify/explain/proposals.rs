@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_core::ResourceExt;
 
 use super::edit::{Edit, Names};
+use super::question::Question;
 use super::reasons::Refusal;
 use super::room::{Sources, lowered_requests, roomiest};
-use super::suggest::Question;
 use super::wording::{said_of_label, workload_of};
 use crate::names::POOL_LABEL;
 use klab_scheduler::Reason;

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_core::ResourceExt;
 
 use super::edit::Edit;
+use super::question::Question;
 use super::reasons::Refusal;
-use super::suggest::Question;
 use crate::verify::view::{Owner, PodView, View, pool_of};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{Reason, pod_requests};

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::edit::{Edit, new_node};
 use super::proposals::{Proposal, proposals};
-use super::reasons::Refusal;
+use super::question::{Destination, Proof, Question, Settles};
 use super::sandbox::Sandbox;
 use super::wording;
 use crate::verify::cause::Suggestion;
@@ -20,31 +20,6 @@ const SHOWN: usize = 3;
 const TRIED: usize = 32;
 /// Most nodes a pool is extended by, and most pods a workload loses, in one change.
 const STEPS: usize = 50;
-
-/// What the scheduler is asked about.
-pub(crate) struct Question<'q, 'a> {
-    pub(crate) view: &'q View<'a>,
-    /// The pods, all alike and without a place.
-    pub(crate) pods: &'q [&'q PodView<'a>],
-    /// What keeps the first of them from the nodes.
-    pub(crate) refusals: &'q [Refusal<'q>],
-    /// Whether a node (or a new one of a pool) is where the pods are wanted.
-    pub(crate) wanted: &'q dyn Fn(Destination<'_>) -> bool,
-    /// Whether it is as it should be with these pods on these nodes, one for each.
-    pub(crate) settles: Settles<'q>,
-}
-
-/// See [`Question::settles`].
-pub(crate) type Settles<'q> = &'q dyn Fn(&[&PodView<'_>], &[String]) -> bool;
-
-/// Where a change would bring a pod.
-#[derive(Clone, Copy)]
-pub(crate) enum Destination<'d> {
-    /// A node of the snapshot.
-    Node(&'d str),
-    /// A node that the pool would get.
-    NewNodeOf(&'d str),
-}
 
 /// A change that does what it says, with its parts.
 pub(crate) struct Remedy {
@@ -194,14 +169,6 @@ fn arrives(question: &Question<'_, '_>, edits: &[Edit], proof: &Proof) -> bool {
     });
     // New nodes are not in the snapshot that would be judged.
     arrive && (!all_known || (question.settles)(question.pods, &proof.nodes))
-}
-
-/// That a combination of changes suffices.
-pub(crate) struct Proof {
-    /// The nodes the pods go to, in the order of the pods.
-    pub(crate) nodes: Vec<String>,
-    /// How many steps the stepwise change took.
-    pub(crate) steps: usize,
 }
 
 /// Makes the changes in the sandbox and lets the scheduler place all pods.

@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::edit::Edit;
+use super::question::{Proof, Question};
 use super::reasons::amount;
-use super::suggest::{Proof, Question};
 use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;

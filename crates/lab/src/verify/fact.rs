@@ -1,0 +1,22 @@
+//! What is true of the subject of a condition.
+
+use super::verdict::Standing;
+
+/// What a condition's function finds; the code and place are added by the caller.
+pub(crate) struct Fact {
+    pub(crate) standing: Standing,
+    pub(crate) now: String,
+    pub(crate) offenders: Vec<String>,
+}
+
+impl Fact {
+    pub(crate) fn new(standing: Standing, now: impl Into<String>) -> Self {
+        Self { standing, now: now.into(), offenders: Vec::new() }
+    }
+
+    pub(crate) fn offenders(mut self, offenders: impl IntoIterator<Item = String>) -> Self {
+        self.offenders = offenders.into_iter().collect();
+        self.offenders.sort();
+        self
+    }
+}
