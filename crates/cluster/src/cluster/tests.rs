@@ -1,3 +1,5 @@
+//! Writes and deletes: names, versions, parts, grace, finalizers, budgets.
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};

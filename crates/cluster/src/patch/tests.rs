@@ -1,3 +1,5 @@
+//! Field managers, server-side apply and the three merging patches.
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};

@@ -1,3 +1,5 @@
+//! The cells of each kind, as kubectl prints them.
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Shipped labs as they are read.
+
 use std::path::Path;
 
 use super::*;

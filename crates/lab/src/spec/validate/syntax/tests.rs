@@ -1,3 +1,5 @@
+//! Texts that each syntax accepts, refuses and corrects.
+
 use super::*;
 
 fn fine<T>(parse: impl Fn(&str) -> Parsed<T>, good: &[&str], bad: &[&str]) {
