@@ -12,6 +12,7 @@ mod docs;
 mod environment;
 mod faults;
 mod hostile;
+mod house;
 mod kills;
 mod kind;
 mod labs;
