@@ -1,3 +1,5 @@
+//! Templates to manifests, and what is refused.
+
 use std::path::Path;
 
 use super::*;

@@ -4,69 +4,20 @@
 mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use self::graph::{Graph, sources};
 
 /// Most lines of a file.
 const MOST_LINES: usize = 600;
 
-/// Circles of the binary that are still to be broken, by their files below `src`. One that was broken, or lost a file, is
-/// changed here, too; none is added.
-const KNOWN: &[&[&str]] = &[
-    &["commands/down.rs", "commands/seats/down.rs"],
-    &["commands/kubeconfig.rs", "commands/mod.rs", "commands/seats/mod.rs"],
-    &["commands/lesson.rs", "commands/seats/verify.rs", "commands/verify.rs", "commands/watch.rs"],
-    &["commands/pause.rs", "commands/seats/pause.rs"],
-    &["commands/seats/up.rs", "commands/up.rs"],
-    &[
-        "lesson/drain.rs",
-        "lesson/history.rs",
-        "lesson/nodes.rs",
-        "lesson/perform.rs",
-        "lesson/pools.rs",
-        "lesson/set.rs",
-        "lesson/stage.rs",
-        "lesson/undo.rs",
-        "lesson/workloads.rs",
-    ],
-    &[
-        "provider/aks.rs",
-        "provider/aks/cluster.rs",
-        "provider/aks/converge.rs",
-        "provider/aks/credentials.rs",
-        "provider/aks/live.rs",
-        "provider/aks/look.rs",
-        "provider/aks/pools.rs",
-        "provider/aks/registry.rs",
-        "provider/aks/removal.rs",
-        "provider/aks/replace.rs",
-        "provider/aks/request.rs",
-        "provider/aks/world.rs",
-        "provider/kind.rs",
-        "provider/kind/addons.rs",
-        "provider/kind/commands.rs",
-        "provider/kind/create.rs",
-        "provider/kind/load.rs",
-        "provider/kind/preflight.rs",
-        "provider/kind/teardown.rs",
-        "provider/kind/workers.rs",
-        "provider/mod.rs",
-        "provider/sim/mod.rs",
-    ],
-    &["provider/aks/answer.rs", "provider/aks/catalogue.rs", "provider/aks/failure.rs", "provider/aks/place.rs"],
-    &["provider/kind/docker.rs", "provider/kind/docker/inspect.rs"],
-];
-
-/// Files of the binary without the line that says what they are for. Those that get one are taken out; none is added.
-const UNTITLED: &[&str] = &["provider/kind/docker/tests.rs", "provider/kind/failure/tests.rs", "render/tests.rs"];
-
-/// The sources of the crates below the binary.
+/// The sources of all crates.
 fn crates() -> Vec<PathBuf> {
     let folders = std::fs::read_dir("crates").unwrap().map(|entry| entry.unwrap().path().join("src"));
     let mut folders: Vec<PathBuf> = folders.collect();
+    folders.push(PathBuf::from("src"));
     folders.sort();
-    assert!(folders.len() >= 3, "{folders:?}");
+    assert!(folders.len() >= 4, "{folders:?}");
     folders
 }
 
@@ -86,40 +37,32 @@ fn no_files_of_a_crate_are_in_a_circle() {
 }
 
 #[test]
-fn circles_of_the_binary_only_become_fewer() {
-    let graph = Graph::of(&sources(Path::new("src")));
-    let found = graph.circles();
-    let owned = |files: &&[&str]| files.iter().map(|&file| file.to_owned()).collect::<BTreeSet<String>>();
-    let known: BTreeSet<BTreeSet<String>> = KNOWN.iter().map(owned).collect();
-    let new: String = found
-        .difference(&known)
-        .map(|circle| {
-            let smaller = known.iter().any(|known| known.is_superset(circle));
-            let what = if smaller { "part of a known circle, to be written for it in KNOWN" } else { "new or larger" };
-            format!("{what}: {circle:?}\n{}", graph.arrows_in(circle))
-        })
-        .collect();
-    let gone: String = known
-        .difference(&found)
-        .map(|circle| format!("no longer there, to be taken out of KNOWN: {circle:?}\n"))
-        .collect();
-    assert!(new.is_empty() && gone.is_empty(), "circles among the files of src\n{new}{gone}");
+fn every_file_says_in_its_first_line_what_it_is_for() {
+    for folder in crates() {
+        let untitled = sources(&folder).into_iter().filter(|(_, text)| !text.starts_with("//!"));
+        let untitled: Vec<String> = untitled.map(|(path, _)| path).collect();
+        assert_eq!(untitled, [""; 0], "files of {} that do not begin with `//!`", folder.display());
+    }
 }
 
+/// A provider is a row: whatever differs between them is asked of the row, or of the trait.
 #[test]
-fn every_file_says_in_its_first_line_what_it_is_for() {
-    let untitled = |folder: &Path| -> Vec<String> {
-        sources(folder).into_iter().filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path).collect()
-    };
+fn no_file_asks_for_the_name_of_a_provider() {
+    let rows = ["spec/profile.rs", "spec/raw/skip.rs", "provider/row.rs", "trial/seat.rs"];
+    let names = ["Provider::Sim", "Provider::Kind", "Provider::Aks", "Name::Sim", "Name::Kind", "Name::Aks"];
     for folder in crates() {
-        assert_eq!(untitled(&folder), [""; 0], "files of {} that do not begin with `//!`", folder.display());
+        for (path, text) in sources(&folder) {
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let named = names.iter().find(|name| code.contains(**name));
+            let is_test = path.ends_with("tests.rs") || path.contains("tests/");
+            assert!(named.is_none() || is_test || rows.contains(&path.as_str()), "{path} asks for {named:?}");
+        }
     }
-    assert_eq!(untitled(Path::new("src")), UNTITLED, "files of src that do not begin with `//!`");
 }
 
 #[test]
 fn no_file_is_too_long() {
-    for folder in crates().into_iter().chain([PathBuf::from("src")]) {
+    for folder in crates() {
         for (path, text) in sources(&folder) {
             let lines = text.lines().count();
             assert!(lines <= MOST_LINES, "{}/{path} has {lines} lines; {MOST_LINES} are enough", folder.display());

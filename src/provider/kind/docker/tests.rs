@@ -1,3 +1,5 @@
+//! What runtimes answer, read.
+
 use super::*;
 
 #[test]

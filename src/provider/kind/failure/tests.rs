@@ -1,3 +1,5 @@
+//! What the tools of kind say when they fail, and what that means.
+
 use super::*;
 
 fn failed(stderr: &str) -> exec::Error {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::At;
+use crate::spec::provider::Provider;
 
 /// Providers on which something is left out, each with the reason.
 #[derive(Debug, Deserialize, JsonSchema)]
