@@ -21,10 +21,10 @@ pub struct Cli {
     /// How results are written.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
-    /// Say nothing but results and errors.
+    /// Print only results and errors.
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Say what is asked of the cluster and of other tools; twice for more.
+    /// Print what klab asks of the cluster and of other tools; twice for more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     #[command(subcommand)]
@@ -43,7 +43,7 @@ enum Command {
     Guide(commands::guide::Arguments),
     /// Perform the next step of the lesson, or undo the last one.
     Step(commands::step::Arguments),
-    /// Remove everything the lab made, and look whether anything is left.
+    /// Remove everything the lab made, and check that nothing is left.
     Down(commands::down::Arguments),
     /// Stop a lab's machines so that they cost nothing (aks); everything in the cluster is kept.
     Pause(commands::pause::Arguments),

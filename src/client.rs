@@ -109,7 +109,7 @@ pub async fn answered_within<T>(patience: Duration, requests: impl Future<Output
     let after = patience.saturating_add(Duration::from_secs(1));
     let answered = tokio::time::timeout(after, requests).await;
     let silent = |_| NoAnswer { who: "the cluster".to_owned(), own: false, after };
-    answered.map_err(silent).kind(Kind::Outside, || "could not look at the cluster".to_owned())?
+    answered.map_err(silent).kind(Kind::Outside, || "could not read the cluster".to_owned())?
 }
 
 /// Whether a configuration is of klab's own server.

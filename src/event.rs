@@ -120,7 +120,7 @@ impl Activity {
         self.events.0.event(&Event::Progress { id: self.id, detail: detail.into() });
     }
 
-    /// Ends it without a word: what it found is said elsewhere.
+    /// Ends it silently: what it found is said elsewhere.
     pub fn end(mut self) {
         self.ended = true;
         self.events.0.event(&Event::Ended { id: self.id });

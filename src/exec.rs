@@ -486,7 +486,7 @@ mod tests {
         let pid: u32 = std::fs::read_to_string(log).unwrap().trim().parse().unwrap();
         let until = Instant::now() + SECONDS;
         while process_exists(pid) && !command_line(pid).is_none_or(|words| words.iter().all(|word| word.is_empty())) {
-            assert!(Instant::now() < until, "process {pid} goes on");
+            assert!(Instant::now() < until, "process {pid} is still running");
         }
     }
 

@@ -58,7 +58,7 @@ fn grade_report(context: &Context, mut report: Report, timeout: Duration, gradin
     judge(context, &report, timeout, grading)
 }
 
-/// A learner who fails a step without a word about the check gets the word about the step.
+/// A learner who fails a step whose check has no hint gets the word about the step.
 pub(crate) fn hinted(report: &mut Report, hint: Option<&str>) {
     let failed = || |check: &&mut CheckResult| !check.verdict.is_held();
     if report.checks.iter_mut().filter(failed()).any(|check| check.hint.is_some()) {
@@ -124,14 +124,19 @@ pub(crate) fn judge(context: &Context, report: &Report, timeout: Duration, gradi
 /// When the cluster does not answer.
 pub(crate) fn wait(context: &Context, lab: &Lab, kubeconfig: impl AsRef<Path>, timeout: Duration) -> Result<Report> {
     let client = client(context, lab, kubeconfig.as_ref(), timeout)?;
-    watch_until_final(context, lab, Cluster { client: &client, changed: false }, timeout, None)
+    watch_until_final(context, lab, ReachedCluster { client: &client, changed: false }, timeout, None)
 }
 
 /// As [`wait`], for a lab that was just made: where its pods were to go is compared with where they are.
 ///
 /// # Errors
 /// When the cluster does not answer.
-pub(crate) fn wait_for_made(context: &Context, lab: &Lab, cluster: Cluster<'_>, timeout: Duration) -> Result<Report> {
+pub(crate) fn wait_for_made(
+    context: &Context,
+    lab: &Lab,
+    cluster: ReachedCluster<'_>,
+    timeout: Duration,
+) -> Result<Report> {
     let predicted = predicted(context, lab)?;
     watch_until_final(context, lab, cluster, timeout, predicted.as_ref())
 }
@@ -139,7 +144,7 @@ pub(crate) fn wait_for_made(context: &Context, lab: &Lab, cluster: Cluster<'_>, 
 /// As [`wait`], for the set-up: where its pods were to go is compared with where they are.
 pub(crate) fn wait_for_set_up(context: &Context, lab: &Lab, kubeconfig: &Path, timeout: Duration) -> Result<Report> {
     let (predicted, client) = (predicted(context, lab)?, client(context, lab, kubeconfig, timeout)?);
-    watch_until_final(context, lab, Cluster { client: &client, changed: false }, timeout, predicted.as_ref())
+    watch_until_final(context, lab, ReachedCluster { client: &client, changed: false }, timeout, predicted.as_ref())
 }
 
 /// A client of the lab's cluster that waits for no answer longer than the person does.
@@ -163,7 +168,7 @@ fn predicted(context: &Context, lab: &Lab) -> Result<Option<Prediction>> {
 
 /// The cluster that is looked at.
 #[derive(Clone, Copy)]
-pub(crate) struct Cluster<'a> {
+pub(crate) struct ReachedCluster<'a> {
     pub(crate) client: &'a Client,
     /// Whether it was just changed: then it cannot hold yet and is watched at once. One that may hold already is seen with
     /// one look, without a watch.
@@ -173,7 +178,7 @@ pub(crate) struct Cluster<'a> {
 fn watch_until_final(
     context: &Context,
     lab: &Lab,
-    cluster: Cluster<'_>,
+    cluster: ReachedCluster<'_>,
     timeout: Duration,
     predicted: Option<&Prediction>,
 ) -> Result<Report> {
@@ -201,7 +206,7 @@ fn watch_until_final(
 /// Says what is wrong with the cluster itself: a learner would look for it in his own work.
 pub(crate) async fn warn_of_faults(context: &Context, client: &Client) {
     for fault in observe::faults(client).await {
-        context.ui.events().warn(format!("the cluster is not well: {fault}"));
+        context.ui.events().warn(format!("the cluster has a problem: {fault}"));
     }
 }
 

@@ -179,7 +179,7 @@ impl Ui {
         }
         let leaves = leaves.map_or(String::new(), |words| format!("; {words}"));
         for what in self.under_way() {
-            self.shared.line(&format!("{CARE}goes on{CARE:#}: {what}"));
+            self.shared.line(&format!("{CARE}continues{CARE:#}: {what}"));
         }
         self.shared.line(&format!("{BAD}interrupted{BAD:#}{leaves}"));
     }

@@ -124,7 +124,7 @@ fn server(context: &Context) -> Option<Finding> {
         Ok(Some((access, health))) => {
             let labs = plural(health.clusters.len(), "cluster");
             if !health.faults.is_empty() {
-                let fix = "delete or change these objects; their labs go on without them";
+                let fix = "delete or change these objects; their labs work without them";
                 let fact = health.faults.join("; ");
                 return Some(Finding { mark: Mark::Bad, subject: "server", fact, fix: Some(fix.to_owned()) });
             }

@@ -68,7 +68,7 @@ fn remove(context: &Context, aks: &Aks, lab: &Expired) -> Result<Vec<String>> {
     let folder = tempfile::tempdir().map_err(|error| state_error(error, "make", &std::env::temp_dir()))?;
     let mut journal =
         Journal::open(folder.path(), "gc").map_err(|error| state_error(error, "open the journal in", folder.path()))?;
-    context.interruption_leaves(Some(format!("lab `{}` is partly removed; `klab gc --yes` goes on", lab.lab)));
+    context.interruption_leaves(Some(format!("lab `{}` is partly removed; `klab gc --yes` continues", lab.lab)));
     let left = aks.remove_expired(lab, &mut Work { journal: &mut journal, events: &events })?;
     context.interruption_leaves(None);
     Ok(left)

@@ -122,7 +122,7 @@ fn step_text(context: &Context, lab: &Lab, number: usize) -> String {
         }
     }
     let rest = match (lines.is_empty(), step.checks.is_empty()) {
-        (_, true) => "Nothing is checked after it: `klab verify` goes on to the next step.",
+        (_, true) => "Nothing is checked after it: `klab verify` opens the next step.",
         (true, false) => "`klab verify` checks it.",
         (false, false) => "Then `klab verify` checks it. `klab step` does all of it for you.",
     };

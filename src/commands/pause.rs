@@ -25,7 +25,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// Works on a lab that is up, or on every seat of a class.
 pub(super) fn switch(context: &Context, arguments: &Arguments, command: &'static str, act: Switch) -> Result<()> {
     let lab = context.lab_or_class_name(arguments.lab.as_deref())?;
-    context.interruption_leaves(Some(format!("`klab {command} {lab}` goes on")));
+    context.interruption_leaves(Some(format!("`klab {command} {lab}` continues")));
     let outcome = match Class::read(&context.home, &lab)? {
         Some(class) => super::seats::switch(context, &class, command, act),
         None => switch_one(context, &lab, command, act),

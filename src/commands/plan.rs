@@ -85,7 +85,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
         Ok(observed) => observed,
         // Of a lab that was never made there is nothing to see; its plan helps on a machine without the tools, too.
         Err(error) if error.kind == Kind::Outside && !made_here && !error.source.is::<Foreign>() => {
-            caveats.push(format!("{error:#}; planned as if nothing of the lab existed"));
+            caveats.push(format!("{error:#}; planned as if the lab did not exist"));
             unseen = true;
             Observed::default()
         }

@@ -24,12 +24,12 @@ pub struct Arguments {
 /// Serves until it is told to stop. Says on stdout, in one line of JSON, when it is ready.
 ///
 /// # Errors
-/// When another server is at work on the folder, or no port can be had.
+/// When another server is using the folder, or no port can be had.
 pub fn run(arguments: &Arguments) -> Result<()> {
     crate::ui::trace("klab=info");
     let folder = &arguments.state_directory;
     let Some(lock) = ServerLock::of_this_server(folder)? else {
-        let message = format!("another server is at work on `{}`", folder.display());
+        let message = format!("another server is using `{}`", folder.display());
         return Err(Error::message(Kind::Failed, message));
     };
     lock.sign().map_err(|error| state_error(error, "sign the lock in", folder))?;

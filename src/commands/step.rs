@@ -170,7 +170,7 @@ impl AtWork<'_> {
         self.keep_kinds(&lab, number)?;
         lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: true });
         lesson.keep()?;
-        self.context.interruption_leaves(Some(format!("{label} is partly undone; `klab step --back` goes on")));
+        self.context.interruption_leaves(Some(format!("{label} is partly undone; `klab step --back` continues")));
         let mut kept = Vec::new();
         self.with_performer(&lab.name.value, |performer, work| {
             for action in (0..step.actions.len()).rev() {

@@ -37,7 +37,7 @@ pub struct Arguments {
     /// The embedded scheduler's choice between equal nodes; the lab file's own by default.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Try with so many seeds in a row: a lesson must not depend on a lucky tie.
+    /// Try this many seeds in a row: a lesson must not depend on a lucky tie.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: u32,
     /// How long the set-up may take to hold, and each step's actions and its checks; the cluster's own time.
@@ -49,7 +49,7 @@ pub struct Arguments {
     /// Let the labs read files outside the folders of their files.
     #[arg(long)]
     allow_outside: bool,
-    /// Most trials at a time; by default as many as there are processors, on kind 1, on aks 4.
+    /// Maximum number of trials at a time; by default as many as there are processors, on kind 1, on aks 4.
     #[arg(long, short = 'j', value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 }

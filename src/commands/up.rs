@@ -21,7 +21,7 @@ use klab_lab::words::{duration, plural};
 /// Makes the lab.
 ///
 /// # Errors
-/// Whatever keeps it from being made; what is left behind is named, and a second `up` goes on from there.
+/// Whatever keeps it from being made; what is left behind is named, and a second `up` continues from there.
 pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     arguments.lab = shipped::lab_file(&context.home, &arguments.lab)?;
     let arguments = &arguments;
@@ -49,7 +49,7 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     }
     let mut at_work = LabAtWork::new(context, &name, "up")?;
     let words = format!(
-        "lab `{name}` is partly made; `klab up {}` goes on, `klab down {name}` removes it",
+        "lab `{name}` is partly made; `klab up {}` continues, `klab down {name}` removes it",
         arguments.lab.display()
     );
     at_work.interruption_leaves(words);

@@ -62,7 +62,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Some(name) => {
             let step = find(&lesson.lab, name)?;
             look(context, &lesson.lab, Some(step), &kubeconfig, arguments)
-                .and_then(|looked| conclude(context, &looked, arguments))
+                .and_then(|graded| conclude(context, &graded, arguments))
         }
         None => grade_next(context, lesson, &kubeconfig, arguments),
     };
@@ -70,9 +70,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 }
 
 /// What a look at a stage of the lesson came to.
-struct Looked<'a> {
+struct Graded<'a> {
     lab: &'a Lab,
-    /// The step (from 0) whose checks were looked at; none: the set-up.
+    /// The step (from 0) whose checks were graded; none: the set-up.
     step: Option<usize>,
     report: Report,
 }
@@ -84,7 +84,7 @@ fn look<'a>(
     step: Option<usize>,
     kubeconfig: &Path,
     arguments: &Arguments,
-) -> Result<Looked<'a>> {
+) -> Result<Graded<'a>> {
     let staged = stage(lab, step.map_or(0, |step| step + 1));
     let hint = step.and_then(|step| lab.steps.get(step)?.hint.as_deref());
     let report = if arguments.watch {
@@ -98,23 +98,23 @@ fn look<'a>(
         hinted(&mut report, hint);
         report
     };
-    Ok(Looked { lab, step, report })
+    Ok(Graded { lab, step, report })
 }
 
 /// Writes the report, and fails where it does.
-fn conclude(context: &Context, looked: &Looked<'_>, arguments: &Arguments) -> Result<()> {
-    let what = looked.step.map(|step| label(looked.lab, step));
+fn conclude(context: &Context, graded: &Graded<'_>, arguments: &Arguments) -> Result<()> {
+    let what = graded.step.map(|step| label(graded.lab, step));
     let grading = Grading {
         what: what.as_deref().unwrap_or("the lab"),
-        step: looked.step.map(|step| (looked.lab, step)),
+        step: graded.step.map(|step| (graded.lab, step)),
         quietly: false,
         document: false,
     };
     // What was watched has been shown.
     if !arguments.watch || context.ui.format() == Format::Junit {
-        write_report(context, &looked.report, &grading)?;
+        write_report(context, &graded.report, &grading)?;
     }
-    judge(context, &looked.report, arguments.timeout, &grading)
+    judge(context, &graded.report, arguments.timeout, &grading)
 }
 
 /// Long enough to see that what holds of a step holds for a while.
@@ -126,31 +126,31 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let lab = lesson.lab.clone();
     let next = lesson.next();
     let opened = lesson.is_opened();
-    let mut looked = match lesson.ahead().filter(|_| lesson.progress.started) {
+    let mut graded = match lesson.ahead().filter(|_| lesson.progress.started) {
         // What was typed for the next step has taken effect, or still does: then that step is meant, not the one before.
         Some(next) if is_within_reach(context, &lab, next, kubeconfig)? => {
             look(context, &lab, Some(next), kubeconfig, arguments)?
         }
         _ => look(context, &lab, lesson.graded(), kubeconfig, arguments)?,
     };
-    if looked.step != lesson.graded() {
-        if !looked.report.ok() {
+    if graded.step != lesson.graded() {
+        if !graded.report.ok() {
             // What is under way may have another reason.
             let reached = look(context, &lab, lesson.graded(), kubeconfig, arguments)?;
             if reached.report.ok() {
-                looked = reached;
+                graded = reached;
             }
         }
-    } else if let Some(next) = lesson.ahead().filter(|_| !looked.report.ok()) {
+    } else if let Some(next) = lesson.ahead().filter(|_| !graded.report.ok()) {
         // Who has typed the next step's commands already has left behind what was reached.
         let patience = arguments.timeout.min(WINDOW);
         let once = Arguments { timeout: patience, watch: false, ..arguments.clone() };
         let ahead = look(context, &lab, Some(next), kubeconfig, &once)?;
         if ahead.report.ok() && !ahead.report.checks.is_empty() {
-            looked = ahead;
+            graded = ahead;
         }
     }
-    conclude(context, &looked, arguments).map_err(|error| match next.filter(|_| !opened) {
+    conclude(context, &graded, arguments).map_err(|error| match next.filter(|_| !opened) {
         Some(next) => {
             let name = &lab.steps[next].name.value;
             error.hint(format!("`klab guide` opens the next step; `klab verify --step {name}` checks that one"))
@@ -163,7 +163,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         }
         return Ok(());
     }
-    let done = looked.step.map_or(0, |step| step + 1);
+    let done = graded.step.map_or(0, |step| step + 1);
     if done > 0 && done <= lesson.progress.done && !opened {
         // It was passed before. Whoever meant the next step must see that this was not it.
         let words = match next {
@@ -173,7 +173,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         context.ui.events().note("Holds", format!("{}, as before{words}", label(&lab, done - 1)));
         return Ok(());
     }
-    let words = match (looked.step, lab.steps.len() > done) {
+    let words = match (graded.step, lab.steps.len() > done) {
         (None, _) => format!("the set-up; `klab guide` shows {}", label(&lab, 0)),
         (Some(step), true) => format!("{}; `klab guide` shows the next", label(&lab, step)),
         (Some(step), false) => format!("{}: the lesson is done", label(&lab, step)),

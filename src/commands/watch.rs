@@ -12,7 +12,7 @@ use klab_lab::report::{self, Styles, check_lines};
 use klab_lab::spec::Lab;
 use klab_lab::verify::Report;
 
-/// Shows the verdicts on the checks of a stage until all of them hold: the whole report drawn anew in a terminal, a line for
+/// Shows the verdicts on the checks of a stage until all of them hold: the whole report redrawn in a terminal, a line for
 /// every change elsewhere.
 ///
 /// # Errors

@@ -70,7 +70,7 @@ async fn round(client: &Client, nodes: &BTreeSet<String>, force: bool) -> Result
     }
 }
 
-/// Pods that nobody makes anew are lost by a drain; only `force` allows that.
+/// Pods that no controller recreates are lost by a drain; only `force` allows that.
 fn refuse_unowned(pods: &[Pod]) -> Result<()> {
     let is_lost = |pod: &&Pod| {
         let owned = pod.owner_references().iter().any(|owner| owner.controller == Some(true));
@@ -81,7 +81,7 @@ fn refuse_unowned(pods: &[Pod]) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "{} would be lost, as no controller makes them anew: {}",
+        "{} would be lost, as no controller recreates them: {}",
         plural(lost.len(), "pod"),
         first_of(&lost, NAMES)
     );

@@ -1,6 +1,6 @@
 //! Lessons: the steps of a lab performed, undone, and written as the commands that a learner types.
 //!
-//! What a lab should be after so many steps is a lab again ([`stage()`]); a step is performed by bringing the cluster from
+//! What a lab should be after this many steps is a lab again ([`stage()`]); a step is performed by bringing the cluster from
 //! one stage to the next ([`Performer`]), on every provider and without a terminal. [`undo`] and [`command`] are pure.
 
 pub mod command;

@@ -21,7 +21,7 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
     let observed = performer.provider.observe(&stage.name.value, Some(stage))?;
     if !observed.exists {
         let message = format!("the cluster of lab `{}` is gone", stage.name);
-        return Err(Error::message(Kind::Outside, message).hint("`klab up` makes it again"));
+        return Err(Error::message(Kind::Outside, message).hint("`klab up` creates it again"));
     }
     let actions: Vec<plan::Action> =
         plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed)).collect();

@@ -60,7 +60,7 @@ pub async fn reset(client: &Client, lab: &Lab, work: &mut Work<'_>) -> Result<()
     Ok(())
 }
 
-/// Makes the pods of workloads anew that stand where the set-up does not want them: pods do not move by themselves. Says
+/// Makes the pods of workloads again that stand where the set-up does not want them: pods do not move by themselves. Says
 /// whether there were any. `report` is what came of the lab's checks.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Pure: the lab as it should be after so many of its steps.
+//! Pure: the lab as it should be after this many of its steps.
 
 use super::nodes::workload_of;
 use klab_lab::spec::{Action, Lab, Located};
@@ -16,7 +16,7 @@ pub fn stage(lab: &Lab, steps: usize) -> Lab {
     staged
 }
 
-/// The lab after its first `steps` steps and so many `actions` of the next one. The checks are those of the set-up.
+/// The lab after its first `steps` steps and this many `actions` of the next one. The checks are those of the set-up.
 pub fn stage_within(lab: &Lab, steps: usize, actions: usize) -> Lab {
     let mut staged = lab.clone();
     for action in actions_before(lab, steps, actions) {
@@ -25,7 +25,7 @@ pub fn stage_within(lab: &Lab, steps: usize, actions: usize) -> Lab {
     staged
 }
 
-/// The actions of the first `steps` steps and so many `actions` of the next one, in order.
+/// The actions of the first `steps` steps and this many `actions` of the next one, in order.
 pub(super) fn actions_before(lab: &Lab, steps: usize, actions: usize) -> impl Iterator<Item = &Located<Action>> {
     let whole = lab.steps.iter().take(steps).flat_map(|step| &step.actions);
     let begun = lab.steps.get(steps).into_iter().flat_map(move |step| step.actions.iter().take(actions));

@@ -115,7 +115,7 @@ impl Aks {
             return Ok(account);
         }
         az.ask(&arguments::account_show())
-            .map_err(|failure| failure.into_error("could not see which Azure subscription is meant", None))
+            .map_err(|failure| failure.into_error("could not find out which Azure subscription is meant", None))
     }
 
     /// The version of az, where its own file says it.
@@ -180,7 +180,7 @@ impl Aks {
         *self.known.borrow_mut() = None;
     }
 
-    /// What keeps so many labs of a file from being made.
+    /// What keeps this many labs of a file from being made.
     fn problems(&self, lab: &Lab, seats: u32) -> Result<Vec<Error>> {
         let limits = preflight::limits(lab);
         if !limits.is_empty() {
@@ -199,7 +199,7 @@ impl Aks {
             })?
         };
         let Known { place, world } = &known;
-        if world.cluster.as_ref().is_some_and(answer::Cluster::is_stopped) {
+        if world.cluster.as_ref().is_some_and(answer::ManagedCluster::is_stopped) {
             let message = format!("lab `{}` is paused", place.lab);
             return Ok(vec![Error::message(Kind::Outside, message).hint(format!("klab resume {}", place.lab))]);
         }

@@ -45,7 +45,7 @@ use self::names::Names;
 use self::record::{ClusterRecord, Settings};
 use self::session::Session;
 use self::version::KindVersion;
-use self::workers::Cluster;
+use self::workers::ClusterAtWork;
 use super::{Machines, Options, Provider, Work};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
@@ -165,7 +165,7 @@ impl KindProvider {
         Ok(observed)
     }
 
-    /// The record, or one made anew from the world where it was lost.
+    /// The record, or one rebuilt from what there is where it was lost.
     fn record(session: &Session, lab: &Lab) -> Result<ClusterRecord> {
         if let Some(record) = session.record()? {
             return Ok(record);
@@ -184,7 +184,7 @@ impl KindProvider {
         Ok(record)
     }
 
-    fn one(cluster: &mut Cluster<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
+    fn one(cluster: &mut ClusterAtWork<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
         let live = cluster.session.live()?;
         match action {
             Action::CreateCluster | Action::UpgradeCluster { .. } => Ok(()),
@@ -237,7 +237,7 @@ impl KindProvider {
             let causes: Vec<String> = nodes.iter().filter_map(|node| session.cause(node)).take(2).collect();
             error.source = anyhow::Error::msg(format!("{:#}\n{}", error.source, causes.join("\n")))
                 .context("the nodes did not come back after they were started");
-            error.hint("`klab down` and `klab up` make the lab anew")
+            error.hint("`klab down` and `klab up` recreate the lab")
         })?;
         activity.finish("Started", plural(names.len(), "stopped node"));
         Ok(starts)
@@ -353,7 +353,7 @@ impl Provider for KindProvider {
             if !options.recreate {
                 let message = format!("only a new cluster can change this: {}", differences.join("; "));
                 return Err(Error::message(Kind::Usage, message)
-                    .hint("`klab up --recreate` removes the cluster with all that is in it and makes it anew"));
+                    .hint("`klab up --recreate` removes the cluster with all that is in it and recreates it"));
             }
             work.events.note("Recreating", format!("cluster {}: {}", session.names.cluster, differences.join("; ")));
             teardown::remove(&session, work)?;
@@ -366,7 +366,7 @@ impl Provider for KindProvider {
             let starts = Self::wake(&session, work)?;
             (Self::record(&session, lab)?, starts)
         };
-        let mut cluster = Cluster { session: &session, lab, kind, record, added: BTreeSet::new(), starts };
+        let mut cluster = ClusterAtWork { session: &session, lab, kind, record, added: BTreeSet::new(), starts };
         let mut touched = BTreeSet::new();
         if actions.is_empty() {
             touched.extend(cluster.record.declared.keys().cloned());
@@ -397,7 +397,7 @@ impl Provider for KindProvider {
         let containers = session.containers_seen()?;
         if containers.is_empty() {
             let message = format!("the kind cluster of lab `{lab}` is gone");
-            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
+            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
         }
         if containers.iter().any(|container| container.is_control_plane() && !container.running) {
             let message = format!("the nodes of lab `{lab}` are stopped");
@@ -452,7 +452,7 @@ impl Machines for KindProvider {
         let session = self.session(lab)?;
         if session.containers()?.is_empty() {
             let message = format!("the kind cluster of lab `{lab}` is gone");
-            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
+            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
         }
         Self::wake(&session, work).map(|_| ())
     }

@@ -43,9 +43,9 @@ pub struct Foreign(pub String);
 /// What the person asked for beyond the lab file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Pools may be made anew where something changed that nodes cannot change.
+    /// Pools may be recreated where something changed that nodes cannot change.
     pub replace_pools: bool,
-    /// The whole cluster may be made anew where something changed that it cannot change.
+    /// The whole cluster may be recreated where something changed that it cannot change.
     pub recreate: bool,
 }
 
@@ -54,7 +54,7 @@ pub trait Provider {
     /// What this machine lacks for the lab; each with a fix.
     fn preflight(&self, lab: &Lab) -> Vec<Error>;
 
-    /// As [`Provider::preflight`], for so many labs of one file at once.
+    /// As [`Provider::preflight`], for this many labs of one file at once.
     fn preflight_class(&self, lab: &Lab, _seats: u32) -> Vec<Error> {
         self.preflight(lab)
     }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::state::Home;
 use klab_lab::spec::{Diagnostics, Lab, Provider as Name};
 
-/// What providers remember of the machine while klab runs, each time one is made anew.
+/// What providers remember of the machine while klab runs, each time one is made.
 #[derive(Clone, Default)]
 pub struct Memory {
     kind: Arc<kind::docker::Memory>,

@@ -83,7 +83,7 @@ impl Drop for Lock {
         let path = self.folder.join(FILE);
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         if is_at(&self.file, &path) && entries.flatten().all(|entry| entry.file_name() == FILE) {
-            // Whoever waits for the lock sees that its file is gone, and begins anew.
+            // Whoever waits for the lock sees that its file is gone, and starts again.
             let _ = std::fs::remove_file(path);
             remove_empty(&self.folder);
         }
@@ -92,7 +92,7 @@ impl Drop for Lock {
 
 const FILE: &str = "lock";
 
-/// Whether an open file is the one at a path: not when that was removed, or made anew, meanwhile.
+/// Whether an open file is the one at a path: not when that was removed, or recreated, meanwhile.
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     let place = |file: std::fs::Metadata| (file.dev(), file.ino());
     file.metadata().is_ok_and(|ours| std::fs::metadata(path).is_ok_and(|there| place(there) == place(ours)))
@@ -104,7 +104,7 @@ fn held(path: &Path, lab: &str) -> Error {
         Some(Holder { pid, command, since }) => {
             let ago = Timestamp::now().duration_since(since).unsigned_abs();
             let message = format!(
-                "lab `{lab}` is in use: `klab {command}` (process {pid}) has been at work on it for {}",
+                "lab `{lab}` is in use: `klab {command}` (process {pid}) has been working on it for {}",
                 klab_lab::words::duration(ago)
             );
             Error::message(Kind::Failed, message).hint(format!("wait until it is done, or end it with `kill {pid}`"))
@@ -126,7 +126,7 @@ mod tests {
         let lock = Lock::take(&folder, "taints", "up").unwrap();
         let error = Lock::take(&folder, "taints", "down").unwrap_err();
         let words = error.to_string();
-        let expected = format!("lab `taints` is in use: `klab up` (process {}) has been at work", std::process::id());
+        let expected = format!("lab `taints` is in use: `klab up` (process {}) has been working", std::process::id());
         assert!(words.starts_with(&expected), "{words}");
         drop(lock);
         Lock::take(&folder, "taints", "down").unwrap();

@@ -48,7 +48,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Where so many steps are done, none is under way, and the guide has not opened the next.
+    /// Where this many steps are done, none is under way, and the guide has not opened the next.
     pub fn reached(done: usize) -> Self {
         Self { done, started: true, ..Self::default() }
     }

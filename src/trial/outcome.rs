@@ -72,7 +72,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether the lesson came to its end and nothing of it is left.
+    /// Whether the lesson came to its end and nothing is left of it.
     pub fn ok(&self) -> bool {
         self.failure.is_none() && self.left.is_none()
     }

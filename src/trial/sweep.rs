@@ -19,7 +19,7 @@ pub struct Plan<'a> {
     pub seeds: u32,
     /// How long each waits.
     pub patience: Patience,
-    /// Most trials at a time.
+    /// Maximum number of trials at a time.
     pub workers: usize,
     /// Set from outside when nothing new is to be begun.
     pub stop: &'a AtomicBool,

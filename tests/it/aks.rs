@@ -367,8 +367,8 @@ fn preflight_names_every_problem_with_what_mends_it_and_creates_nothing() {
     for expected in [
         "not registered for AKS",
         "Kubernetes 1.31 is not offered",
-        "not to be had in westeurope with this subscription (NotAvailableForSubscription)",
-        "not to be had in zone 3",
+        "not available in westeurope with this subscription (NotAvailableForSubscription)",
+        "not available in zone 3",
         "are left for `lowPriorityCores`",
     ] {
         assert!(words.iter().any(|words| words.contains(expected)), "{expected}: {words:#?}");

@@ -216,7 +216,7 @@ fn interrupted_up_says_what_goes_on_and_how_to_go_on() {
     for expected in [
         "pool `extra` of cluster `klab-small-",
         "is being created",
-        "`klab up small.toml` goes on",
+        "`klab up small.toml` continues",
         "`klab down small` removes it",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
@@ -292,7 +292,7 @@ fn expired_labs_are_collected_on_demand_only() {
 }
 
 #[test]
-fn pool_is_made_anew_while_its_pods_have_a_place() {
+fn pool_is_made_again_while_its_pods_have_a_place() {
     let setup = Setup::new(Latency::NONE);
     setup.succeeds(&["up", "small.toml"]);
     setup.environment.write(

@@ -164,7 +164,7 @@ fn pool_whose_change_failed_is_asked_to_change_again_and_never_removed() {
         let actions = setup.up(&larger, Options::default()).unwrap();
         assert_eq!(actions.len(), 1, "{actions:?}");
         assert_eq!(setup.calls_with("aks nodepool delete"), 0);
-        assert_eq!(machines(&setup), before, "no machine was made anew");
+        assert_eq!(machines(&setup), before, "no machine was recreated");
         assert_eq!(setup.up(&larger, Options::default()).unwrap(), []);
     }
 }
@@ -181,7 +181,7 @@ fn change_that_azure_itself_broke_is_asked_for_once_more_at_once() {
 }
 
 #[test]
-fn cluster_that_came_up_once_is_not_made_anew_when_everything_in_it_failed() {
+fn cluster_that_came_up_once_is_not_made_again_when_everything_in_it_failed() {
     let text = "lab = \"pools\"\nprovider = \"aks\"\n[pool.system]\nmode = \"system\"\n";
     let setup = Setup::new();
     setup.up(text, Options::default()).unwrap();
@@ -194,7 +194,7 @@ fn cluster_that_came_up_once_is_not_made_anew_when_everything_in_it_failed() {
 }
 
 #[test]
-fn pool_that_never_came_up_is_made_anew_with_another_size_only_when_allowed() {
+fn pool_that_never_came_up_is_made_again_with_another_size_only_when_allowed() {
     let setup = Setup::new();
     let scarce = "We do not have sufficient capacity for the requested VM size in this region.";
     setup.fault(Fault::fail_later("/agentpools/extra", 2, "AllocationFailed", scarce));

@@ -181,7 +181,7 @@ fn objects_the_server_refuses_are_reported_in_its_own_words() {
         "the cluster refused 2 objects:",
         "(from bad.yaml:1): ConfigMap \"Not_A_Name\" is invalid: metadata.name: Invalid value",
         "the cluster serves no kind `Nonsense` of `v1`",
-        "hint: `klab up small.toml` goes on from here, `klab down small` removes what there is",
+        "hint: `klab up small.toml` continues from here, `klab down small` removes what there is",
         "--- status 4",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
@@ -292,7 +292,7 @@ fn lab_for_azure_is_planned_on_a_machine_without_az() {
         "az aks create -g klab-small-",
         "web  nodepool1 1",
         "nodepool1      1      Standard_B2ms  $0.0960  $0.0960",
-        "`az` was not found on PATH; planned as if nothing of the lab existed",
+        "`az` was not found on PATH; planned as if the lab did not exist",
         "--- status 0",
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");

@@ -181,7 +181,7 @@ fn links_lead_somewhere() {
     }
 }
 
-/// The tables of `docs/lessons.md` are made from the labs: `KLAB_BLESS=1 cargo test --test it docs::` writes them anew.
+/// The tables of `docs/lessons.md` are made from the labs: `KLAB_BLESS=1 cargo test --test it docs::` writes them again.
 #[test]
 fn the_lessons_are_described() {
     let path = Path::new("docs/lessons.md");
@@ -204,7 +204,10 @@ fn the_lessons_are_described() {
     if std::env::var_os("KLAB_BLESS").is_some() {
         std::fs::write(path, &wanted).unwrap();
     }
-    assert!(document == wanted, "`KLAB_BLESS=1 cargo test --test it docs::` writes the tables of docs/lessons.md anew");
+    assert!(
+        document == wanted,
+        "`KLAB_BLESS=1 cargo test --test it docs::` writes the tables of docs/lessons.md again"
+    );
     for entry in std::fs::read_dir("labs").unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "toml") {
@@ -234,7 +237,7 @@ fn rows(lab: &Path) -> String {
 }
 
 /// The tables of `docs/environment.md` are made from the variables: `KLAB_BLESS=1 cargo test -p klab --test it docs::` writes
-/// them anew.
+/// them again.
 #[test]
 fn environment_variables_are_described() {
     let path = Path::new("docs/environment.md");
@@ -255,7 +258,7 @@ fn environment_variables_are_described() {
     if std::env::var_os("KLAB_BLESS").is_some() {
         std::fs::write(path, &wanted).unwrap();
     }
-    assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/environment.md anew");
+    assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/environment.md again");
 }
 
 /// What of the source does something that only one file may do.

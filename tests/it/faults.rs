@@ -204,7 +204,7 @@ fn a_server_that_does_not_answer_is_told_and_ended() {
     let pid = environment.server_pid().unwrap();
     signal("-STOP", pid);
     let silent = format!("the embedded cluster's server (process {pid}, which is stopped) has not answered");
-    let advice = format!("`kill -CONT {pid}` lets it go on");
+    let advice = format!("`kill -CONT {pid}` lets it continue");
     for (arguments, status) in [
         (&["verify", "faults", "--timeout", "5s"][..], 3),
         (&["status", "faults"], 3),
@@ -355,7 +355,7 @@ fn half_a_folder_of_the_server_is_removed() {
 
 /// As a server that was killed while it made a cluster, or removed one whose lab is known.
 #[test]
-fn a_cluster_of_which_a_part_is_there_is_made_anew() {
+fn a_cluster_of_which_a_part_is_there_is_made_again() {
     for gone in ["seed.json", "kubeconfig"] {
         let (environment, _) = environment();
         up(&environment);

@@ -1,6 +1,6 @@
 //! klab and its server killed at random moments: `up` converges, `down` leaves nothing: no process, no folder, no lie.
 //!
-//! Twenty kills by default; `KLAB_KILLS=1000 cargo test --test it kills` does so many. Command, victim and moment of each
+//! Twenty kills by default; `KLAB_KILLS=1000 cargo test --test it kills` does this many. Command, victim and moment of each
 //! follow from `KLAB_KILLS_SEED` and its number; how far the command has come by then is the machine's.
 
 use std::os::unix::process::ExitStatusExt;

@@ -147,7 +147,7 @@ pub(super) fn join(state: &State, container: &mut Container, flags: &[String]) -
     Ok(())
 }
 
-/// After so many seconds.
+/// After this many seconds.
 pub(super) fn restart_kubelet_later(state: &State, node: &str, seconds: &str) {
     let docker = state.folder.join("bin/docker");
     later(&format!("sleep {seconds}; '{}' exec --privileged {node} systemctl restart kubelet", docker.display()));

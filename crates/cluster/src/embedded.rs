@@ -24,7 +24,7 @@ use super::status::Status;
 /// When every embedded cluster begins: a Monday morning.
 const BEGINNING: &str = "2026-06-01T08:00:00Z";
 /// How often the control plane is run again at one instant; each run does a million pieces of work.
-const MOST_RUNS: usize = 4;
+const MAX_RUNS: usize = 4;
 
 /// An embedded cluster on a stepped clock. Cheap to clone; all clones are the same cluster.
 #[derive(Clone)]
@@ -99,7 +99,7 @@ impl Embedded {
     pub fn settle(&self) -> Option<Timestamp> {
         let mut plane = self.0.plane.lock().unwrap_or_else(PoisonError::into_inner);
         let mut due = plane.run();
-        for _ in 1..MOST_RUNS {
+        for _ in 1..MAX_RUNS {
             if due.is_none_or(|due| due > self.now()) {
                 break;
             }

@@ -64,7 +64,7 @@ pub(crate) struct Contents {
     pub(crate) random: Option<u64>,
     /// What a person should know: dropped and damaged records.
     pub(crate) notes: Vec<String>,
-    /// Whether the file was damaged before its end, so that it must be written anew.
+    /// Whether the file was damaged before its end, so that it must be rewritten.
     damaged: bool,
     /// The kinds that the file describes.
     defined: Vec<ResourceId>,
@@ -135,7 +135,7 @@ impl Log {
         Ok((log, contents))
     }
 
-    /// Whether what was read must be written anew with [`Log::compact`].
+    /// Whether what was read must be rewritten with [`Log::compact`].
     pub(crate) fn is_empty(&self) -> bool {
         self.size == 0
     }
@@ -202,7 +202,7 @@ impl Log {
         Arc::clone(&self.file)
     }
 
-    /// Whether the file has grown enough to be written anew.
+    /// Whether the file has grown enough to be rewritten.
     pub(crate) fn is_due(&self) -> bool {
         self.size > SMALL && self.size > self.snapshot.saturating_mul(GROWTH)
     }

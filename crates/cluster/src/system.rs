@@ -36,9 +36,9 @@ pub enum Flavour {
 /// Everything a fresh cluster of this look holds, in the order in which it is made.
 pub fn objects(flavour: Flavour) -> &'static [Value] {
     static OF_FLAVOUR: [LazyLock<Vec<Value>>; 3] = [
-        LazyLock::new(|| furnished(Flavour::Aks, aks::objects())),
-        LazyLock::new(|| furnished(Flavour::Kind, kind::objects())),
-        LazyLock::new(|| furnished(Flavour::Bare, Vec::new())),
+        LazyLock::new(|| with_common_objects(Flavour::Aks, aks::objects())),
+        LazyLock::new(|| with_common_objects(Flavour::Kind, kind::objects())),
+        LazyLock::new(|| with_common_objects(Flavour::Bare, Vec::new())),
     ];
     match flavour {
         Flavour::Aks => &OF_FLAVOUR[0],
@@ -56,7 +56,7 @@ pub fn metrics_server(flavour: Flavour) -> Vec<Value> {
 }
 
 /// What every API server makes itself, then what is of the flavour.
-fn furnished(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
+fn with_common_objects(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
     priority_classes().into_iter().chain(api_service(flavour)).chain(roles::objects()).chain(own).collect()
 }
 

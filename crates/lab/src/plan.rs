@@ -155,7 +155,7 @@ pub enum Action {
         /// What changes, in words.
         changes: Vec<String>,
     },
-    /// Make a pool anew, because something changed that nodes cannot change.
+    /// Recreate a pool, because something changed that nodes cannot change.
     ReplacePool {
         /// The pool.
         pool: String,

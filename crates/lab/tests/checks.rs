@@ -1,6 +1,6 @@
 //! The reference of checks: every example is a valid lab, and fails as its console block shows.
 //!
-//! `KLAB_BLESS=1 cargo test -p klab-lab --test checks` writes the console blocks anew.
+//! `KLAB_BLESS=1 cargo test -p klab-lab --test checks` writes the console blocks again.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
 
 use std::collections::BTreeMap;

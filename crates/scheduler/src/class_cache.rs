@@ -146,9 +146,9 @@ pub(crate) struct ClassCaches {
 }
 
 /// Cells kept at most over all classes; beyond it the class not used for the longest time is dropped.
-const MOST_CELLS: usize = 1 << 20;
+const MAX_CELLS: usize = 1 << 20;
 /// Default selectors kept at most.
-const MOST_SELECTORS: usize = 1 << 14;
+const MAX_SELECTORS: usize = 1 << 14;
 
 impl ClassCaches {
     /// The cache of a class, brought up to date for a pod with these labels.
@@ -193,7 +193,7 @@ impl ClassCaches {
         if !info.spread.is_empty() {
             return None;
         }
-        if self.workloads != state.workloads.generation() || self.default_selectors.len() > MOST_SELECTORS {
+        if self.workloads != state.workloads.generation() || self.default_selectors.len() > MAX_SELECTORS {
             self.default_selectors.clear();
             self.workloads = state.workloads.generation();
         }
@@ -205,7 +205,7 @@ impl ClassCaches {
     }
 
     fn make_room(&mut self, nodes: usize) {
-        while self.by_key.len() > 1 && (self.by_key.len() + 1) * nodes > MOST_CELLS {
+        while self.by_key.len() > 1 && (self.by_key.len() + 1) * nodes > MAX_CELLS {
             let oldest = self.by_key.iter().min_by_key(|(_, cache)| cache.last_used).map(|(key, _)| key.clone());
             match oldest {
                 Some(key) => drop(self.by_key.remove(&key)),

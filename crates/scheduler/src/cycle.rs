@@ -73,7 +73,7 @@ impl Tallies {
             && self.preferred.is_empty()
     }
 
-    /// Counts a node anew.
+    /// Counts a node again.
     pub(crate) fn refresh(&mut self, state: &State, info: &PodInfo, node: NodeId) {
         let spec = state.node(node).map(|node| Arc::clone(&node.spec));
         let has = |tally: &Tally| state.topology.column(tally.column).value(node) != NO_VALUE;

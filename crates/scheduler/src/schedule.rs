@@ -362,7 +362,7 @@ fn fail(cycle: &Cycle<'_>, nominated: Nomination, all: Refusals, tie_break: TieB
     Verdict { outcome, message, refused_by: all.plugins }
 }
 
-/// The full path: every verdict and score computed anew, with its facts.
+/// The full path: every verdict and score computed again, with its facts.
 pub(crate) fn attempt(
     state: &mut State,
     caches: &mut ClassCaches,

@@ -102,7 +102,7 @@ impl Tally {
         self.known[index] == 2
     }
 
-    /// Counts a node anew; `eligible` says whether it takes part in domain counts.
+    /// Counts a node again; `eligible` says whether it takes part in domain counts.
     pub(crate) fn refresh(&mut self, state: &State, node: NodeId, eligible: bool) {
         let index = node as usize;
         if self.per_node.len() <= index {

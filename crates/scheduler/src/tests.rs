@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// The same cluster put together anew, in another order.
+    /// The same cluster put together again, in another order.
     fn rebuilt(&mut self) -> Cluster {
         let mut cluster = self.cluster.clone();
         for name in self.nodes.keys() {

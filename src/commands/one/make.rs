@@ -14,7 +14,7 @@ use crate::at_work::LabAtWork;
 use crate::context::lab_name_in;
 use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
-use crate::grade::{Cluster, wait_for_made};
+use crate::grade::{ReachedCluster, wait_for_made};
 use crate::lesson::{self, Performer, WallClock};
 use crate::observe;
 use crate::provider::Options;
@@ -29,7 +29,7 @@ use klab_lab::verify::{Prediction, Report};
 use klab_lab::words::plural;
 
 /// Largest class; a kind cluster's name has room for no more digits.
-const MOST_SEATS: i64 = 999;
+const MAX_SEATS: i64 = 999;
 
 /// What can be typed after `klab up`.
 #[derive(Debug, clap::Args)]
@@ -42,20 +42,20 @@ pub struct Arguments {
     /// How long to wait until every check holds.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub(in super::super) timeout: Duration,
-    /// Make pools anew where something changed that nodes cannot change.
+    /// Recreate pools where a change cannot be made to existing nodes.
     #[arg(long)]
     replace_pools: bool,
-    /// Make the whole cluster anew where something changed that a cluster cannot change.
+    /// Recreate the whole cluster where a change cannot be made to an existing one.
     #[arg(long)]
     recreate: bool,
-    /// Let this file take over a lab of the same name that is up from another file: what only that one has is removed.
+    /// Let this file take over a lab of the same name that is up from another file: what only the other file has is removed.
     #[arg(long)]
     take_over: bool,
-    /// Make a class: so many labs of this file, each with a cluster and a kubeconfig of its own. Seats that are up stay as
+    /// Make a class of this many labs of this file, each with a cluster and a kubeconfig of its own. Seats that are up stay as
     /// they are.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MOST_SEATS))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MAX_SEATS))]
     pub(in super::super) seats: Option<u32>,
-    /// Most seats that are made at a time; 8 by default, on kind 2.
+    /// Maximum number of seats made at a time; 8 by default, on kind 2.
     #[arg(long, short = 'j', value_name = "COUNT", requires = "seats", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Do not wait for the checks.
@@ -121,8 +121,8 @@ impl Made {
     }
 
     /// The cluster, for those who look at it.
-    pub(in super::super) fn cluster(&self) -> Cluster<'_> {
-        Cluster { client: &self.client, changed: !self.is_unchanged() }
+    pub(in super::super) fn cluster(&self) -> ReachedCluster<'_> {
+        ReachedCluster { client: &self.client, changed: !self.is_unchanged() }
     }
 }
 
@@ -240,7 +240,7 @@ pub(in super::super) fn wait(
     if report.ok() || !made.existed || !restart_misplaced(context, arguments, lab, made, &report)? {
         return Ok(report);
     }
-    let cluster = Cluster { changed: true, ..made.cluster() };
+    let cluster = ReachedCluster { changed: true, ..made.cluster() };
     wait_for_made(context, lab, cluster, timeout)
 }
 
@@ -369,7 +369,7 @@ fn save_lab_file(folder: &Path, lab: &Lab) -> Result<()> {
 pub(in super::super) fn with_way_on(context: &Context, error: Error, arguments: &Arguments, name: &str) -> Error {
     match error.kind {
         Kind::Failed => error.hint(format!(
-            "`klab up {}` goes on from here, `klab down {name}` removes what there is",
+            "`klab up {}` continues from here, `klab down {name}` removes what there is",
             arguments.lab.display()
         )),
         // Something outside was missing: on the way, so that there is a part of the lab, or before anything was made.

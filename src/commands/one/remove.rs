@@ -28,7 +28,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
         return Ok(());
     };
     let again = format!("klab down {lab}");
-    at_work.interruption_leaves(format!("lab `{lab}` is partly removed; `{again}` goes on"));
+    at_work.interruption_leaves(format!("lab `{lab}` is partly removed; `{again}` continues"));
     let known = at_work.record.as_ref().map(|record| (record.provider, record.created));
     if let Some((provider, _)) = known {
         let provider = context.provider(provider)?;
@@ -36,7 +36,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
         if !wait {
             provider.begin_removal(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
             if provider.is_being_removed(lab) {
-                events.note("Removing", format!("lab `{lab}`; `{again}` waits until nothing of it is left"));
+                events.note("Removing", format!("lab `{lab}`; `{again}` waits until nothing is left of it"));
                 return Ok(());
             }
         }

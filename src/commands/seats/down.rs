@@ -20,7 +20,7 @@ pub(in super::super) fn down(context: &Context, name: &str) -> Result<()> {
     let folder = context.home.lab(name);
     let Some(lock) = Lock::take_existing(&folder, name, "down")? else { return Ok(()) };
     let Some(mut class) = Class::read(&context.home, name)? else { return Ok(()) };
-    context.interruption_leaves(Some(format!("class `{name}` is partly removed; `klab down {name}` goes on")));
+    context.interruption_leaves(Some(format!("class `{name}` is partly removed; `klab down {name}` continues")));
     let seats: Vec<u32> = class.seats.iter().copied().collect();
     remove(context, &mut class, &seats)?;
     lab::retire(context)?;

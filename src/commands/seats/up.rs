@@ -30,7 +30,7 @@ enum Done {
     Kept,
 }
 
-/// Makes the class, or brings it to so many seats.
+/// Makes the class, or brings it to this many seats.
 ///
 /// # Errors
 /// When a seat could not be made; the others are not affected, and the same command goes on with the failed ones.
@@ -48,7 +48,7 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     refuse(context, missing(home, provider.as_ref(), lab, &wanted))?;
     let again = format!("klab up {} --seats {seats}", arguments.file().display());
     context.interruption_leaves(Some(format!(
-        "class `{name}` is partly made; `{again}` goes on, `klab down {name}` removes it"
+        "class `{name}` is partly made; `{again}` continues, `klab down {name}` removes it"
     )));
     class.seats.extend(&wanted);
     class.write(home)?;
@@ -241,7 +241,7 @@ fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again
         let numbers = show(context, failed);
         return Err(Error::message(kind, format!("{count} of lab `{name}` could not be made: {numbers}")).hint(
             format!(
-                "`{again}` goes on with them and leaves the others as they are; `klab down {name}` removes the class"
+                "`{again}` continues with them and leaves the others as they are; `klab down {name}` removes the class"
             ),
         ));
     }

@@ -62,7 +62,7 @@ impl Group {
 /// A cluster; Azure's answer flattened, as az shows it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Cluster {
+pub(super) struct ManagedCluster {
     /// Name.
     pub(super) name: String,
     /// Resource group.
@@ -148,7 +148,7 @@ impl ProvisioningError {
     }
 }
 
-impl Cluster {
+impl ManagedCluster {
     /// The version it runs.
     pub(super) fn version(&self) -> Option<&str> {
         self.current_kubernetes_version.as_deref().or(self.kubernetes_version.as_deref())
@@ -361,14 +361,14 @@ mod tests {
             provisioning_state: state.to_owned(),
             ..AgentPool::default()
         };
-        let cluster = Cluster {
+        let cluster = ManagedCluster {
             agent_pool_profiles: vec![
                 pool("a", "Succeeded"),
                 pool("b", "Failed"),
                 pool("c", "Deleting"),
                 pool("d", "Creating"),
             ],
-            ..Cluster::default()
+            ..ManagedCluster::default()
         };
         let pools = cluster.observed().pools;
         let seen: Vec<(&str, bool)> = pools.iter().map(|(name, pool)| (name.as_str(), pool.failed)).collect();

@@ -27,17 +27,17 @@ pub(super) enum Class {
     Quota,
     /// The limit on public IP addresses; every cluster has one.
     Addresses,
-    /// The VM size is not to be had in this region or subscription.
+    /// The VM size is not available in this region or subscription.
     Size,
     /// The VM size is too small for a system pool.
     SystemSize,
-    /// The region is not to be had.
+    /// The region is not available.
     Location,
     /// There is no such container registry.
     Registry,
     /// The login may not give the cluster the right to pull from a registry.
     RegistryRights,
-    /// The zone is not to be had for this size and subscription.
+    /// The zone is not available for this size and subscription.
     Zone,
     /// Azure has no machines of this size to give now.
     Capacity,
@@ -106,10 +106,10 @@ impl Class {
             Self::Lock => format!("`az lock list --subscription {subscription} -g {group} -o table` shows the locks, `az lock delete` removes one"),
             Self::Provider => format!("az provider register -n Microsoft.ContainerService --subscription {subscription} --wait"),
             Self::Quota => format!("use fewer or smaller nodes, another family or location, or ask for more: `az vm list-usage -l {location} --subscription {subscription} -o table` shows the quota"),
-            Self::Size => format!("`az vm list-skus -l {location} -r virtualMachines --subscription {subscription} -o table` shows the sizes to be had"),
+            Self::Size => format!("`az vm list-skus -l {location} -r virtualMachines --subscription {subscription} -o table` shows the available sizes"),
             Self::Zone => format!("leave out `zones`, or choose others: `az vm list-skus -l {location} -r virtualMachines -z true --subscription {subscription} -o table`"),
             Self::Capacity => "choose another size, zone or location in the lab file, or try again later".to_owned(),
-            Self::Version => format!("`az aks get-versions -l {location} --subscription {subscription} -o table` shows the versions to be had"),
+            Self::Version => format!("`az aks get-versions -l {location} --subscription {subscription} -o table` shows the available versions"),
             Self::Disabled => format!("`az account list -o table` shows the subscriptions and their state; {subscription} has to be enabled again, or another one named: `[aks] subscription`"),
             Self::Addresses => format!("fewer clusters, another location, or a higher limit: `az network list-usages -l {location} --subscription {subscription} -o table` shows the public addresses in use"),
             Self::SystemSize => "a larger size for the system pool, such as `size = \"Standard_D4s_v5\"`".to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::answer::{Cluster, Group};
+use super::answer::{Group, ManagedCluster};
 use super::arguments::journal_action;
 use super::arguments::{self, Arguments};
 use super::az::lost;
@@ -26,7 +26,7 @@ const HEAD_START: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When Azure refuses or fails; what is left is named.
-pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
+pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut Work<'_>) -> Result<ManagedCluster> {
     let site = at.site;
     let place = site.place;
     let what = format!("cluster {} in {}", place.cluster, place.location);
@@ -160,7 +160,7 @@ fn wait_for_removals(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Resu
 ///
 /// # Errors
 /// As [`until`].
-pub(super) fn wait_settled(site: Site<'_>, activity: &Activity, what: &str) -> Result<Option<Cluster>> {
+pub(super) fn wait_settled(site: Site<'_>, activity: &Activity, what: &str) -> Result<Option<ManagedCluster>> {
     until(site, activity, what, || {
         Ok(match site.az.cluster(site.place) {
             Ok(Some(cluster)) if !cluster.is_settled() => Look::GoesOn(cluster.provisioning_state),
@@ -212,7 +212,7 @@ pub(super) fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
     if have > want {
         let message = format!("the cluster has Kubernetes {from}, and AKS does not go back to {to}");
         return Err(
-            Error::message(Kind::Usage, message).hint("`klab down` and `klab up` make it anew with the older version")
+            Error::message(Kind::Usage, message).hint("`klab down` and `klab up` recreate it with the older version")
         );
     }
     let between = (have + 1..want).map(|minor| format!("1.{minor}"));
@@ -233,7 +233,7 @@ pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()
     };
     let activity = work.events.start(doing, what.clone());
     if cluster.is_settled() && cluster.is_stopped() != on {
-        activity.finish(done, format!("{what}; it was so already"));
+        activity.finish(done, format!("{what}; nothing to change"));
         return Ok(());
     }
     work.events.under_way(vec![format!("cluster `{}` is being {state}", place.cluster)]);

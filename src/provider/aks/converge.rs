@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use super::answer::{AgentPool, Cluster};
+use super::answer::{AgentPool, ManagedCluster};
 use super::arguments;
 use super::cluster;
 use super::credentials;
@@ -25,7 +25,7 @@ use klab_lab::words::plural;
 
 /// What the plan compares with the lab file.
 pub(super) fn observed(world: &World, lab: Option<&Lab>) -> Observed {
-    let mut observed = world.usable().map(Cluster::observed).unwrap_or_default();
+    let mut observed = world.usable().map(ManagedCluster::observed).unwrap_or_default();
     for (name, pool) in &mut observed.pools {
         // Azure does not care how a size is spelt.
         let spelt = lab.and_then(|lab| lab.pool(name)).map(size_name);
@@ -56,7 +56,7 @@ pub(super) fn converge(
     let (site, lab) = (at.site, at.lab);
     let mut agenda = agenda(at, world, actions)?;
     if let Some((from, to)) = agenda.upgrade {
-        // Pools cannot be made anew with a version that their cluster cannot have.
+        // Pools cannot be recreated with a version that their cluster cannot have.
         cluster::upgrade_path(from, to)?;
     }
     if !agenda.replacements.is_empty() && !options.replace_pools {
@@ -204,7 +204,7 @@ fn job(pool: &str, steps: VecDeque<Step>, doing: &'static str, what: String, don
 
 /// AKS changes a pool's mode in place; everything else that the plan calls a replacement needs new nodes.
 fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
-    let cluster = Cluster { agent_pool_profiles: vec![live.clone()], ..Cluster::default() };
+    let cluster = ManagedCluster { agent_pool_profiles: vec![live.clone()], ..ManagedCluster::default() };
     let observed = cluster.observed();
     let Some(pool) = observed.pools.get(&live.name) else { return false };
     let (old, new) = (&pool.declared, klab_lab::plan::Declared::of(spec));
@@ -222,7 +222,7 @@ fn only_mode_differs(lab: &Lab, spec: &Pool, live: &AgentPool) -> bool {
 }
 
 /// The cluster once Azure has done with what an earlier klab had asked for.
-fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<Cluster> {
+fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<ManagedCluster> {
     let place = site.place;
     let gone = || Error::message(Kind::Failed, format!("cluster `{}` is gone", place.cluster));
     let cluster = world.usable().ok_or_else(gone)?;
@@ -246,7 +246,7 @@ fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<Cluster
 }
 
 /// Adds to the jobs what Azure is still doing to pools that have no job.
-fn settle_pools(jobs: &mut Vec<Job>, cluster: &Cluster, place: &Place) {
+fn settle_pools(jobs: &mut Vec<Job>, cluster: &ManagedCluster, place: &Place) {
     for pool in &cluster.agent_pool_profiles {
         let busy = !matches!(pool.provisioning_state.as_str(), "Succeeded" | "Failed" | "Canceled" | "Deleting" | "");
         if busy && !jobs.iter().any(|job| job.pool == pool.name) {
@@ -258,7 +258,7 @@ fn settle_pools(jobs: &mut Vec<Job>, cluster: &Cluster, place: &Place) {
 }
 
 /// A lab whose file got, changed or lost its `ttl` since it was made gets its end now, reckoned from now.
-fn renew_expiry(at: &LabSite<'_>, cluster: &Cluster, work: &mut Work<'_>) -> Result<()> {
+fn renew_expiry(at: &LabSite<'_>, cluster: &ManagedCluster, work: &mut Work<'_>) -> Result<()> {
     let (place, tags) = (at.site.place, &at.tags);
     if tags.get(TTL_TAG) == cluster.tags.get(TTL_TAG).filter(|ttl| *ttl != NEVER) {
         return Ok(());

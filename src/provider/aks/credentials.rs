@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::answer::Cluster;
+use super::answer::ManagedCluster;
 use super::arguments;
 use super::az::ASK;
 use super::request::answered;
@@ -18,7 +18,7 @@ pub(super) fn path(folder: &Path) -> PathBuf {
 }
 
 /// Whether the file is there and, where the cluster was seen, speaks of that very cluster.
-pub(super) fn reaches(file: &Path, cluster: Option<&Cluster>) -> bool {
+pub(super) fn reaches(file: &Path, cluster: Option<&ManagedCluster>) -> bool {
     let Ok(text) = fs::read_to_string(file) else { return false };
     cluster.and_then(|cluster| cluster.fqdn.as_ref()).is_none_or(|host| text.contains(host.as_str()))
 }

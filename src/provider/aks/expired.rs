@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::Aks;
 use super::account::Account;
-use super::answer::{Cluster, Group};
+use super::answer::{Group, ManagedCluster};
 use super::arguments;
 use super::az::lost;
 use super::place::{EXPIRES_TAG, LAB_TAG, OWNER_TAG, Place};
@@ -39,10 +39,10 @@ impl Aks {
     pub fn labs(&self) -> Result<Vec<Expired>> {
         let account = self.account(&self.az, None)?;
         let az = self.az.on(&account.id);
-        let failed = |failure: super::failure::Failure| failure.into_error("could not look for labs in Azure", None);
+        let failed = |failure: super::failure::Failure| failure.into_error("could not search for labs in Azure", None);
         let (groups, clusters) = std::thread::scope(|scope| {
             let groups = scope.spawn(|| az.ask::<Vec<Group>>(&arguments::group_list(LAB_TAG)));
-            let clusters = az.ask::<Vec<Cluster>>(&arguments::cluster_list());
+            let clusters = az.ask::<Vec<ManagedCluster>>(&arguments::cluster_list());
             (groups.join(), clusters)
         });
         let mut labs = found(&account, &groups.map_err(lost)?.map_err(failed)?, &clusters.map_err(failed)?);
@@ -69,7 +69,7 @@ impl Aks {
 }
 
 /// Labs of a login by the tags of groups and clusters.
-fn found(account: &Account, groups: &[Group], clusters: &[Cluster]) -> Vec<Expired> {
+fn found(account: &Account, groups: &[Group], clusters: &[ManagedCluster]) -> Vec<Expired> {
     let mine = |tags: &BTreeMap<String, String>| {
         tags.get(OWNER_TAG).is_some_and(|owner| owner.eq_ignore_ascii_case(&account.user.name))
             && tags.contains_key(LAB_TAG)
@@ -94,7 +94,7 @@ fn lab(
     tags: &BTreeMap<String, String>,
     group: &str,
     location: &str,
-    cluster: Option<&Cluster>,
+    cluster: Option<&ManagedCluster>,
     own_group: bool,
 ) -> Expired {
     let name = tags.get(LAB_TAG).cloned().unwrap_or_default();

@@ -41,7 +41,7 @@ impl Failure {
             exec::Error::Failed { command, status, code, stderr } => {
                 let mut failure = Self::from_stderr(*code, stderr);
                 if failure.words.is_empty() {
-                    failure.words = format!("az {status} without a word");
+                    failure.words = format!("az {status} and printed nothing");
                 }
                 failure.command.clone_from(command);
                 failure

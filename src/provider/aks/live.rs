@@ -132,7 +132,7 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work
         let api: Api<Node> = Api::all(connect(kubeconfig).await?);
         loop {
             let nodes = api.list(&ListParams::default()).await;
-            let nodes = nodes.kind(Kind::Outside, || "could not look at the cluster's nodes".to_owned())?.items;
+            let nodes = nodes.kind(Kind::Outside, || "could not read the cluster's nodes".to_owned())?.items;
             let drift = drift(lab, &nodes);
             let limit = if changed { SETTLING } else { AT_REST };
             if drift.is_empty() || started.elapsed() > limit {

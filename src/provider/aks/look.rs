@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::answer::{AgentPool, Cluster, Group, Registration};
+use super::answer::{AgentPool, Group, ManagedCluster, Registration};
 use super::arguments;
 use super::az::Az;
 use super::failure::Failure;
@@ -27,18 +27,18 @@ impl Az {
     }
 
     /// The cluster of a lab; `None` where there is none.
-    pub(super) fn cluster(&self, place: &Place) -> Result<Option<Cluster>, Failure> {
+    pub(super) fn cluster(&self, place: &Place) -> Result<Option<ManagedCluster>, Failure> {
         unless_absent(self.cluster_or_why_not(place))
     }
 
     /// The cluster of a lab, or whether it is the cluster or its group that is not there.
-    pub(super) fn cluster_or_why_not(&self, place: &Place) -> Result<Cluster, Failure> {
+    pub(super) fn cluster_or_why_not(&self, place: &Place) -> Result<ManagedCluster, Failure> {
         let path = format!("{}?api-version={OF_CLUSTERS}", path_of(place));
         self.get(&path).and_then(|value| understood(flattened(value)))
     }
 
     /// All clusters in a group.
-    pub(super) fn clusters_of(&self, group: &str) -> Result<Vec<Cluster>, Failure> {
+    pub(super) fn clusters_of(&self, group: &str) -> Result<Vec<ManagedCluster>, Failure> {
         let path = format!(
             "/resourceGroups/{group}/providers/Microsoft.ContainerService/managedClusters?api-version={OF_CLUSTERS}"
         );
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn resource_is_read_as_az_shows_it() {
-        let cluster: Cluster = serde_json::from_value(flattened(json!({
+        let cluster: ManagedCluster = serde_json::from_value(flattened(json!({
             "id": "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/c", "name": "c",
             "location": "westeurope", "tags": null,
             "properties": { "provisioningState": "Succeeded", "powerState": { "code": "Running" },

@@ -191,9 +191,9 @@ fn joined(count: usize, errors: Vec<Error>) -> Error {
 }
 
 /// What a call of az came to.
-enum News {
+enum Answer {
     Submitted { index: usize, result: Result<(), Failure> },
-    Looked { began: Instant, pools: Result<Vec<AgentPool>, Failure> },
+    Listed { began: Instant, pools: Result<Vec<AgentPool>, Failure> },
 }
 
 /// Gives what became of the thing beside.
@@ -205,7 +205,7 @@ fn drive<'a>(
     beside: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Result<()>> {
     let Site { az, place } = site;
-    let (sender, receiver) = mpsc::channel::<News>();
+    let (sender, receiver) = mpsc::channel::<Answer>();
     let mut looked = Instant::now();
     let mut looking = false;
     let mut failed_looks: Option<Instant> = None;
@@ -218,7 +218,7 @@ fn drive<'a>(
                 scope.spawn(move || {
                     let result = az.change(&arguments).map(|_| ());
                     // The receiver is gone only when the work was given up.
-                    let _ = sender.send(News::Submitted { index, result });
+                    let _ = sender.send(Answer::Submitted { index, result });
                 });
             })?;
             work.events.under_way(tasks.iter().filter_map(Task::under_way).collect());
@@ -233,15 +233,15 @@ fn drive<'a>(
             let news = receiver.recv_timeout(until_next(az, tasks, looked, looking));
             az.ledger.note(entered, false);
             match news {
-                Ok(News::Submitted { index, result }) => tasks[index].submitted(result),
-                Ok(News::Looked { began, pools: Ok(pools) }) => {
+                Ok(Answer::Submitted { index, result }) => tasks[index].submitted(result),
+                Ok(Answer::Listed { began, pools: Ok(pools) }) => {
                     looking = false;
                     failed_looks = None;
                     for task in tasks.iter_mut().filter(|task| task.answered <= began) {
                         task.look(&pools, work);
                     }
                 }
-                Ok(News::Looked { began, pools: Err(failure) }) => {
+                Ok(Answer::Listed { began, pools: Err(failure) }) => {
                     looking = false;
                     let since = *failed_looks.get_or_insert(began);
                     if !failure.class.passes() || since.elapsed() > az.pace.patience {
@@ -253,7 +253,7 @@ fn drive<'a>(
                     looked = Instant::now();
                     let (az, sender) = (az.clone(), sender.clone());
                     scope.spawn(move || {
-                        let _ = sender.send(News::Looked { began: looked, pools: az.pools(place) });
+                        let _ = sender.send(Answer::Listed { began: looked, pools: az.pools(place) });
                     });
                 }
                 Err(_) => {}
@@ -265,7 +265,7 @@ fn drive<'a>(
 /// Azure does not answer any more: what it was doing goes on without klab.
 fn given_up(failure: Failure, Site { place, .. }: Site<'_>, tasks: &[Task<'_>]) -> Error {
     let mut error =
-        failure.into_error(&format!("could not look at the pools of cluster `{}`", place.cluster), Some(place));
+        failure.into_error(&format!("could not read the pools of cluster `{}`", place.cluster), Some(place));
     error.left_behind.extend(tasks.iter().filter_map(Task::under_way));
     error
 }

@@ -60,7 +60,7 @@ impl Offer {
         })
     }
 
-    /// What is missing for the actions of a lab, done for so many seats.
+    /// What is missing for the actions of a lab, done for this many seats.
     pub(super) fn problems(&self, lab: &Lab, actions: &[Action], place: &Place, seats: u32) -> Vec<Error> {
         let mut problems = Vec::new();
         let mut failed = |failure: &Failure, what: &str| problems.push(failure.clone().into_error(what, Some(place)));
@@ -69,12 +69,12 @@ impl Offer {
             Err(failure) => failed(failure, "could not ask az for its version"),
         }
         for (failure, what) in [
-            (self.registration.as_ref().err(), "could not see whether Microsoft.ContainerService is registered"),
+            (self.registration.as_ref().err(), "could not find out whether Microsoft.ContainerService is registered"),
             (
                 self.versions.as_ref().and_then(|versions| versions.as_ref().err()),
-                "could not list the Kubernetes versions to be had",
+                "could not list the available Kubernetes versions",
             ),
-            (self.skus.as_ref().err(), "could not list the VM sizes to be had"),
+            (self.skus.as_ref().err(), "could not list the available VM sizes"),
             (self.usage.as_ref().err(), "could not list the vCPU quota"),
         ] {
             if let Some(failure) = failure {
@@ -306,17 +306,17 @@ fn size_problems(needs: &[Need], skus: &[Sku], place: &Place) -> Vec<Error> {
     for need in needs {
         let Need { pool, size, .. } = need;
         let Some(sku) = find(skus, size) else {
-            let hint = format!("`az vm list-skus -l {location} -r virtualMachines -o table` shows the sizes to be had");
+            let hint = format!("`az vm list-skus -l {location} -r virtualMachines -o table` shows the available sizes");
             let message = format!("size `{size}` of pool `{pool}` is not offered in {location}");
             problems.push(Error::message(Kind::Outside, message).hint(hint));
             continue;
         };
         if let Some(reason) = sku.refused() {
             let hint = format!(
-                "another size or location; `az vm list-skus -l {location} -r virtualMachines -o table` shows what is to be had"
+                "another size or location; `az vm list-skus -l {location} -r virtualMachines -o table` shows what is available"
             );
             let message = format!(
-                "size `{size}` of pool `{pool}` is not to be had in {location} with this subscription ({reason})"
+                "size `{size}` of pool `{pool}` is not available in {location} with this subscription ({reason})"
             );
             problems.push(Error::message(Kind::Outside, message).hint(hint));
             continue;
@@ -326,7 +326,7 @@ fn size_problems(needs: &[Need], skus: &[Sku], place: &Place) -> Vec<Error> {
             need.zones.iter().filter(|zone| !offered.contains(zone)).map(u8::to_string).collect();
         if !missing.is_empty() {
             let message =
-                format!("size `{size}` of pool `{pool}` is not to be had in zone {} of {location}", missing.join(", "));
+                format!("size `{size}` of pool `{pool}` is not available in zone {} of {location}", missing.join(", "));
             let hint = match offered.as_slice() {
                 [] => format!("it has no zones there: leave out `zones` of pool `{pool}`"),
                 offered => format!(
@@ -337,7 +337,7 @@ fn size_problems(needs: &[Need], skus: &[Sku], place: &Place) -> Vec<Error> {
             problems.push(Error::message(Kind::Outside, message).hint(hint));
         }
         if need.spot && !sku.offers_spot() {
-            let message = format!("size `{size}` of pool `{pool}` is not to be had as spot capacity");
+            let message = format!("size `{size}` of pool `{pool}` is not available as spot capacity");
             problems.push(Error::message(Kind::Outside, message).hint("leave out `spot`, or choose another size"));
         }
     }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::answer::{AgentPool, Cluster, Status};
+use super::answer::{AgentPool, ManagedCluster, Status};
 use super::failure::Failure;
 use super::site::Site;
 
 /// The failure of a cluster in state Failed.
-pub(super) fn of_failed_cluster(site: Site<'_>, cluster: &Cluster) -> Failure {
+pub(super) fn of_failed_cluster(site: Site<'_>, cluster: &ManagedCluster) -> Failure {
     let kept = cluster.status.as_ref().and_then(Status::failure);
     kept.or_else(|| of_cluster(site)).unwrap_or_else(|| unknown(&cluster.provisioning_state))
 }

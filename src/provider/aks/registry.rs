@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::Cluster;
+use super::answer::ManagedCluster;
 use super::arguments::{self, Arguments};
 use super::cluster::wait_settled;
 use super::place::Place;
@@ -19,7 +19,7 @@ const REGISTRY_TAG: &str = "klab-registry";
 ///
 /// # Errors
 /// When there is no such registry, or the login may not give others a right to it.
-pub(super) fn attach(at: &LabSite<'_>, cluster: &Cluster, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn attach(at: &LabSite<'_>, cluster: &ManagedCluster, work: &mut Work<'_>) -> Result<()> {
     let (site, lab) = (at.site, at.lab);
     let place = site.place;
     let (Some(registry), Some(request)) = (&lab.aks.registry, request(place, lab, Some(cluster), &cluster.tags)) else {
@@ -43,7 +43,7 @@ pub(super) fn attach(at: &LabSite<'_>, cluster: &Cluster, work: &mut Work<'_>) -
 pub(super) fn request(
     place: &Place,
     lab: &Lab,
-    cluster: Option<&Cluster>,
+    cluster: Option<&ManagedCluster>,
     tags: &BTreeMap<String, String>,
 ) -> Option<Arguments> {
     let registry = lab.aks.registry.as_ref()?;

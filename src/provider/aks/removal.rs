@@ -17,7 +17,7 @@ use crate::event::Activity;
 use crate::provider::Work;
 
 /// How often Azure is asked to remove one thing before klab gives up.
-const MOST_REQUESTS: u32 = 4;
+const MAX_REQUESTS: u32 = 4;
 
 /// What is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl<'a> Removal<'a> {
             self.refuse_foreign()?;
         } else {
             let reason = reason::of_cluster(self.site).map_or(String::new(), |failure| format!(": {}", failure.words));
-            if self.taken >= MOST_REQUESTS {
+            if self.taken >= MAX_REQUESTS {
                 let message = format!("{} is still there; Azure took {} requests to remove it", self.what, self.taken);
                 return Err(Error::message(Kind::Failed, format!("{message}{reason}"))
                     .left_behind(format!("{}, in state {state}", self.what))
@@ -227,7 +227,7 @@ impl<'a> Removal<'a> {
             return Ok(());
         }
         let failed =
-            |failure: Failure| failure.into_error(&format!("could not see what is in {}", self.what), Some(place));
+            |failure: Failure| failure.into_error(&format!("could not list what is in {}", self.what), Some(place));
         let clusters = az.clusters_of(&place.group).map_err(failed)?;
         let Some(other) = clusters.iter().find(|cluster| !place.owns(&cluster.tags)) else { return Ok(()) };
         let (group, subscription) = (&place.group, &place.subscription);
@@ -250,7 +250,7 @@ impl<'a> Removal<'a> {
 pub(super) fn remains(site: Site<'_>) -> Result<Vec<String>> {
     let Site { az, place } = site;
     let failed = |failure: Failure| {
-        failure.into_error(&format!("could not look whether lab `{}` is gone", place.lab), Some(place))
+        failure.into_error(&format!("could not find out whether lab `{}` is gone", place.lab), Some(place))
     };
     let (group, machines, cluster) = std::thread::scope(|scope| {
         let group = scope.spawn(|| az.group(&place.group));

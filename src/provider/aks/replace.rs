@@ -1,4 +1,4 @@
-//! Pools made anew without taking their pods' room away: a second pool is up before the first one goes.
+//! Pools recreated without taking their pods' room away: a second pool is up before the first one goes.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,7 +12,7 @@ use crate::provider::Work;
 use klab_lab::plan::size_name;
 use klab_lab::spec::{Lab, Os, Pool};
 
-/// Names that stand in for a pool while it is made anew end in one of these.
+/// Names that stand in for a pool while it is recreated end in one of these.
 const SUFFIXES: &str = "xyzwvu";
 
 /// The name of the pool that stands in for another. Azure cannot rename pools, and a lab's pods look for the pool's name.
@@ -28,7 +28,7 @@ pub(super) fn stand_in(lab: &Lab, pool: &Pool) -> String {
         .unwrap_or_else(|| format!("{}q9", &stem[..stem.len().min(longest - 2)]))
 }
 
-/// Makes a pool anew: its stand-in comes up, its pods move there, it goes, comes back, and its pods move back.
+/// Recreates a pool: its stand-in comes up, its pods move there, it goes, comes back, and its pods move back.
 ///
 /// # Errors
 /// When Azure refuses or fails, or a pod does not move; the pools that are left are named.
@@ -91,5 +91,5 @@ pub(super) fn refusal(pools: &[(&str, &[String])]) -> Error {
         pools.iter().map(|(pool, changes)| format!("pool {pool}: {}", changes.join(", "))).collect();
     let message = format!("this can only change by making new nodes:\n{}", list.join("\n"));
     Error::message(Kind::Usage, message)
-        .hint("`klab up --replace-pools` makes a second pool, moves the pods, and makes the first one anew")
+        .hint("`klab up --replace-pools` makes a second pool, moves the pods, and recreates the first one")
 }

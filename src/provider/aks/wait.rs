@@ -43,14 +43,14 @@ pub(super) fn until<T>(
             Look::Silence(failure) => {
                 let since = *silent.get_or_insert(looked);
                 if !failure.class.passes() || since.elapsed() > az.pace.patience {
-                    let error = failure.into_error(&format!("could not look at {what}"), Some(place));
+                    let error = failure.into_error(&format!("could not inspect {what}"), Some(place));
                     return Err(error.left_behind(format!("{what}, when last seen: {state}")));
                 }
             }
         }
         if since.elapsed() > az.pace.deadline {
             let waited = klab_lab::words::duration(since.elapsed());
-            let message = format!("Azure was still at work on {what} after {waited}");
+            let message = format!("Azure was still working on {what} after {waited}");
             return Err(Error::message(Kind::Deadline, message).left_behind(format!("{what}: {state}")));
         }
         az.pause_after_look(since, looked);

@@ -1,6 +1,6 @@
 //! What is in Azure of a lab: its group and its cluster, whose they are, and whether there is something to build on.
 
-use super::answer::{Cluster, Group};
+use super::answer::{Group, ManagedCluster};
 use super::az::lost;
 use super::failure::Failure;
 use super::look::unless_absent;
@@ -15,7 +15,7 @@ pub(super) struct World {
     /// The resource group, the lab's own or the user's.
     pub(super) group: Option<Group>,
     /// The cluster.
-    pub(super) cluster: Option<Cluster>,
+    pub(super) cluster: Option<ManagedCluster>,
     /// Whether klab has reached this very cluster before, so that it cannot have failed at its birth.
     pub(super) came_up: bool,
 }
@@ -75,7 +75,7 @@ impl World {
     }
 
     /// The cluster, unless it is going or its creation failed: then there is none to build on.
-    pub(super) fn usable(&self) -> Option<&Cluster> {
+    pub(super) fn usable(&self) -> Option<&ManagedCluster> {
         if self.group.as_ref().is_some_and(Group::is_going) {
             return None;
         }
@@ -85,7 +85,7 @@ impl World {
     /// Whether the cluster failed before any of its pools came up. One that was reached before did not, whatever state a
     /// failed change has left it in.
     pub(super) fn failed_at_birth(&self) -> bool {
-        !self.came_up && self.cluster.as_ref().is_some_and(Cluster::has_nothing_up)
+        !self.came_up && self.cluster.as_ref().is_some_and(ManagedCluster::has_nothing_up)
     }
 }
 
@@ -98,5 +98,5 @@ pub(super) fn foreign(what: &str) -> Error {
 }
 
 fn could_not_look(failure: Failure, place: &Place) -> Error {
-    failure.into_error(&format!("could not look for lab `{}` in Azure", place.lab), Some(place))
+    failure.into_error(&format!("could not search for lab `{}` in Azure", place.lab), Some(place))
 }

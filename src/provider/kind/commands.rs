@@ -19,15 +19,15 @@ pub(super) fn live(session: &Session, lab: &Lab, actions: &[Action], kind: KindV
     let containers = session.containers_seen()?;
     let Some(record) = session.record()? else { return Ok(Vec::new()) };
     let taken = containers.iter().map(|container| container.name.clone()).collect();
-    let mut told = Told { session, lab, kind, record, containers: &containers, taken, lines: Vec::new() };
-    told.wake();
+    let mut list = CommandList { session, lab, kind, record, containers: &containers, taken, lines: Vec::new() };
+    list.wake();
     for action in actions {
-        told.action(action);
+        list.action(action);
     }
-    Ok(told.lines)
+    Ok(list.lines)
 }
 
-struct Told<'a> {
+struct CommandList<'a> {
     session: &'a Session,
     lab: &'a Lab,
     kind: KindVersion,
@@ -39,7 +39,7 @@ struct Told<'a> {
     lines: Vec<String>,
 }
 
-impl Told<'_> {
+impl CommandList<'_> {
     fn runtime(&mut self, arguments: &[&str]) {
         self.lines.push(self.session.runtime.shown(arguments));
     }
@@ -63,9 +63,9 @@ impl Told<'_> {
         }
     }
 
-    fn scale(&mut self, pool: &str, wanted: u32, anew: bool) {
+    fn scale(&mut self, pool: &str, wanted: u32, again: bool) {
         let workers: Vec<String> = self.record.roster.pool(pool).map(|(name, _)| name.clone()).collect();
-        let kept = if anew { 0 } else { workers.len().min(wanted as usize) };
+        let kept = if again { 0 } else { workers.len().min(wanted as usize) };
         for worker in &workers[kept..] {
             self.lines.push(format!("# node {worker} is drained and deleted through the API"));
             self.runtime(&["rm", "--force", "--volumes", worker]);

@@ -30,7 +30,7 @@ const KNOWN: &[Known] = &[
     known(
         &["permission denied", "docker.sock"],
         Kind::Outside,
-        "this user may not talk to Docker",
+        "this user has no permission to use Docker",
         "`sudo usermod -aG docker $USER`, then log in again",
     ),
     known(
@@ -78,13 +78,13 @@ const KNOWN: &[Known] = &[
     known(
         &["requires setting systemd property \"Delegate=yes\""],
         Kind::Outside,
-        "a runtime without root's rights needs delegated cgroups",
+        "a runtime without root privileges needs delegated cgroups",
         "https://kind.sigs.k8s.io/docs/user/rootless tells how to delegate them",
     ),
     known(
         &["requires cgroup v2"],
         Kind::Outside,
-        "a runtime without root's rights needs cgroup v2",
+        "a runtime without root privileges needs cgroup v2",
         "https://kind.sigs.k8s.io/docs/user/rootless tells what is needed",
     ),
     known(

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_written_anew_without_replacing_what_is_mounted() {
+    fn files_are_rewritten_without_replacing_what_is_mounted() {
         use std::os::unix::fs::MetadataExt;
         let folder = tempfile::tempdir().unwrap();
         let host = Host { cpus: 2, memory: 16 << 30, emulation: Emulation::Full };

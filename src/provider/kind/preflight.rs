@@ -51,7 +51,7 @@ pub(super) fn problems(session: &Session, lab: &Lab, kind: KindVersion) -> Vec<E
     let mut problems: Vec<Error> = rules::error(lab, rules::problems(lab, kind, &host)).into_iter().collect();
     if session.info.rootless && !session.info.cgroup_v2 {
         let message =
-            "the container runtime works without root's rights, and for that needs cgroup v2, which is not in use";
+            "the container runtime works without root privileges, and for that needs cgroup v2, which is not in use";
         problems
             .push(Error::message(Kind::Outside, message).hint("https://kind.sigs.k8s.io/docs/user/rootless tells how"));
     }

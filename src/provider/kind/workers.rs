@@ -38,7 +38,7 @@ const SEEN: Duration = Duration::from_secs(45);
 const BOOT: Duration = Duration::from_mins(1);
 
 /// A cluster at work.
-pub(super) struct Cluster<'a> {
+pub(super) struct ClusterAtWork<'a> {
     pub(super) session: &'a Session,
     pub(super) lab: &'a Lab,
     pub(super) kind: KindVersion,
@@ -55,7 +55,7 @@ pub(super) fn ready_deadline() -> Duration {
     seconds.map_or(READY, Duration::from_secs)
 }
 
-impl Cluster<'_> {
+impl ClusterAtWork<'_> {
     fn pool(&self, name: &str) -> Result<&Pool> {
         self.lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
     }
@@ -64,7 +64,7 @@ impl Cluster<'_> {
         self.session.save(&self.record)
     }
 
-    /// Brings a pool to so many nodes. Workers that are not whole are made anew; the last ones go first.
+    /// Brings a pool to this many nodes. Workers that are not whole are recreated; the last ones go first.
     pub(super) fn scale(&mut self, pool: &str, wanted: u32, live: &Live, work: &mut Work<'_>) -> Result<()> {
         let definition = self.pool(pool)?;
         let containers = self.session.containers()?;
@@ -273,7 +273,7 @@ impl Cluster<'_> {
         Ok(wanted)
     }
 
-    /// Shows kubelets another size: the mounted files are rewritten in place, the flags changed, the kubelets started anew.
+    /// Shows kubelets another size: the mounted files are rewritten in place, the flags changed, the kubelets started again.
     fn resize(&self, workers: &[(&String, &Desired)]) -> Result<()> {
         let mut pools = BTreeSet::new();
         for (name, desired) in workers {
@@ -368,7 +368,7 @@ struct Joining<'a> {
 }
 
 impl<'a> Joining<'a> {
-    fn prepare(cluster: &'a Cluster<'_>, pool: &str, joining: usize, containers: &[Container]) -> Result<Self> {
+    fn prepare(cluster: &'a ClusterAtWork<'_>, pool: &str, joining: usize, containers: &[Container]) -> Result<Self> {
         let session = cluster.session;
         end_leftover_kinds(session);
         let pool = cluster.pool(pool)?;

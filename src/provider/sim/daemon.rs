@@ -182,7 +182,7 @@ pub fn advice(home: &Home) -> Vec<String> {
     let Some(pid) = holder(&home.server()).filter(|pid| is_server_of(*pid, &home.server())) else { return Vec::new() };
     let again = "the next klab command starts it again with all its labs, nothing is lost";
     if exec::is_stopped(pid) {
-        return vec![format!("process {pid} is stopped: `kill -CONT {pid}` lets it go on")];
+        return vec![format!("process {pid} is stopped: `kill -CONT {pid}` lets it continue")];
     }
     vec![format!("`kill {pid}` ends the server, `kill -9 {pid}` if it stays: {again}")]
 }

@@ -70,7 +70,7 @@ impl Sim {
         match access.broken.get(lab) {
             None => Ok(access),
             Some(reason) => Err(Error::message(Kind::Outside, reason.clone())
-                .hint(format!("`klab down {lab}` removes it; `klab up` with its lab file then makes it anew"))),
+                .hint(format!("`klab down {lab}` removes it; `klab up` with its lab file then recreates it"))),
         }
     }
 
@@ -135,7 +135,7 @@ impl Sim {
                 Err(error) if is_cut_off(&error) && cut_off < 3 => cut_off += 1,
                 Err(error) if is_cut_off(&error) || NoAnswer::in_error(&error).is_some() => {
                     let words = "it is ended; its other labs come back with the next klab command";
-                    events.warn(format!("{}: {words}, nothing of them is lost", error.source.root_cause()));
+                    events.warn(format!("{}: {words}, none of their data is lost", error.source.root_cause()));
                     return by_hand(daemon::stop(&self.home)?);
                 }
                 asked => return asked,
@@ -195,7 +195,7 @@ impl Provider for Sim {
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         if !self.exists(lab) {
             let message = format!("the embedded cluster of lab `{lab}` is gone");
-            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
+            return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
         }
         self.server(lab)?;
         let path = self.kubeconfig_path(lab);

@@ -34,7 +34,7 @@ pub(super) async fn observe(client: &Client) -> Result<Observed> {
         }
         let version =
             node.status.as_ref().and_then(|status| status.node_info.as_ref()).map(|info| &info.kubelet_version);
-        // A pool is as old as its oldest node: one that differs is reason enough to make the nodes anew.
+        // A pool is as old as its oldest node: one that differs is reason enough to recreate the nodes.
         let version = version.map(|version| version.trim_start_matches('v').to_owned());
         pool.kubernetes = match (pool.kubernetes.take(), version) {
             (Some(known), Some(version)) => Some(known.min(version)),
@@ -97,7 +97,7 @@ pub(super) async fn perform(
     }
 }
 
-/// Brings a pool to so many nodes: missing ones are made in order of their numbers, the last ones go first.
+/// Brings a pool to this many nodes: missing ones are made in order of their numbers, the last ones go first.
 async fn scale(
     client: &Client,
     make: impl AsyncFn(Vec<Value>) -> Result<()>,

@@ -1,5 +1,5 @@
 //! Lab files that nobody wrote: mutated ones and generated ones through everything klab does before `up`, in process.
-//! Nothing panics, and everything ends. `KLAB_HOSTILE=100000` tries so many instead of a few.
+//! Nothing panics, and everything ends. `KLAB_HOSTILE=100000` tries this many instead of a few.
 
 use klab::forecast::forecast;
 use klab::render::render;

@@ -61,7 +61,7 @@ fn goldens() -> Vec<(String, String)> {
     goldens
 }
 
-/// `KLAB_GOLDEN=write cargo test golden` writes them anew.
+/// `KLAB_GOLDEN=write cargo test golden` writes them again.
 #[test]
 fn golden_configurations_are_as_kept() {
     let folder = root().join("tests/golden/kind");

@@ -25,7 +25,7 @@ fn node_that_registers_late_is_waited_for() {
 }
 
 #[test]
-fn node_that_never_registers_fails_with_its_kubelets_words_and_is_made_anew() {
+fn node_that_never_registers_fails_with_its_kubelets_words_and_is_made_again() {
     let stage = Stage::new(LAB);
     stage.pair.fault("reservation", "klab-pools-worker2");
     let mut command = stage.command(&["up", "pools.toml"]);
@@ -54,7 +54,7 @@ fn drift_on_live_nodes_is_mended() {
 }
 
 #[test]
-fn stopped_nodes_are_started_and_not_made_anew() {
+fn stopped_nodes_are_started_and_not_made_again() {
     let stage = Stage::new(LAB);
     stage.up();
     for name in stage.pair.containers() {

@@ -91,7 +91,7 @@ impl Bench {
         verify::evaluate(&lab.checks, &snapshot.unwrap(), &verify::Context::of(lab))
     }
 
-    /// The checks after so many steps come to hold within some minutes of the cluster's time.
+    /// The checks after this many steps come to hold within some minutes of the cluster's time.
     fn holds(&self, steps: usize) {
         let staged = stage(&self.lab, steps);
         let mut report = self.report(&staged);
@@ -109,7 +109,7 @@ impl Bench {
         );
     }
 
-    /// Has all pods that a controller makes made anew: where they are must not follow from where they were.
+    /// Has all pods that a controller makes recreated: where they are must not follow from where they were.
     fn restart(&self) {
         let pods = self.provider.block_on(observe::look(&self.client)).unwrap().pods;
         for pod in pods.iter().filter(|pod| pod.metadata.owner_references.is_some()) {

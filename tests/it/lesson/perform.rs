@@ -137,11 +137,11 @@ fn drain_respects_budgets_and_gives_up_at_its_deadline() {
 }
 
 #[test]
-fn drain_loses_no_pod_that_nobody_makes_anew_unless_told_to() {
+fn drain_loses_no_pod_that_nobody_makes_again_unless_told_to() {
     let bare = "[workload.bare]\nkind = \"pod\"\nnode_selector = { workload = \"extra\" }\n[[check]]\nworkload = \"bare\"\nrunning = 1\n";
     let careful = bench(r#"{ drain = "pool:extra" }"#, bare);
     let words = careful.try_perform(0).unwrap_err().to_string();
-    assert!(words.contains("1 pod would be lost, as no controller makes them anew: default/bare"), "{words}");
+    assert!(words.contains("1 pod would be lost, as no controller recreates them: default/bare"), "{words}");
     assert!(careful.get("pod", "bare").is_object());
     let forced = bench(r#"{ drain = "pool:extra", force = true }"#, bare);
     forced.perform(0);

@@ -116,7 +116,7 @@ pub(super) fn check(path: &str, one: Option<&str>, verbose: bool, faults: &[Cont
 /// A line for each fault, as an API server writes checks that fail.
 fn failed(faults: &[ControlFault]) -> String {
     let line = |fault: &ControlFault| {
-        format!("[-]{CONTROL} failed: goes on without {}: {}\n", fault.about, fault.message.replace('\n', " "))
+        format!("[-]{CONTROL} failed: continues without {}: {}\n", fault.about, fault.message.replace('\n', " "))
     };
     faults.iter().map(line).collect()
 }

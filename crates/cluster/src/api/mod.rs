@@ -55,7 +55,7 @@ use super::resource;
 use super::status::Status;
 
 /// Largest request body, as in the real API server.
-const MOST_BODY: usize = 3 * 1024 * 1024;
+const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// The API of one embedded cluster.
 #[derive(Clone)]
@@ -116,10 +116,10 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    match Limited::new(body, MOST_BODY).collect().await {
+    match Limited::new(body, MAX_BODY).collect().await {
         Ok(body) => Ok((parts, body.to_bytes())),
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            Err(Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MOST_BODY}")))
+            Err(Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MAX_BODY}")))
         }
         Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
     }

@@ -39,7 +39,7 @@ const GATHER: Duration = Duration::from_millis(5);
 /// About how much goes into one frame.
 const FRAME: usize = 256 * 1024;
 
-/// At most so many changes are looked at for one frame.
+/// At most this many changes are looked at for one frame.
 const AT_ONCE: usize = 2_000;
 
 impl Call<'_> {

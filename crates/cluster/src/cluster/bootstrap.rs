@@ -78,7 +78,7 @@ fn publish_authentication(transaction: &mut Transaction<'_>) {
 
 /// What the controllers of a real cluster put into each new namespace: the account pods run as by default and the
 /// certificate they trust. Made with the namespace, so that no pod has to wait for them.
-pub(super) fn furnish_namespace(transaction: &mut Transaction<'_>, namespace: &str) {
+pub(super) fn populate_namespace(transaction: &mut Transaction<'_>, namespace: &str) {
     make(transaction, SERVICE_ACCOUNTS, namespace, json!({ "metadata": { "name": "default" } }));
     let config_map = root_certificate(transaction);
     make(transaction, CONFIG_MAPS, namespace, config_map);

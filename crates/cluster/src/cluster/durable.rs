@@ -1,4 +1,4 @@
-//! Clusters that outlive their process: opening from a log, syncing it, writing it anew.
+//! Clusters that outlive their process: opening from a log, syncing it, writing it again.
 
 use std::io;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl Cluster {
         Ok((cluster, recovery))
     }
 
-    /// Makes sure that what was acknowledged is on the disk, and writes the file anew when it has grown. Call it about
+    /// Makes sure that what was acknowledged is on the disk, and writes the file again when it has grown. Call it about
     /// once a second, and before the process ends.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Cluster {
         file.sync_data()
     }
 
-    /// Writes the file anew with only what there is now. Others go on reading and writing meanwhile.
+    /// Writes the file again with only what there is now. Others go on reading and writing meanwhile.
     fn compact(&self) -> io::Result<()> {
         let (objects, described, version, random, since, path) = {
             let state = self.lock();

@@ -7,9 +7,9 @@ use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
 use crate::status::Status;
 
 /// Most kinds (versions of CustomResourceDefinitions) that a cluster may have.
-const MOST_KINDS: usize = 1_000;
+const MAX_KINDS: usize = 1_000;
 /// Most different ones that may ever have been: the process remembers the names of each, in some 300 bytes.
-const MOST_EVER: usize = 50_000;
+const MAX_EVER: usize = 50_000;
 
 impl Transaction<'_> {
     /// Refuses a CustomResourceDefinition that brings in more kinds than the cluster may have.
@@ -27,9 +27,9 @@ impl Transaction<'_> {
         let own = versions(value);
         let before = self.state.store.get(resource, "", name).map_or(0, |before| versions(&before.value()));
         // A definition that does not grow is never refused, whatever there is.
-        if own > before && others + own > MOST_KINDS {
+        if own > before && others + own > MAX_KINDS {
             let because = format!(
-                "this lab has {} kinds of CustomResourceDefinitions and would have {}; the limit is {MOST_KINDS}",
+                "this lab has {} kinds of CustomResourceDefinitions and would have {}; the limit is {MAX_KINDS}",
                 others + before,
                 others + own
             );
@@ -38,9 +38,9 @@ impl Transaction<'_> {
         let new = names(value)
             .filter(|name| ResourceId::defined(name).is_none_or(|known| !self.state.kinds.contains(&known)));
         let ever = self.state.kinds.len() + new.count();
-        if ever > MOST_EVER {
+        if ever > MAX_EVER {
             let because = format!(
-                "this lab would have defined {ever} different kinds since its server began; the limit is {MOST_EVER}"
+                "this lab would have defined {ever} different kinds since its server began; the limit is {MAX_EVER}"
             );
             return Err(Status::forbidden(resource.row(), name, &because));
         }

@@ -41,6 +41,7 @@ use super::store::{Event, Gone, Store};
 pub use durable::Recovery;
 pub(crate) use event::{EventSource, NewEvent};
 pub(crate) use guard::{Guard, Intent};
+#[cfg(feature = "server")]
 pub(crate) use limits::Limits;
 pub(crate) use metadata::time_text;
 pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};

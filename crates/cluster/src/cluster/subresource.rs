@@ -14,7 +14,7 @@ use crate::status::Status;
 /// Labels that binding copies from the node to the pod (PodTopologyLabelsAdmission).
 const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 /// How many evicted pods a budget may wait for.
-const MOST_DISRUPTED_PODS: usize = 2000;
+const MAX_DISRUPTED_PODS: usize = 2000;
 
 impl Cluster {
     /// Binds a pod to a node: sets `spec.nodeName` and the condition `PodScheduled`, copies the node's region and zone.
@@ -201,7 +201,7 @@ impl Transaction<'_> {
         if number("observedGeneration") < generation {
             return Err(too_many(format!("The disruption budget {name} is still being processed by the server.")));
         }
-        if changed["status"]["disruptedPods"].as_object().is_some_and(|pods| pods.len() > MOST_DISRUPTED_PODS) {
+        if changed["status"]["disruptedPods"].as_object().is_some_and(|pods| pods.len() > MAX_DISRUPTED_PODS) {
             return Err(Status::forbidden(
                 POD_DISRUPTION_BUDGETS.row(),
                 name,

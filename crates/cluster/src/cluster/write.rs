@@ -108,7 +108,7 @@ impl<'a> Transaction<'a> {
                 self.state.addresses = addresses;
             }
             if resource == kinds::NAMESPACES {
-                bootstrap::furnish_namespace(self, &name);
+                bootstrap::populate_namespace(self, &name);
             }
         }
         Ok(object)

@@ -21,7 +21,7 @@ use klab_scheduler::selector::Selector;
 use klab_scheduler::taint::{NO_EXECUTE, Toleration, untolerated};
 
 const COMPONENT: &str = "daemonset-controller";
-/// At most so many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).
+/// At most this many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).
 const BURST: usize = 250;
 const GENERATION_LABEL: &str = "pod-template-generation";
 const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
@@ -138,7 +138,7 @@ impl ControlPlane {
         acted
     }
 
-    /// On one node: failed pods are deleted to be made anew, and of several the oldest stays.
+    /// On one node: failed pods are deleted to be recreated, and of several the oldest stays.
     fn tidy_daemons(&mut self, daemon: &Daemon, node: &str, pods: &[Arc<PodInfo>]) -> bool {
         let mut acted = false;
         let mut running = Vec::new();

@@ -16,7 +16,7 @@ pub(crate) const LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 /// From how many different messages within the interval on similar events are combined.
 const COMBINE_FROM: usize = 10;
 const COMBINE_WITHIN: SignedDuration = SignedDuration::from_mins(10);
-/// One source may write so many events about one object at once, and one more every five minutes.
+/// One source may write this many events about one object at once, and one more every five minutes.
 const BURST: f64 = 25.0;
 const REFILL_SECONDS: f64 = 300.0;
 /// Equal scheduler events within this time become a series.
@@ -158,7 +158,7 @@ impl Recorder {
             self.written.remove(&key);
         }
         let name = self.name_for(about, now);
-        // The combined event is made anew by the correlator, without the reporting controller.
+        // The combined event is made by the correlator, without the reporting controller.
         let (component, instance) = if combined { ("", "") } else { (note.component, note.host) };
         let (namespace, time) = (event_namespace(about), time_text(now));
         let event = NewEvent {

@@ -26,7 +26,7 @@ const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 const FIRST_BACKOFF: i64 = 10;
 const LONGEST_BACKOFF: i64 = 600;
-/// At most so many pods are created at once (`MaxPodCreateDeletePerSync`).
+/// At most this many pods are created at once (`MaxPodCreateDeletePerSync`).
 const BURST: i64 = 500;
 
 /// One Job during a sync.

@@ -16,7 +16,7 @@ use crate::resource::REPLICA_SETS;
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "replicaset-controller";
-/// At most so many pods are created or deleted at once (`burstReplicas`).
+/// At most this many pods are created or deleted at once (`burstReplicas`).
 const BURST: usize = 500;
 
 impl ControlPlane {

@@ -10,7 +10,7 @@ use super::ControlPlane;
 use super::fault::Subject;
 
 /// How many pieces of work one run does at most.
-const MOST_AT_ONCE: usize = 1_000_000;
+const MAX_AT_ONCE: usize = 1_000_000;
 
 /// How far a run came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl ControlPlane {
     ///
     /// After very much work in one go it returns early, with the present, so that its caller can look around.
     pub fn run(&mut self) -> Option<Timestamp> {
-        let mut left = MOST_AT_ONCE;
+        let mut left = MAX_AT_ONCE;
         let progress = self.run_while(&mut || {
             left = left.saturating_sub(1);
             left > 0
@@ -45,7 +45,7 @@ impl ControlPlane {
 
     fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {
         loop {
-            // What a panic leaves behind half done is forgotten: the next turn reads all objects anew.
+            // What a panic leaves behind half done is forgotten: the next turn reads all objects again.
             match catch_unwind(AssertUnwindSafe(|| self.turns(go_on))) {
                 Ok(progress) => return progress,
                 Err(panic) => self.go_on_without(panic.as_ref()),
@@ -108,7 +108,7 @@ impl ControlPlane {
             tracing::error!(
                 about = fault.about,
                 fault.message,
-                "a controller panicked; it goes on without this object"
+                "a controller panicked; it continues without this object"
             );
         }
     }

@@ -15,7 +15,7 @@ const SLOW_PACE: SignedDuration = SignedDuration::from_secs(100);
 /// A zone is disrupted when more than two of its nodes, and this share of them, are not ready
 /// (`--unhealthy-zone-threshold`), in percent.
 const UNHEALTHY: usize = 55;
-/// A disrupted zone of at most so many nodes loses no pods (`--large-cluster-size-threshold`).
+/// A disrupted zone of at most this many nodes loses no pods (`--large-cluster-size-threshold`).
 const LARGE: usize = 50;
 
 /// A node that falls silent is judged together with those that do so at the same time.

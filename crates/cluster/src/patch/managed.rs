@@ -10,7 +10,7 @@ use crate::resource::ResourceId;
 use crate::schema::{Shape, schema};
 
 /// More managers of plain writes than this are merged into one, the oldest first.
-const MOST_UPDATERS: usize = 10;
+const MAX_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 /// Who owns the fields of an object nobody tracked before it was applied.
 const BEFORE_APPLY: &str = "before-first-apply";
@@ -150,7 +150,7 @@ impl Managed {
     fn cap_updaters(&mut self) {
         loop {
             let mut updaters: Vec<usize> = (0..self.0.len()).filter(|at| !self.0[*at].applied).collect();
-            if updaters.len() <= MOST_UPDATERS {
+            if updaters.len() <= MAX_UPDATERS {
                 return;
             }
             updaters.sort_by(|left, right| self.0[*left].time.cmp(&self.0[*right].time));

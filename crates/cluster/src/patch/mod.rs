@@ -153,27 +153,27 @@ impl Patch {
 }
 
 /// Most operations of a JSON patch, as upstream.
-const MOST_OPERATIONS: usize = 10_000;
+const MAX_OPERATIONS: usize = 10_000;
 /// Most bytes that the copies of a JSON patch may add: each can double the object.
-const MOST_COPIED: usize = 3 * 1024 * 1024;
+const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Carries out a JSON patch. When it does not fit, `value` is left somewhere on the way; undoing what was done would
 /// be for callers that go on with it.
 fn operate(value: &mut Value, patch: &json_patch::Patch) -> Result<(), Status> {
     let too_large = |message: String| Status::new(413, "RequestEntityTooLarge", message);
-    if patch.len() > MOST_OPERATIONS {
+    if patch.len() > MAX_OPERATIONS {
         let count = patch.len();
-        let most = format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {count}");
+        let most = format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}");
         return Err(too_large(most));
     }
     let mut copied = 0;
     for operation in patch.iter() {
         if let json_patch::PatchOperation::Copy(copy) = operation {
             copied += value.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
-            if copied > MOST_COPIED {
+            if copied > MAX_COPIED {
                 let text =
                     "Unable to complete the patch: the accumulated size increase of its copies is over the limit";
-                return Err(too_large(format!("{text} {MOST_COPIED}")));
+                return Err(too_large(format!("{text} {MAX_COPIED}")));
             }
         }
         json_patch::patch_unsafe(value, std::slice::from_ref(operation)).map_err(|_| unfitting())?;

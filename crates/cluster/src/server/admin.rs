@@ -17,7 +17,7 @@ use super::hosted::Hosted;
 use super::shared::Shared;
 
 /// Largest seed: thousands of nodes.
-const MOST_SEED: usize = 64 * 1024 * 1024;
+const MAX_SEED: usize = 64 * 1024 * 1024;
 
 /// How a server is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Health {
 fn faults(hosted: &Hosted) -> Vec<String> {
     let faults = hosted.api().cluster().control_faults();
     let told =
-        |fault: ControlFault| format!("lab {}: goes on without {}: {}", hosted.name(), fault.about, fault.message);
+        |fault: ControlFault| format!("lab {}: continues without {}: {}", hosted.name(), fault.about, fault.message);
     faults.into_iter().map(told).collect()
 }
 
@@ -75,7 +75,7 @@ fn json<T: Serialize>(code: u16, value: &T) -> Response<Body> {
 /// Answers a request to `/klab/v1<path>` by somebody who has the server's token.
 pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<Incoming>) -> Response<Body> {
     let method = request.method().clone();
-    let body = match Limited::new(request.into_body(), MOST_SEED).collect().await {
+    let body = match Limited::new(request.into_body(), MAX_SEED).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => return status_response(&Status::bad_request(format!("the body could not be read: {error}"))),
     };

@@ -36,15 +36,15 @@ const REQUEST: Duration = Duration::from_mins(1);
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
 /// Requests under way at once on one HTTP/2 connection, watches among them (what Go's servers allow).
-const MOST_STREAMS: u32 = 250;
+const MAX_STREAMS: u32 = 250;
 /// Bytes of headers that are read.
-const MOST_HEADERS: u32 = 64 * 1024;
+const MAX_HEADERS: u32 = 64 * 1024;
 /// Time until a connection has sent a request with credentials: whoever has none does not keep others out.
 const PROBATION: Duration = Duration::from_secs(10);
 /// How long connections may take to end when the server stops.
 pub(super) const FAREWELL: Duration = Duration::from_millis(100);
-/// Connections served at the same time, where the process may have so many files open.
-const MOST_CONNECTIONS: u64 = 8192;
+/// Connections served at the same time, where the process may have this many files open.
+const MAX_CONNECTIONS: u64 = 8192;
 /// Files that are left for logs and all else.
 const OTHER_FILES: u64 = 128;
 
@@ -58,7 +58,7 @@ pub(super) fn most() -> usize {
         Err(_) => limit.current,
     };
     // `None` is no limit.
-    let most = files.map_or(MOST_CONNECTIONS, |files| files.saturating_sub(OTHER_FILES).clamp(16, MOST_CONNECTIONS));
+    let most = files.map_or(MAX_CONNECTIONS, |files| files.saturating_sub(OTHER_FILES).clamp(16, MAX_CONNECTIONS));
     usize::try_from(most).unwrap_or(16)
 }
 
@@ -118,14 +118,14 @@ async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shar
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     let mut builder = if http_2 { builder.http2_only() } else { builder.http1_only() };
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MOST_HEADERS as usize);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEADERS as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(PING)
         .keep_alive_timeout(PONG)
-        .max_concurrent_streams(MOST_STREAMS)
-        .max_header_list_size(MOST_HEADERS);
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADERS);
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut served = std::pin::pin!(served);
     tokio::select! {

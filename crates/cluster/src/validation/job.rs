@@ -36,7 +36,7 @@ fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-const MOST_RULES: usize = 20;
+const MAX_RULES: usize = 20;
 
 fn pod_failure_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(rules) = spec["podFailurePolicy"]["rules"].as_array() else { return };
@@ -47,8 +47,8 @@ fn pod_failure_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     let policy = path.field("podFailurePolicy");
     let list = policy.field("rules");
-    if rules.len() > MOST_RULES {
-        errors.invalid(list, &json!(rules.len()), format!("must have at most {MOST_RULES} rules"));
+    if rules.len() > MAX_RULES {
+        errors.invalid(list, &json!(rules.len()), format!("must have at most {MAX_RULES} rules"));
     }
     for (index, rule) in rules.iter().enumerate() {
         let path = list.index(index);

@@ -64,7 +64,7 @@ impl Lab {
         self.settle();
     }
 
-    /// Has the controllers do what is due now. They must come to an end: work that makes itself anew would go on for ever.
+    /// Has the controllers do what is due now. They must come to an end: work that makes itself again would go on for ever.
     fn settle(&mut self) -> Option<Timestamp> {
         match self.plane.run_for(PATIENCE) {
             Progress::Settled(next) => next,
@@ -222,7 +222,7 @@ fn every_field_takes_extremes_without_harm() {
         }
     }
     assert!(cases.len() > 5_000, "{}", cases.len());
-    // Every so many of them, in an order in which kinds meet.
+    // Every this many of them, in an order in which kinds meet.
     let step = (cases.len() / 7 * 3..cases.len()).find(|step| gcd(*step, cases.len()) == 1).unwrap();
     let mut lab = Lab::new();
     let (mut accepted, mut at) = (0, 0);

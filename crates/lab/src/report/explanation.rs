@@ -55,9 +55,9 @@ fn placed_text(names: &str, explanation: &Explanation, placed: &Placed, styles: 
     let mut text = format!("{}  {state} on {}{pool}\n", styles.strong(names), placed.node);
     if !placed.refused_here.is_empty() {
         let reasons: Vec<&str> = placed.refused_here.iter().map(|reason| &*reason.text).collect();
-        let _ = writeln!(text, "  {} would not take it if it came now: {}", placed.node, reasons.join("; "));
+        let _ = writeln!(text, "  {} would not take it if it were scheduled now: {}", placed.node, reasons.join("; "));
     } else if let Some(elsewhere) = &placed.elsewhere {
-        let _ = writeln!(text, "  if it came now, it would go to {elsewhere}");
+        let _ = writeln!(text, "  if it were scheduled now, it would go to {elsewhere}");
     } else if placed.feasible == 1 {
         let _ = writeln!(text, "  {} is the only node that takes it", placed.node);
     } else {

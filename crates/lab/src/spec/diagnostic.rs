@@ -209,7 +209,7 @@ fn printable_span(text: &str, span: &Range<usize>) -> Range<usize> {
 }
 
 /// So many problems are shown to people: each is drawn with its piece of the file.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// All problems of a lab.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -260,15 +260,15 @@ impl Diagnostics {
     /// The problems as text, with a blank line between them and a line end after the last; of very many the first.
     pub fn render(&self, color: bool) -> String {
         let mut text = String::new();
-        for (index, item) in self.items.iter().take(MOST_SHOWN).enumerate() {
+        for (index, item) in self.items.iter().take(MAX_SHOWN).enumerate() {
             if index > 0 {
                 text.push('\n');
             }
             text.push_str(&item.render(color));
             text.push('\n');
         }
-        if self.items.len() > MOST_SHOWN {
-            let more = self.items.len() - MOST_SHOWN;
+        if self.items.len() > MAX_SHOWN {
+            let more = self.items.len() - MAX_SHOWN;
             text.push_str(&format!("\n{more} more problems are not shown; `--format json` has all of them\n"));
         }
         text

@@ -10,7 +10,7 @@ use super::version::KubernetesVersion;
 /// What a node of a provider is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeForm {
-    /// An object of the cluster's API with nothing behind it, which heeds annotations in place of a power switch.
+    /// An object of the cluster's API with nothing behind it, which obeys annotations in place of a power switch.
     Object,
     /// A container on this machine, which can be stopped and started.
     Container,

@@ -53,7 +53,7 @@ fn unclosed(open: &Range<usize>, source: &Arc<Source>) -> Diagnostic {
     if open.end < source.text().len() {
         diagnostic.and_at(&source.at(open.end - 3..open.end), "and would end only here, where the next one begins")
     } else {
-        diagnostic.note("it goes on to the end of the file")
+        diagnostic.note("it extends to the end of the file")
     }
 }
 

@@ -242,7 +242,7 @@ fn bring_home(
     suggestions
 }
 
-/// Whether the pods have an owner that makes them anew on request.
+/// Whether the pods have an owner that recreates them on request.
 fn restarts(view: &View<'_>, pods: &[usize]) -> bool {
     let owner = pods.first().and_then(|at| view.pods.get(*at)).map(|pod| pod.owner);
     matches!(owner, Some(Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_)))

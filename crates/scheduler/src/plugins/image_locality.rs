@@ -8,7 +8,7 @@ const MEBIBYTE: i64 = 1024 * 1024;
 /// Sums below this score nothing.
 const LEAST: i64 = 23 * MEBIBYTE;
 /// Sums above this, for each container, score no more.
-const MOST_PER_CONTAINER: i64 = 1000 * MEBIBYTE;
+const MAX_PER_CONTAINER: i64 = 1000 * MEBIBYTE;
 
 pub(super) fn score(cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
     if node.spec.images.is_empty() {
@@ -25,6 +25,6 @@ pub(super) fn score(cycle: &Cycle<'_>, node: &NodeInfo) -> i64 {
         })
     };
     let sum: i64 = cycle.info.images.iter().map(size).sum();
-    let most = MOST_PER_CONTAINER * cycle.info.containers as i64;
+    let most = MAX_PER_CONTAINER * cycle.info.containers as i64;
     MAX_SCORE * (sum.clamp(LEAST, most.max(LEAST)) - LEAST) / (most - LEAST).max(1)
 }

@@ -18,7 +18,7 @@ pub struct Info {
     pub memory: u64,
     /// Whether cgroup v2 is in use.
     pub cgroup_v2: bool,
-    /// Whether it runs without root's rights.
+    /// Whether it runs without root privileges.
     pub rootless: bool,
     /// Where it keeps images and volumes.
     pub root: PathBuf,

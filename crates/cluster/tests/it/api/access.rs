@@ -340,7 +340,7 @@ async fn to_apply_what_is_not_there_takes_create() {
 }
 
 #[tokio::test]
-async fn headers_that_impersonate_are_heeded_or_refused() {
+async fn headers_that_impersonate_are_obeyed_or_refused() {
     let api = furnished();
     let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
     let request = ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews");
@@ -372,7 +372,7 @@ async fn headers_that_impersonate_are_heeded_or_refused() {
     let mut with_more = info("jane", &[authenticated]);
     with_more["uid"] = json!("7");
     with_more["extra"] = json!({ "example.com/team": ["a", "b"], "plain": ["c"] });
-    let heeded: Vec<(Vec<Header<'_>>, Value)> = vec![
+    let obeyed: Vec<(Vec<Header<'_>>, Value)> = vec![
         (vec![(user, "jürgen".as_bytes())], info("jürgen", &[authenticated])),
         (vec![(user, "太郎 \"x\"".as_bytes())], info("太郎 \"x\"", &[authenticated])),
         (vec![(user, b"jane"), (group, b"devs"), (group, b"other")], info("jane", &["devs", "other", authenticated])),
@@ -407,7 +407,7 @@ async fn headers_that_impersonate_are_heeded_or_refused() {
         ),
         (vec![], info("admin", &["system:masters", authenticated])),
     ];
-    for (headers, wanted) in heeded {
+    for (headers, wanted) in obeyed {
         let (status, answer) = ask_as(&api, &User::admin(), &headers, request, &review).await;
         if wanted["groups"][0] == "system:unauthenticated" {
             assert_eq!(status, 403, "who is not authenticated may not ask: {answer}");

@@ -104,9 +104,9 @@ async fn a_definition_that_may_not_go_keeps_its_objects_and_bears_the_name_of_it
     assert_eq!(names(&api).await, Vec::<String>::new());
 }
 
-/// The log is written anew while it holds the definition and no object of the kind, and an object is made then.
+/// The log is rewritten while it holds the definition and no object of the kind, and an object is made then.
 #[tokio::test]
-async fn objects_made_after_the_log_was_written_anew_are_restored() {
+async fn objects_made_after_the_log_was_written_again_are_restored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let open = || {

@@ -200,7 +200,7 @@ fn nothing_breaks_hangs_or_is_lost() {
     let corpus = Corpus::read();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let cases = wanted.div_ceil(BATCH as u32 * 3 / 4);
-    // `cargo test` asks the same every time; a long run asks anew.
+    // `cargo test` asks the same every time; a long run asks again.
     let rng_seed = if std::env::var_os("KLAB_FUZZ").is_some() { RngSeed::Random } else { RngSeed::Fixed(1) };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 100, rng_seed, ..Config::default() };
     let (done, answers) = (AtomicBool::new(false), RefCell::default());

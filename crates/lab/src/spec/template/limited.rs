@@ -12,14 +12,14 @@ use super::{Problem, problem, tags};
 
 /// One value, and what one template comes to, may be this large in bytes.
 const MAX_VALUE: usize = 1 << 20;
-/// All templates of a lab may write so many bytes; a turn of a loop counts for some.
+/// All templates of a lab may write this many bytes; a turn of a loop counts for some.
 const MAX_WORK: usize = 16 << 20;
 /// What a turn of a loop and a condition count for besides what they write.
 const TURN: usize = 128;
 /// Deepest nesting of a value's lists and tables.
 const DEEPEST: usize = 64;
 /// Longest list that `unique` takes: it compares each with each.
-const MOST_UNIQUE: usize = 4096;
+const MAX_UNIQUE: usize = 4096;
 /// Far beyond what templates take. What is between two measures is bounded, but not free.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -213,7 +213,7 @@ fn bounded_filters(tera: &mut Tera) {
         });
     }
     tera.register_filter("unique", |values: &[Value], _: Kwargs, _: &State<'_>| {
-        if values.len() > MOST_UNIQUE {
+        if values.len() > MAX_UNIQUE {
             return Err(tera::Error::message("`unique` takes lists of up to 4096 entries"));
         }
         let mut kept: Vec<Value> = Vec::new();

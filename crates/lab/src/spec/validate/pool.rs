@@ -95,7 +95,7 @@ impl Reader<'_> {
                     let (at, memory) = (self.at(cpu.span()), self.at(memory.span()));
                     self.report(
                         Diagnostic::error("machine", message)
-                            .at(&at, "Azure has no machines made to measure")
+                            .at(&at, "Azure has no machines of arbitrary size")
                             .and_at(&memory, "")
                             .help("write `size = \"Standard_B2ms\"` or another VM size"),
                     );

@@ -32,7 +32,7 @@ pub(crate) enum Edit {
     ChangeSelector { key: String, from: String, to: String },
     /// The pods ask in their required node affinity for another value of a label.
     ChangeAffinity { key: String, from: String, to: String },
-    /// The pods are made anew as they are: pods do not move by themselves.
+    /// The pods are recreated as they are: pods do not move by themselves.
     Restart,
     /// The pods no longer ask for a label.
     DropSelector(String),

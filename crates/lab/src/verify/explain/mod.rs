@@ -67,7 +67,7 @@ pub struct Placed {
     pub pool: Option<String>,
     /// Whether there is no node of that name: nobody starts the pod.
     pub no_such_node: bool,
-    /// The rules by which the node would refuse the pod, if it came now.
+    /// The rules by which the node would refuse the pod, if it were scheduled now.
     pub refused_here: Vec<NodeReason>,
     /// How many nodes would take it now.
     pub feasible: usize,

@@ -230,7 +230,7 @@ fn too_many(reasons: &[&Reason]) -> (String, Value) {
     let (least, most) = span(numbers().map(|(_, allowed)| allowed));
     let pods = numbers().map(|(pods, _)| pods).max().unwrap_or_default();
     let text = if least == most {
-        format!("it holds {pods} pods, as many as it may")
+        format!("it holds {pods} pods, its maximum")
     } else {
         format!("each holds as many pods as it may ({least} to {most})")
     };

@@ -120,7 +120,7 @@ pub(crate) fn unbound(pod: &Pod) -> Pod {
     pod
 }
 
-/// Takes pods that have a node off it: they are to be placed anew.
+/// Takes pods that have a node off it: they are to be placed again.
 fn take_away(view: &View<'_>, pods: &[&PodView<'_>], sandbox: &mut Sandbox<'_>) {
     for pod in pods.iter().filter(|pod| pod.node.is_some()) {
         if let Some(object) = view.snapshot.pods.get(pod.index) {

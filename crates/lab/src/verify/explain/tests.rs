@@ -213,7 +213,7 @@ fn a_pod_that_has_its_place() {
     ");
     assert_snapshot!(said(&cluster, "other-2"), @"
     other-2  running on extra-0 (pool extra)
-      if it came now, it would go to main-1
+      if it were scheduled now, it would go to main-1
         NODE     TAINTS×3  FREE  BALANCE  IMAGE  TOTAL
         extra-0  300       88    74       0      462    here
         main-0   300       97    73       0      470    ahead by 8

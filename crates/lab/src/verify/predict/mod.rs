@@ -59,7 +59,7 @@ struct Candidate {
 
 /// Predicts where the pods of `objects` (in the order in which they are applied) go in a cluster that looks like the
 /// snapshot: with planned nodes where none exist yet, with the pods that are there. Pods that a present object already
-/// has stay where they are, unless its template changes; then all of them are placed anew.
+/// has stay where they are, unless its template changes; then all of them are placed again.
 pub fn predict(snapshot: &Snapshot, objects: &[impl Borrow<Value>], tie_break: TieBreak) -> Prediction {
     let objects = || objects.iter().map(Borrow::borrow);
     let context = Context::default();
@@ -276,7 +276,7 @@ impl Forecast<'_, '_> {
         }
     }
 
-    /// Takes a pod's place away. Its controller makes another, which queues anew.
+    /// Takes a pod's place away. Its controller makes another, which queues again.
     fn evict(
         &mut self,
         namespace: &str,

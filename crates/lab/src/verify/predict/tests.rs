@@ -95,10 +95,10 @@ fn what_is_there_stays_and_takes_room() {
     assert_eq!(said(&here, &[deployment("web", 3, json!({}))]), ["web: main 3; 0 pending"]);
     let two = predict(&here.snapshot, &[deployment("web", 2, json!({}))], TieBreak::default());
     assert_eq!(two.workloads[0].nodes, [("main-0".to_owned(), 2)].into());
-    // Another template: all of them go anew.
+    // Another template: all of them go again.
     let changed = deployment("web", 3, json!({"nodeSelector": {"agentpool": "extra"}}));
-    let anew = predict(&here.snapshot, &[changed], TieBreak::default());
-    assert_eq!((anew.workloads[0].pools.clone(), anew.workloads[0].pending), (BTreeMap::new(), 3));
+    let again = predict(&here.snapshot, &[changed], TieBreak::default());
+    assert_eq!((again.workloads[0].pools.clone(), again.workloads[0].pending), (BTreeMap::new(), 3));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn windows() {
         play(&runs, &[(0, &waiting), (900, &heartbeat), (1000, &waiting)]),
         [("not-yet", Some(1000)), ("not-yet", Some(1000)), ("impossible", None)]
     );
-    // A change in between begins the window anew.
+    // A change in between begins the window again.
     let other = waiting.clone().running("other", "main-0", 1);
     assert_eq!(
         play(&runs, &[(0, &waiting), (900, &other), (1000, &other), (1900, &other)]),
