@@ -1,5 +1,8 @@
 //! What the API server does to a new pod before the scheduler sees it, as far as it changes placement.
 
+// upstream: plugin/pkg/admission/defaulttolerationseconds/admission.go Admit (v1.36)
+// upstream: plugin/pkg/admission/priority/admission.go admitPod (v1.36)
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodAffinityTerm, PodSpec, ResourceRequirements, Toleration};

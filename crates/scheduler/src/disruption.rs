@@ -1,5 +1,7 @@
 //! Pod disruption budgets, as preemption sees them.
 
+// upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go filterPodsWithPDBViolation (v1.36)
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

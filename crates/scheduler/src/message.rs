@@ -1,5 +1,7 @@
 //! The texts of FailedScheduling events and PodScheduled conditions.
 
+// upstream: pkg/scheduler/framework/types.go FitError.Error (v1.36)
+
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -1,5 +1,7 @@
 //! Node selectors: `nodeSelector` and the terms of node affinity, matched against labels and the node's name.
 
+// upstream: staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go NodeSelector, NewPreferredSchedulingTerms (v1.36)
+
 use k8s_openapi::api::core::v1::{
     Affinity, NodeSelectorRequirement as ApiRequirement, NodeSelectorTerm as ApiTerm, PodSpec,
 };

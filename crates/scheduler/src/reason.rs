@@ -1,5 +1,8 @@
 //! Why a node cannot take a pod: structured reasons whose text is kube-scheduler's to the letter.
 
+// upstream: pkg/scheduler/framework/plugins/noderesources/fit.go InsufficientResource (v1.36)
+// upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go Filter (v1.36)
+
 use std::fmt;
 
 use super::pod_info::HostPort;

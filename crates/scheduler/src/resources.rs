@@ -1,5 +1,8 @@
 //! Resource amounts: what pods request (as kube-scheduler computes it) and what nodes offer.
 
+// upstream: staging/src/k8s.io/component-helpers/resource/helpers.go PodRequests (v1.36)
+// upstream: pkg/scheduler/framework/types.go NodeInfo.AddPodInfo (v1.36)
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

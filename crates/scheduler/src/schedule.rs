@@ -1,5 +1,7 @@
 //! One scheduling attempt: filter, score, choose, or preempt.
 
+// upstream: pkg/scheduler/schedule_one.go schedulePod, findNodesThatFitPod, prioritizeNodes (v1.36)
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! Label selectors: the structured form of the API, the text form of `kubectl -l`, and matching.
 
+// upstream: staging/src/k8s.io/apimachinery/pkg/labels/selector.go Lexer, Parser, Requirement.Matches (v1.36)
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;

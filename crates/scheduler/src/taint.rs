@@ -1,5 +1,8 @@
 //! Taints and tolerations.
 
+// upstream: staging/src/k8s.io/api/core/v1/toleration.go ToleratesTaint (v1.36)
+// upstream: staging/src/k8s.io/component-helpers/scheduling/corev1/helpers.go FindMatchingUntoleratedTaint (v1.36)
+
 use std::fmt;
 
 use k8s_openapi::api::core::v1::{Taint as ApiTaint, Toleration as ApiToleration};

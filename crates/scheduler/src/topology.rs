@@ -1,5 +1,7 @@
 //! Topology domains: which value of a label each node has, and which existing pods' affinity terms hold where.
 
+// upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go topologyToMatchedTermCount (v1.36)
+
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};

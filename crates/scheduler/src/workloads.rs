@@ -1,5 +1,7 @@
 //! Services and controllers whose selectors give pods their default topology spreading.
 
+// upstream: pkg/scheduler/framework/plugins/helper/spread.go DefaultSelector (v1.36)
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};

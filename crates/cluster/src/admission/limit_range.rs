@@ -1,5 +1,7 @@
 //! LimitRanges: defaults for containers that do not say, and bounds for all.
 
+// upstream: plugin/pkg/admission/limitranger/admission.go PodMutateLimitFunc, PodValidateLimitFunc (v1.36)
+
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;

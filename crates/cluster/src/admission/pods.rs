@@ -1,5 +1,8 @@
 //! What the API server adds to every new pod: its account, the token volume, default tolerations, the gated condition.
 
+// upstream: plugin/pkg/admission/serviceaccount/admission.go Admit (v1.36)
+// upstream: plugin/pkg/admission/defaulttolerationseconds/admission.go Admit (v1.36)
+
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;

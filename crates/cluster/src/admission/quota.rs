@@ -1,5 +1,7 @@
 //! ResourceQuota: what a namespace may hold, counted exactly because every write holds the cluster's lock.
 
+// upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go CheckRequest (v1.36)
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! What a pod asks for, from its JSON: the sums quota and LimitRanges look at, and the QoS class.
 
+// upstream: pkg/apis/core/helper/qos/qos.go ComputePodQOS (v1.36)
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;

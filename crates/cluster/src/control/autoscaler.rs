@@ -1,5 +1,8 @@
 //! HorizontalPodAutoscalers on synthetic metrics: every running pod uses a set share of what it requests.
 
+// upstream: pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler (v1.36)
+// upstream: pkg/controller/podautoscaler/replica_calculator.go GetResourceReplicas (v1.36)
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};

@@ -1,5 +1,7 @@
 //! ClusterRoles that gather the rules of others (`aggregationRule`).
 
+// upstream: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go syncClusterRole (v1.36)
+
 use serde_json::Value;
 
 use super::ControlPlane;

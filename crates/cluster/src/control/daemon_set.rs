@@ -1,5 +1,8 @@
 //! DaemonSets: one pod on every node that its template fits, replaced step by step when the template changes.
 
+// upstream: pkg/controller/daemon/daemon_controller.go syncDaemonSet, NodeShouldRunDaemonPod (v1.36)
+// upstream: pkg/controller/daemon/update.go rollingUpdate (v1.36)
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! PodDisruptionBudgets: how many of the pods they cover are healthy, and how many may be disrupted.
 
+// upstream: pkg/controller/disruption/disruption.go trySync, updatePdbStatus (v1.36)
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

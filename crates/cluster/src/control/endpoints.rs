@@ -1,5 +1,8 @@
 //! Endpoints and EndpointSlices of Services with selectors.
 
+// upstream: staging/src/k8s.io/endpointslice/reconciler.go Reconcile (v1.36)
+// upstream: pkg/controller/endpoint/endpoints_controller.go syncService (v1.36)
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

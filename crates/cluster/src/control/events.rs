@@ -1,5 +1,7 @@
 //! Events as Kubernetes components write them: names, sources, counting of equal ones, combining of similar ones.
 
+// upstream: staging/src/k8s.io/client-go/tools/record/events_cache.go EventCorrelate (v1.36)
+
 use std::collections::{BTreeSet, VecDeque};
 
 use foldhash::{HashMap, HashMapExt};

@@ -1,5 +1,7 @@
 //! Garbage collection by owner references: dependents follow their owners, or are let go, or go first.
 
+// upstream: pkg/controller/garbagecollector/garbagecollector.go attemptToDeleteItem (v1.36)
+
 use super::ControlPlane;
 use super::pods::{drop_owner, writes};
 use super::queue::{Key, ObjectName};

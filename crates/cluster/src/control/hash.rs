@@ -1,5 +1,7 @@
 //! Names derived from content: `pod-template-hash`, controller revisions, stable digits.
 
+// upstream: pkg/controller/controller_utils.go ComputeHash (v1.36)
+
 use serde_json::Value;
 
 use klab_scheduler::hash::fnv32;

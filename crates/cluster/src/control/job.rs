@@ -1,5 +1,7 @@
 //! Jobs: pods until enough have succeeded, or too many failed. Finished pods are counted once, by a finalizer.
 
+// upstream: pkg/controller/job/job_controller.go syncJob, manageJob, trackJobStatusAndRemoveFinalizers (v1.36)
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! Namespaces: what each contains from the start, and their end: content first, then the namespace.
 
+// upstream: pkg/controller/namespace/deletion/namespaced_resources_deleter.go Delete (v1.36)
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 

@@ -1,5 +1,8 @@
 //! The life of nodes: registration, heartbeats, taints by condition, and the end of pods whose node is gone.
 
+// upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go monitorNodeHealth (v1.36)
+// upstream: pkg/controller/podgc/gc_controller.go gcOrphaned (v1.36)
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! `podFailurePolicy` of Jobs: what the failure of a pod means for its Job.
 
+// upstream: pkg/controller/job/pod_failure_policy.go matchPodFailurePolicy (v1.36)
+
 use serde_json::Value;
 
 use super::value::{items, text};

@@ -1,5 +1,7 @@
 //! Address ranges of the nodes' pods: which are taken, and the first that is free.
 
+// upstream: pkg/controller/nodeipam/ipam/cidrset/cidr_set.go AllocateNext (v1.36)
+
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ranges `10.244.N.0/24` (`10.244.0.0/16` is what AKS and kind use), then on into the following networks, by number.

@@ -1,5 +1,8 @@
 //! Pods of workload controllers: made from templates, adopted, deleted.
 
+// upstream: pkg/controller/controller_utils.go GetPodFromTemplate (v1.36)
+// upstream: pkg/controller/controller_ref_manager.go ClaimPods (v1.36)
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

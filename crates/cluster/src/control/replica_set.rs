@@ -1,5 +1,8 @@
 //! ReplicaSets: as many pods as asked for, the least useful ones deleted first.
 
+// upstream: pkg/controller/replicaset/replica_set.go syncReplicaSet, manageReplicas (v1.36)
+// upstream: pkg/controller/controller_utils.go ActivePodsWithRanks (v1.36)
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

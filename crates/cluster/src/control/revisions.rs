@@ -1,5 +1,7 @@
 //! ControllerRevisions: the history of a DaemonSet's or StatefulSet's template.
 
+// upstream: pkg/controller/history/controller_history.go realHistory (v1.36)
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -1,6 +1,9 @@
 //! The scheduler's loop around [`klab_scheduler`]: keeps its picture of the cluster, tries the pods that wait, and
 //! writes what came of it.
 
+// upstream: pkg/scheduler/eventhandlers.go addAllEventHandlers (v1.36)
+// upstream: pkg/scheduler/schedule_one.go handleSchedulingFailure (v1.36)
+
 use std::sync::Arc;
 
 use jiff::Timestamp;

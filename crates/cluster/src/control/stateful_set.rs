@@ -1,5 +1,7 @@
 //! StatefulSets: pods with names and claims of their own, made, updated and deleted in order.
 
+// upstream: pkg/controller/statefulset/stateful_set_control.go UpdateStatefulSet (v1.36)
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! NoExecute taints: pods that do not tolerate them go at once, others when their time of toleration is over.
 
+// upstream: pkg/controller/tainteviction/taint_eviction.go processPodOnNode (v1.36)
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 

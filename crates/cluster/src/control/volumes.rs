@@ -1,5 +1,7 @@
 //! Claims and volumes: claims are bound to volumes that fit, or to hollow ones made for them.
 
+// upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncClaim, syncUnboundClaim (v1.36)
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

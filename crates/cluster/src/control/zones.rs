@@ -1,5 +1,7 @@
 //! How fast pods leave nodes that do not answer: a zone at a time, and not at all when nothing answers any more.
 
+// upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go ComputeZoneState, handleDisruption (v1.36)
+
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;

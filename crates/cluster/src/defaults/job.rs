@@ -1,5 +1,7 @@
 //! Defaults of Jobs and CronJobs, and the labels a Job knows its pods by.
 
+// upstream: pkg/apis/batch/v1/defaults.go SetDefaults_Job (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::set;

@@ -1,5 +1,7 @@
 //! Defaults of pods and pod templates.
 
+// upstream: pkg/apis/core/v1/defaults.go SetDefaults_PodSpec, SetDefaults_Container (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{each, set};

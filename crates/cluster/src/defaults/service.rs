@@ -1,5 +1,7 @@
 //! Defaults of Services, and the addresses and ports the cluster gives them.
 
+// upstream: pkg/apis/core/v1/defaults.go SetDefaults_Service (v1.36)
+
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 

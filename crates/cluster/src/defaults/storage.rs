@@ -1,5 +1,8 @@
 //! Defaults of volumes, claims and storage classes.
 
+// upstream: pkg/apis/core/v1/defaults.go SetDefaults_PersistentVolumeClaim (v1.36)
+// upstream: pkg/apis/storage/v1/defaults.go SetDefaults_StorageClass (v1.36)
+
 use serde_json::Value;
 
 use super::field::set;

@@ -1,5 +1,7 @@
 //! Defaults of workloads that keep pods running.
 
+// upstream: pkg/apis/apps/v1/defaults.go SetDefaults_Deployment (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{each, set};

@@ -1,5 +1,7 @@
 //! Server-side apply: a manager states all fields it wants; others keep theirs; disagreement is a conflict.
 
+// upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/merge/update.go Updater.Apply (v1.36)
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

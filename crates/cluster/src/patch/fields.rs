@@ -3,6 +3,8 @@
 //! A set is a tree whose edges are path elements in their written form: `f:name` for fields and map keys,
 //! `k:{"name":"main"}` for list entries with keys, `v:"value"` for entries of sets.
 
+// upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go Set (v1.36)
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -1,5 +1,7 @@
 //! `metadata.managedFields`: who set which fields of an object.
 
+// upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go BuildManagerIdentifier (v1.36)
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

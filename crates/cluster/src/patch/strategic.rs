@@ -1,5 +1,7 @@
 //! Strategic merge patches: merges that know which lists are merged, and by which key.
 
+// upstream: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go StrategicMergePatch (v1.36)
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};

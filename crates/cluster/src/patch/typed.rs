@@ -1,5 +1,7 @@
 //! Objects as server-side apply sees them: which fields they set, how two differ, how one is merged into another.
 
+// upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/typed/merge.go mergingWalker (v1.36)
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 

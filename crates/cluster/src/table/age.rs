@@ -1,5 +1,7 @@
 //! Ages as kubectl shows them.
 
+// upstream: staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go HumanDuration (v1.36)
+
 use jiff::Timestamp;
 use serde_json::Value;
 

@@ -1,5 +1,7 @@
 //! Columns of each kind, as kubectl prints them.
 
+// upstream: pkg/printers/internalversion/printers.go AddHandlers (v1.36)
+
 use super::super::resource::{self, ResourceId};
 
 /// One column of a Table.

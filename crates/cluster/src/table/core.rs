@@ -1,5 +1,7 @@
 //! Rows of the core kinds, and of EndpointSlices.
 
+// upstream: pkg/printers/internalversion/printers.go printNode, printService (v1.36)
+
 use serde_json::{Value, json};
 
 use super::age;

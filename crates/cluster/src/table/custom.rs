@@ -1,5 +1,7 @@
 //! Tables of custom resources: the columns their definition asks for.
 
+// upstream: staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor/tableconvertor.go ConvertToTable (v1.36)
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

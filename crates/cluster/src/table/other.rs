@@ -1,5 +1,7 @@
 //! Rows of the kinds labs seldom look at.
 
+// upstream: pkg/printers/internalversion/printers.go AddHandlers (v1.36)
+
 use serde_json::{Value, json};
 
 use super::super::resource::{self, ResourceId};

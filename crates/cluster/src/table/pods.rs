@@ -1,5 +1,7 @@
 //! The row of a pod: its Status cell tells more than its phase.
 
+// upstream: pkg/printers/internalversion/printers.go printPod (v1.36)
+
 use serde_json::{Value, json};
 
 use super::age;

@@ -1,5 +1,7 @@
 //! Rows of workloads and of what governs them.
 
+// upstream: pkg/printers/internalversion/printers.go printDeployment, printJob (v1.36)
+
 use serde_json::{Value, json};
 
 use super::age;

@@ -1,5 +1,7 @@
 //! Kinds that configure others: ConfigMaps, Secrets, quotas, limits, priorities, budgets, bindings, claims.
 
+// upstream: pkg/apis/core/validation/validation.go ValidateConfigMap, ValidateSecret (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};

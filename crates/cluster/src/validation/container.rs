@@ -1,5 +1,7 @@
 //! Containers: names, images, ports, environment, resources, mounts, probes.
 
+// upstream: pkg/apis/core/validation/validation.go validateContainers (v1.36)
+
 use std::collections::HashSet;
 
 use serde_json::{Value, json};

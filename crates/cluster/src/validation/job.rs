@@ -1,5 +1,7 @@
 //! Jobs and CronJobs.
 
+// upstream: pkg/apis/batch/validation/validation.go ValidateJob, ValidateCronJob (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{not_negative, supported, text};

@@ -1,5 +1,7 @@
 //! Metadata: names, labels, annotations, owners, finalizers.
 
+// upstream: staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{entries, text};

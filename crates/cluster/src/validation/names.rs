@@ -1,5 +1,7 @@
 //! The syntaxes of names, label keys and values, and what is said about texts that do not have them.
 
+// upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go IsDNS1123Label, IsQualifiedName (v1.36)
+
 const SUBDOMAIN_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 

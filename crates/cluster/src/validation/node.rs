@@ -1,5 +1,7 @@
 //! Nodes.
 
+// upstream: pkg/apis/core/validation/validation.go ValidateNode (v1.36)
+
 use serde_json::{Value, json};
 
 use super::{Errors, names, placement};

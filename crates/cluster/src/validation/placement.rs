@@ -1,5 +1,7 @@
 //! What a pod says about where it may go: node selectors, affinity, tolerations, spreading, gates.
 
+// upstream: pkg/apis/core/validation/validation.go validateAffinity, ValidateTolerations, validateTopologySpreadConstraints (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{entries, supported, text};

@@ -1,5 +1,7 @@
 //! Pods and pod templates.
 
+// upstream: pkg/apis/core/validation/validation.go ValidatePodSpec (v1.36)
+
 use std::collections::HashSet;
 
 use serde_json::Value;

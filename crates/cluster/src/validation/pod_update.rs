@@ -1,5 +1,7 @@
 //! What may change in a pod that exists: images, a few numbers, more tolerations, fewer gates.
 
+// upstream: pkg/apis/core/validation/validation.go ValidatePodUpdate (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{entries, text};

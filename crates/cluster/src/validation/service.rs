@@ -1,5 +1,7 @@
 //! Services.
 
+// upstream: pkg/apis/core/validation/validation.go ValidateService (v1.36)
+
 use std::collections::HashSet;
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! Workloads that keep pods running.
 
+// upstream: pkg/apis/apps/validation/validation.go ValidateDeployment, ValidateStatefulSet, ValidateDaemonSet (v1.36)
+
 use serde_json::{Value, json};
 
 use super::field::{entries, not_negative, supported, text};

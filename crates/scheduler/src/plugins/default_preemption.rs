@@ -1,5 +1,8 @@
 //! DefaultPreemption: which pods of lower priority would have to go, on which node.
 
+// upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go SelectVictimsOnNode (v1.36)
+// upstream: pkg/scheduler/framework/preemption/preemption.go pickOneNodeForPreemption (v1.36)
+
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;

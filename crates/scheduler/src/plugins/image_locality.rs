@@ -1,5 +1,7 @@
 //! ImageLocality: nodes that already have the pod's images score better, the more so the more nodes have them.
 
+// upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go Score, calculatePriority (v1.36)
+
 use super::score::MAX_SCORE;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;

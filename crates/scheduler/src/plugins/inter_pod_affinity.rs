@@ -1,5 +1,8 @@
 //! InterPodAffinity: required and preferred affinity and anti-affinity between pods, in both directions.
 
+// upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go Filter (v1.36)
+// upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go PreScore, Score, NormalizeScore (v1.36)
+
 use foldhash::{HashMap, HashMapExt};
 
 use super::filter::{Refusal, View};

@@ -1,5 +1,7 @@
 //! NodeAffinity: `nodeSelector`, required terms, and the score of preferred terms.
 
+// upstream: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go Filter, Score, NormalizeScore (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;

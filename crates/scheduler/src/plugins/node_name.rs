@@ -1,5 +1,7 @@
 //! NodeName: a pod with `spec.nodeName` fits that node only.
 
+// upstream: pkg/scheduler/framework/plugins/nodename/node_name.go Filter (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;

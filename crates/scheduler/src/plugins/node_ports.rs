@@ -1,5 +1,7 @@
 //! NodePorts: host ports must be free.
 
+// upstream: pkg/scheduler/framework/plugins/nodeports/node_ports.go Filter, Fits (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;

@@ -1,5 +1,7 @@
 //! NodeResourcesBalancedAllocation: nodes on which the pod brings cpu and memory use closer together score better.
 
+// upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go balancedResourceScorer (v1.36)
+
 use super::score::MAX_SCORE;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;

@@ -1,5 +1,8 @@
 //! NodeResourcesFit: requests must fit into what is free; the least allocated node scores best.
 
+// upstream: pkg/scheduler/framework/plugins/noderesources/fit.go fitsRequest (v1.36)
+// upstream: pkg/scheduler/framework/plugins/noderesources/least_allocated.go leastResourceScorer (v1.36)
+
 use super::filter::View;
 use super::score::MAX_SCORE;
 use crate::cycle::Cycle;

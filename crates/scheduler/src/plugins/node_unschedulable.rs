@@ -1,5 +1,7 @@
 //! NodeUnschedulable: cordoned nodes take only pods that tolerate `node.kubernetes.io/unschedulable`.
 
+// upstream: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go Filter (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;

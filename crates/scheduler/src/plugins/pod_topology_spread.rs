@@ -1,5 +1,8 @@
 //! PodTopologySpread: `DoNotSchedule` constraints filter, `ScheduleAnyway` and system default constraints score.
 
+// upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go Filter (v1.36)
+// upstream: pkg/scheduler/framework/plugins/podtopologyspread/scoring.go PreScore, Score, NormalizeScore (v1.36)
+
 use super::filter::{Refusal, View};
 use super::score::RawScores;
 use crate::cycle::{Cycle, HOSTNAME};

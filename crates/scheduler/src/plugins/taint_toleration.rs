@@ -1,5 +1,7 @@
 //! TaintToleration: `NoSchedule` and `NoExecute` taints keep pods away, `PreferNoSchedule` taints score against a node.
 
+// upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go Filter, Score, NormalizeScore (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::node_info::NodeInfo;

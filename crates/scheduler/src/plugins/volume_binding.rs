@@ -1,5 +1,7 @@
 //! VolumeBinding: claims must exist and be bound; bound volumes must be reachable from the node.
 
+// upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go PreFilter, Filter (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;

@@ -1,5 +1,7 @@
 //! VolumeRestrictions: a `ReadWriteOncePod` claim is used by one pod at a time.
 
+// upstream: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go PreFilter, Filter (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;

@@ -1,5 +1,7 @@
 //! VolumeZone: a bound volume with zone or region labels is used in that zone or region.
 
+// upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go Filter (v1.36)
+
 use super::filter::View;
 use crate::cycle::Cycle;
 use crate::reason::Reason;

@@ -1,5 +1,8 @@
 //! CronJobs: a Job at each time of a schedule, and the tidying up of finished ones.
 
+// upstream: pkg/controller/cronjob/cronjob_controllerv2.go syncCronJob (v1.36)
+// upstream: pkg/controller/cronjob/utils.go mostRecentScheduleTime (v1.36)
+
 mod schedule;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Deployments: finds or makes the ReplicaSet of the present template, and moves pods to it.
 
+// upstream: pkg/controller/deployment/deployment_controller.go syncDeployment (v1.36)
+
 mod progress;
 mod rollout;
 mod sets;

@@ -1,5 +1,8 @@
 //! A Deployment's status: counts, Available, Progressing with its deadline, ReplicaFailure.
 
+// upstream: pkg/controller/deployment/progress.go syncRolloutStatus (v1.36)
+// upstream: pkg/controller/deployment/util/deployment_util.go DeploymentTimedOut (v1.36)
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;

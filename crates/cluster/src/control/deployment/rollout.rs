@@ -1,5 +1,9 @@
 //! Moving pods from old ReplicaSets to the new one: rolling, or all at once; and scaling in between.
 
+// upstream: pkg/controller/deployment/rolling.go rolloutRolling (v1.36)
+// upstream: pkg/controller/deployment/recreate.go rolloutRecreate (v1.36)
+// upstream: pkg/controller/deployment/sync.go scale (v1.36)
+
 use super::super::ControlPlane;
 use super::progress::is_complete;
 use super::sets::{ReplicaSetView, Sets};

@@ -1,5 +1,7 @@
 //! The ReplicaSets of one Deployment, old and new, during a sync.
 
+// upstream: pkg/controller/deployment/sync.go getAllReplicaSetsAndSyncRevision, getNewReplicaSet (v1.36)
+
 use std::sync::Arc;
 
 use serde_json::Value;
