@@ -67,6 +67,10 @@ enum Command {
     Lessons(commands::lessons::Arguments),
     /// Write a commented lab file to begin with.
     Init(commands::init::Arguments),
+    /// Show what differs between the cluster and the lab.
+    Diff(commands::diff::Arguments),
+    /// Bring the lab back to its set-up or to a step, and remove what was added.
+    Reset(commands::reset::Arguments),
     /// Open a shell in which kubectl is the lab's.
     Shell(commands::shell::Arguments),
     /// Print a lab's variables for a shell: `eval "$(klab env)"`.
@@ -115,6 +119,8 @@ impl Cli {
             Command::Check(arguments) => commands::check::run(context, &arguments),
             Command::Lessons(arguments) => commands::lessons::run(context, &arguments),
             Command::Init(arguments) => commands::init::run(context, &arguments),
+            Command::Diff(arguments) => commands::diff::run(context, &arguments),
+            Command::Reset(arguments) => commands::reset::run(context, &arguments),
             Command::Shell(arguments) => commands::shell::run(context, &arguments),
             Command::Env(arguments) => commands::env::run(context, &arguments),
             Command::Kubeconfig(arguments) => commands::kubeconfig::run(context, &arguments),

@@ -9,6 +9,7 @@
 
 pub mod apply;
 mod at_work;
+pub mod changes;
 pub mod cli;
 pub mod client;
 pub mod commands;

@@ -169,6 +169,17 @@ impl Ui {
         }
     }
 
+    /// Asks a question at the terminal; `None` where there is nobody to ask.
+    pub fn agrees(&self, question: &str) -> Option<bool> {
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return None;
+        }
+        self.shared.line(&format!("{question} [y/N]"));
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
     /// Says on Ctrl-C what the interruption leaves.
     pub fn interrupted(&self, leaves: Option<&str>) {
         if let Some(live) = &self.shared.live {

@@ -44,6 +44,21 @@ pub struct Arguments {
     timeout: Option<Duration>,
 }
 
+impl Arguments {
+    /// As `klab step LAB --to STEP`.
+    pub(super) fn to(lab: &str, step: &str) -> Self {
+        Self {
+            lab: Some(lab.to_owned()),
+            options: LabOptions::default(),
+            to: Some(step.to_owned()),
+            all: false,
+            back: false,
+            allow_run: false,
+            timeout: None,
+        }
+    }
+}
+
 /// How long checks are waited for by default, after a step that was done and after one that was undone.
 const TIMEOUTS: (Duration, Duration) = (Duration::from_mins(2), Duration::from_secs(15));
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
+use serde_json::Value;
 
 use super::look::{Look, complete};
 use super::run::World;
@@ -19,6 +20,7 @@ use crate::render;
 use crate::state::Journal;
 use crate::until_decided::{self, Until, look_until};
 use klab_cluster::clock::later;
+use klab_cluster::resource::ResourceId;
 use klab_lab::plan::plan;
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};
@@ -61,6 +63,15 @@ impl EmbeddedWorld {
     /// When it was not made yet.
     pub fn client(&self) -> Result<Client> {
         self.provider.client()
+    }
+
+    /// The objects of these kinds, each with its own kind.
+    ///
+    /// # Errors
+    /// When the cluster was not made yet.
+    pub fn objects(&self, kinds: impl Iterator<Item = ResourceId>) -> Result<Vec<Value>> {
+        let embedded = self.provider.cluster()?;
+        Ok(kinds.flat_map(|kind| embedded.cluster().list(kind, None).0).map(|object| object.to_value()).collect())
     }
 
     /// Runs a future that talks to the cluster.

@@ -68,6 +68,48 @@ fn a_field_that_is_removed_from_a_file_goes_away() {
     assert_eq!(selector(), "");
 }
 
+#[test]
+fn what_a_learner_did_is_named_and_taken_back() {
+    let Some(learner) = Learner::at(include_str!("../labs/lesson/lesson.toml")) else { return };
+    let environment = &learner.environment;
+    let lines = || environment.klab(&["diff"]);
+    assert!(lines().contains("nothing differs from lab `lesson` at its set-up"), "{}", lines());
+    let node = learner.types(&["get", "nodes", "-l", "agentpool=extra", "-o", "name"]);
+    let node = node.trim().trim_start_matches("node/");
+    learner.types(&["taint", "node", node, "dedicatd=special:NoSchedule"]);
+    learner.types(&["label", "node", node, "disk=ssd"]);
+    learner.types(&["cordon", node]);
+    learner.types(&["scale", "deploy/api", "--replicas=3"]);
+    learner.types(&["create", "deployment", "tolerant", "--image=nginx"]);
+    learner.types(&["create", "namespace", "dev"]);
+    learner.types(&["-n", "dev", "run", "x", "--image=nginx"]);
+    learner.types(&["-n", "kube-system", "delete", "deployment", "coredns"]);
+    learner.types(&["set", "env", "deploy/api", "A=b"]);
+    let told = lines().replace(node, "NODE");
+    for line in [
+        "  taint dedicatd=special:NoSchedule is not in the lab\n    to undo: kubectl taint node NODE dedicatd=special:NoSchedule-\n",
+        "  label disk=ssd is not in the lab\n    to undo: kubectl label node NODE disk-\n",
+        "  is cordoned, and is not in the lab\n    to undo: kubectl uncordon NODE\n",
+        "deployment/api\n  spec.replicas is 3, the lab has 2\n    to undo: kubectl scale deployment/api --replicas=2\n",
+        "containers[api].env is [{\"name\":\"A\",\"value\":\"b\"}], the lab has nothing\n",
+        "deployment/tolerant\n  is not in the lab\n    to undo: kubectl delete deployment/tolerant\n",
+        "namespace/dev\n  is not in the lab\n",
+        "deployment/coredns in kube-system\n  is gone\n",
+    ] {
+        assert!(told.contains(line), "{line}\n{told}");
+    }
+    assert!(!told.contains("pod/x"), "a new namespace says it of all that is in it: {told}");
+    let refused = environment.klab(&["reset"]);
+    assert!(
+        refused.contains("2 objects would be removed that the lab does not have") && refused.contains("--yes"),
+        "{refused}"
+    );
+    environment.succeeds(&["reset", "--yes"]);
+    assert!(lines().contains("nothing differs from lab `lesson` at its set-up"), "{}", lines());
+    environment.succeeds(&["reset", "--to", "taint"]);
+    assert!(lines().contains("nothing differs from lab `lesson` after step 1 of"), "{}", lines());
+}
+
 /// What a command prints when a shell runs it with klab first in PATH.
 fn types_in_shell(environment: &Environment, line: &str) -> String {
     let folder = std::path::Path::new(env!("CARGO_BIN_EXE_klab")).parent().unwrap();

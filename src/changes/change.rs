@@ -1,0 +1,223 @@
+//! One thing that differs, in words, as a command that takes it back, and for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::exec::quoted;
+use klab_lab::spec::{Lab, Provider};
+
+/// How much of a cluster is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything: the cluster is klab's own, down to kube-system.
+    All,
+    /// What labs and learners make: on other providers the system's objects are not klab's to know.
+    OwnOnly,
+}
+
+impl Scope {
+    /// The scope of a provider.
+    pub fn of(provider: Provider) -> Self {
+        if provider.profile().is_embedded { Self::All } else { Self::OwnOnly }
+    }
+}
+
+/// An object, as people name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    /// `Deployment`.
+    pub kind: String,
+    /// Empty for objects without one.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Named {
+    /// Of an object's JSON.
+    pub fn of(object: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        Self { kind: text(&object["kind"]), namespace: text(&metadata["namespace"]), name: text(&metadata["name"]) }
+    }
+
+    /// Words of kubectl for it: `deployment/web`, and the namespace where it is not the default one.
+    fn arguments(&self) -> Vec<String> {
+        let mut words = vec![format!("{}/{}", self.kind.to_ascii_lowercase(), self.name)];
+        if !self.namespace.is_empty() && self.namespace != "default" {
+            words.extend(["-n".to_owned(), self.namespace.clone()]);
+        }
+        words
+    }
+
+    /// `deployment/web`, `deployment/coredns in kube-system`.
+    pub fn label(&self) -> String {
+        let short = format!("{}/{}", self.kind.to_ascii_lowercase(), self.name);
+        match self.namespace.as_str() {
+            "" | "default" => short,
+            namespace => format!("{short} in {namespace}"),
+        }
+    }
+}
+
+/// One thing that differs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// An object that the lab does not have.
+    New(Named),
+    /// An object of the lab that is not there.
+    Gone(Named),
+    /// A field with another value, by its path; `None` where there is none.
+    Field {
+        /// Of which object.
+        object: Named,
+        /// `spec.replicas`.
+        path: String,
+        /// In the cluster.
+        found: Option<Value>,
+        /// In the lab.
+        wanted: Option<Value>,
+    },
+    /// A label of a node.
+    Label {
+        /// The node.
+        node: String,
+        /// Its key.
+        key: String,
+        /// In the cluster.
+        found: Option<String>,
+        /// In the lab.
+        wanted: Option<String>,
+    },
+    /// A taint of a node, `dedicated=special:NoSchedule`: there and not in the lab, or missing.
+    Taint {
+        /// The node.
+        node: String,
+        /// As kubectl takes it.
+        taint: String,
+        /// Whether it is there.
+        found: bool,
+    },
+    /// Whether a node takes new pods.
+    Cordon {
+        /// The node.
+        node: String,
+        /// Whether it is cordoned.
+        found: bool,
+    },
+}
+
+impl Change {
+    /// The object it is about.
+    pub fn object(&self) -> Named {
+        match self {
+            Self::New(object) | Self::Gone(object) | Self::Field { object, .. } => object.clone(),
+            Self::Label { node, .. } | Self::Taint { node, .. } | Self::Cordon { node, .. } => {
+                Named { kind: "Node".to_owned(), namespace: String::new(), name: node.clone() }
+            }
+        }
+    }
+
+    /// What differs, without the object's name.
+    pub fn words(&self) -> String {
+        match self {
+            Self::New(_) => "is not in the lab".to_owned(),
+            Self::Gone(_) => "is gone".to_owned(),
+            Self::Field { object, path, found, wanted } => {
+                // What is in a Secret is nobody's to read on a screen.
+                let text = |value: &Option<Value>| match value {
+                    Some(_) if object.kind == "Secret" => "another value".to_owned(),
+                    Some(value) => shortened(value),
+                    None => "nothing".to_owned(),
+                };
+                format!("{path} is {}, the lab has {}", text(found), text(wanted))
+            }
+            Self::Label { key, found, wanted, .. } => match (found, wanted) {
+                (Some(found), Some(wanted)) => format!("label {key} is {found}, the lab has {wanted}"),
+                (Some(found), None) => format!("label {key}={found} is not in the lab"),
+                (None, wanted) => format!("label {key}={} is missing", wanted.clone().unwrap_or_default()),
+            },
+            Self::Taint { taint, found: true, .. } => format!("taint {taint} is not in the lab"),
+            Self::Taint { taint, found: false, .. } => format!("taint {taint} is missing"),
+            Self::Cordon { found: true, .. } => "is cordoned, and is not in the lab".to_owned(),
+            Self::Cordon { found: false, .. } => "is not cordoned, and is in the lab".to_owned(),
+        }
+    }
+
+    /// What takes it back, as it is typed; none where one command cannot.
+    pub fn undo(&self, lab: &Lab) -> Option<String> {
+        let kubectl = |words: &[String]| {
+            words.iter().fold("kubectl".to_owned(), |mut line, word| {
+                let _ = write!(line, " {}", quoted(word));
+                line
+            })
+        };
+        let words = |fixed: &[&str], more: Vec<String>| {
+            let mut words: Vec<String> = fixed.iter().map(|&word| word.to_owned()).collect();
+            words.extend(more);
+            kubectl(&words)
+        };
+        Some(match self {
+            Self::New(object) => words(&["delete"], object.arguments()),
+            Self::Field { object, path, wanted: Some(Value::Number(replicas)), .. } if path == "spec.replicas" => {
+                let mut arguments = object.arguments();
+                arguments.push(format!("--replicas={replicas}"));
+                words(&["scale"], arguments)
+            }
+            // What the manifest never had, applying it again does not take away.
+            Self::Field { wanted: None, .. } => return None,
+            Self::Gone(object) | Self::Field { object, .. } => {
+                let workload = lab.workloads.iter().find(|workload| workload.name.value == object.name)?;
+                format!("klab render {} --workload {} | kubectl apply -f -", lab.name, workload.name)
+            }
+            Self::Label { node, key, wanted, .. } => {
+                let label = wanted.as_ref().map_or_else(|| format!("{key}-"), |value| format!("{key}={value}"));
+                let overwrite = wanted.as_ref().map(|_| "--overwrite".to_owned());
+                words(&["label", "node", node], std::iter::once(label).chain(overwrite).collect())
+            }
+            Self::Taint { node, taint, found } => {
+                words(&["taint", "node", node], vec![if *found { format!("{taint}-") } else { taint.clone() }])
+            }
+            Self::Cordon { node, found } => words(&[if *found { "uncordon" } else { "cordon" }, node], Vec::new()),
+        })
+    }
+
+    /// For programs.
+    pub fn document(&self, lab: &Lab) -> Value {
+        let object = self.object();
+        let (what, path, found, wanted) = match self {
+            Self::New(_) => ("new", None, None, None),
+            Self::Gone(_) => ("gone", None, None, None),
+            Self::Field { object, path, found, wanted } if object.kind != "Secret" => {
+                ("field", Some(path.clone()), found.clone(), wanted.clone())
+            }
+            Self::Field { path, .. } => ("field", Some(path.clone()), None, None),
+            Self::Label { key, found, wanted, .. } => (
+                "label",
+                Some(key.clone()),
+                found.as_ref().map(|value| json!(value)),
+                wanted.as_ref().map(|value| json!(value)),
+            ),
+            Self::Taint { taint, found, .. } => ("taint", Some(taint.clone()), Some(json!(found)), Some(json!(!found))),
+            Self::Cordon { found, .. } => ("cordon", None, Some(json!(found)), Some(json!(!found))),
+        };
+        json!({
+            "kind": object.kind, "namespace": object.namespace, "name": object.name, "what": what, "path": path,
+            "found": found, "wanted": wanted, "undo": self.undo(lab),
+        })
+    }
+}
+
+/// A value on one line, cut where it is long.
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Objects by what they are.
+pub type Objects = BTreeMap<Named, Value>;

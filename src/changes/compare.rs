@@ -1,0 +1,386 @@
+//! Pure: two sets of objects compared, without what differs between any two clusters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::change::{Change, Named, Objects, Scope};
+use klab_lab::names::POOL_LABEL;
+
+/// Annotations that controllers and tools write by themselves.
+const OTHERS_ANNOTATIONS: [&str; 7] = [
+    "kubectl.kubernetes.io/",
+    "deployment.kubernetes.io/",
+    "deprecated.daemonset.template.generation",
+    "pv.kubernetes.io/",
+    "volume.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
+    "kubernetes.io/",
+];
+/// Fields that the cluster fills in, by kind (empty: of any) and path.
+const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
+    ("", &["status"]),
+    ("Service", &["spec", "clusterIP"]),
+    ("Service", &["spec", "clusterIPs"]),
+    ("Service", &["spec", "healthCheckNodePort"]),
+    ("PersistentVolumeClaim", &["spec", "volumeName"]),
+    ("Namespace", &["spec"]),
+    ("ServiceAccount", &["secrets"]),
+    ("Pod", &["spec", "nodeName"]),
+    ("Pod", &["spec", "volumes"]),
+    ("Deployment", &["spec", "template", "metadata", "creationTimestamp"]),
+];
+/// ConfigMaps in which a cluster keeps its own certificates and dates.
+const OF_THE_CLUSTER: [&str; 4] = [
+    "kube-root-ca.crt",
+    "cluster-info",
+    "extension-apiserver-authentication",
+    "kube-apiserver-legacy-service-account-token-tracking",
+];
+/// Parts of `metadata` that are compared.
+const METADATA: [&str; 2] = ["labels", "annotations"];
+
+/// What differs in `found` from `wanted`, sorted by object.
+pub fn compare(wanted: &Objects, found: &Objects, scope: Scope) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let wanted_nodes = nodes(wanted);
+    let found_nodes = nodes(found);
+    nodes_differ(&wanted_nodes, &found_nodes, scope, &mut changes);
+    let others = |objects: &Objects| -> BTreeMap<Named, Value> {
+        let own = objects.iter().filter(|(name, object)| is_compared(name, object, scope));
+        own.map(|(name, object)| (name.clone(), essence(name, object))).collect()
+    };
+    let (wanted, found) = (others(wanted), others(found));
+    let names: BTreeSet<&Named> = wanted.keys().chain(found.keys()).collect();
+    // A namespace that is new or gone says it of all that is in it.
+    let of_namespace = |objects: &BTreeMap<Named, Value>, namespace: &str| {
+        let name = Named { kind: "Namespace".to_owned(), namespace: String::new(), name: namespace.to_owned() };
+        objects.contains_key(&name)
+    };
+    for name in names {
+        let whole = !name.namespace.is_empty()
+            && of_namespace(&wanted, &name.namespace) != of_namespace(&found, &name.namespace);
+        match (wanted.get(name), found.get(name)) {
+            (Some(_), None) if !whole => changes.push(Change::Gone(name.clone())),
+            (None, Some(_)) if !whole => changes.push(Change::New(name.clone())),
+            (Some(wanted), Some(found)) => {
+                let mut at = At { object: name, changes: &mut changes };
+                at.value("", Some(wanted), Some(found));
+            }
+            _ => {}
+        }
+    }
+    changes
+}
+
+fn nodes(objects: &Objects) -> BTreeMap<&str, &Value> {
+    objects.iter().filter(|(name, _)| name.kind == "Node").map(|(name, object)| (name.name.as_str(), object)).collect()
+}
+
+/// Nodes are compared by name; on a provider that names them otherwise than the twin, by their place in the pool.
+fn nodes_differ(
+    wanted: &BTreeMap<&str, &Value>,
+    found: &BTreeMap<&str, &Value>,
+    scope: Scope,
+    changes: &mut Vec<Change>,
+) {
+    let of = |name: &str| Named { kind: "Node".to_owned(), namespace: String::new(), name: name.to_owned() };
+    if scope == Scope::All {
+        for (name, node) in found {
+            match wanted.get(name) {
+                Some(wanted) => node_differs(name, wanted, node, scope, changes),
+                None => changes.push(Change::New(of(name))),
+            }
+        }
+        changes.extend(wanted.keys().filter(|name| !found.contains_key(*name)).map(|name| Change::Gone(of(name))));
+        return;
+    }
+    let pools = |nodes: &BTreeMap<&str, &Value>| -> BTreeMap<String, Vec<String>> {
+        let mut pools: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, node) in nodes {
+            if let Some(pool) = node["metadata"]["labels"][POOL_LABEL].as_str() {
+                pools.entry(pool.to_owned()).or_default().push((*name).to_owned());
+            }
+        }
+        pools
+    };
+    let wanted_pools = pools(wanted);
+    for (pool, names) in pools(found) {
+        for (name, twin) in names.iter().zip(wanted_pools.get(&pool).into_iter().flatten()) {
+            if let (Some(wanted), Some(found)) = (wanted.get(twin.as_str()), found.get(name.as_str())) {
+                node_differs(name, wanted, found, scope, changes);
+            }
+        }
+    }
+}
+
+fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes: &mut Vec<Change>) {
+    let labels = |node: &Value| -> BTreeMap<String, String> {
+        let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
+        let own = labels.filter(|(key, _)| scope == Scope::All || !key.contains('/'));
+        own.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+    };
+    let (wanted_labels, found_labels) = (labels(wanted), labels(found));
+    let keys: BTreeSet<&String> = wanted_labels.keys().chain(found_labels.keys()).collect();
+    for key in keys {
+        let (wanted, found) = (wanted_labels.get(key), found_labels.get(key));
+        if wanted != found {
+            changes.push(Change::Label {
+                node: name.to_owned(),
+                key: key.clone(),
+                found: found.cloned(),
+                wanted: wanted.cloned(),
+            });
+        }
+    }
+    let (wanted_taints, found_taints) = (taints(wanted), taints(found));
+    let taint = |taint: &String, found| Change::Taint { node: name.to_owned(), taint: taint.clone(), found };
+    changes.extend(found_taints.difference(&wanted_taints).map(|text| taint(text, true)));
+    changes.extend(wanted_taints.difference(&found_taints).map(|text| taint(text, false)));
+    let cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
+    if cordoned(found) != cordoned(wanted) {
+        changes.push(Change::Cordon { node: name.to_owned(), found: cordoned(found) });
+    }
+}
+
+/// The taints that people put on a node; those of its condition follow from it.
+fn taints(node: &Value) -> BTreeSet<String> {
+    let all = node["spec"]["taints"].as_array().into_iter().flatten();
+    let own = all.filter(|taint| !taint["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/")));
+    own.map(|taint| {
+        let text = |key: &str| taint[key].as_str().unwrap_or_default();
+        let value = if text("value").is_empty() { String::new() } else { format!("={}", text("value")) };
+        format!("{}{value}:{}", text("key"), text("effect"))
+    })
+    .collect()
+}
+
+/// Whether an object is somebody's own doing: what controllers make follows from what made them.
+fn is_compared(name: &Named, object: &Value, scope: Scope) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    if name.kind == "Node" || owners.is_some_and(|owners| owners.iter().any(|owner| owner["controller"] == true)) {
+        return false;
+    }
+    if name.kind == "ConfigMap" && OF_THE_CLUSTER.contains(&name.name.as_str()) {
+        return false;
+    }
+    // Made for a claim, and named by chance.
+    if name.kind == "PersistentVolume" && object["spec"]["claimRef"].is_object() {
+        return false;
+    }
+    let system = |namespace: &str| namespace.starts_with("kube-") || namespace == "local-path-storage";
+    match scope {
+        Scope::All => true,
+        Scope::OwnOnly if name.namespace.is_empty() => match name.kind.as_str() {
+            "Namespace" => !system(&name.name),
+            "PriorityClass" => !name.name.starts_with("system-"),
+            _ => false,
+        },
+        Scope::OwnOnly if name.kind == "ServiceAccount" => name.name != "default" && !system(&name.namespace),
+        Scope::OwnOnly => !system(&name.namespace),
+    }
+}
+
+/// An object without what the cluster writes.
+fn essence(name: &Named, object: &Value) -> Value {
+    let mut essence = object.clone();
+    let Some(map) = essence.as_object_mut() else { return essence };
+    map.remove("apiVersion");
+    map.remove("kind");
+    if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| METADATA.contains(&key.as_str()));
+    }
+    without_others_annotations(&mut essence["metadata"]);
+    if essence["spec"]["template"]["metadata"].is_object() {
+        without_others_annotations(&mut essence["spec"]["template"]["metadata"]);
+    }
+    for (kind, path) in OTHERS_FIELDS {
+        if kind.is_empty() || kind == name.kind {
+            remove(&mut essence, path);
+        }
+    }
+    if name.kind == "Service" {
+        for port in essence["spec"]["ports"].as_array_mut().into_iter().flatten() {
+            remove(port, &["nodePort"]);
+        }
+    }
+    if name.kind == "Pod" {
+        // The token's volume has a name by chance.
+        for container in essence["spec"]["containers"].as_array_mut().into_iter().flatten() {
+            remove(container, &["volumeMounts"]);
+        }
+    }
+    essence
+}
+
+fn without_others_annotations(metadata: &mut Value) {
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !OTHERS_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+}
+
+fn remove(value: &mut Value, path: &[&str]) {
+    let Some((last, parents)) = path.split_last() else { return };
+    let mut at = value;
+    for parent in parents {
+        let Some(next) = at.get_mut(*parent) else { return };
+        at = next;
+    }
+    if let Some(map) = at.as_object_mut() {
+        map.remove(*last);
+    }
+}
+
+/// The comparison of one object.
+struct At<'a> {
+    object: &'a Named,
+    changes: &'a mut Vec<Change>,
+}
+
+impl At<'_> {
+    fn value(&mut self, path: &str, wanted: Option<&Value>, found: Option<&Value>) {
+        match (wanted, found) {
+            (Some(wanted), Some(found)) if wanted == found => {}
+            (Some(Value::Object(wanted)), Some(Value::Object(found))) => self.map(path, wanted, found),
+            (Some(Value::Array(wanted)), Some(Value::Array(found))) if named(wanted) && named(found) => {
+                self.list(path, wanted, found);
+            }
+            _ => self.changes.push(Change::Field {
+                object: self.object.clone(),
+                path: path.to_owned(),
+                found: found.cloned(),
+                wanted: wanted.cloned(),
+            }),
+        }
+    }
+
+    fn map(&mut self, path: &str, wanted: &Map<String, Value>, found: &Map<String, Value>) {
+        let keys: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();
+        for key in keys {
+            let below = match (path, key.contains('.')) {
+                (_, true) => format!("{path}[\"{key}\"]"),
+                ("", false) => key.clone(),
+                (path, false) => format!("{path}.{key}"),
+            };
+            self.value(&below, wanted.get(key), found.get(key));
+        }
+    }
+
+    /// Lists whose items have names, such as containers.
+    fn list(&mut self, path: &str, wanted: &[Value], found: &[Value]) {
+        let by_name = |items: &'_ [Value]| -> BTreeMap<String, Value> {
+            items.iter().map(|item| (item["name"].as_str().unwrap_or_default().to_owned(), item.clone())).collect()
+        };
+        let (wanted, found) = (by_name(wanted), by_name(found));
+        let names: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();
+        for name in names {
+            self.value(&format!("{path}[{name}]"), wanted.get(name), found.get(name));
+        }
+    }
+}
+
+fn named(items: &[Value]) -> bool {
+    let names: BTreeSet<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+    names.len() == items.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn objects(all: &[Value]) -> Objects {
+        all.iter().map(|object| (Named::of(object), object.clone())).collect()
+    }
+
+    fn words(wanted: &[Value], found: &[Value]) -> Vec<String> {
+        let changes = compare(&objects(wanted), &objects(found), Scope::All);
+        changes.iter().map(|change| format!("{}: {}", change.object().label(), change.words())).collect()
+    }
+
+    fn deployment(replicas: u32, selector: &Value) -> Value {
+        json!({
+            "kind": "Deployment",
+            "metadata": { "name": "web", "namespace": "default", "uid": replicas.to_string() },
+            "spec": { "replicas": replicas, "template": { "spec": { "nodeSelector": selector, "containers": [
+                { "name": "web", "image": format!("nginx:{replicas}") },
+            ] } } },
+            "status": { "replicas": replicas },
+        })
+    }
+
+    fn node(taints: &Value, labels: &Value, cordoned: bool) -> Value {
+        json!({
+            "kind": "Node", "metadata": { "name": "a", "labels": labels },
+            "spec": { "taints": taints, "unschedulable": cordoned },
+        })
+    }
+
+    #[test]
+    fn what_the_cluster_writes_is_no_difference() {
+        let mut other = deployment(2, &json!({ "disk": "ssd" }));
+        other["metadata"]["uid"] = json!("other");
+        other["metadata"]["annotations"] = json!({ "deployment.kubernetes.io/revision": "3" });
+        other["status"] = json!({ "replicas": 7 });
+        assert_eq!(words(&[deployment(2, &json!({ "disk": "ssd" }))], &[other]), [""; 0]);
+    }
+
+    #[test]
+    fn fields_are_named_by_their_path() {
+        let (wanted, found) =
+            (deployment(2, &json!({ "disk": "ssd" })), deployment(3, &json!({ "disk": "sdd", "k.io/x": "y" })));
+        assert_eq!(
+            words(&[wanted], &[found]),
+            [
+                "deployment/web: spec.replicas is 3, the lab has 2",
+                "deployment/web: spec.template.spec.containers[web].image is \"nginx:3\", the lab has \"nginx:2\"",
+                "deployment/web: spec.template.spec.nodeSelector.disk is \"sdd\", the lab has \"ssd\"",
+                "deployment/web: spec.template.spec.nodeSelector[\"k.io/x\"] is \"y\", the lab has nothing",
+            ]
+        );
+    }
+
+    #[test]
+    fn objects_are_new_or_gone_and_a_namespace_stands_for_what_is_in_it() {
+        let pod = |name: &str, namespace: &str| json!({ "kind": "Pod", "metadata": { "name": name, "namespace": namespace } });
+        let space = json!({ "kind": "Namespace", "metadata": { "name": "mine" } });
+        let mut owned = pod("owned", "default");
+        owned["metadata"]["ownerReferences"] = json!([{ "controller": true }]);
+        assert_eq!(
+            words(&[pod("old", "kube-system")], &[pod("new", "default"), owned, space, pod("in-it", "mine")]),
+            ["namespace/mine: is not in the lab", "pod/new: is not in the lab", "pod/old in kube-system: is gone",]
+        );
+    }
+
+    #[test]
+    fn nodes_differ_in_labels_taints_and_cordons() {
+        let taint = |key: &str| json!({ "key": key, "value": "special", "effect": "NoSchedule" });
+        let by_condition = json!({ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" });
+        let wanted = node(&json!([taint("dedicated")]), &json!({ "disk": "ssd", "gone": "1" }), false);
+        let found = node(&json!([taint("dedicatd"), by_condition]), &json!({ "disk": "hdd", "new": "1" }), true);
+        assert_eq!(
+            words(&[wanted], &[found]),
+            [
+                "node/a: label disk is hdd, the lab has ssd",
+                "node/a: label gone=1 is missing",
+                "node/a: label new=1 is not in the lab",
+                "node/a: taint dedicatd=special:NoSchedule is not in the lab",
+                "node/a: taint dedicated=special:NoSchedule is missing",
+                "node/a: is cordoned, and is not in the lab",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_in_a_secret_is_not_printed() {
+        let secret =
+            |value: &str| json!({ "kind": "Secret", "metadata": { "name": "s" }, "data": { "password": value } });
+        let said = words(&[secret("b25l")], &[secret("dHdv")]);
+        assert_eq!(said, ["secret/s: data.password is another value, the lab has another value"]);
+    }
+}

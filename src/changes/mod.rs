@@ -1,0 +1,12 @@
+//! What differs between a cluster and its lab at a step: found by comparing it with a twin inside this process, on which the
+//! set-up was made and the steps were performed.
+
+mod change;
+mod compare;
+mod live;
+mod twin;
+
+pub use change::{Change, Named, Objects, Scope};
+pub use compare::compare;
+pub use live::{objects as live_objects, remove, restore_node};
+pub use twin::objects as twin_objects;

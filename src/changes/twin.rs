@@ -1,0 +1,60 @@
+//! The twin: the lab at a stage, on a cluster inside this process.
+
+use std::time::Duration;
+
+use super::change::{Named, Objects};
+use crate::error::{Context, Kind, Result};
+use crate::trial::{EmbeddedWorld, World};
+use klab_cluster::resource::{RESOURCES, ResourceId};
+use klab_lab::spec::{Action, Lab, Provider};
+
+/// How long the twin's checks are waited for, in its own time.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Kinds that nobody makes by hand, or that follow from others.
+const FOLLOWING: [&str; 12] = [
+    "APIService",
+    "FlowSchema",
+    "PriorityLevelConfiguration",
+    "Event",
+    "Lease",
+    "Endpoints",
+    "EndpointSlice",
+    "ControllerRevision",
+    "IPAddress",
+    "CSINode",
+    "ResourceSlice",
+    "VolumeAttachment",
+];
+
+/// Kinds that are compared: rows of the embedded cluster's table.
+pub(super) fn kinds() -> impl Iterator<Item = ResourceId> {
+    let rows = (0u32..).zip(RESOURCES);
+    let compared = rows
+        .filter(|(_, row)| row.stored_as.is_none() && row.verbs.contains(&"watch") && !FOLLOWING.contains(&row.kind));
+    compared.map(|(number, _)| ResourceId(number))
+}
+
+/// The objects of the lab after its first `steps` steps, as they should be. Programs that steps run do not
+/// reach the twin, and are left out.
+///
+/// # Errors
+/// When the lab cannot be made.
+pub fn objects(lab: &Lab, steps: usize) -> Result<Objects> {
+    let mut lab = lab.clone();
+    lab.sim.like = lab.like();
+    lab.provider = Provider::default();
+    for step in &mut lab.steps {
+        step.actions.retain(|action| !matches!(action.value, Action::Run { .. }));
+    }
+    let world = EmbeddedWorld::new(lab.sim.seed.unwrap_or_default())?;
+    world.up(&lab).kind(Kind::Failed, || "could not make the lab in this process, to compare with".to_owned())?;
+    world.wait(&lab, PATIENCE)?;
+    for step in 0..steps.min(lab.steps.len()) {
+        world
+            .perform(&lab, step)
+            .kind(Kind::Failed, || "could not perform the steps in this process, to compare with".to_owned())?;
+        world.wait(&crate::lesson::stage(&lab, step + 1), PATIENCE)?;
+    }
+    let objects = world.objects(kinds())?;
+    Ok(objects.into_iter().map(|object| (Named::of(&object), object)).collect())
+}

@@ -1,0 +1,83 @@
+//! `klab diff`: what differs between the cluster and the lab at the step that the learner is at.
+
+use serde_json::json;
+
+use super::lesson::{Lesson, find, label};
+use super::{Context, LabOptions};
+use crate::changes::{Change, Scope, compare, live_objects, twin_objects};
+use crate::error::Result;
+use crate::ui::Format;
+use klab_lab::spec::Lab;
+
+/// What can be typed after `klab diff`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+    #[command(flatten)]
+    options: LabOptions,
+    /// Compare with the lab after this step; after the last step that is done by default.
+    #[arg(long, value_name = "NAME")]
+    step: Option<String>,
+}
+
+/// Prints what differs, each with the command that takes it back.
+///
+/// # Errors
+/// When the lab is not up, or its cluster does not answer.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let lab = &lesson.lab;
+    let steps = match &arguments.step {
+        Some(name) => find(lab, name)? + 1,
+        None => lesson.progress.done,
+    };
+    let changes = changes(context, lab, steps)?;
+    let stage = match steps.checked_sub(1) {
+        Some(last) => format!("after {}", label(lab, last)),
+        None => "at its set-up".to_owned(),
+    };
+    if context.ui.format() == Format::Json {
+        let documents: Vec<_> = changes.iter().map(|change| change.document(lab)).collect();
+        let document = json!({ "schema": "klab.diff/1", "lab": lab.name.value, "steps": steps, "changes": documents });
+        context.ui.result(&document.to_string());
+        return Ok(());
+    }
+    if changes.is_empty() {
+        context.ui.say(&format!("nothing differs from lab `{}` {stage}", lab.name));
+        return Ok(());
+    }
+    context.ui.say(&format!("differs from lab `{}` {stage}:", lab.name));
+    let mut last = None;
+    let mut text = String::new();
+    for change in &changes {
+        let object = change.object().label();
+        if last.as_ref() != Some(&object) {
+            text.push_str(&format!("{object}\n"));
+            last = Some(object);
+        }
+        text.push_str(&format!("  {}\n", change.words()));
+        if let Some(undo) = change.undo(lab) {
+            text.push_str(&format!("    to undo: {undo}\n"));
+        }
+    }
+    context.ui.result(text.trim_end());
+    let name = &lab.name;
+    context.ui.say(&format!(
+        "`klab reset {name}` brings all of it back to the set-up, `klab reset {name} --to STEP` to a step"
+    ));
+    Ok(())
+}
+
+/// What differs between a lab's cluster and the lab after so many steps.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) fn changes(context: &Context, lab: &Lab, steps: usize) -> Result<Vec<Change>> {
+    let kubeconfig = context.kubeconfig(&lab.name.value)?;
+    let client = context.client(&lab.name.value, &kubeconfig)?;
+    let found = context.block_on(live_objects(&client))?;
+    let wanted = twin_objects(lab, steps)?;
+    Ok(compare(&wanted, &found, Scope::of(lab.provider)))
+}

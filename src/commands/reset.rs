@@ -1,0 +1,128 @@
+//! `klab reset`: bring a lab back to its set-up or to a step, whatever was done to it, and remove what was added.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::lesson::{Lesson, find};
+use super::one::{self, make, wait};
+use super::{Context, LabOptions, diff, invalid, step};
+use crate::at_work::LabAtWork;
+use crate::changes::{Change, Named, remove, restore_node};
+use crate::context::not_up;
+use crate::error::{Error, Kind, Result};
+use crate::grade::report_set_up;
+use crate::render;
+use klab_lab::spec::Lab;
+use klab_lab::words::{duration, first_of, plural};
+
+/// How long the checks of the set-up may take.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What can be typed after `klab reset`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    lab: Option<String>,
+    #[command(flatten)]
+    options: LabOptions,
+    /// Bring the lab to where this step is done; to its set-up by default.
+    #[arg(long, value_name = "STEP")]
+    to: Option<String>,
+    /// Remove what was added without asking.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Brings the lab back: what was added goes, what is gone comes back, what was changed is as the lab file says.
+///
+/// # Errors
+/// When the lab is not up, what was added may not be removed, or the lab could not be made as it was.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    context.ui.stream_events();
+    let started = Instant::now();
+    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let lab = &lesson.lab;
+    let name = &lab.name.value;
+    if let Some(step) = &arguments.to {
+        find(lab, step)?;
+    }
+    let added: Vec<Named> = objects(&diff::changes(context, lab, 0)?, |change| matches!(change, Change::New(_)));
+    consent(context, arguments, name, &added)?;
+    let record = context.record(name)?.ok_or_else(|| not_up(name))?;
+    let up = one::Arguments::of(&record.source, &record.vars);
+    let manifests = render::render(lab).map_err(|diagnostics| invalid(&record.source, &diagnostics))?;
+    let made = {
+        let mut at_work = LabAtWork::existing(context, name, "reset")?.ok_or_else(|| not_up(name))?;
+        at_work.interruption_leaves(format!("lab `{name}` is partly reset; `klab reset {name}` continues"));
+        take_away(context, &mut at_work, lab, &added)?;
+        let mut made = make(&mut at_work, context, &up, lab, &manifests)?;
+        // What others wrote into the lab's own objects stays when klab applies its part again.
+        let rest = diff::changes(context, lab, 0)?;
+        restore_nodes(context, &mut at_work, lab, &rest)?;
+        let changed = objects(&rest, |change| matches!(change, Change::Field { .. } | Change::New(_)));
+        if !changed.is_empty() {
+            take_away(context, &mut at_work, lab, &changed)?;
+            made = make(&mut at_work, context, &up, lab, &manifests)?;
+        }
+        made
+    };
+    let report = wait(context, &up, lab, &made, PATIENCE)?;
+    report_set_up(context, report, PATIENCE)?;
+    context.ui.events().note("Reset", format!("lab `{name}` to its set-up in {}", duration(started.elapsed())));
+    match &arguments.to {
+        Some(to) => step::run(context, &step::Arguments::to(name, to)),
+        None => Ok(()),
+    }
+}
+
+/// The objects that some of the changes are about, each once.
+fn objects(changes: &[Change], which: impl Fn(&Change) -> bool) -> Vec<Named> {
+    let objects: BTreeSet<Named> = changes.iter().filter(|change| which(change)).map(Change::object).collect();
+    objects
+        .into_iter()
+        .filter(|object| object.kind != "Node" || changes.contains(&Change::New(object.clone())))
+        .collect()
+}
+
+/// What a learner made is removed only when that is agreed to.
+fn consent(context: &Context, arguments: &Arguments, lab: &str, added: &[Named]) -> Result<()> {
+    if added.is_empty() || arguments.yes {
+        return Ok(());
+    }
+    let names: Vec<String> = added.iter().map(Named::label).collect();
+    let question = format!("Not in lab `{lab}`, and to be removed: {}. Remove it?", first_of(&names, 20));
+    match context.ui.agrees(&question) {
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::message(Kind::Usage, "nothing was changed")),
+        None => {
+            let what = plural(added.len(), "object");
+            let message = format!("{what} would be removed that the lab does not have: {}", first_of(&names, 20));
+            Err(Error::message(Kind::Usage, message).hint(format!("`klab reset {lab} --yes` removes what was added")))
+        }
+    }
+}
+
+fn take_away(context: &Context, at_work: &mut LabAtWork<'_>, lab: &Lab, objects: &[Named]) -> Result<()> {
+    let kubeconfig = context.kubeconfig(&lab.name.value)?;
+    let client = context.client(&lab.name.value, &kubeconfig)?;
+    for object in objects {
+        at_work.work()?.intend("delete", &object.label())?;
+        if context.block_on(remove(&client, object))? {
+            context.ui.events().note("Removed", object.label());
+        }
+    }
+    Ok(())
+}
+
+fn restore_nodes(context: &Context, at_work: &mut LabAtWork<'_>, lab: &Lab, changes: &[Change]) -> Result<()> {
+    let kubeconfig = context.kubeconfig(&lab.name.value)?;
+    let client = context.client(&lab.name.value, &kubeconfig)?;
+    for change in changes {
+        if matches!(change, Change::Label { .. } | Change::Taint { .. } | Change::Cordon { .. }) {
+            at_work.work()?.intend("reset-node", &change.object().name)?;
+            context.block_on(restore_node(&client, change))?;
+        }
+    }
+    Ok(())
+}
