@@ -97,6 +97,7 @@ impl Seed {
             },
             metrics_share: share,
             host: self.host.clone().unwrap_or(defaults.host),
+            switched_off: defaults.switched_off,
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod autoscaler;
 mod cluster_roles;
+mod controllers;
 mod cron_job;
 mod daemon_set;
 mod deployment;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+pub use controllers::{Controller, UnknownController};
 pub use run::Progress;
 pub use settings::{HEARTBEAT_ANNOTATION, HollowDelays, Settings};
 
