@@ -18,6 +18,7 @@ mod impersonation;
 mod metrics;
 mod negotiate;
 mod path;
+pub(crate) mod plant;
 mod present;
 mod query;
 mod read;
