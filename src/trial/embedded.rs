@@ -73,7 +73,7 @@ impl EmbeddedWorld {
     }
 
     fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
-        let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.cluster())?;
+        let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.inner())?;
         let client = self.provider.client()?;
         self.provider.block_on(observe::fetch(&client, &lab.checks, &mut snapshot))?;
         Ok(snapshot)
@@ -116,7 +116,7 @@ impl World for EmbeddedWorld {
             let mut seen = stability.observe(&lab.checks, &snapshot, &judge, elapsed);
             if seen.report.decided() || elapsed >= timeout {
                 if !seen.report.ok() {
-                    complete(embedded.cluster(), &mut snapshot)?;
+                    complete(embedded.inner(), &mut snapshot)?;
                     verify::diagnose(&mut seen.report, &lab.checks, &snapshot, &judge);
                 }
                 return Ok(seen.report);

@@ -2,17 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Embedded;
+use super::Cluster;
 use crate::api::client::client;
 
-impl Embedded {
-    /// A client of its API: requests made side by side are answered before the cluster acts on any of them. Must be called
-    /// in the runtime that will drive the client.
+impl Cluster {
+    /// A client of its API, as the administrator: requests made side by side are answered before the cluster acts on any
+    /// of them. Nothing is retried, so that every refusal is seen. Must be called in the runtime that will drive the
+    /// client.
     pub fn client(&self) -> kube::Client {
-        let embedded = self.clone();
+        let cluster = self.clone();
         client(move |request| {
-            embedded.0.under_way.fetch_add(1, Ordering::AcqRel);
-            let under_way = UnderWay(embedded.clone());
+            cluster.0.under_way.fetch_add(1, Ordering::AcqRel);
+            let under_way = UnderWay(cluster.clone());
             async move {
                 let answer = under_way.0.0.api.answer(request).await;
                 drop(under_way);
@@ -29,7 +30,7 @@ impl Embedded {
 }
 
 /// Counts a request as under way until it is answered or given up.
-struct UnderWay(Embedded);
+struct UnderWay(Cluster);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
@@ -71,8 +72,8 @@ mod tests {
     async fn places(seed: u64) -> Vec<(String, String)> {
         let objects = (0..5).map(|number| node(&format!("node-{number}"))).collect();
         let seed = Seed { seed, flavour: Flavour::Bare, objects, ..Seed::default() };
-        let embedded = Embedded::new("test", &seed).unwrap();
-        let pods: Api<Pod> = Api::default_namespaced(embedded.client());
+        let cluster = Cluster::new("test", &seed).unwrap();
+        let pods: Api<Pod> = Api::default_namespaced(cluster.client());
         let parameters = PostParams::default();
         let names: Vec<Pod> = (0..8).map(|number| pod(&format!("web-{number}"))).collect();
         for made in futures::future::join_all(names.iter().map(|pod| pods.create(&parameters, pod))).await {
@@ -94,10 +95,10 @@ mod tests {
     #[test]
     fn time_passes_from_one_due_moment_to_the_next() {
         let seed = Seed { objects: vec![node("a")], ..Seed::default() };
-        let embedded = Embedded::new("test", &seed).unwrap();
-        let before = embedded.now();
-        embedded.pass_until(before + SignedDuration::from_mins(7));
-        assert_eq!(embedded.now().duration_since(before), SignedDuration::from_mins(7));
-        assert_eq!(embedded.age(), SignedDuration::from_mins(7));
+        let cluster = Cluster::new("test", &seed).unwrap();
+        let before = cluster.now();
+        cluster.pass_until(before + SignedDuration::from_mins(7));
+        assert_eq!(cluster.now().duration_since(before), SignedDuration::from_mins(7));
+        assert_eq!(cluster.age(), SignedDuration::from_mins(7));
     }
 }
