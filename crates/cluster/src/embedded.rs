@@ -7,6 +7,8 @@
 mod builder;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod fault;
 mod snapshot;
 
 #[cfg(feature = "client")]
@@ -18,6 +20,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 pub use self::builder::{BuildError, ClusterBuilder};
+#[cfg(feature = "client")]
+pub use self::fault::{Fault, Injected, Verb};
 pub use self::snapshot::Snapshot;
 use super::api::{Api, Metrics};
 use super::clock::{SteppedClock, later};
@@ -47,6 +51,8 @@ struct Shared {
     /// Requests that have come and are not answered.
     #[cfg(feature = "client")]
     under_way: AtomicUsize,
+    #[cfg(feature = "client")]
+    faults: fault::Faults,
 }
 
 /// How a cluster acts, whatever it holds.
@@ -87,6 +93,8 @@ impl Cluster {
             conduct,
             #[cfg(feature = "client")]
             under_way: AtomicUsize::new(0),
+            #[cfg(feature = "client")]
+            faults: fault::Faults::default(),
         }));
         cluster.settle();
         cluster

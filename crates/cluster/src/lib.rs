@@ -33,7 +33,7 @@
 //! ```
 //!
 //! [`Cluster`] is what tests need: made by [`Cluster::builder`], with the feature `client` asked through a `kube::Client`
-//! (`Cluster::client`), stepped by [`Cluster::advance`], kept and gone back to by
+//! (`Cluster::client`) and told to refuse requests (`Cluster::inject`), stepped by [`Cluster::advance`], kept and gone back to by
 //! [`Cluster::snapshot`] and [`Cluster::restore`]. With the feature `server`, `server::Server` is a TLS port with many clusters
 //! behind it.
 //!
@@ -82,6 +82,8 @@ pub mod table;
 pub mod validation;
 
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
+#[cfg(feature = "client")]
+pub use embedded::{Fault, Injected, Verb};
 
 /// The examples of the README.
 #[cfg(all(doctest, feature = "client"))]

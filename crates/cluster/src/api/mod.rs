@@ -22,6 +22,7 @@ pub(crate) mod plant;
 mod present;
 mod query;
 mod read;
+mod request_info;
 mod review;
 mod selector;
 mod streams;
@@ -46,6 +47,8 @@ pub use self::metrics::Metrics;
 use self::answer::{method_not_allowed, no_such_resource, page_not_found};
 use self::path::{Path, ResourcePath};
 use self::query::Query;
+#[cfg(feature = "client")]
+pub(crate) use self::request_info::RequestInfo;
 use super::cluster::Cluster;
 pub use super::rbac::User;
 use super::resource::{self, ResourceId};

@@ -2,8 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use http::{Request, Response};
+
 use super::Cluster;
+use super::fault::{Fault, Injected};
 use crate::api::client::client;
+use crate::api::{Body, receive, status_response};
 
 impl Cluster {
     /// A client of its API, as the administrator: requests made side by side are answered before the cluster acts on any
@@ -15,11 +19,26 @@ impl Cluster {
             cluster.0.under_way.fetch_add(1, Ordering::AcqRel);
             let under_way = UnderWay(cluster.clone());
             async move {
-                let answer = under_way.0.0.api.answer(request).await;
+                let answer = under_way.0.answer(request).await;
                 drop(under_way);
                 answer
             }
         })
+    }
+
+    /// Has the next requests of its clients that match refused. Of several faults for a request the oldest is taken.
+    pub fn inject(&self, fault: Fault) -> Injected {
+        self.0.faults.arm(fault)
+    }
+
+    async fn answer(&self, request: Request<kube::client::Body>) -> Response<Body> {
+        match receive(request).await {
+            Ok((parts, body)) => {
+                let fault = self.0.faults.answer(self.inner(), &parts, &body);
+                fault.unwrap_or_else(|| self.0.api.respond(&parts, body))
+            }
+            Err(status) => status_response(&status),
+        }
     }
 
     fn answered(&self) {
