@@ -6,6 +6,7 @@
 
 mod autoscaler;
 mod cluster_roles;
+mod controllers;
 mod cron_job;
 mod daemon_set;
 mod deployment;
@@ -39,6 +40,7 @@ mod view;
 mod volumes;
 mod zones;
 
+pub use controllers::{Controller, UnknownController};
 pub use plane::ControlPlane;
 pub use run::Progress;
 pub use settings::{HEARTBEAT_ANNOTATION, HollowDelays, Settings};

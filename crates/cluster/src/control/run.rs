@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::ControlPlane;
+use super::controllers::Controller;
 use super::fault::Subject;
 
 /// How many pieces of work one run does at most.
@@ -67,6 +68,9 @@ impl ControlPlane {
                 return Progress::Settled(self.queue.next_due());
             };
             if !self.faults.is_empty() && self.faults.bar(&key) {
+                continue;
+            }
+            if Controller::of(&key).is_some_and(|controller| self.settings.switched_off.contains(&controller)) {
                 continue;
             }
             self.begin(Subject::Work(key.clone()));

@@ -1,6 +1,10 @@
 //! What a cluster's owner may choose about how it acts.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
+
+use super::controllers::Controller;
 
 /// Annotation of a node that silences it, as if its machine had stopped, when set to `stopped`.
 pub const HEARTBEAT_ANNOTATION: &str = "klab.dev/heartbeat";
@@ -20,6 +24,8 @@ pub struct Settings {
     pub heartbeat_annotation: String,
     /// Name of the machine the components run on, as in `default-scheduler-<host>`.
     pub host: String,
+    /// Controllers that do nothing.
+    pub switched_off: BTreeSet<Controller>,
 }
 
 impl Default for Settings {
@@ -30,6 +36,7 @@ impl Default for Settings {
             metrics_share: Some(0.5),
             heartbeat_annotation: HEARTBEAT_ANNOTATION.to_owned(),
             host: "vm".to_owned(),
+            switched_off: BTreeSet::new(),
         }
     }
 }
