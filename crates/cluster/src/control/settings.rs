@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 
-use super::controllers::Controller;
+use super::controller::Controller;
 
 /// Annotation of a node that silences it, as if its machine had stopped, when set to `stopped`.
 pub const HEARTBEAT_ANNOTATION: &str = "klab.dev/heartbeat";
+
+/// Value of that annotation that silences a hollow node.
+pub(super) const STOPPED: &str = "stopped";
 
 /// How the acting part of an embedded cluster behaves.
 #[derive(Debug, Clone)]
@@ -24,7 +27,7 @@ pub struct Settings {
     pub heartbeat_annotation: String,
     /// Name of the machine the components run on, as in `default-scheduler-<host>`.
     pub host: String,
-    /// Controllers that do nothing.
+    /// Controllers that do nothing. Those that cannot be switched off work all the same.
     pub switched_off: BTreeSet<Controller>,
 }
 

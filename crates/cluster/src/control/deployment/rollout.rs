@@ -1,11 +1,11 @@
 //! Moving pods from old ReplicaSets to the new one: rolling, or all at once; and scaling in between.
 
-use super::super::ControlPlane;
+use super::super::plane::Plane;
 use super::progress::is_complete;
 use super::sets::{ReplicaSetView, Sets};
 use super::spec::{DESIRED_REPLICAS, Deployment, MAX_REPLICAS};
 
-impl ControlPlane {
+impl Plane {
     /// RollingUpdate: up by what surge allows, down by what availability allows.
     pub(super) fn roll(&mut self, deployment: &mut Deployment, sets: &mut Sets) {
         self.find_new_set(deployment, sets, true);
