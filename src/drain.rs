@@ -121,14 +121,14 @@ async fn evict(client: &Client, pod: &Pod) -> Result<Eviction, kube::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use klab_cluster::embedded::Embedded;
+    use klab_cluster::Cluster;
     use klab_cluster::server::Seed;
     use kube::api::{PatchParams, PostParams};
     use serde_json::Value;
 
     /// Runs something on a cluster with one node and these objects.
     fn on_cluster<T>(objects: &[Value], act: impl AsyncFnOnce(&Client, &BTreeSet<String>) -> T) -> T {
-        let cluster = Embedded::new("drain", &Seed::default()).unwrap();
+        let cluster = Cluster::new("drain", &Seed::default()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let client = cluster.client();

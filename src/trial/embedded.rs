@@ -85,7 +85,7 @@ impl EmbeddedWorld {
     }
 
     async fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
-        let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.cluster())?;
+        let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.inner())?;
         let client = self.provider.client()?;
         observe::fetch(&client, &lab.checks, &mut snapshot).await?;
         Ok(snapshot)
@@ -128,7 +128,7 @@ impl until_decided::World for Stepped<'_> {
     }
 
     async fn complete(&mut self, snapshot: &mut Snapshot) -> Result<()> {
-        complete(self.world.provider.cluster()?.cluster(), snapshot)
+        complete(self.world.provider.cluster()?.inner(), snapshot)
     }
 }
 

@@ -4,70 +4,108 @@
 //! instant, in the thread that asked; time passes only when it is told to, from one due moment to the next. So equal
 //! requests give equal clusters, and an eviction after five minutes takes microseconds.
 
+mod builder;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod fault;
+mod snapshot;
 
 #[cfg(feature = "client")]
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::api::Api;
-use super::clock::SteppedClock;
-use super::cluster::Cluster;
-use super::control::ControlPlane;
+pub use self::builder::{BuildError, ClusterBuilder};
+#[cfg(feature = "client")]
+pub use self::fault::{Fault, Injected, Verb};
+pub use self::snapshot::Snapshot;
+use super::api::{Api, Metrics};
+use super::clock::{SteppedClock, later};
+use super::cluster;
+use super::control::{ControlPlane, Settings};
 use super::seed::{Seed, plant};
 use super::status::Status;
 
-/// When every embedded cluster begins: a Monday morning.
+/// When every cluster begins that is not given a clock: a Monday morning.
 const BEGINNING: &str = "2026-06-01T08:00:00Z";
 /// How often the control plane is run again at one instant; each run does a million pieces of work.
 const MAX_RUNS: usize = 4;
 
-/// An embedded cluster on a stepped clock. Cheap to clone; all clones are the same cluster.
+/// A Kubernetes cluster inside this process, on a clock that stands still until it is stepped.
+///
+/// Made by [`Cluster::builder`]. Cheap to clone; all clones are the same cluster.
 #[derive(Clone)]
-pub struct Embedded(Arc<Shared>);
+pub struct Cluster(Arc<Shared>);
 
 struct Shared {
     api: Api,
     clock: Arc<SteppedClock>,
+    /// What its clock showed when it was made.
+    began: Timestamp,
     plane: Mutex<ControlPlane>,
-    #[cfg(feature = "client")]
+    conduct: Conduct,
     /// Requests that have come and are not answered.
+    #[cfg(feature = "client")]
     under_way: AtomicUsize,
+    #[cfg(feature = "client")]
+    faults: fault::Faults,
 }
 
-impl Embedded {
+/// How a cluster acts, whatever it holds.
+#[derive(Debug, Clone)]
+struct Conduct {
+    settings: Settings,
+    metrics: Metrics,
+}
+
+impl Cluster {
     /// A cluster of this name as its seed says.
     ///
     /// # Errors
     /// When the seed holds an object that is refused.
     pub fn new(name: &str, seed: &Seed) -> Result<Self, Status> {
-        let clock = Arc::new(SteppedClock::new(BEGINNING.parse().unwrap_or(Timestamp::UNIX_EPOCH)));
-        let cluster = Arc::new(Cluster::new(Arc::<SteppedClock>::clone(&clock), seed.seed));
-        seed.fill(&cluster, name)?;
-        let api = Api::new(Arc::clone(&cluster));
-        api.set_metrics(seed.metrics.metrics());
-        let plane = Mutex::new(ControlPlane::new(cluster, seed.settings()));
-        let embedded = Self(Arc::new(Shared {
+        Self::planted(name, seed, seed.settings(), beginning())
+    }
+
+    /// A cluster on this clock that holds what a seed says.
+    fn planted(name: &str, seed: &Seed, settings: Settings, clock: Arc<SteppedClock>) -> Result<Self, Status> {
+        let inner = cluster::Cluster::new(Arc::<SteppedClock>::clone(&clock), seed.seed);
+        seed.fill(&inner, name)?;
+        Ok(Self::assembled(inner, Conduct { settings, metrics: seed.metrics.metrics() }, clock))
+    }
+
+    /// A cluster of objects that are there, with all done that is due.
+    fn assembled(inner: cluster::Cluster, conduct: Conduct, clock: Arc<SteppedClock>) -> Self {
+        let inner = Arc::new(inner);
+        let api = Api::new(Arc::clone(&inner));
+        api.set_metrics(conduct.metrics);
+        let began = inner.now();
+        let plane = Mutex::new(ControlPlane::new(inner, conduct.settings.clone()));
+        let cluster = Self(Arc::new(Shared {
             api,
             clock,
+            began,
             plane,
+            conduct,
             #[cfg(feature = "client")]
             under_way: AtomicUsize::new(0),
+            #[cfg(feature = "client")]
+            faults: fault::Faults::default(),
         }));
-        embedded.settle();
-        Ok(embedded)
+        cluster.settle();
+        cluster
     }
 
     /// Makes what the cluster of this seed began with and has no more; gives what that was.
     ///
     /// # Errors
     /// When an object is refused.
-    pub fn restore(&self, name: &str, seed: &Seed) -> Result<Vec<String>, Status> {
-        seed.fill(self.cluster(), name)
+    pub fn replenish(&self, name: &str, seed: &Seed) -> Result<Vec<String>, Status> {
+        seed.fill(self.inner(), name)
     }
 
     /// Makes objects, in this order; those that are there already stay as they are.
@@ -75,29 +113,30 @@ impl Embedded {
     /// # Errors
     /// When one is refused.
     pub fn plant(&self, objects: &[Value]) -> Result<(), Status> {
-        plant(self.cluster(), objects)?;
+        plant(self.inner(), objects)?;
         self.settle();
         Ok(())
     }
 
-    /// The cluster itself, to look at.
-    pub fn cluster(&self) -> &Arc<Cluster> {
+    /// Its objects, without the API in front of them.
+    pub fn inner(&self) -> &Arc<cluster::Cluster> {
         self.0.api.cluster()
     }
 
     /// Its present.
     pub fn now(&self) -> Timestamp {
-        self.cluster().now()
+        self.inner().now()
     }
 
     /// How long it has existed.
     pub fn age(&self) -> SignedDuration {
-        self.now().duration_since(BEGINNING.parse().unwrap_or(Timestamp::UNIX_EPOCH))
+        self.now().duration_since(self.0.began)
     }
 
-    /// Does all that is due now; says when something is due next.
+    /// Has the control plane do all that is due now, which every answered request does, too; says when something is due
+    /// next. It is of use where somebody else has stepped the clock.
     pub fn settle(&self) -> Option<Timestamp> {
-        let mut plane = self.0.plane.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plane = self.plane();
         let mut due = plane.run();
         for _ in 1..MAX_RUNS {
             if due.is_none_or(|due| due > self.now()) {
@@ -108,6 +147,12 @@ impl Embedded {
         due
     }
 
+    /// Lets so much time pass, from one due moment to the next: what takes Kubernetes five minutes takes microseconds.
+    pub fn advance(&self, by: Duration) {
+        let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+        self.pass_until(later(self.now(), by));
+    }
+
     /// Lets time pass until `instant`, from one due moment to the next.
     pub fn pass_until(&self, instant: Timestamp) {
         while let Some(due) = self.settle().filter(|due| *due > self.now() && *due <= instant) {
@@ -116,10 +161,19 @@ impl Embedded {
         self.0.clock.step_to(instant);
         self.settle();
     }
+
+    fn plane(&self) -> MutexGuard<'_, ControlPlane> {
+        self.0.plane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl std::fmt::Debug for Embedded {
+/// A clock for a new cluster.
+fn beginning() -> Arc<SteppedClock> {
+    Arc::new(SteppedClock::new(BEGINNING.parse().unwrap_or(Timestamp::UNIX_EPOCH)))
+}
+
+impl std::fmt::Debug for Cluster {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Embedded").field("now", &self.now()).finish_non_exhaustive()
+        formatter.debug_struct("Cluster").field("now", &self.now()).finish_non_exhaustive()
     }
 }

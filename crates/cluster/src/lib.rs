@@ -1,11 +1,59 @@
-//! The embedded cluster: a Kubernetes API, scheduler, controllers and hollow nodes inside this process.
+//! Kubernetes in process, for tests of operators and of other programs that talk to Kubernetes: the API, the scheduler, the
+//! controllers and nodes whose pods "run" without containers, on a clock that a test steps.
+//!
+//! ```
+//! # #[cfg(feature = "client")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! use k8s_openapi::api::batch::v1::Job;
+//! use klab_cluster::Cluster;
+//! use kube::Api;
+//! use serde_json::json;
+//!
+//! let job = json!({
+//!     "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "report" },
+//!     "spec": { "template": { "spec": {
+//!         "restartPolicy": "Never",
+//!         "containers": [{ "name": "report", "image": "busybox", "command": ["sleep", "600"] }],
+//!     }}},
+//! });
+//! let cluster = Cluster::builder().nodes(3).objects([job]).build()?;
+//! let jobs: Api<Job> = Api::default_namespaced(cluster.client());
+//! assert_eq!(jobs.get("report").await?.status.and_then(|status| status.active), Some(1));
+//!
+//! // Time stands still until it is stepped; ten minutes take microseconds.
+//! cluster.advance(Duration::from_secs(601));
+//! assert_eq!(jobs.get("report").await?.status.and_then(|status| status.succeeded), Some(1));
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "client"))]
+//! # fn main() {}
+//! ```
+//!
+//! [`Cluster`] is what tests need: made by [`Cluster::builder`], with the feature `client` asked through a `kube::Client`
+//! (`Cluster::client`) and told to refuse requests (`Cluster::inject`), stepped by [`Cluster::advance`], kept and gone back to by
+//! [`Cluster::snapshot`] and [`Cluster::restore`]. With the feature `server`, `server::Server` is a TLS port with many clusters
+//! behind it.
+//!
+//! # What is experimental
+//!
+//! [`Cluster`] and the types of its methods are meant to stay; until version 1.0 they may change between minor versions, as the
+//! changelog says. **All public modules are experimental**: they are what klab itself needs, and change with it.
+//!
+//! # Inside
 //!
 //! ```text
 //! request ─ api (paths, encodings, tables) ─▶ cluster (admission, versions, deletion) ─▶ store (objects, history) ─▶ log
 //!                                                  ▲
 //!            control (scheduler, controllers, hollow nodes), driven by store changes and a clock it is given
 //! ```
+//!
+//! The crate's [`Cluster`] is all of these together; [`cluster::Cluster`] is the one in the picture, the rules that every write
+//! passes and the store behind them.
 
+#![deny(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
 pub mod admission;
@@ -15,7 +63,7 @@ pub mod cluster;
 pub mod control;
 pub mod deadline;
 pub mod defaults;
-pub mod embedded;
+mod embedded;
 mod log;
 pub mod object;
 pub mod openapi;
@@ -32,6 +80,10 @@ pub mod store;
 pub mod system;
 pub mod table;
 pub mod validation;
+
+pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
+#[cfg(feature = "client")]
+pub use embedded::{Fault, Injected, Verb};
 
 /// The examples of the README.
 #[cfg(all(doctest, feature = "client"))]

@@ -4,10 +4,9 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::api::Metrics;
-use super::cluster::{Cluster, WriteOptions};
+use super::api::{self, Metrics};
+use super::cluster::Cluster;
 use super::control::{HollowDelays, Settings};
-use super::resource::ResourceId;
 use super::status::Status;
 use super::system::{self, Flavour};
 
@@ -97,6 +96,7 @@ impl Seed {
             },
             metrics_share: share,
             host: self.host.clone().unwrap_or(defaults.host),
+            switched_off: defaults.switched_off,
         }
     }
 
@@ -115,21 +115,7 @@ impl Seed {
 pub(crate) fn plant(cluster: &Cluster, objects: &[Value]) -> Result<Vec<String>, Status> {
     let mut made = Vec::new();
     for object in objects {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-        let resource = ResourceId::by_kind(&version, &kind).ok_or_else(|| {
-            Status::bad_request(format!("there is a {kind} of {version} among the objects, which is not served"))
-        })?;
-        let namespace = match object["metadata"]["namespace"].as_str() {
-            _ if !resource.row().namespaced => "",
-            Some(namespace) => namespace,
-            None => "default",
-        };
-        match cluster.create(resource, namespace, object.clone(), &WriteOptions::by("klab")) {
-            Ok(_) => made.push(format!("{kind}/{}", text(&object["metadata"]["name"]))),
-            Err(status) if status.reason == "AlreadyExists" => {}
-            Err(status) => return Err(status),
-        }
+        made.extend(api::plant::plant(cluster, object)?);
     }
     Ok(made)
 }

@@ -14,14 +14,14 @@ use tokio::runtime::Runtime;
 use super::{pools, seed};
 use crate::error::{Context, Error, Kind, Result};
 use crate::provider::{Options, Provider, Work};
-use klab_cluster::embedded::Embedded;
+use klab_cluster::Cluster;
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::Lab;
 
 /// One lab on a cluster of this process.
 pub struct InProcess {
     runtime: Runtime,
-    cluster: RefCell<Option<(Embedded, Client)>>,
+    cluster: RefCell<Option<(Cluster, Client)>>,
     seed: u64,
 }
 
@@ -42,7 +42,7 @@ impl InProcess {
     ///
     /// # Errors
     /// When it was not made yet, or was removed.
-    pub fn cluster(&self) -> Result<Embedded> {
+    pub fn cluster(&self) -> Result<Cluster> {
         Ok(self.made()?.0)
     }
 
@@ -69,31 +69,31 @@ impl InProcess {
 
     /// How long the cluster has existed, on its own clock.
     pub fn age(&self) -> Duration {
-        let age = self.cluster.borrow().as_ref().map(|(embedded, _)| embedded.age());
+        let age = self.cluster.borrow().as_ref().map(|(cluster, _)| cluster.age());
         age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default()
     }
 
     /// Lets so much of the cluster's time pass.
     pub fn pass(&self, duration: Duration) {
-        let Ok((embedded, _)) = self.made() else { return };
+        let Ok((cluster, _)) = self.made() else { return };
         let by = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-        if let Ok(until) = embedded.now().checked_add(by) {
-            embedded.pass_until(until);
+        if let Ok(until) = cluster.now().checked_add(by) {
+            cluster.pass_until(until);
         }
     }
 
-    fn made(&self) -> Result<(Embedded, Client)> {
+    fn made(&self) -> Result<(Cluster, Client)> {
         let made = self.cluster.borrow().clone();
         made.ok_or_else(|| Error::message(Kind::Failed, "the embedded cluster was not made yet"))
     }
 
     fn create(&self, lab: &Lab) -> Result<()> {
         let seed = seed(lab, self.seed);
-        let embedded = Embedded::new(&lab.name.value, &seed)
+        let cluster = Cluster::new(&lab.name.value, &seed)
             .map_err(|status| Error::message(Kind::Failed, status.message))
             .map_err(|error| Error::new(Kind::Failed, error.source.context("could not make the embedded cluster")))?;
-        let client = self.runtime.block_on(async { embedded.client() });
-        self.cluster.replace(Some((embedded, client)));
+        let client = self.runtime.block_on(async { cluster.client() });
+        self.cluster.replace(Some((cluster, client)));
         Ok(())
     }
 
@@ -101,9 +101,9 @@ impl InProcess {
         if *action == Action::CreateCluster {
             return self.create(lab);
         }
-        let (embedded, client) = self.made()?;
+        let (cluster, client) = self.made()?;
         let make = async |nodes: Vec<Value>| {
-            embedded.plant(&nodes).map_err(|status| Error::message(Kind::Failed, status.message))
+            cluster.plant(&nodes).map_err(|status| Error::message(Kind::Failed, status.message))
         };
         self.block_on(pools::perform(&client, make, lab, action, work.events))
     }
@@ -124,7 +124,7 @@ impl Provider for InProcess {
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {
-        let made = self.cluster()?.restore(&lab.name.value, &seed(lab, self.seed));
+        let made = self.cluster()?.replenish(&lab.name.value, &seed(lab, self.seed));
         made.map_err(|status| Error::message(Kind::Failed, status.message))
     }
 

@@ -8,10 +8,9 @@ use super::super::status::Status;
 use super::super::store::Store;
 use super::call::Call;
 use super::path::{Path, ResourcePath};
-use super::selector::exact_name;
+use super::request_info::{namespace, verb_and_name};
 
 /// What a request asks for, as far as its path and query tell.
-// upstream: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go NewRequestInfo (v1.36)
 #[derive(Debug)]
 pub(super) struct Wish<'a> {
     verb: String,
@@ -50,27 +49,8 @@ impl Call<'_> {
         let Path::Resource(resource) = path else {
             return Wish { verb: method.as_str().to_ascii_lowercase(), path: text, resource: None };
         };
-        // A namespace is in itself, so that a Role there may be about it.
-        let of_namespaces = resource.namespace.is_none() && resource.plural == "namespaces";
-        let namespace = if of_namespaces { resource.name.as_deref() } else { resource.namespace.as_deref() };
-        let mut name = resource.name.clone().unwrap_or_default();
-        let one = !name.is_empty();
-        let verb = match *method {
-            _ if resource.watch => "watch",
-            Method::GET | Method::HEAD if one => "get",
-            Method::GET | Method::HEAD => {
-                // A list of one object by its name is about that object.
-                name = self.query.get("fieldSelector").and_then(exact_name).unwrap_or_default();
-                if self.query.flag("watch") { "watch" } else { "list" }
-            }
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE if one => "delete",
-            Method::DELETE => "deletecollection",
-            _ => "",
-        };
-        let wanted = Wanted { path: resource, namespace: namespace.unwrap_or_default(), name };
+        let (verb, name) = verb_and_name(method, resource, &self.query);
+        let wanted = Wanted { path: resource, namespace: namespace(resource), name };
         Wish { verb: verb.to_owned(), path: text, resource: Some(wanted) }
     }
 

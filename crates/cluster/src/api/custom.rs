@@ -18,6 +18,15 @@ pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) 
     defined_by(&definition.value()).into_iter().find(|id| id.row().version == version)
 }
 
+/// The resource with an object's `apiVersion` and `kind` in this cluster.
+pub(super) fn find_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Option<ResourceId> {
+    ResourceId::by_kind(api_version, kind).or_else(|| {
+        let definitions = cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0;
+        let mut defined = definitions.iter().flat_map(|definition| defined_by(&definition.value()));
+        defined.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
+    })
+}
+
 /// Whether this cluster has kinds of its own.
 pub(super) fn any(cluster: &Cluster) -> bool {
     cluster.has_any(CUSTOM_RESOURCE_DEFINITIONS)

@@ -4,6 +4,7 @@
 //! Every write runs under one lock from reading the old version to storing the new one.
 
 mod bootstrap;
+mod checkpoint;
 mod delete;
 mod durable;
 mod event;
@@ -38,6 +39,7 @@ use super::object::Object;
 use super::resource::ResourceId;
 use super::status::Status;
 use super::store::{Event, Gone, Store};
+pub(crate) use checkpoint::Checkpoint;
 pub use durable::Recovery;
 pub(crate) use event::{EventSource, NewEvent};
 pub(crate) use guard::{Guard, Intent};

@@ -3,14 +3,17 @@
 // upstream: pkg/controller/podautoscaler/horizontal.go reconcileAutoscaler (v1.36)
 // upstream: pkg/controller/podautoscaler/replica_calculator.go GetResourceReplicas (v1.36)
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{integer, items, list_mut, selects, text, time_text};
 use super::view::PodInfo;
 use crate::clock::{earlier, later};
@@ -34,27 +37,48 @@ struct Reading {
     name: String,
 }
 
-impl ControlPlane {
-    pub(super) fn sync_autoscaler(&mut self, name: &ObjectName) {
-        let Some(object) = self.cluster.get(HORIZONTAL_POD_AUTOSCALERS, &name.namespace, &name.name) else {
-            self.recommendations.0.remove(name);
+/// Scales for HorizontalPodAutoscalers.
+#[derive(Default)]
+pub(super) struct Autoscalers {
+    /// When each is next due, and what it recommended lately.
+    recommendations: HashMap<ObjectName, (Timestamp, Vec<(Timestamp, i64)>)>,
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::HorizontalPodAutoscaler, HORIZONTAL_POD_AUTOSCALERS, name)
+}
+
+impl Reconciler for Autoscalers {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        plane.queue.add(key(change.name()));
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        self.sync_autoscaler(plane, &key.name);
+    }
+}
+
+impl Autoscalers {
+    fn sync_autoscaler(&mut self, plane: &mut Plane, name: &ObjectName) {
+        let Some(object) = plane.cluster.get(HORIZONTAL_POD_AUTOSCALERS, &name.namespace, &name.name) else {
+            self.recommendations.remove(name);
             return;
         };
-        let now = self.now();
-        let due = self.recommendations.0.entry(name.clone()).or_insert_with(|| (later(now, PERIOD), Vec::new())).0;
-        self.queue.add_at(Key::Autoscaler(name.clone()), due.max(now));
+        let now = plane.now();
+        let due = self.recommendations.entry(name.clone()).or_insert_with(|| (later(now, PERIOD), Vec::new())).0;
+        plane.queue.add_at(key(name.clone()), due.max(now));
         if due > now {
             return;
         }
-        if let Some((due, _)) = self.recommendations.0.get_mut(name) {
+        if let Some((due, _)) = self.recommendations.get_mut(name) {
             *due = later(now, PERIOD);
         }
-        self.queue.add_at(Key::Autoscaler(name.clone()), later(now, PERIOD));
+        plane.queue.add_at(key(name.clone()), later(now, PERIOD));
         let value = object.value();
         let mut status = if value["status"].is_object() { value["status"].clone() } else { json!({}) };
         let target = &value["spec"]["scaleTargetRef"];
         let found = ResourceId::by_kind(text(target, &["apiVersion"]), text(target, &["kind"])).and_then(|resource| {
-            let scaled = self.cluster.get(resource, &name.namespace, text(target, &["name"]))?;
+            let scaled = plane.cluster.get(resource, &name.namespace, text(target, &["name"]))?;
             Some((resource, scaled.value()))
         });
         let Some((resource, scaled)) = found else {
@@ -64,7 +88,7 @@ impl ControlPlane {
                 text(target, &["name"])
             );
             set(&mut status, "AbleToScale", "False", "FailedGetScale", &message, now);
-            self.write_autoscaler(name, &value, status);
+            write_autoscaler(plane, name, &value, status);
             return;
         };
         set(
@@ -88,21 +112,22 @@ impl ControlPlane {
                 now,
             );
             status["desiredReplicas"] = json!(0);
-            self.write_autoscaler(name, &value, status);
+            write_autoscaler(plane, name, &value, status);
             return;
         }
         let selector = Selector::from_json(&scaled["spec"]["selector"]);
-        let pods: Vec<Arc<PodInfo>> = self
+        let pods: Vec<Arc<PodInfo>> = plane
             .view
             .pods_in(&name.namespace)
             .filter(|pod| pod.active() && selects(&selector, &pod.object))
             .map(Arc::clone)
             .collect();
+        let share = plane.settings.metrics_share;
         let readings: Vec<Reading> =
-            items(&value["spec"]["metrics"]).iter().filter_map(|metric| self.read(metric, &pods, current)).collect();
+            items(&value["spec"]["metrics"]).iter().filter_map(|metric| read(share, metric, &pods, current)).collect();
         let Some(best) = readings.iter().max_by_key(|reading| reading.replicas) else {
             let message = "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
-            self.note(
+            plane.note(
                 &object,
                 COMPONENT,
                 true,
@@ -110,7 +135,7 @@ impl ControlPlane {
                 message.trim_start_matches("the HPA was unable to compute the replica count: "),
             );
             set(&mut status, "ScalingActive", "False", "FailedGetResourceMetric", message, now);
-            self.write_autoscaler(name, &value, status);
+            write_autoscaler(plane, name, &value, status);
             return;
         };
         let message = format!("the HPA was able to successfully calculate a replica count from {}", best.name);
@@ -126,7 +151,7 @@ impl ControlPlane {
                 "All metrics below target".to_owned()
             };
             debug_assert!(reason.contains(direction));
-            let rescaled = self.cluster.modify(
+            let rescaled = plane.cluster.modify(
                 resource,
                 Part::Main,
                 &name.namespace,
@@ -136,60 +161,13 @@ impl ControlPlane {
             );
             if rescaled.is_ok() {
                 let message = format!("New size: {wanted}; reason: {reason}");
-                self.note(&object, COMPONENT, false, "SuccessfulRescale", &message);
+                plane.note(&object, COMPONENT, false, "SuccessfulRescale", &message);
                 let message = format!("the HPA controller was able to update the target scale to {wanted}");
                 set(&mut status, "AbleToScale", "True", "SucceededRescale", &message, now);
                 status["lastScaleTime"] = json!(time_text(now));
             }
         }
-        self.write_autoscaler(name, &value, status);
-    }
-
-    /// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.
-    fn read(&self, metric: &Value, pods: &[Arc<PodInfo>], current: i64) -> Option<Reading> {
-        let share = self.settings.metrics_share?;
-        if text(metric, &["type"]) != "Resource" {
-            return None;
-        }
-        let resource = text(metric, &["resource", "name"]);
-        let target = &metric["resource"]["target"];
-        let (mut requested, mut ready) = (0.0, 0_i64);
-        for pod in pods.iter().filter(|pod| pod.ready) {
-            let value = pod.object.value();
-            let mut of_pod = 0.0;
-            for container in items(&value["spec"]["containers"]) {
-                let amount = container["resources"]["requests"][resource].as_str()?;
-                of_pod += Quantity::parse(amount).ok()?.as_f64();
-            }
-            requested += of_pod;
-            ready += 1;
-        }
-        if ready == 0 {
-            return None;
-        }
-        let used = requested * share;
-        let average = used / ready as f64;
-        let shown =
-            if resource == "cpu" { format!("{}m", (average * 1000.0).round()) } else { format!("{}", average.round()) };
-        let (ratio, found, name) = match text(target, &["type"]) {
-            "Utilization" => {
-                let utilization = (share * 100.0).floor();
-                let wanted = target["averageUtilization"].as_f64()?;
-                (
-                    utilization / wanted,
-                    json!({ "averageUtilization": utilization as i64, "averageValue": shown }),
-                    format!("{resource} resource utilization (percentage of request)"),
-                )
-            }
-            "AverageValue" => {
-                let wanted = Quantity::parse(target["averageValue"].as_str()?).ok()?.as_f64();
-                (average / wanted, json!({ "averageValue": shown }), format!("{resource} resource"))
-            }
-            _ => return None,
-        };
-        let replicas = if (ratio - 1.0).abs() <= TOLERANCE { current } else { (ratio * ready as f64).ceil() as i64 };
-        let current = json!({ "type": "Resource", "resource": { "name": resource, "current": found } });
-        Some(Reading { current, replicas, name })
+        write_autoscaler(plane, name, &value, status);
     }
 
     /// Bounds a recommendation: not down before it has held, not up by leaps, within the limits.
@@ -206,7 +184,7 @@ impl ControlPlane {
             integer(value, &["spec", "behavior", "scaleDown", "stabilizationWindowSeconds"]).unwrap_or(STABILIZATION);
         let since = earlier(now, SignedDuration::from_secs(window));
         let mut stable = recommended;
-        if let Some((_, past)) = self.recommendations.0.get_mut(name) {
+        if let Some((_, past)) = self.recommendations.get_mut(name) {
             if past.is_empty() {
                 // As after a start of the controller: the present size counts as recommended.
                 past.push((now, current));
@@ -243,20 +221,67 @@ impl ControlPlane {
         set(status, "ScalingLimited", limited, reason, message, now);
         wanted.min(leap.max(least))
     }
+}
 
-    fn write_autoscaler(&mut self, name: &ObjectName, value: &Value, status: Value) {
-        if status == value["status"] {
-            return;
-        }
-        let _written = self.cluster.modify(
-            HORIZONTAL_POD_AUTOSCALERS,
-            Part::Status,
-            &name.namespace,
-            &name.name,
-            &writes(),
-            |value| value["status"] = status,
-        );
+/// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.
+fn read(share: Option<f64>, metric: &Value, pods: &[Arc<PodInfo>], current: i64) -> Option<Reading> {
+    let share = share?;
+    if text(metric, &["type"]) != "Resource" {
+        return None;
     }
+    let resource = text(metric, &["resource", "name"]);
+    let target = &metric["resource"]["target"];
+    let (mut requested, mut ready) = (0.0, 0_i64);
+    for pod in pods.iter().filter(|pod| pod.ready) {
+        let value = pod.object.value();
+        let mut of_pod = 0.0;
+        for container in items(&value["spec"]["containers"]) {
+            let amount = container["resources"]["requests"][resource].as_str()?;
+            of_pod += Quantity::parse(amount).ok()?.as_f64();
+        }
+        requested += of_pod;
+        ready += 1;
+    }
+    if ready == 0 {
+        return None;
+    }
+    let used = requested * share;
+    let average = used / ready as f64;
+    let shown =
+        if resource == "cpu" { format!("{}m", (average * 1000.0).round()) } else { format!("{}", average.round()) };
+    let (ratio, found, name) = match text(target, &["type"]) {
+        "Utilization" => {
+            let utilization = (share * 100.0).floor();
+            let wanted = target["averageUtilization"].as_f64()?;
+            (
+                utilization / wanted,
+                json!({ "averageUtilization": utilization as i64, "averageValue": shown }),
+                format!("{resource} resource utilization (percentage of request)"),
+            )
+        }
+        "AverageValue" => {
+            let wanted = Quantity::parse(target["averageValue"].as_str()?).ok()?.as_f64();
+            (average / wanted, json!({ "averageValue": shown }), format!("{resource} resource"))
+        }
+        _ => return None,
+    };
+    let replicas = if (ratio - 1.0).abs() <= TOLERANCE { current } else { (ratio * ready as f64).ceil() as i64 };
+    let current = json!({ "type": "Resource", "resource": { "name": resource, "current": found } });
+    Some(Reading { current, replicas, name })
+}
+
+fn write_autoscaler(plane: &Plane, name: &ObjectName, value: &Value, status: Value) {
+    if status == value["status"] {
+        return;
+    }
+    let _written = plane.cluster.modify(
+        HORIZONTAL_POD_AUTOSCALERS,
+        Part::Status,
+        &name.namespace,
+        &name.name,
+        &writes(),
+        |value| value["status"] = status,
+    );
 }
 
 /// Sets a condition in place; its transition time stays while its status stays.

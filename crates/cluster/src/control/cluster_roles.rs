@@ -4,7 +4,10 @@
 
 use serde_json::Value;
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
+use super::queue::Key;
+use super::reconcile::{Change, Reconciler};
 use crate::cluster::{Part, WriteOptions};
 use crate::rbac::aggregated;
 use crate::resource::CLUSTER_ROLES;
@@ -12,10 +15,23 @@ use crate::resource::CLUSTER_ROLES;
 /// Manager of the rules it gathers.
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
-impl ControlPlane {
+/// Gathers the rules of aggregated ClusterRoles.
+pub(super) struct ClusterRoles;
+
+impl Reconciler for ClusterRoles {
+    fn changed(&mut self, plane: &mut Plane, _: &Change<'_>) {
+        plane.queue.add(Key::at_large(Controller::ClusterRoleAggregation));
+    }
+
+    fn sync(&mut self, plane: &mut Plane, _: &Key) {
+        plane.aggregate_cluster_roles();
+    }
+}
+
+impl Plane {
     /// Brings all gathered rules up to date. What one role gathers may itself be gathered: that is another change, and
     /// brings the plane back here.
-    pub(super) fn aggregate_cluster_roles(&mut self) {
+    fn aggregate_cluster_roles(&mut self) {
         let roles: Vec<_> = self.cluster.list(CLUSTER_ROLES, None).0.iter().map(|role| role.value()).collect();
         for role in roles.iter().filter(|role| role["aggregationRule"].is_object()) {
             let rules = Value::Array(aggregated(role, roles.iter().map(|role| &**role).collect()));

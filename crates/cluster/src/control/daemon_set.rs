@@ -9,9 +9,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::revisions::{HASH_LABEL, Revision};
 use super::value::{int_or_percent, integer, items, list_mut, map_mut, text};
 use super::view::{Phase, PodInfo};
@@ -75,10 +77,31 @@ impl Daemon {
 
 type ByNode = BTreeMap<Box<str>, Vec<Arc<PodInfo>>>;
 
-impl ControlPlane {
-    pub(super) fn sync_daemon_set(&mut self, name: &ObjectName) {
+/// Makes pods of DaemonSets.
+pub(super) struct DaemonSets;
+
+impl Reconciler for DaemonSets {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        plane.workload_changed(change, Controller::DaemonSet, DAEMON_SETS);
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        // The rest of a burst is to come: it will see all there is.
+        if key.is_late() || !plane.queue.is_due(&key.clone().late()) {
+            plane.sync_daemon_set(&key.name);
+        }
+    }
+}
+
+/// The work on a DaemonSet.
+pub(super) fn key(name: ObjectName) -> Key {
+    Key::new(Controller::DaemonSet, DAEMON_SETS, name)
+}
+
+impl Plane {
+    fn sync_daemon_set(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(DAEMON_SETS, &name.namespace, &name.name) else {
-            self.refused.remove(&Key::DaemonSet(name.clone()));
+            self.refused.remove(&key(name.clone()));
             return;
         };
         if object.deleting {
@@ -95,11 +118,10 @@ impl ControlPlane {
         let owned = self.claim_pods(&daemon.object, &selector);
         let by_node = by_node(&owned);
         let fits: Vec<(Arc<str>, Fit)> = self
-            .scheduler
             .picture
             .node_names()
             .into_iter()
-            .filter_map(|node| Some((Arc::clone(&node), daemon.fit(self.scheduler.picture.node(&node)?.as_ref()))))
+            .filter_map(|node| Some((Arc::clone(&node), daemon.fit(self.picture.node(&node)?.as_ref()))))
             .collect();
         let acted = self.place_daemons(&daemon, &fits, &by_node) || self.roll_daemons(&daemon, &fits, &by_node);
         let live = |revision: &Revision| owned.iter().any(|pod| pod.object.label(HASH_LABEL) == Some(revision.hash()));
@@ -117,16 +139,16 @@ impl ControlPlane {
             if fit.runs && pods.is_empty() {
                 if made == BURST {
                     let name = ObjectName::new(&daemon.object.namespace, &daemon.object.name);
-                    self.queue.add(Key::DaemonSetRest(name));
+                    self.queue.add(key(name).late());
                     break;
                 }
                 made += 1;
                 let pod = daemon_pod(daemon, node);
                 if self.create_pod(&daemon.object, COMPONENT, pod).is_err() {
-                    self.retry_later(Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
+                    self.retry_later(key(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
                     break;
                 }
-                self.refused.remove(&Key::DaemonSet(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
+                self.refused.remove(&key(ObjectName::new(&daemon.object.namespace, &daemon.object.name)));
                 acted = true;
             } else if !fit.stays {
                 for pod in pods.iter().filter(|pod| !pod.object.deleting) {
@@ -258,7 +280,7 @@ impl ControlPlane {
         }
         if waiting {
             let pods: Vec<_> = by_node.values().flatten().cloned().collect();
-            self.wait_for_availability(Key::DaemonSet(name.clone()), &pods, daemon.min_ready());
+            self.wait_for_availability(key(name.clone()), &pods, daemon.min_ready());
         }
         let mut status = json!({
             "currentNumberScheduled": current, "numberMisscheduled": misplaced, "desiredNumberScheduled": desired,

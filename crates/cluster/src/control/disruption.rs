@@ -8,23 +8,62 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{condition, int_or_percent, integer, selects, time_of, time_text};
 use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::Part;
 use crate::object::Object;
-use crate::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, REPLICA_SETS, STATEFUL_SETS};
+use crate::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS};
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "controllermanager";
 /// For so long an evicted pod that is still there counts as gone.
 const DISRUPTION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 
-impl ControlPlane {
-    pub(super) fn sync_disruption_budget(&mut self, name: &ObjectName) {
+/// Counts for PodDisruptionBudgets.
+pub(super) struct DisruptionBudgets;
+
+impl Reconciler for DisruptionBudgets {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        match change.resource() {
+            POD_DISRUPTION_BUDGETS => {
+                plane.keep_selector(change, Selector::from_json);
+                plane.queue.add(key(change.name()));
+            }
+            PODS if change.concerns_selectors_of_pods() => {
+                for object in change.versions() {
+                    for budget in plane.view.selecting(POD_DISRUPTION_BUDGETS, object) {
+                        plane.queue.add(key(budget));
+                    }
+                }
+            }
+            PODS => {}
+            // The scale of a workload decides what its budgets expect.
+            _ => {
+                let budgets = plane.view.selectors_in(POD_DISRUPTION_BUDGETS, &change.object.namespace);
+                for (name, _) in budgets {
+                    plane.queue.add(key(name.clone()));
+                }
+            }
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_disruption_budget(&key.name);
+    }
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::Disruption, POD_DISRUPTION_BUDGETS, name)
+}
+
+impl Plane {
+    fn sync_disruption_budget(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(POD_DISRUPTION_BUDGETS, &name.namespace, &name.name) else { return };
         let value = object.value();
         let selector = Selector::from_json(&value["spec"]["selector"]);
@@ -97,7 +136,7 @@ impl ControlPlane {
             let there = pods.iter().any(|have| have.object.name.as_ref() == pod && !have.object.deleting);
             if there && end > now {
                 disrupted.insert(pod.clone(), since.clone());
-                self.queue.add_at(Key::DisruptionBudget(name.clone()), end);
+                self.queue.add_at(key(name.clone()), end);
             }
         }
         disrupted

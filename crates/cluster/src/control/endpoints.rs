@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::writes;
-use super::queue::ObjectName;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{controller_reference, items, map_mut, selects, service_selector, text, time_text};
 use super::view::{Phase, PodInfo};
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
-use crate::resource::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
+use crate::resource::{ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES};
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -24,8 +26,43 @@ const HEADLESS: &str = "service.kubernetes.io/headless";
 /// How many endpoints one slice holds.
 const SLICE_SIZE: usize = 100;
 
-impl ControlPlane {
-    pub(super) fn sync_service(&mut self, name: &ObjectName) {
+/// Fills EndpointSlices and Endpoints of Services.
+pub(super) struct Endpoints;
+
+impl Reconciler for Endpoints {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        match change.resource() {
+            SERVICES => {
+                plane.keep_selector(change, service_selector);
+                plane.queue.add(key(change.name()));
+            }
+            PODS if change.concerns_selectors_of_pods() => {
+                for object in change.versions() {
+                    for service in plane.view.selecting(SERVICES, object) {
+                        plane.queue.add(key(service));
+                    }
+                }
+            }
+            PODS => {}
+            _ => {
+                let object = change.object;
+                let service = object.label(SERVICE_LABEL).unwrap_or(&object.name);
+                plane.queue.add(key(ObjectName::new(&object.namespace, service)));
+            }
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_service(&key.name);
+    }
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::EndpointSlice, SERVICES, name)
+}
+
+impl Plane {
+    fn sync_service(&mut self, name: &ObjectName) {
         let Some(service) = self.cluster.get(SERVICES, &name.namespace, &name.name) else {
             // Slices follow their owner; Endpoints have none.
             if self.cluster.get(ENDPOINTS, &name.namespace, &name.name).is_some_and(|object| is_ours(&object)) {

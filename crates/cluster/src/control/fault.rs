@@ -28,9 +28,9 @@ impl Subject {
     /// The object it is about.
     pub(super) fn object(&self) -> Option<(ResourceId, ObjectName)> {
         match self {
-            Self::Change(object) => Some((object.resource, ObjectName::new(&object.namespace, &object.name))),
+            Self::Change(object) => Some((object.resource, ObjectName::of(object))),
             Self::Pod(name) => Some((PODS, name.clone())),
-            Self::Work(key) => key.object(),
+            Self::Work(key) => key.object().map(|(resource, name)| (resource, name.clone())),
         }
     }
 }
@@ -115,6 +115,7 @@ impl Faults {
                 (Some((resource, name, _)), _) => {
                     format!("{} {}/{}", resource.row().kind, name.namespace, name.name)
                 }
+                (None, Subject::Work(key)) => format!("{:?}", key.controller),
                 (None, subject) => format!("{subject:?}"),
             },
             message: fault.message.clone(),

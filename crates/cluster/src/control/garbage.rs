@@ -2,9 +2,11 @@
 
 // upstream: pkg/controller/garbagecollector/garbagecollector.go attemptToDeleteItem (v1.36)
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::{drop_owner, writes};
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{items, text};
 use crate::cluster::{DeleteOptions, Part, Propagation};
 use crate::resource::ResourceId;
@@ -12,9 +14,48 @@ use crate::resource::ResourceId;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-impl ControlPlane {
+/// Deletes objects whose owners are gone.
+pub(super) struct GarbageCollector;
+
+impl Reconciler for GarbageCollector {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        plane.collect_after(change);
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        if let Some((resource, name)) = key.object() {
+            plane.collect(resource, name);
+        }
+    }
+}
+
+fn key(resource: ResourceId, name: ObjectName) -> Key {
+    Key::new(Controller::GarbageCollector, resource, name)
+}
+
+impl Plane {
+    /// Asks for what a change may leave without owners, and for what waited for the object to go.
+    fn collect_after(&mut self, change: &Change<'_>) {
+        let object = change.object;
+        if change.gone {
+            for (resource, name) in self.view.dependents_of(&object.uid) {
+                self.queue.add(key(*resource, name.clone()));
+            }
+            for owner in &object.owners {
+                if let Some((resource, name)) = self.view.find(&owner.uid) {
+                    self.queue.add(key(*resource, name.clone()));
+                }
+            }
+            return;
+        }
+        let owners_changed = change.previous.is_none_or(|previous| previous.owners != object.owners);
+        if object.deleting || (owners_changed && !object.owners.is_empty()) {
+            self.queue.add(key(object.resource, change.name()));
+        }
+    }
+
     /// Looks at one object: its owners may be gone, or it is being deleted and has dependents to care for.
-    pub(super) fn collect(&mut self, resource: ResourceId, name: &ObjectName) {
+    fn collect(&mut self, resource: ResourceId, name: &ObjectName) {
         let Some(object) = self.cluster.get(resource, &name.namespace, &name.name) else { return };
         if object.deleting {
             let value = object.value();
@@ -91,7 +132,7 @@ impl ControlPlane {
             let Some(object) = self.cluster.get(dependent, &at.namespace, &at.name) else { continue };
             blocked |= object.owners.iter().any(|owner| owner.uid.as_ref() == uid && owner.blocks_deletion);
             if !object.deleting {
-                self.queue.add(Key::Collect(dependent, at));
+                self.queue.add(key(dependent, at));
             }
         }
         if !blocked {

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pod_failure::verdict;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{
     condition, condition_is_true, integer, items, list_mut, map_mut, set_condition, text, time_of, time_text,
 };
@@ -91,10 +93,27 @@ struct Pods {
     active: Vec<Arc<PodInfo>>,
 }
 
-impl ControlPlane {
-    pub(super) fn sync_job(&mut self, name: &ObjectName) {
+/// Makes pods of Jobs.
+pub(super) struct Jobs;
+
+impl Reconciler for Jobs {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        plane.workload_changed(change, Controller::Job, JOBS);
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_job(&key.name);
+    }
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::Job, JOBS, name)
+}
+
+impl Plane {
+    fn sync_job(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(JOBS, &name.namespace, &name.name) else {
-            self.refused.remove(&Key::Job(name.clone()));
+            self.refused.remove(&key(name.clone()));
             self.release_pods_of_absent_job(name);
             return;
         };
@@ -249,7 +268,7 @@ impl ControlPlane {
         if end <= now {
             return because("DeadlineExceeded", "Job was active longer than specified deadline");
         }
-        self.queue.add_at(Key::Job(job.name.clone()), end);
+        self.queue.add_at(key(job.name.clone()), end);
         None
     }
 
@@ -321,7 +340,7 @@ impl ControlPlane {
             return false;
         }
         if let Some(due) = back_off_end(pods, failed, job.spec("backoffLimit").unwrap_or(6)).filter(|due| *due > now) {
-            self.queue.add_at(Key::Job(job.name.clone()), due);
+            self.queue.add_at(key(job.name.clone()), due);
             return false;
         }
         let mut made = false;
@@ -335,9 +354,9 @@ impl ControlPlane {
             };
             if self.create_pod(&job.object, COMPONENT, pod).is_ok() {
                 made = true;
-                self.refused.remove(&Key::Job(job.name.clone()));
+                self.refused.remove(&key(job.name.clone()));
             } else {
-                self.retry_later(Key::Job(job.name.clone()));
+                self.retry_later(key(job.name.clone()));
                 break;
             }
         }
@@ -353,7 +372,7 @@ impl ControlPlane {
             .find_map(|condition| time_of(&condition["lastTransitionTime"]));
         let Some(end) = finished.map(|finished| later(finished, SignedDuration::from_secs(seconds))) else { return };
         if end > self.now() {
-            self.queue.add_at(Key::Job(job.name.clone()), end);
+            self.queue.add_at(key(job.name.clone()), end);
             return;
         }
         let options = DeleteOptions {

@@ -6,18 +6,21 @@
 
 mod autoscaler;
 mod cluster_roles;
+mod control_plane;
+mod controller;
+mod controllers;
 mod cron_job;
 mod daemon_set;
 mod deployment;
 mod disruption;
 mod endpoints;
+mod event_ttl;
 mod events;
 mod fault;
 mod garbage;
 mod hash;
-mod hollow;
 mod job;
-mod memory;
+mod kubelet;
 mod namespace;
 mod nodes;
 mod observe;
@@ -26,11 +29,12 @@ mod pod_failure;
 mod pod_ranges;
 mod pods;
 mod queue;
+mod reconcile;
 mod replica_set;
 mod revisions;
 mod run;
 mod scheduler;
-mod scheduler_state;
+mod service_account;
 mod settings;
 mod stateful_set;
 mod taint_eviction;
@@ -39,36 +43,8 @@ mod view;
 mod volumes;
 mod zones;
 
-pub use plane::ControlPlane;
+pub use control_plane::ControlPlane;
+pub use controller::Controller;
+pub use controllers::UnknownController;
 pub use run::Progress;
 pub use settings::{HEARTBEAT_ANNOTATION, HollowDelays, Settings};
-
-use self::queue::Key;
-
-impl ControlPlane {
-    /// Has the controller that a key is for do its work.
-    fn sync(&mut self, key: Key) {
-        match key {
-            Key::Collect(resource, name) => self.collect(resource, &name),
-            Key::ClusterRoles => self.aggregate_cluster_roles(),
-            Key::Namespace(name) => self.sync_namespace(&name),
-            Key::Node(name) => self.sync_node(&name),
-            Key::Evict(name) => self.sync_eviction(&name),
-            Key::NamespaceEnd(name) => self.empty_namespace(&name),
-            Key::Schedule => self.schedule(),
-            Key::Kubelet(name) => self.sync_pod(&name),
-            Key::DaemonSet(name) if self.queue.is_due(&Key::DaemonSetRest(name.clone())) => {}
-            Key::DaemonSet(name) | Key::DaemonSetRest(name) => self.sync_daemon_set(&name),
-            Key::StatefulSet(name) => self.sync_stateful_set(&name),
-            Key::Job(name) => self.sync_job(&name),
-            Key::ReplicaSet(name) => self.sync_replica_set(&name),
-            Key::Deployment(name) => self.sync_deployment(&name),
-            Key::ExpireEvents => self.expire_events(),
-            Key::CronJob(name) => self.sync_cron_job(&name),
-            Key::Claim(name) => self.sync_claim(&name),
-            Key::Service(name) => self.sync_service(&name),
-            Key::DisruptionBudget(name) => self.sync_disruption_budget(&name),
-            Key::Autoscaler(name) => self.sync_autoscaler(&name),
-        }
-    }
-}

@@ -1,42 +1,58 @@
-//! Namespaces: what each contains from the start, and their end: content first, then the namespace.
+//! The end of namespaces: content first, then the namespace.
 
 // upstream: pkg/controller/namespace/deletion/namespaced_resources_deleter.go Delete (v1.36)
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::writes;
-use super::queue::Key;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{items, list_mut, set_condition, time_of, time_text};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, Propagation};
-use crate::resource::{EVENTS, NAMESPACES, ResourceId, SERVICE_ACCOUNTS};
+use crate::resource::{EVENTS, NAMESPACES, ResourceId};
 
 const FINALIZER: &str = "kubernetes";
 /// How long the real controller waits before it empties a namespace.
 const GRACE: SignedDuration = SignedDuration::from_secs(5);
 
-impl ControlPlane {
-    pub(super) fn sync_namespace(&mut self, name: &str) {
-        let Some(object) = self.cluster.get(NAMESPACES, "", name) else { return };
-        if object.deleting {
-            self.queue.add(Key::NamespaceEnd(name.into()));
-        } else if self.cluster.get(SERVICE_ACCOUNTS, name, "default").is_none() {
-            let account = json!({ "metadata": { "name": "default" } });
-            let _made = self.cluster.create(SERVICE_ACCOUNTS, name, account, &writes());
+/// Empties namespaces that are deleted.
+pub(super) struct Namespaces;
+
+impl Reconciler for Namespaces {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        let object = change.object;
+        if change.resource() != NAMESPACES {
+            if plane.view.terminating.contains(&object.namespace) {
+                plane.queue.add(key(&object.namespace));
+            }
+        } else if object.deleting && !change.gone {
+            plane.queue.add(key(&object.name));
         }
     }
 
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.empty_namespace(&key.name.name);
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::new(Controller::Namespace, NAMESPACES, ObjectName::new("", name))
+}
+
+impl Plane {
     /// Deletes what a terminating namespace holds; when nothing is left, lets the namespace go.
-    pub(super) fn empty_namespace(&mut self, name: &str) {
+    fn empty_namespace(&mut self, name: &str) {
         let Some(object) = self.cluster.get(NAMESPACES, "", name).filter(|object| object.deleting) else { return };
         // The real controller waits, for the word to get round among API servers; here that is of use only where
         // everything is to take its time.
         if !self.settings.hollow.stop.is_zero() {
             let deleted = time_of(&object.value()["metadata"]["deletionTimestamp"]).unwrap_or_default();
             if later(deleted, GRACE) > self.now() {
-                self.queue.add_at(Key::NamespaceEnd(name.into()), later(deleted, GRACE));
+                self.queue.add_at(key(name), later(deleted, GRACE));
                 return;
             }
         }

@@ -3,21 +3,25 @@
 // upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go monitorNodeHealth (v1.36)
 // upstream: pkg/controller/podgc/gc_controller.go gcOrphaned (v1.36)
 
-use jiff::SignedDuration;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ControlPlane;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::controller::Controller;
 use super::events::{Note, reference};
+use super::plane::Plane;
 use super::pods::writes;
-use super::queue::Key;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{condition, items, list_mut, map_mut, micro_time_text, set_condition, text, time_of, time_text};
-use super::zones::Eviction;
+use super::view::NodeInfo;
+use super::zones::{Eviction, Zones};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::object::Object;
 use crate::resource::{LEASES, NODES, PODS};
-use crate::status::Status;
 use crate::system::static_pods;
 
 const COMPONENT: &str = "node-controller";
@@ -26,8 +30,6 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 const GRACE: SignedDuration = SignedDuration::from_secs(50);
 /// Pods of a node that does not exist are deleted after so long.
 const QUARANTINE: SignedDuration = SignedDuration::from_secs(40);
-/// Value of the heartbeat annotation that silences a hollow node.
-const STOPPED: &str = "stopped";
 
 /// Conditions the kubelet posts, with what it says of a healthy node.
 const HEALTHY: [(&str, &str, &str, &str); 4] = [
@@ -48,55 +50,166 @@ const CONDITION_TAINTS: [(&str, &str, &str); 6] = [
 ];
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-impl ControlPlane {
-    /// Silences a hollow node, as if its machine had stopped. Kept as an annotation, so that a restart remembers.
-    ///
-    /// # Errors
-    /// When there is no such node.
-    pub fn stop_node(&self, name: &str) -> Result<(), Status> {
-        let key = self.settings.heartbeat_annotation.clone();
-        self.cluster
-            .modify(NODES, Part::Main, "", name, &WriteOptions::by("klab"), |node| {
-                map_mut(&mut node["metadata"]["annotations"]).insert(key, json!(STOPPED));
-            })
-            .map(drop)
+/// Registers nodes, watches their heartbeats and taints them by condition.
+#[derive(Default)]
+pub(super) struct NodeLifecycle {
+    zones: Zones,
+    /// Nodes that pods name and that do not exist, and until when they may appear.
+    absent: BTreeMap<Box<str>, Timestamp>,
+}
+
+fn key(name: &str) -> Key {
+    Key::new(Controller::NodeLifecycle, NODES, ObjectName::new("", name))
+}
+
+impl Reconciler for NodeLifecycle {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if change.resource() == PODS {
+            if let Some(pod) = &change.pod.after
+                && !pod.node.is_empty()
+                && plane.view.node(&pod.node).is_none()
+            {
+                plane.queue.add(key(&pod.node));
+            }
+            return;
+        }
+        let (before, after) = (change.node.before.as_deref(), change.node.after.as_deref());
+        let ready = |node: Option<&NodeInfo>| node.is_some_and(|node| node.ready.as_ref() == "True");
+        if ready(before) != ready(after) {
+            // What the others that are not ready wait for may have changed.
+            for node in plane.view.nodes().filter(|node| matches!(node.ready.as_ref(), "False" | "Unknown")) {
+                plane.queue.add(key(&node.object.name));
+            }
+        }
+        if before.is_some_and(|node| !node.stopped) && after.is_some_and(|node| node.stopped) {
+            renew_lease(plane, &change.object.name);
+        }
+        plane.queue.add(key(&change.object.name));
     }
 
-    /// Brings a hollow node back.
-    ///
-    /// # Errors
-    /// When there is no such node.
-    pub fn restore_node(&self, name: &str) -> Result<(), Status> {
-        let key = self.settings.heartbeat_annotation.clone();
-        self.cluster
-            .modify(NODES, Part::Main, "", name, &WriteOptions::by("klab"), |node| {
-                map_mut(&mut node["metadata"]["annotations"]).remove(&key);
-            })
-            .map(drop)
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        self.sync_node(plane, &key.name.name);
     }
+}
 
-    pub(super) fn sync_node(&mut self, name: &str) {
-        let Some(object) = self.cluster.get(NODES, "", name) else {
+impl NodeLifecycle {
+    fn sync_node(&mut self, plane: &mut Plane, name: &str) {
+        let Some(object) = plane.cluster.get(NODES, "", name) else {
             self.zones.forget(name);
-            self.collect_pods_of_absent_node(name);
+            self.collect_pods_of_absent_node(plane, name);
             return;
         };
-        self.absent_nodes.remove(name);
-        let Some(stopped) = self.view.node(name).map(|node| node.stopped) else { return };
+        self.absent.remove(name);
+        let Some(stopped) = plane.view.node(name).map(|node| node.stopped) else { return };
         let mut value = object.value();
-        self.register(&object, &mut value);
+        plane.register(&object, &mut value);
         if stopped {
-            self.watch_silent_node(&object, &mut value);
+            plane.watch_silent_node(&object, &mut value);
         } else if condition(&value["status"]["conditions"], "Ready").is_some_and(|ready| ready["status"] == "Unknown") {
-            self.revive(&object, &mut value);
+            plane.revive(&object, &mut value);
         }
-        self.taint_by_condition(&object, &value);
+        self.taint_by_condition(plane, &object, &value);
         let ready = condition(&value["status"]["conditions"], "Ready").is_some_and(|ready| ready["status"] == "True");
         if !ready {
-            self.mark_pods_not_ready(name);
+            plane.mark_pods_not_ready(name);
         }
     }
 
+    /// Keeps the taints that follow from conditions and from cordoning; leaves all others alone.
+    fn taint_by_condition(&mut self, plane: &mut Plane, object: &Object, value: &Value) {
+        let conditions = &value["status"]["conditions"];
+        let mut wanted: Vec<(&str, &str)> = Vec::new();
+        let mut leaving = None;
+        for (kind, status, key) in CONDITION_TAINTS {
+            if condition(conditions, kind).is_some_and(|have| have["status"] == status) {
+                wanted.push((key, "NoSchedule"));
+                if kind == "Ready" {
+                    leaving = Some(key);
+                }
+            }
+        }
+        if value["spec"]["unschedulable"] == true {
+            wanted.push((UNSCHEDULABLE, "NoSchedule"));
+        }
+        let is = |taint: &Value, key: &str, effect: &str| taint["key"] == key && taint["effect"] == effect;
+        let ours = |taint: &Value| {
+            let key = text(taint, &["key"]);
+            let follows = key == UNSCHEDULABLE || CONDITION_TAINTS.iter().any(|(_, _, own)| *own == key);
+            follows && taint["effect"] != "PreferNoSchedule"
+        };
+        let have = items(&value["spec"]["taints"]);
+        if let Some(taint) = leaving {
+            let begun = have.iter().any(|taint| ours(taint) && taint["effect"] == "NoExecute");
+            match self.zones.eviction(&plane.view, &object.name, begun, plane.now()) {
+                Eviction::Begins => wanted.push((taint, "NoExecute")),
+                Eviction::Waits(_) if begun => wanted.push((taint, "NoExecute")),
+                Eviction::Waits(Some(next)) => plane.queue.add_at(key(&object.name), next),
+                Eviction::Waits(None) | Eviction::Withdrawn => {}
+            }
+        } else {
+            self.zones.forget(&object.name);
+        }
+        let kept: Vec<&Value> = have
+            .iter()
+            .filter(|taint| !ours(taint) || wanted.iter().any(|(key, effect)| is(taint, key, effect)))
+            .collect();
+        let missing: Vec<&(&str, &str)> =
+            wanted.iter().filter(|(key, effect)| !have.iter().any(|taint| is(taint, key, effect))).collect();
+        if missing.is_empty() && kept.len() == have.len() {
+            return;
+        }
+        let time = time_text(plane.now());
+        let taints: Vec<Value> = kept
+            .into_iter()
+            .cloned()
+            .chain(missing.iter().map(|(key, effect)| json!({ "key": key, "effect": effect, "timeAdded": time })))
+            .collect();
+        let _tainted = plane.cluster.modify(NODES, Part::Main, "", &object.name, &writes(), |node| {
+            if taints.is_empty() {
+                map_mut(&mut node["spec"]).remove("taints");
+            } else {
+                node["spec"]["taints"] = Value::Array(taints);
+            }
+        });
+    }
+
+    /// Pods bound to a node that does not exist are failed and deleted by force, after a time in which it may appear.
+    fn collect_pods_of_absent_node(&mut self, plane: &mut Plane, name: &str) {
+        let pods = plane.view.pods_on(name);
+        if pods.is_empty() {
+            self.absent.remove(name);
+            return;
+        }
+        let now = plane.now();
+        let end = *self.absent.entry(name.into()).or_insert(later(now, QUARANTINE));
+        if end > now {
+            plane.queue.add_at(key(name), end);
+            return;
+        }
+        for pod in pods {
+            let (namespace, pod_name) = (&pod.object.namespace, &pod.object.name);
+            if !pod.finished() {
+                let condition = json!({
+                    "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
+                    "lastTransitionTime": time_text(now), "reason": "DeletionByPodGC",
+                    "message": "PodGC: node no longer exists",
+                });
+                let _marked = plane.cluster.modify(PODS, Part::Status, namespace, pod_name, &writes(), |value| {
+                    value["status"]["phase"] = json!("Failed");
+                    set_condition(&mut value["status"]["conditions"], condition);
+                });
+            }
+            let options = DeleteOptions {
+                grace_seconds: Some(0),
+                uid: Some(pod.object.uid.to_string()),
+                ..DeleteOptions::default()
+            };
+            let _deleted = plane.cluster.delete(PODS, namespace, pod_name, &options);
+        }
+    }
+}
+
+impl Plane {
     /// What a new node gets: a lease, an address range for its pods, times in its conditions.
     fn register(&mut self, object: &Object, value: &mut Arc<Value>) {
         let name = object.name.to_string();
@@ -160,15 +273,6 @@ impl ControlPlane {
         }
     }
 
-    /// A node that has just been silenced renewed its lease for the last time now.
-    pub(super) fn note_last_heartbeat(&mut self, name: &str) {
-        let time = micro_time_text(self.now());
-        let _renewed =
-            self.cluster.modify(LEASES, Part::Main, LEASE_NAMESPACE, name, &WriteOptions::by("kubelet"), |lease| {
-                lease["spec"]["renewTime"] = json!(time);
-            });
-    }
-
     fn watch_silent_node(&mut self, object: &Object, value: &mut Arc<Value>) {
         let renewed = self
             .cluster
@@ -177,7 +281,7 @@ impl ControlPlane {
         let now = self.now();
         let end = renewed.map_or(now, |renewed| later(renewed, GRACE));
         if end > now {
-            self.queue.add_at(Key::Node(object.name.clone()), end);
+            self.queue.add_at(key(&object.name), end);
             return;
         }
         let unknown = |kind: &str| {
@@ -214,7 +318,7 @@ impl ControlPlane {
     /// A node whose kubelet posts again.
     fn revive(&mut self, object: &Object, value: &mut Arc<Value>) {
         let time = time_text(self.now());
-        self.note_last_heartbeat(&object.name);
+        renew_lease(self, &object.name);
         let written =
             self.cluster.modify(NODES, Part::Status, "", &object.name, &WriteOptions::by("kubelet"), |node| {
                 for have in healthy_conditions(&time) {
@@ -228,63 +332,6 @@ impl ControlPlane {
         let message = format!("Node {host} status is now: NodeReady");
         let note = Note { component: "kubelet", host: &host, warning: false, reason: "NodeReady", message: &message };
         self.recorder.record(&self.cluster, &reference(object), note);
-    }
-
-    /// Keeps the taints that follow from conditions and from cordoning; leaves all others alone.
-    fn taint_by_condition(&mut self, object: &Object, value: &Value) {
-        let conditions = &value["status"]["conditions"];
-        let mut wanted: Vec<(&str, &str)> = Vec::new();
-        let mut leaving = None;
-        for (kind, status, key) in CONDITION_TAINTS {
-            if condition(conditions, kind).is_some_and(|have| have["status"] == status) {
-                wanted.push((key, "NoSchedule"));
-                if kind == "Ready" {
-                    leaving = Some(key);
-                }
-            }
-        }
-        if value["spec"]["unschedulable"] == true {
-            wanted.push((UNSCHEDULABLE, "NoSchedule"));
-        }
-        let is = |taint: &Value, key: &str, effect: &str| taint["key"] == key && taint["effect"] == effect;
-        let ours = |taint: &Value| {
-            let key = text(taint, &["key"]);
-            let follows = key == UNSCHEDULABLE || CONDITION_TAINTS.iter().any(|(_, _, own)| *own == key);
-            follows && taint["effect"] != "PreferNoSchedule"
-        };
-        let have = items(&value["spec"]["taints"]);
-        if let Some(key) = leaving {
-            let begun = have.iter().any(|taint| ours(taint) && taint["effect"] == "NoExecute");
-            match self.eviction(&object.name, begun) {
-                Eviction::Begins => wanted.push((key, "NoExecute")),
-                Eviction::Waits if begun => wanted.push((key, "NoExecute")),
-                Eviction::Waits | Eviction::Withdrawn => {}
-            }
-        } else {
-            self.zones.forget(&object.name);
-        }
-        let kept: Vec<&Value> = have
-            .iter()
-            .filter(|taint| !ours(taint) || wanted.iter().any(|(key, effect)| is(taint, key, effect)))
-            .collect();
-        let missing: Vec<&(&str, &str)> =
-            wanted.iter().filter(|(key, effect)| !have.iter().any(|taint| is(taint, key, effect))).collect();
-        if missing.is_empty() && kept.len() == have.len() {
-            return;
-        }
-        let time = time_text(self.now());
-        let taints: Vec<Value> = kept
-            .into_iter()
-            .cloned()
-            .chain(missing.iter().map(|(key, effect)| json!({ "key": key, "effect": effect, "timeAdded": time })))
-            .collect();
-        let _tainted = self.cluster.modify(NODES, Part::Main, "", &object.name, &writes(), |node| {
-            if taints.is_empty() {
-                map_mut(&mut node["spec"]).remove("taints");
-            } else {
-                node["spec"]["taints"] = Value::Array(taints);
-            }
-        });
     }
 
     fn mark_pods_not_ready(&mut self, node: &str) {
@@ -307,41 +354,15 @@ impl ControlPlane {
             }
         }
     }
+}
 
-    /// Pods bound to a node that does not exist are failed and deleted by force, after a time in which it may appear.
-    fn collect_pods_of_absent_node(&mut self, name: &str) {
-        let pods = self.view.pods_on(name);
-        if pods.is_empty() {
-            self.absent_nodes.remove(name);
-            return;
-        }
-        let now = self.now();
-        let end = *self.absent_nodes.entry(name.into()).or_insert(later(now, QUARANTINE));
-        if end > now {
-            self.queue.add_at(Key::Node(name.into()), end);
-            return;
-        }
-        for pod in pods {
-            let (namespace, pod_name) = (&pod.object.namespace, &pod.object.name);
-            if !pod.finished() {
-                let condition = json!({
-                    "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
-                    "lastTransitionTime": time_text(now), "reason": "DeletionByPodGC",
-                    "message": "PodGC: node no longer exists",
-                });
-                let _marked = self.cluster.modify(PODS, Part::Status, namespace, pod_name, &writes(), |value| {
-                    value["status"]["phase"] = json!("Failed");
-                    set_condition(&mut value["status"]["conditions"], condition);
-                });
-            }
-            let options = DeleteOptions {
-                grace_seconds: Some(0),
-                uid: Some(pod.object.uid.to_string()),
-                ..DeleteOptions::default()
-            };
-            let _deleted = self.cluster.delete(PODS, namespace, pod_name, &options);
-        }
-    }
+/// The kubelet of a node renews its lease: for the last time when it falls silent, or again.
+fn renew_lease(plane: &Plane, name: &str) {
+    let time = micro_time_text(plane.now());
+    let _renewed =
+        plane.cluster.modify(LEASES, Part::Main, LEASE_NAMESPACE, name, &WriteOptions::by("kubelet"), |lease| {
+            lease["spec"]["renewTime"] = json!(time);
+        });
 }
 
 fn healthy_conditions(time: &str) -> Vec<Value> {

@@ -1,42 +1,33 @@
-//! The control plane: what all controllers of one embedded cluster share.
+//! What all controllers of one embedded cluster share: the cluster, what is known of it, and the work that is due.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use klab_scheduler::{Cluster as Picture, TieBreak};
 use serde_json::Value;
 
 use super::events::{Note, Recorder, reference};
 use super::fault::{Faults, Subject};
-use super::memory::{Evictions, Recommendations, Steps, Zones};
-use super::queue::{Key, Queue};
-use super::scheduler_state::Scheduler;
+use super::queue::{Key, ObjectName, Queue};
 use super::settings::Settings;
 use super::view::View;
 use crate::clock::later;
 use crate::cluster::Cluster;
 use crate::object::Object;
+use crate::resource::ResourceId;
 
-/// The acting part of one embedded cluster.
-pub struct ControlPlane {
+/// What controllers work with. What only one of them remembers, it keeps itself.
+pub(super) struct Plane {
     pub(super) cluster: Arc<Cluster>,
     pub(super) settings: Settings,
     pub(super) view: View,
+    /// The cluster as the scheduler sees it, which DaemonSets ask for the nodes.
+    pub(super) picture: Picture,
     pub(super) queue: Queue,
     pub(super) recorder: Recorder,
-    pub(super) scheduler: Scheduler,
-    pub(super) steps: Steps,
-    pub(super) evictions: Evictions,
-    pub(super) zones: Zones,
-    pub(super) recommendations: Recommendations,
     /// Owners whose pods were refused, and how often in a row.
     pub(super) refused: BTreeMap<Key, u32>,
-    /// Nodes that pods name and that do not exist, and until when they may appear.
-    pub(super) absent_nodes: BTreeMap<Box<str>, Timestamp>,
-    /// The version of the cluster up to which changes have been read.
-    pub(super) seen: u64,
-    /// Whether all objects have been read, so that changes suffice.
-    pub(super) listed: bool,
     /// What is being worked on.
     pub(super) subject: Option<Subject>,
     pub(super) faults: Faults,
@@ -45,36 +36,37 @@ pub struct ControlPlane {
     pub(super) trap: Option<fn(&Subject) -> bool>,
 }
 
-impl std::fmt::Debug for ControlPlane {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ControlPlane").field("seen", &self.seen).finish_non_exhaustive()
-    }
-}
-
-impl ControlPlane {
-    /// A control plane for a cluster, which may be new or restored.
-    pub fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
-        let scheduler = Scheduler::new(settings.seed);
+impl Plane {
+    pub(super) fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
+        let picture = Picture::new(TieBreak::Seeded(settings.seed));
         Self {
             cluster,
             settings,
             view: View::default(),
+            picture,
             queue: Queue::default(),
             recorder: Recorder::default(),
-            scheduler,
-            steps: Steps::default(),
-            evictions: Evictions::default(),
-            zones: Zones::default(),
-            recommendations: Recommendations::default(),
             refused: BTreeMap::new(),
-            absent_nodes: BTreeMap::new(),
-            seen: 0,
-            listed: false,
             subject: None,
             faults: Faults::default(),
             #[cfg(test)]
             trap: None,
         }
+    }
+
+    /// Forgets what is known of the cluster, before all objects are read again.
+    pub(super) fn forget(&mut self) {
+        self.view = View::default();
+        self.picture = Picture::new(TieBreak::Seeded(self.settings.seed));
+    }
+
+    /// Notes what is worked on from now on.
+    pub(super) fn begin(&mut self, subject: Subject) {
+        #[cfg(test)]
+        let trap = self.trap.filter(|trap| trap(&subject));
+        self.subject = Some(subject);
+        #[cfg(test)]
+        assert!(trap.is_none(), "a trap of the test");
     }
 
     /// Comes back to an owner whose pods were refused: after 1 s, doubled each time up to a minute, or when a quota
@@ -89,6 +81,18 @@ impl ControlPlane {
 
     pub(super) fn now(&self) -> Timestamp {
         self.cluster.now()
+    }
+
+    /// Names of the objects of a kind in a namespace.
+    pub(super) fn names_in(&self, resource: ResourceId, namespace: &str) -> Vec<ObjectName> {
+        let (objects, _) = self.cluster.list(resource, Some(namespace));
+        objects.iter().map(|object| ObjectName::of(object)).collect()
+    }
+
+    /// Names of all objects of a kind.
+    pub(super) fn names_in_all(&self, resource: ResourceId) -> Vec<ObjectName> {
+        let (objects, _) = self.cluster.list(resource, None);
+        objects.iter().map(|object| ObjectName::of(object)).collect()
     }
 
     /// Writes an event about an object.

@@ -5,15 +5,19 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::ControlPlane;
-use super::queue::ObjectName;
+use super::controller::Controller;
+use super::plane::Plane;
+use super::queue::{Key, ObjectName};
+use super::reconcile::Change;
 use super::value::{controller_reference, items, list_mut, selects};
 use super::view::PodInfo;
+use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::object::Object;
-use crate::resource::PODS;
+use crate::resource::{PODS, ResourceId};
 use crate::status::Status;
 use klab_scheduler::selector::Selector;
 
@@ -37,7 +41,26 @@ pub(super) fn pod_of_template(owner: &Object, template: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"] })
 }
 
-impl ControlPlane {
+impl Plane {
+    /// What every workload controller does about a change: the object of its kind is looked at, and so are those that
+    /// may adopt a pod without an owner.
+    pub(super) fn workload_changed(&mut self, change: &Change<'_>, controller: Controller, kind: ResourceId) {
+        if change.resource() == kind {
+            self.keep_selector(change, Selector::from_json);
+            self.queue.add(Key::new(controller, kind, change.name()));
+        } else if change.is_of_orphan() {
+            for owner in self.view.selecting(kind, change.object) {
+                self.queue.add(Key::new(controller, kind, owner));
+            }
+        }
+    }
+
+    /// Keeps in mind which pods an object selects.
+    pub(super) fn keep_selector(&mut self, change: &Change<'_>, read: fn(&Value) -> Selector) {
+        let selector = (!change.gone).then(|| read(&change.object.value()["spec"]["selector"]));
+        self.view.set_selector(change.resource(), change.name(), selector);
+    }
+
     /// Creates a pod and writes the event its controller writes, success or not.
     pub(super) fn create_pod(&mut self, owner: &Object, component: &str, pod: Value) -> Result<Arc<Object>, Status> {
         let made = self.cluster.create(PODS, &owner.namespace, pod, &writes());
@@ -54,6 +77,21 @@ impl ControlPlane {
             }
         }
         made
+    }
+
+    /// Comes back to `key` when the next of the ready pods has been ready for `min_ready` seconds.
+    pub(super) fn wait_for_availability(&mut self, key: Key, pods: &[Arc<PodInfo>], min_ready: i64) {
+        let now = self.now();
+        let next = pods
+            .iter()
+            .filter(|pod| pod.ready)
+            .filter_map(|pod| pod.ready_changed)
+            .map(|since| later(since, SignedDuration::from_secs(min_ready)))
+            .filter(|instant| *instant > now)
+            .min();
+        if let Some(next) = next {
+            self.queue.add_at(key, next);
+        }
     }
 
     /// Deletes a pod of a controller with the event its controller writes.

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::controller::Controller;
 use crate::object::Object;
-use crate::resource::{
-    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, ResourceId, SERVICES, STATEFUL_SETS,
-};
+use crate::resource::ResourceId;
 
 /// Namespace (empty for cluster-scoped objects) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,93 +20,54 @@ impl ObjectName {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// Whether it is an object's.
+    /// An object's.
+    pub(crate) fn of(object: &Object) -> Self {
+        Self::new(&object.namespace, &object.name)
+    }
+
+    /// Whether it is this object's.
     pub(crate) fn is(&self, object: &Object) -> bool {
         self.name == object.name && self.namespace == object.namespace
     }
 }
 
-/// One piece of work. The order of the variants is the order in which due work is done: what pods need first, so that
-/// their owners then count settled pods once instead of watching them settle one by one.
+/// One piece of work. The order is that in which due work is done.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
-    /// Owners of the object may be gone, or it waits for its dependents.
-    Collect(ResourceId, ObjectName),
-    /// Of some, the rules may be gathered from others.
-    ClusterRoles,
-    Namespace(Box<str>),
-    Node(Box<str>),
-    Claim(ObjectName),
-    /// Taints of the pod's node may evict it.
-    Evict(ObjectName),
-    /// A pod that waits for a node, or several.
-    Schedule,
-    /// A pod on a node.
-    Kubelet(ObjectName),
-    DaemonSet(ObjectName),
-    StatefulSet(ObjectName),
-    Job(ObjectName),
-    CronJob(ObjectName),
-    ReplicaSet(ObjectName),
-    Deployment(ObjectName),
-    Service(ObjectName),
-    DisruptionBudget(ObjectName),
-    Autoscaler(ObjectName),
-    /// A namespace on its way out. Late, so that it is looked at once and not for each object that has gone.
-    NamespaceEnd(Box<str>),
-    /// Events have a lifetime of one hour.
-    ExpireEvents,
-    /// The pods of a DaemonSet beyond those of one burst: other controllers have their turn before.
-    DaemonSetRest(ObjectName),
+pub(crate) struct Key {
+    /// Whether all other work comes before it.
+    late: bool,
+    /// Who does it.
+    pub(crate) controller: Controller,
+    /// The kind of the object it is about; `None` for work that is about no single object.
+    resource: Option<ResourceId>,
+    /// The name of that object.
+    pub(crate) name: ObjectName,
 }
 
 impl Key {
-    /// The object it is about.
-    pub(crate) fn object(&self) -> Option<(ResourceId, ObjectName)> {
-        let cluster_scoped = |name: &str| ObjectName::new("", name);
-        Some(match self {
-            Self::Collect(resource, name) => (*resource, name.clone()),
-            Self::Namespace(name) | Self::NamespaceEnd(name) => (NAMESPACES, cluster_scoped(name)),
-            Self::Node(name) => (NODES, cluster_scoped(name)),
-            Self::Claim(name) => (PERSISTENT_VOLUME_CLAIMS, name.clone()),
-            Self::Evict(name) | Self::Kubelet(name) => (PODS, name.clone()),
-            Self::DaemonSet(name) | Self::DaemonSetRest(name) => (DAEMON_SETS, name.clone()),
-            Self::StatefulSet(name) => (STATEFUL_SETS, name.clone()),
-            Self::Job(name) => (JOBS, name.clone()),
-            Self::CronJob(name) => (CRON_JOBS, name.clone()),
-            Self::ReplicaSet(name) => (REPLICA_SETS, name.clone()),
-            Self::Deployment(name) => (DEPLOYMENTS, name.clone()),
-            Self::Service(name) => (SERVICES, name.clone()),
-            Self::DisruptionBudget(name) => (POD_DISRUPTION_BUDGETS, name.clone()),
-            Self::Autoscaler(name) => (HORIZONTAL_POD_AUTOSCALERS, name.clone()),
-            Self::Schedule | Self::ExpireEvents | Self::ClusterRoles => return None,
-        })
+    /// Work of a controller on one object.
+    pub(crate) fn new(controller: Controller, resource: ResourceId, name: ObjectName) -> Self {
+        Self { late: false, controller, resource: Some(resource), name }
     }
 
-    /// The namespace of the object it is about.
-    pub(crate) fn namespace(&self) -> Option<&str> {
-        match self {
-            Self::Collect(_, name)
-            | Self::Claim(name)
-            | Self::Evict(name)
-            | Self::Kubelet(name)
-            | Self::DaemonSet(name)
-            | Self::DaemonSetRest(name)
-            | Self::StatefulSet(name)
-            | Self::Job(name)
-            | Self::CronJob(name)
-            | Self::ReplicaSet(name)
-            | Self::Deployment(name)
-            | Self::Service(name)
-            | Self::DisruptionBudget(name)
-            | Self::Autoscaler(name) => Some(&name.namespace),
-            Self::ClusterRoles
-            | Self::Namespace(_)
-            | Self::Node(_)
-            | Self::Schedule
-            | Self::NamespaceEnd(_)
-            | Self::ExpireEvents => None,
-        }
+    /// Work of a controller that is about no single object.
+    pub(crate) fn at_large(controller: Controller) -> Self {
+        Self { late: false, controller, resource: None, name: ObjectName::new("", "") }
+    }
+
+    /// The rest of the work, before which all others have their turn.
+    pub(crate) fn late(self) -> Self {
+        Self { late: true, ..self }
+    }
+
+    /// Whether it is the rest of some work.
+    pub(crate) fn is_late(&self) -> bool {
+        self.late
+    }
+
+    /// The object it is about.
+    pub(crate) fn object(&self) -> Option<(ResourceId, &ObjectName)> {
+        self.resource.map(|resource| (resource, &self.name))
     }
 }
 
@@ -164,27 +123,33 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::PODS;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
+    fn key(controller: Controller) -> Key {
+        Key::new(controller, PODS, ObjectName::new("default", "web"))
+    }
+
     #[test]
     fn a_key_is_due_once_and_in_order() {
         let mut queue = Queue::default();
-        let name = ObjectName::new("default", "web");
-        queue.add(Key::Deployment(name.clone()));
-        queue.add(Key::Deployment(name.clone()));
-        queue.add(Key::Kubelet(name.clone()));
-        assert_eq!(queue.pop(at(0)), Some(Key::Kubelet(name.clone())));
-        assert_eq!(queue.pop(at(0)), Some(Key::Deployment(name)));
+        queue.add(key(Controller::Kubelet).late());
+        queue.add(key(Controller::Deployment));
+        queue.add(key(Controller::Deployment));
+        queue.add(key(Controller::Kubelet));
+        assert_eq!(queue.pop(at(0)), Some(key(Controller::Kubelet)));
+        assert_eq!(queue.pop(at(0)), Some(key(Controller::Deployment)));
+        assert_eq!(queue.pop(at(0)), Some(key(Controller::Kubelet).late()));
         assert_eq!(queue.pop(at(0)), None);
     }
 
     #[test]
     fn the_earliest_timer_of_a_key_wins() {
         let mut queue = Queue::default();
-        let key = Key::Node("a".into());
+        let key = Key::at_large(Controller::Scheduler);
         queue.add_at(key.clone(), at(50));
         queue.add_at(key.clone(), at(20));
         queue.add_at(key.clone(), at(70));

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{condition, integer, items, list_mut, text, time_text};
 use super::view::{Phase, PodInfo};
-use crate::clock::later;
 use crate::cluster::Part;
 use crate::resource::REPLICA_SETS;
 use klab_scheduler::selector::Selector;
@@ -22,10 +23,27 @@ const COMPONENT: &str = "replicaset-controller";
 /// At most this many pods are created or deleted at once (`burstReplicas`).
 const BURST: usize = 500;
 
-impl ControlPlane {
-    pub(super) fn sync_replica_set(&mut self, name: &ObjectName) {
+/// Makes pods of ReplicaSets.
+pub(super) struct ReplicaSets;
+
+impl Reconciler for ReplicaSets {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        plane.workload_changed(change, Controller::ReplicaSet, REPLICA_SETS);
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_replica_set(&key.name);
+    }
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::ReplicaSet, REPLICA_SETS, name)
+}
+
+impl Plane {
+    fn sync_replica_set(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(REPLICA_SETS, &name.namespace, &name.name) else {
-            self.refused.remove(&Key::ReplicaSet(name.clone()));
+            self.refused.remove(&key(name.clone()));
             return;
         };
         let value = object.value();
@@ -50,7 +68,7 @@ impl ControlPlane {
                         }
                     }
                     if refused {
-                        self.retry_later(Key::ReplicaSet(name.clone()));
+                        self.retry_later(key(name.clone()));
                         break;
                     }
                 }
@@ -69,7 +87,7 @@ impl ControlPlane {
             }
         }
         if failure.is_none() {
-            self.refused.remove(&Key::ReplicaSet(name.clone()));
+            self.refused.remove(&key(name.clone()));
         }
         // The changes just made bring this key back; counting before they settle would only write twice.
         if acted && failure.is_none() {
@@ -93,7 +111,7 @@ impl ControlPlane {
         let available = count(&|pod| pod.available(min_ready, now));
         let ready = count(&|pod| pod.ready);
         if available < ready {
-            self.wait_for_availability(Key::ReplicaSet(name.clone()), active, min_ready);
+            self.wait_for_availability(key(name.clone()), active, min_ready);
         }
         let mut status = json!({ "replicas": active.len() });
         let mut set = |field: &str, number: usize| {
@@ -137,21 +155,6 @@ impl ControlPlane {
                 self.cluster.modify(REPLICA_SETS, Part::Status, &name.namespace, &name.name, &writes(), |object| {
                     object["status"] = status;
                 });
-        }
-    }
-
-    /// Comes back to `key` when the next of the ready pods has been ready for `min_ready` seconds.
-    pub(super) fn wait_for_availability(&mut self, key: Key, pods: &[Arc<PodInfo>], min_ready: i64) {
-        let now = self.now();
-        let next = pods
-            .iter()
-            .filter(|pod| pod.ready)
-            .filter_map(|pod| pod.ready_changed)
-            .map(|since| later(since, jiff::SignedDuration::from_secs(min_ready)))
-            .filter(|instant| *instant > now)
-            .min();
-        if let Some(next) = next {
-            self.queue.add_at(key, next);
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::ControlPlane;
 use super::hash::safe_encode;
+use super::plane::Plane;
 use super::pods::writes;
 use super::value::{controller_reference, integer, map_mut};
 use crate::cluster::{DeleteOptions, Part};
@@ -58,7 +58,7 @@ fn is_data_of(data: &Value, template: &Value) -> bool {
         && template.as_object().into_iter().flatten().all(|(field, value)| kept.get(field) == Some(value))
 }
 
-impl ControlPlane {
+impl Plane {
     /// The revisions of an owner, oldest first.
     fn revisions_of(&self, owner: &Object) -> Vec<Revision> {
         let mut revisions: Vec<Revision> = self

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::ControlPlane;
+use super::control_plane::ControlPlane;
 use super::fault::Subject;
 
 /// How many pieces of work one run does at most.
@@ -63,33 +63,29 @@ impl ControlPlane {
         }
         loop {
             self.observe();
-            let Some(key) = self.queue.pop(self.cluster.now()) else {
-                return Progress::Settled(self.queue.next_due());
+            let plane = &mut self.plane;
+            let Some(key) = plane.queue.pop(plane.cluster.now()) else {
+                return Progress::Settled(plane.queue.next_due());
             };
-            if !self.faults.is_empty() && self.faults.bar(&key) {
+            if !plane.faults.is_empty() && plane.faults.bar(&key) {
                 continue;
             }
-            self.begin(Subject::Work(key.clone()));
-            self.sync(key);
+            if plane.settings.switched_off.contains(&key.controller) {
+                continue;
+            }
+            plane.begin(Subject::Work(key.clone()));
+            self.controllers[key.controller as usize].sync(plane, &key);
             if !go_on() {
                 return Progress::Unfinished;
             }
         }
     }
 
-    /// Notes what is worked on from now on.
-    pub(super) fn begin(&mut self, subject: Subject) {
-        #[cfg(test)]
-        let trap = self.trap.filter(|trap| trap(&subject));
-        self.subject = Some(subject);
-        #[cfg(test)]
-        assert!(trap.is_none(), "a trap of the test");
-    }
-
     /// Leaves alone what was being worked on when the panic came, and says so.
     fn go_on_without(&mut self, panic: &(dyn Any + Send)) {
         self.listed = false;
-        let Some(subject) = self.subject.take() else {
+        let plane = &mut self.plane;
+        let Some(subject) = plane.subject.take() else {
             // Between two pieces of work nothing is done that could fail; if it does, one more list mends it.
             return;
         };
@@ -97,14 +93,14 @@ impl ControlPlane {
             let version = match &subject {
                 Subject::Change(object) => object.resource_version,
                 _ => {
-                    self.cluster.get(resource, &name.namespace, &name.name).map_or(0, |object| object.resource_version)
+                    plane.cluster.get(resource, &name.namespace, &name.name).map_or(0, |object| object.resource_version)
                 }
             };
             (resource, name, version)
         });
-        self.faults.note(subject, object, panic, self.now());
-        self.cluster.set_control_faults(self.faults.told());
-        if let Some(fault) = self.cluster.control_faults().last() {
+        plane.faults.note(subject, object, panic, plane.now());
+        plane.cluster.set_control_faults(plane.faults.told());
+        if let Some(fault) = plane.cluster.control_faults().last() {
             tracing::error!(
                 about = fault.about,
                 fault.message,
@@ -123,8 +119,7 @@ mod tests {
     use super::*;
     use crate::clock::SteppedClock;
     use crate::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
-    use crate::control::Settings;
-    use crate::control::queue::Key;
+    use crate::control::{Controller, Settings};
     use crate::resource::{JOBS, NODES, PODS, ResourceId};
 
     fn node() -> Value {
@@ -145,7 +140,7 @@ mod tests {
         let write = WriteOptions::client("test");
         cluster.create(NODES, "", node(), &write).unwrap();
         let mut plane = ControlPlane::new(Arc::clone(&cluster), Settings::default());
-        plane.trap = Some(trap);
+        plane.plane.trap = Some(trap);
         plane.run();
         cluster.create(PODS, "default", pod("bad"), &write).unwrap();
         let template =
@@ -175,14 +170,15 @@ mod tests {
 
     #[test]
     fn a_panic_while_an_object_is_worked_on_costs_that_object_alone() {
-        let (cluster, mut plane) =
-            cluster(|subject| matches!(subject, Subject::Work(Key::Job(name)) if &*name.name == "bad"));
+        let (cluster, mut plane) = cluster(
+            |subject| matches!(subject, Subject::Work(key) if key.controller == Controller::Job && &*key.name.name == "bad"),
+        );
         assert_eq!(faults(&cluster), ["Job default/bad: a trap of the test"]);
         assert!(is_running(&cluster, "good") && is_running(&cluster, "bad"));
         touch(&cluster, JOBS);
         plane.run();
         assert_eq!(cluster.control_faults().len(), 1, "a changed object is tried again");
-        plane.trap = None;
+        plane.plane.trap = None;
         touch(&cluster, PODS);
         plane.run();
         assert_eq!(cluster.control_faults().len(), 1, "others do not lift it");
@@ -198,7 +194,7 @@ mod tests {
         );
         assert_eq!(faults(&cluster), ["Pod default/bad: a trap of the test"]);
         assert!(is_running(&cluster, "good") && !is_running(&cluster, "bad"));
-        plane.trap = None;
+        plane.plane.trap = None;
         touch(&cluster, PODS);
         plane.run();
         assert_eq!(cluster.control_faults(), []);
@@ -210,7 +206,7 @@ mod tests {
         let (cluster, mut plane) = cluster(|subject| matches!(subject, Subject::Pod(name) if &*name.name == "bad"));
         assert_eq!(faults(&cluster), ["Pod default/bad: a trap of the test"]);
         assert!(is_running(&cluster, "good") && !is_running(&cluster, "bad"));
-        plane.trap = None;
+        plane.plane.trap = None;
         touch(&cluster, PODS);
         plane.run();
         assert!(is_running(&cluster, "bad"));

@@ -1,9 +1,16 @@
 //! What a cluster's owner may choose about how it acts.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
+
+use super::controller::Controller;
 
 /// Annotation of a node that silences it, as if its machine had stopped, when set to `stopped`.
 pub const HEARTBEAT_ANNOTATION: &str = "klab.dev/heartbeat";
+
+/// Value of that annotation that silences a hollow node.
+pub(super) const STOPPED: &str = "stopped";
 
 /// How the acting part of an embedded cluster behaves.
 #[derive(Debug, Clone)]
@@ -20,6 +27,8 @@ pub struct Settings {
     pub heartbeat_annotation: String,
     /// Name of the machine the components run on, as in `default-scheduler-<host>`.
     pub host: String,
+    /// Controllers that do nothing. Those that cannot be switched off work all the same.
+    pub switched_off: BTreeSet<Controller>,
 }
 
 impl Default for Settings {
@@ -30,6 +39,7 @@ impl Default for Settings {
             metrics_share: Some(0.5),
             heartbeat_annotation: HEARTBEAT_ANNOTATION.to_owned(),
             host: "vm".to_owned(),
+            switched_off: BTreeSet::new(),
         }
     }
 }

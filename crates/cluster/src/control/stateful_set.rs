@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::{pod_of_template, writes};
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::revisions::{HASH_LABEL, Revision};
 use super::value::{controller_reference, integer, items, list_mut, map_mut, text};
 use super::view::{Phase, PodInfo};
@@ -80,10 +82,27 @@ fn running_and_ready(pod: &PodInfo) -> bool {
     pod.phase == Phase::Running && pod.ready
 }
 
-impl ControlPlane {
-    pub(super) fn sync_stateful_set(&mut self, name: &ObjectName) {
+/// Makes pods of StatefulSets.
+pub(super) struct StatefulSets;
+
+impl Reconciler for StatefulSets {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        plane.workload_changed(change, Controller::StatefulSet, STATEFUL_SETS);
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_stateful_set(&key.name);
+    }
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::StatefulSet, STATEFUL_SETS, name)
+}
+
+impl Plane {
+    fn sync_stateful_set(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(STATEFUL_SETS, &name.namespace, &name.name) else {
-            self.refused.remove(&Key::StatefulSet(name.clone()));
+            self.refused.remove(&key(name.clone()));
             return;
         };
         if object.deleting {
@@ -135,7 +154,7 @@ impl ControlPlane {
                     }
                 }
                 Some(pod) if set.ordered() && !(healthy(pod) && pod.available(set.min_ready(), now)) => {
-                    self.wait_for_availability(Key::StatefulSet(name_of(&set.object)), pods, set.min_ready());
+                    self.wait_for_availability(key(name_of(&set.object)), pods, set.min_ready());
                     return acted;
                 }
                 Some(_) => {}
@@ -174,7 +193,7 @@ impl ControlPlane {
                 return true;
             }
             if !(healthy(pod) && pod.available(set.min_ready(), now)) {
-                self.wait_for_availability(Key::StatefulSet(name_of(&set.object)), pods, set.min_ready());
+                self.wait_for_availability(key(name_of(&set.object)), pods, set.min_ready());
                 return false;
             }
         }
@@ -196,13 +215,13 @@ impl ControlPlane {
             Ok(_) => {
                 let message = format!("Create Pod {name} in StatefulSet {} successful", set.object.name);
                 self.note(&set.object, COMPONENT, false, "SuccessfulCreate", &message);
-                self.refused.remove(&Key::StatefulSet(name_of(&set.object)));
+                self.refused.remove(&key(name_of(&set.object)));
                 true
             }
             Err(status) => {
                 let message = format!("create Pod {name} in StatefulSet {} failed error: {status}", set.object.name);
                 self.note(&set.object, COMPONENT, true, "FailedCreate", &message);
-                self.retry_later(Key::StatefulSet(name_of(&set.object)));
+                self.retry_later(key(name_of(&set.object)));
                 false
             }
         }

@@ -2,33 +2,79 @@
 
 // upstream: pkg/controller/tainteviction/taint_eviction.go processPodOnNode (v1.36)
 
-use jiff::SignedDuration;
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{items, set_condition, time_of, time_text, tolerates};
-use super::view::PodInfo;
+use super::view::{NodeInfo, PodInfo};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part};
-use crate::resource::PODS;
+use crate::resource::{NODES, PODS};
 
 const COMPONENT: &str = "taint-eviction-controller";
 
-impl ControlPlane {
-    pub(super) fn sync_eviction(&mut self, name: &ObjectName) {
-        let Some(pod) = self.view.pod(name).cloned() else { return };
-        if pod.object.deleting {
-            self.evictions.forget(name);
+/// Evicts pods that do not tolerate a taint of their node.
+#[derive(Default)]
+pub(super) struct TaintEviction {
+    /// Since when each pod, known by its uid, is counted against its tolerations.
+    since: HashMap<ObjectName, (Box<str>, Timestamp)>,
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::TaintEviction, PODS, name)
+}
+
+fn taints(node: Option<&NodeInfo>) -> &[Value] {
+    node.map_or(&[], |node| &node.taints)
+}
+
+impl Reconciler for TaintEviction {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if change.resource() == NODES {
+            if taints(change.node.before.as_deref()) != taints(change.node.after.as_deref()) {
+                for pod in plane.view.pods_on(&change.object.name) {
+                    plane.queue.add(key(pod.name()));
+                }
+            }
             return;
         }
-        let Some(node) = self.view.node(&pod.node).cloned() else { return };
+        if change.gone {
+            self.since.remove(&change.name());
+        }
+        // Tolerations can be added to a bound pod, so every change counts while there is a taint.
+        if let Some(pod) = &change.pod.after
+            && let Some(node) = plane.view.node(&pod.node)
+            && node.taints.iter().any(|taint| taint["effect"] == "NoExecute")
+        {
+            plane.queue.add(key(pod.name()));
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        self.sync_pod(plane, &key.name);
+    }
+}
+
+impl TaintEviction {
+    fn sync_pod(&mut self, plane: &mut Plane, name: &ObjectName) {
+        let Some(pod) = plane.view.pod(name).cloned() else { return };
+        if pod.object.deleting {
+            self.since.remove(name);
+            return;
+        }
+        let Some(node) = plane.view.node(&pod.node).cloned() else { return };
         let taints: Vec<&Value> = node.taints.iter().filter(|taint| taint["effect"] == "NoExecute").collect();
         if taints.is_empty() {
-            if self.evictions.0.remove(name).is_some() {
+            if self.since.remove(name).is_some() {
                 let message = format!("Cancelling deletion of Pod {}/{}", name.namespace, name.name);
-                self.note_about(&bare_reference(&pod), COMPONENT, false, "TaintManagerEviction", &message);
+                plane.note_about(&bare_reference(&pod), COMPONENT, false, "TaintManagerEviction", &message);
             }
             return;
         }
@@ -37,7 +83,7 @@ impl ControlPlane {
         let mut shortest: Option<i64> = None;
         for taint in &taints {
             let Some(toleration) = tolerations.iter().find(|toleration| tolerates(toleration, taint)) else {
-                self.evict(&pod);
+                self.evict(plane, &pod);
                 return;
             };
             if let Some(seconds) = toleration["tolerationSeconds"].as_i64() {
@@ -45,39 +91,39 @@ impl ControlPlane {
             }
         }
         let Some(seconds) = shortest else {
-            self.evictions.forget(name);
+            self.since.remove(name);
             return;
         };
-        let now = self.now();
+        let now = plane.now();
         let tainted = taints.iter().filter_map(|taint| time_of(&taint["timeAdded"])).max();
-        let since = match self.evictions.0.get(name) {
+        let since = match self.since.get(name) {
             Some((uid, since)) if *uid == pod.object.uid => *since,
             _ => tainted.map_or(now, |tainted| tainted.max(pod.created)),
         };
         let due = later(since, SignedDuration::from_secs(seconds));
         if due <= now {
-            self.evict(&pod);
+            self.evict(plane, &pod);
             return;
         }
-        self.evictions.0.insert(name.clone(), (pod.object.uid.clone(), since));
-        self.queue.add_at(Key::Evict(name.clone()), due);
+        self.since.insert(name.clone(), (pod.object.uid.clone(), since));
+        plane.queue.add_at(key(name.clone()), due);
     }
 
-    fn evict(&mut self, pod: &PodInfo) {
-        self.evictions.forget(&pod.name());
+    fn evict(&mut self, plane: &mut Plane, pod: &PodInfo) {
+        self.since.remove(&pod.name());
         let (namespace, name) = (&pod.object.namespace, &pod.object.name);
         let condition = json!({
             "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
-            "lastTransitionTime": time_text(self.now()), "reason": "DeletionByTaintManager",
+            "lastTransitionTime": time_text(plane.now()), "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
         });
         let message = format!("Marking for deletion Pod {namespace}/{name}");
-        self.note_about(&bare_reference(pod), COMPONENT, false, "TaintManagerEviction", &message);
-        let _marked = self.cluster.modify(PODS, Part::Status, namespace, name, &writes(), |value| {
+        plane.note_about(&bare_reference(pod), COMPONENT, false, "TaintManagerEviction", &message);
+        let _marked = plane.cluster.modify(PODS, Part::Status, namespace, name, &writes(), |value| {
             set_condition(&mut value["status"]["conditions"], condition);
         });
         let options = DeleteOptions { uid: Some(pod.object.uid.to_string()), ..DeleteOptions::default() };
-        let _deleted = self.cluster.delete(PODS, namespace, name, &options);
+        let _deleted = plane.cluster.delete(PODS, namespace, name, &options);
     }
 }
 

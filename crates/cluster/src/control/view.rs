@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::pod_ranges::PodRanges;
 use super::queue::ObjectName;
+use super::settings::STOPPED;
 use super::value::selects;
 use crate::object::Object;
 use crate::resource::ResourceId;
@@ -205,7 +206,7 @@ fn node_info(object: &Arc<Object>, heartbeat: &str) -> NodeInfo {
         address: address.map(|address| address.address.as_str()).unwrap_or_default().into(),
         pod_range: brief.spec.pod_cidr.into(),
         taints: brief.spec.taints,
-        stopped: brief.metadata.annotations.get(heartbeat).is_some_and(|value| value == "stopped"),
+        stopped: brief.metadata.annotations.get(heartbeat).is_some_and(|value| value == STOPPED),
         ready: ready.map(|condition| condition.status.as_str()).unwrap_or_default().into(),
         zone: ["region", "zone"]
             .map(|part| object.label(&format!("topology.kubernetes.io/{part}")).unwrap_or_default())

@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{items, map_mut, text};
-use super::view::NodeInfo;
+use super::view::{NodeInfo, PodInfo};
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 use klab_scheduler::quantity::Quantity;
+use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "persistentvolume-controller";
 const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -25,8 +28,44 @@ const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const DISK_ZONE: &str = "topology.disk.csi.azure.com/zone";
 
-impl ControlPlane {
-    pub(super) fn sync_claim(&mut self, name: &ObjectName) {
+/// Binds PersistentVolumeClaims.
+pub(super) struct Claims;
+
+impl Reconciler for Claims {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        match change.resource() {
+            PERSISTENT_VOLUME_CLAIMS => {
+                // Only to know whether a namespace has any.
+                let kept = (!change.gone).then_some(Selector::Nothing);
+                plane.view.set_selector(PERSISTENT_VOLUME_CLAIMS, change.name(), kept);
+                plane.queue.add(key(change.name()));
+            }
+            PERSISTENT_VOLUMES => {
+                if let Some(claim) = change.object.value()["spec"]["claimRef"].as_object() {
+                    let text = |field: &str| claim.get(field).and_then(Value::as_str).unwrap_or_default();
+                    plane.queue.add(key(ObjectName::new(text("namespace"), text("name"))));
+                }
+            }
+            _ => {
+                let bound = |pod: &Option<Arc<PodInfo>>| pod.as_ref().is_some_and(|pod| !pod.node.is_empty());
+                if change.gone || (bound(&change.pod.after) && !bound(&change.pod.before)) {
+                    plane.enqueue_claims(change.object);
+                }
+            }
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_claim(&key.name);
+    }
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::PersistentVolumeBinder, PERSISTENT_VOLUME_CLAIMS, name)
+}
+
+impl Plane {
+    fn sync_claim(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, &name.namespace, &name.name) else {
             self.release_volumes(name);
             return;
@@ -75,7 +114,7 @@ impl ControlPlane {
     }
 
     /// Claims of a pod that has just been bound, or has gone.
-    pub(super) fn enqueue_claims(&mut self, pod: &Object) {
+    fn enqueue_claims(&mut self, pod: &Object) {
         let any = self.view.selectors_in(PERSISTENT_VOLUME_CLAIMS, &pod.namespace).next().is_some();
         if !any {
             return;
@@ -83,7 +122,7 @@ impl ControlPlane {
         for volume in items(&pod.value()["spec"]["volumes"]) {
             let claim = text(volume, &["persistentVolumeClaim", "claimName"]);
             if !claim.is_empty() {
-                self.queue.add(Key::Claim(ObjectName::new(&pod.namespace, claim)));
+                self.queue.add(key(ObjectName::new(&pod.namespace, claim)));
             }
         }
     }

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
-use super::ControlPlane;
-use super::queue::Key;
+use super::view::View;
 use crate::clock::later;
 
 /// Between two nodes of a zone whose pods are told to leave (`--node-eviction-rate`, 0.1 a second).
@@ -28,8 +27,8 @@ const TOGETHER: SignedDuration = SignedDuration::from_millis(100);
 pub(super) enum Eviction {
     /// They are.
     Begins,
-    /// Not yet; where it has begun it goes on.
-    Waits,
+    /// Not yet, and perhaps at that instant; where it has begun it goes on.
+    Waits(Option<Timestamp>),
     /// No node of the cluster is ready: more likely the network than the nodes, so what has begun is taken back.
     Withdrawn,
 }
@@ -54,12 +53,26 @@ impl Count {
     }
 }
 
-impl ControlPlane {
+/// What is waited for before pods leave nodes that do not answer.
+#[derive(Debug, Default)]
+pub(super) struct Zones {
+    /// When each zone's next node may be told.
+    next: BTreeMap<Box<str>, Timestamp>,
+    /// When each node that is not ready may be judged.
+    judged: BTreeMap<Box<str>, Timestamp>,
+}
+
+impl Zones {
+    /// The node is ready, or gone.
+    pub(super) fn forget(&mut self, node: &str) {
+        self.judged.remove(node);
+    }
+
     /// Decides for a node that is not ready. `begun`: its pods have been told already.
-    pub(super) fn eviction(&mut self, name: &str, begun: bool) -> Eviction {
-        let Some(zone) = self.view.node(name).map(|node| node.zone.clone()) else { return Eviction::Waits };
+    pub(super) fn eviction(&mut self, view: &View, name: &str, begun: bool, now: Timestamp) -> Eviction {
+        let Some(zone) = view.node(name).map(|node| node.zone.clone()) else { return Eviction::Waits(None) };
         let mut zones: BTreeMap<&str, Count> = BTreeMap::new();
-        for node in self.view.nodes() {
+        for node in view.nodes() {
             let count = zones.entry(&node.zone).or_default();
             // What the view has not seen yet, this node's own state, the caller knows.
             if node.ready.as_ref() == "True" && node.object.name.as_ref() != name {
@@ -72,30 +85,15 @@ impl ControlPlane {
             return Eviction::Withdrawn;
         }
         if begun {
-            return Eviction::Waits;
+            return Eviction::Waits(None);
         }
-        let Some(pace) = zones.get(zone.as_ref()).and_then(|count| count.pace()) else { return Eviction::Waits };
-        let now = self.now();
-        let judged = *self.zones.judged.entry(name.into()).or_insert(later(now, TOGETHER));
-        let next = self.zones.next.get(&zone).map_or(judged, |next| judged.max(*next));
+        let Some(pace) = zones.get(zone.as_ref()).and_then(|count| count.pace()) else { return Eviction::Waits(None) };
+        let judged = *self.judged.entry(name.into()).or_insert(later(now, TOGETHER));
+        let next = self.next.get(&zone).map_or(judged, |next| judged.max(*next));
         if next > now {
-            self.queue.add_at(Key::Node(name.into()), next);
-            return Eviction::Waits;
+            return Eviction::Waits(Some(next));
         }
-        self.zones.next.insert(zone, later(now, pace));
+        self.next.insert(zone, later(now, pace));
         Eviction::Begins
-    }
-
-    /// A node became ready, or no longer is: what the others that are not ready wait for may have changed.
-    pub(super) fn readiness_changed(&mut self) {
-        let waiting: Vec<Box<str>> = self
-            .view
-            .nodes()
-            .filter(|node| matches!(node.ready.as_ref(), "False" | "Unknown"))
-            .map(|node| node.object.name.clone())
-            .collect();
-        for name in waiting {
-            self.queue.add(Key::Node(name));
-        }
     }
 }

@@ -2,23 +2,43 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Embedded;
-use crate::api::client::client;
+use http::{Request, Response};
 
-impl Embedded {
-    /// A client of its API: requests made side by side are answered before the cluster acts on any of them. Must be called
-    /// in the runtime that will drive the client.
+use super::Cluster;
+use super::fault::{Fault, Injected};
+use crate::api::client::client;
+use crate::api::{Body, receive, status_response};
+
+impl Cluster {
+    /// A client of its API, as the administrator: requests made side by side are answered before the cluster acts on any
+    /// of them. Nothing is retried, so that every refusal is seen. Must be called in the runtime that will drive the
+    /// client.
     pub fn client(&self) -> kube::Client {
-        let embedded = self.clone();
+        let cluster = self.clone();
         client(move |request| {
-            embedded.0.under_way.fetch_add(1, Ordering::AcqRel);
-            let under_way = UnderWay(embedded.clone());
+            cluster.0.under_way.fetch_add(1, Ordering::AcqRel);
+            let under_way = UnderWay(cluster.clone());
             async move {
-                let answer = under_way.0.0.api.answer(request).await;
+                let answer = under_way.0.answer(request).await;
                 drop(under_way);
                 answer
             }
         })
+    }
+
+    /// Has the next requests of its clients that match refused. Of several faults for a request the oldest is taken.
+    pub fn inject(&self, fault: Fault) -> Injected {
+        self.0.faults.arm(fault)
+    }
+
+    async fn answer(&self, request: Request<kube::client::Body>) -> Response<Body> {
+        match receive(request).await {
+            Ok((parts, body)) => {
+                let fault = self.0.faults.answer(self.inner(), &parts, &body);
+                fault.unwrap_or_else(|| self.0.api.respond(&parts, body))
+            }
+            Err(status) => status_response(&status),
+        }
     }
 
     fn answered(&self) {
@@ -29,7 +49,7 @@ impl Embedded {
 }
 
 /// Counts a request as under way until it is answered or given up.
-struct UnderWay(Embedded);
+struct UnderWay(Cluster);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
@@ -71,8 +91,8 @@ mod tests {
     async fn places(seed: u64) -> Vec<(String, String)> {
         let objects = (0..5).map(|number| node(&format!("node-{number}"))).collect();
         let seed = Seed { seed, flavour: Flavour::Bare, objects, ..Seed::default() };
-        let embedded = Embedded::new("test", &seed).unwrap();
-        let pods: Api<Pod> = Api::default_namespaced(embedded.client());
+        let cluster = Cluster::new("test", &seed).unwrap();
+        let pods: Api<Pod> = Api::default_namespaced(cluster.client());
         let parameters = PostParams::default();
         let names: Vec<Pod> = (0..8).map(|number| pod(&format!("web-{number}"))).collect();
         for made in futures::future::join_all(names.iter().map(|pod| pods.create(&parameters, pod))).await {
@@ -94,10 +114,10 @@ mod tests {
     #[test]
     fn time_passes_from_one_due_moment_to_the_next() {
         let seed = Seed { objects: vec![node("a")], ..Seed::default() };
-        let embedded = Embedded::new("test", &seed).unwrap();
-        let before = embedded.now();
-        embedded.pass_until(before + SignedDuration::from_mins(7));
-        assert_eq!(embedded.now().duration_since(before), SignedDuration::from_mins(7));
-        assert_eq!(embedded.age(), SignedDuration::from_mins(7));
+        let cluster = Cluster::new("test", &seed).unwrap();
+        let before = cluster.now();
+        cluster.pass_until(before + SignedDuration::from_mins(7));
+        assert_eq!(cluster.now().duration_since(before), SignedDuration::from_mins(7));
+        assert_eq!(cluster.age(), SignedDuration::from_mins(7));
     }
 }

@@ -176,9 +176,22 @@ fn operate(value: &mut Value, patch: &json_patch::Patch) -> Result<(), Status> {
                 return Err(too_large(format!("{text} {MAX_COPIED}")));
             }
         }
+        if finds_nothing(value, operation) {
+            continue;
+        }
         json_patch::patch_unsafe(value, std::slice::from_ref(operation)).map_err(|_| unfitting())?;
     }
     Ok(())
+}
+
+/// Whether an operation tests a field for null that its object does not have. For Kubernetes that is the same, and
+/// kube-rs has its first finalizer depend on it.
+// upstream: gopkg.in/evanphx/json-patch.v4 patch.go test (v1.36)
+fn finds_nothing(value: &Value, operation: &json_patch::PatchOperation) -> bool {
+    let json_patch::PatchOperation::Test(test) = operation else { return false };
+    let Some((object, field)) = test.path.split_back().filter(|_| test.value.is_null()) else { return false };
+    let object = value.pointer(object.as_str()).and_then(Value::as_object);
+    object.is_some_and(|object| !object.contains_key(field.decoded().as_ref()))
 }
 
 /// 422: a JSON patch whose test fails or whose path does not exist.

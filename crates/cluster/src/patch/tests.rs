@@ -198,6 +198,10 @@ fn the_three_merging_patches() {
     let refused =
         patch(Patch::Json(json!([{ "op": "test", "path": "/spec/replicas", "value": 99 }]))).expect_err("test");
     assert_eq!(refused.message, "the server rejected our request due to an error in our request");
+    let absent = |path: &str| patch(Patch::Json(json!([{ "op": "test", "path": path, "value": null }])));
+    absent("/metadata/finalizers").expect("a field that is not there is null");
+    assert_eq!(absent("/spec/replicas").expect_err("it is there").code, 422);
+    assert_eq!(absent("/spec/nothing/here").expect_err("there is no object for it").code, 422);
     let stale = patch(Patch::Merge(json!({ "metadata": { "resourceVersion": "1" }, "spec": { "replicas": 9 } })));
     assert_eq!(stale.expect_err("stale").code, 409);
 }

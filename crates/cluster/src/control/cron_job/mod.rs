@@ -12,9 +12,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use self::schedule::{Latest, Schedule};
-use super::ControlPlane;
+use super::controller::Controller;
+use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text};
 use crate::clock::earlier;
 use crate::cluster::{DeleteOptions, Part, Propagation};
@@ -24,8 +26,25 @@ use crate::resource::{CRON_JOBS, JOBS};
 const COMPONENT: &str = "cronjob-controller";
 const TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-impl ControlPlane {
-    pub(super) fn sync_cron_job(&mut self, name: &ObjectName) {
+/// Makes Jobs at the times of CronJobs.
+pub(super) struct CronJobs;
+
+impl Reconciler for CronJobs {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        plane.queue.add(key(change.name()));
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_cron_job(&key.name);
+    }
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::CronJob, CRON_JOBS, name)
+}
+
+impl Plane {
+    fn sync_cron_job(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(CRON_JOBS, &name.namespace, &name.name) else { return };
         if object.deleting {
             return;
@@ -113,7 +132,7 @@ impl ControlPlane {
     /// Starts the job of the latest time that has passed, and waits for the next.
     fn start_due_job(&mut self, object: &Object, value: &Value, status: &mut Value) {
         let now = self.now();
-        let key = Key::CronJob(ObjectName::new(&object.namespace, &object.name));
+        let key = key(ObjectName::new(&object.namespace, &object.name));
         let Some(schedule) = Schedule::parse(text(value, &["spec", "schedule"])) else {
             let message = format!("unparseable schedule: {}", text(value, &["spec", "schedule"]));
             self.note(object, COMPONENT, true, "UnparseableSchedule", &message);

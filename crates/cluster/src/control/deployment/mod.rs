@@ -11,21 +11,41 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use self::sets::{ReplicaSetView, Sets};
-use self::spec::{DESIRED_REPLICAS, Deployment, HASH_LABEL, MAX_REPLICAS, REVISION, REVISION_HISTORY};
-use super::ControlPlane;
+use self::spec::{DESIRED_REPLICAS, Deployment, HASH_LABEL, MAX_REPLICAS, REVISION, REVISION_HISTORY, key};
 use super::hash::template_hash;
+use super::plane::Plane;
 use super::pods::writes;
-use super::queue::ObjectName;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
 use super::value::{condition, controller_reference, int_or_percent, integer, map_mut, text};
 use crate::cluster::{DeleteOptions, Part};
 use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
 
 const COMPONENT: &str = "deployment-controller";
 
-impl ControlPlane {
-    pub(super) fn sync_deployment(&mut self, name: &ObjectName) {
+/// Makes ReplicaSets of Deployments.
+pub(super) struct Deployments;
+
+impl Reconciler for Deployments {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if change.resource() == DEPLOYMENTS {
+            plane.queue.add(key(change.name()));
+        } else if change.is_of_orphan() {
+            for name in plane.names_in(DEPLOYMENTS, &change.object.namespace) {
+                plane.queue.add(key(name));
+            }
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        plane.sync_deployment(&key.name);
+    }
+}
+
+impl Plane {
+    fn sync_deployment(&mut self, name: &ObjectName) {
         let Some(object) = self.cluster.get(DEPLOYMENTS, &name.namespace, &name.name) else {
-            self.refused.remove(&super::queue::Key::Deployment(name.clone()));
+            self.refused.remove(&key(name.clone()));
             return;
         };
         let mut deployment = Deployment { name: name.clone(), value: object.value(), object };
@@ -133,7 +153,7 @@ impl ControlPlane {
                     let message = format!("Failed to create new replica set \"{set_name}\": {status}");
                     self.write_progress(deployment, "False", "ReplicaSetCreateError", &message);
                 }
-                self.retry_later(super::queue::Key::Deployment(deployment.name.clone()));
+                self.retry_later(key(deployment.name.clone()));
             }
         }
     }

@@ -7,17 +7,16 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use super::super::ControlPlane;
-use super::super::queue::Key;
+use super::super::plane::Plane;
 use super::super::value::{condition, integer, list_mut, text, time_of, time_text};
 use super::sets::Sets;
-use super::spec::Deployment;
+use super::spec::{Deployment, key};
 use crate::clock::later;
 
 const PROGRESSING: &str = "Progressing";
 const AVAILABLE_REASON: &str = "NewReplicaSetAvailable";
 
-impl ControlPlane {
+impl Plane {
     /// The status without judging progress: for scaling, pausing, deletion.
     pub(super) fn write_deployment_status(&mut self, deployment: &mut Deployment, sets: &Sets) {
         let status = self.status_of(deployment, sets);
@@ -107,7 +106,7 @@ impl ControlPlane {
         if let Some(updated) = time_of(&current["lastUpdateTime"]) {
             let instant = later(updated, SignedDuration::from_secs(deadline.saturating_add(1)));
             if instant > self.now() {
-                self.queue.add_at(Key::Deployment(deployment.name.clone()), instant);
+                self.queue.add_at(key(deployment.name.clone()), instant);
             }
         }
     }

@@ -4,12 +4,12 @@
 // upstream: pkg/controller/deployment/recreate.go rolloutRecreate (v1.36)
 // upstream: pkg/controller/deployment/sync.go scale (v1.36)
 
-use super::super::ControlPlane;
+use super::super::plane::Plane;
 use super::progress::is_complete;
 use super::sets::{ReplicaSetView, Sets};
 use super::spec::{DESIRED_REPLICAS, Deployment, MAX_REPLICAS};
 
-impl ControlPlane {
+impl Plane {
     /// RollingUpdate: up by what surge allows, down by what availability allows.
     pub(super) fn roll(&mut self, deployment: &mut Deployment, sets: &mut Sets) {
         self.find_new_set(deployment, sets, true);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::ControlPlane;
+use super::super::plane::Plane;
 use super::super::pods::{drop_owner, writes};
 use super::super::value::{controller_reference, integer, list_mut, selects, text};
 use super::spec::{DESIRED_REPLICAS, Deployment, HASH_LABEL, REVISION};
@@ -139,7 +139,7 @@ impl Sets {
     }
 }
 
-impl ControlPlane {
+impl Plane {
     /// The ReplicaSets a Deployment owns, after taking in orphans its selector matches and releasing others.
     pub(super) fn sets_of(&mut self, deployment: &Deployment) -> Sets {
         let selector = Selector::from_json(&deployment.value["spec"]["selector"]);

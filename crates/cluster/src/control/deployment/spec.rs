@@ -4,15 +4,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::queue::ObjectName;
+use super::super::controller::Controller;
+use super::super::queue::{Key, ObjectName};
 use super::super::value::{int_or_percent, integer, text};
 use crate::object::Object;
+use crate::resource::DEPLOYMENTS;
 
 pub(super) const HASH_LABEL: &str = "pod-template-hash";
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
+
+/// The work on a Deployment.
+pub(super) fn key(name: ObjectName) -> Key {
+    Key::new(Controller::Deployment, DEPLOYMENTS, name)
+}
 
 /// A Deployment during one sync: the object, and its JSON as it changes.
 pub(super) struct Deployment {

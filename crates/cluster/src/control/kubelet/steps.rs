@@ -1,11 +1,11 @@
-//! What controllers remember between their turns: since when something holds, and when it is due.
+//! When the next step of each pod on a hollow node is due.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::queue::ObjectName;
-use super::view::PodInfo;
+use super::super::queue::ObjectName;
+use super::super::view::PodInfo;
 use crate::clock::later;
 use klab_scheduler::hash::fnv32;
 
@@ -57,34 +57,3 @@ fn spread(pod: &PodInfo, delay: SignedDuration) -> SignedDuration {
     let share = fnv32(&[pod.object.name.as_bytes()]) % 200;
     SignedDuration::from_millis((delay.as_millis() * i128::from(share) / 1000) as i64)
 }
-
-/// Since when each pod is counted against its tolerations.
-#[derive(Debug, Default)]
-pub(super) struct Evictions(pub(super) HashMap<ObjectName, (Box<str>, Timestamp)>);
-
-impl Evictions {
-    /// The pod is gone.
-    pub(super) fn forget(&mut self, name: &ObjectName) {
-        self.0.remove(name);
-    }
-}
-
-/// What is waited for before pods leave nodes that do not answer.
-#[derive(Debug, Default)]
-pub(super) struct Zones {
-    /// When each zone's next node may be told.
-    pub(super) next: BTreeMap<Box<str>, Timestamp>,
-    /// When each node that is not ready may be judged.
-    pub(super) judged: BTreeMap<Box<str>, Timestamp>,
-}
-
-impl Zones {
-    /// The node is ready, or gone.
-    pub(super) fn forget(&mut self, node: &str) {
-        self.judged.remove(node);
-    }
-}
-
-/// When each autoscaler is next due, and what it recommended lately.
-#[derive(Debug, Default)]
-pub(super) struct Recommendations(pub(super) HashMap<ObjectName, (Timestamp, Vec<(Timestamp, i64)>)>);

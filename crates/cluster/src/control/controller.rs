@@ -1,0 +1,61 @@
+//! The controllers by identity, in the order in which due work is done: what pods need first, so that their owners then
+//! count settled pods once instead of watching them settle one by one. What each of them is, its row in `controllers`
+//! says.
+
+macro_rules! controllers {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A part of the control plane that does work of its own.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Controller {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Controller {
+            /// All of them, in the order in which due work is done.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+            /// How many there are.
+            pub(super) const COUNT: usize = Self::ALL.len();
+        }
+    };
+}
+
+controllers! {
+    /// Deletes objects whose owners are gone.
+    GarbageCollector,
+    /// Makes the rules of aggregated ClusterRoles.
+    ClusterRoleAggregation,
+    /// Gives each namespace its service account `default`.
+    ServiceAccount,
+    /// Registers nodes, watches their heartbeats and taints them by condition.
+    NodeLifecycle,
+    /// Binds PersistentVolumeClaims.
+    PersistentVolumeBinder,
+    /// Evicts pods that do not tolerate a taint of their node.
+    TaintEviction,
+    /// Binds pods to nodes.
+    Scheduler,
+    /// Runs the pods that are bound to a node, and ends those that are deleted.
+    Kubelet,
+    /// Makes pods of DaemonSets.
+    DaemonSet,
+    /// Makes pods of StatefulSets.
+    StatefulSet,
+    /// Makes pods of Jobs.
+    Job,
+    /// Makes Jobs.
+    CronJob,
+    /// Makes pods of ReplicaSets.
+    ReplicaSet,
+    /// Makes ReplicaSets of Deployments.
+    Deployment,
+    /// Fills EndpointSlices and Endpoints of Services.
+    EndpointSlice,
+    /// Counts for PodDisruptionBudgets.
+    Disruption,
+    /// Scales for HorizontalPodAutoscalers.
+    HorizontalPodAutoscaler,
+    /// Empties namespaces that are deleted. Late, so that one is looked at once and not for each object that has gone.
+    Namespace,
+    /// Deletes events whose lifetime is over.
+    EventTtl,
+}

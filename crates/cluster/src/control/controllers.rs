@@ -1,0 +1,376 @@
+//! The table of controllers: of each its name, what concerns it and how it is made. Their order is that of [`Controller`].
+
+use std::str::FromStr;
+
+use super::controller::Controller;
+use super::reconcile::Reconciler;
+use super::{
+    autoscaler, cluster_roles, cron_job, daemon_set, deployment, disruption, endpoints, event_ttl, garbage, job,
+    kubelet, namespace, nodes, replica_set, scheduler, service_account, stateful_set, taint_eviction, volumes,
+};
+use crate::resource::{
+    CLUSTER_ROLES, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS,
+    JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
+    ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+};
+
+/// What there is to say of a controller.
+pub(super) struct Row {
+    controller: Controller,
+    /// Its name, as `--controllers` of kube-controller-manager has it, without the ending `-controller`.
+    name: &'static str,
+    /// Whether it can be switched off. What makes a namespace and a node what they are cannot.
+    optional: bool,
+    /// The kinds whose changes it is told of.
+    watches: Watches,
+    /// The kind for whose objects it makes others: when one of these changes, their controller by owner reference is
+    /// looked at again.
+    owner: Option<ResourceId>,
+    /// Makes it.
+    make: fn() -> Box<dyn Reconciler>,
+}
+
+/// Whose changes concern a controller.
+enum Watches {
+    /// Those of these kinds.
+    Kinds(&'static [ResourceId]),
+    /// Those of all kinds. Events, the most frequent of all objects, own nothing and are owned by nobody.
+    AllButEvents,
+}
+
+static TABLE: [Row; Controller::COUNT] = [
+    Row {
+        controller: Controller::GarbageCollector,
+        name: "garbage-collector",
+        optional: true,
+        watches: Watches::AllButEvents,
+        owner: None,
+        make: || Box::new(garbage::GarbageCollector),
+    },
+    Row {
+        controller: Controller::ClusterRoleAggregation,
+        name: "clusterrole-aggregation",
+        optional: true,
+        watches: Watches::Kinds(&[CLUSTER_ROLES]),
+        owner: None,
+        make: || Box::new(cluster_roles::ClusterRoles),
+    },
+    Row {
+        controller: Controller::ServiceAccount,
+        name: "serviceaccount",
+        optional: false,
+        watches: Watches::Kinds(&[NAMESPACES]),
+        owner: None,
+        make: || Box::new(service_account::ServiceAccounts),
+    },
+    Row {
+        controller: Controller::NodeLifecycle,
+        name: "node-lifecycle",
+        optional: false,
+        watches: Watches::Kinds(&[NODES, PODS]),
+        owner: None,
+        make: || Box::<nodes::NodeLifecycle>::default(),
+    },
+    Row {
+        controller: Controller::PersistentVolumeBinder,
+        name: "persistentvolume-binder",
+        optional: true,
+        watches: Watches::Kinds(&[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS]),
+        owner: None,
+        make: || Box::new(volumes::Claims),
+    },
+    Row {
+        controller: Controller::TaintEviction,
+        name: "taint-eviction",
+        optional: true,
+        watches: Watches::Kinds(&[NODES, PODS]),
+        owner: None,
+        make: || Box::<taint_eviction::TaintEviction>::default(),
+    },
+    Row {
+        controller: Controller::Scheduler,
+        name: "kube-scheduler",
+        optional: true,
+        watches: Watches::Kinds(&[
+            NAMESPACES,
+            NODES,
+            PERSISTENT_VOLUME_CLAIMS,
+            PERSISTENT_VOLUMES,
+            PODS,
+            SERVICES,
+            REPLICA_SETS,
+            STATEFUL_SETS,
+            POD_DISRUPTION_BUDGETS,
+            STORAGE_CLASSES,
+        ]),
+        owner: None,
+        make: || Box::<scheduler::Scheduler>::default(),
+    },
+    Row {
+        controller: Controller::Kubelet,
+        name: "kubelet",
+        optional: true,
+        watches: Watches::Kinds(&[NODES, PODS]),
+        owner: None,
+        make: || Box::<kubelet::Kubelet>::default(),
+    },
+    Row {
+        controller: Controller::DaemonSet,
+        name: "daemonset",
+        optional: true,
+        watches: Watches::Kinds(&[DAEMON_SETS, PODS]),
+        owner: Some(DAEMON_SETS),
+        make: || Box::new(daemon_set::DaemonSets),
+    },
+    Row {
+        controller: Controller::StatefulSet,
+        name: "statefulset",
+        optional: true,
+        watches: Watches::Kinds(&[STATEFUL_SETS, PODS]),
+        owner: Some(STATEFUL_SETS),
+        make: || Box::new(stateful_set::StatefulSets),
+    },
+    Row {
+        controller: Controller::Job,
+        name: "job",
+        optional: true,
+        watches: Watches::Kinds(&[JOBS, PODS]),
+        owner: Some(JOBS),
+        make: || Box::new(job::Jobs),
+    },
+    Row {
+        controller: Controller::CronJob,
+        name: "cronjob",
+        optional: true,
+        watches: Watches::Kinds(&[CRON_JOBS]),
+        owner: Some(CRON_JOBS),
+        make: || Box::new(cron_job::CronJobs),
+    },
+    Row {
+        controller: Controller::ReplicaSet,
+        name: "replicaset",
+        optional: true,
+        watches: Watches::Kinds(&[REPLICA_SETS, PODS]),
+        owner: Some(REPLICA_SETS),
+        make: || Box::new(replica_set::ReplicaSets),
+    },
+    Row {
+        controller: Controller::Deployment,
+        name: "deployment",
+        optional: true,
+        watches: Watches::Kinds(&[DEPLOYMENTS, REPLICA_SETS]),
+        owner: Some(DEPLOYMENTS),
+        make: || Box::new(deployment::Deployments),
+    },
+    Row {
+        controller: Controller::EndpointSlice,
+        name: "endpointslice",
+        optional: true,
+        watches: Watches::Kinds(&[SERVICES, ENDPOINTS, ENDPOINT_SLICES, PODS]),
+        owner: None,
+        make: || Box::new(endpoints::Endpoints),
+    },
+    Row {
+        controller: Controller::Disruption,
+        name: "disruption",
+        optional: true,
+        watches: Watches::Kinds(&[POD_DISRUPTION_BUDGETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS]),
+        owner: None,
+        make: || Box::new(disruption::DisruptionBudgets),
+    },
+    Row {
+        controller: Controller::HorizontalPodAutoscaler,
+        name: "horizontal-pod-autoscaler",
+        optional: true,
+        watches: Watches::Kinds(&[HORIZONTAL_POD_AUTOSCALERS]),
+        owner: None,
+        make: || Box::<autoscaler::Autoscalers>::default(),
+    },
+    Row {
+        controller: Controller::Namespace,
+        name: "namespace",
+        optional: true,
+        watches: Watches::AllButEvents,
+        owner: None,
+        make: || Box::new(namespace::Namespaces),
+    },
+    Row {
+        controller: Controller::EventTtl,
+        name: "event-ttl",
+        optional: false,
+        watches: Watches::Kinds(&[EVENTS]),
+        owner: None,
+        make: || Box::new(event_ttl::EventTtl),
+    },
+];
+
+// A controller is found by its number.
+const _: () = {
+    let mut at = 0;
+    while at < Controller::COUNT {
+        assert!(TABLE[at].controller as usize == at, "the rows are in the order of `Controller`");
+        at += 1;
+    }
+};
+
+impl Controller {
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// Its name, as `--controllers` of kube-controller-manager has it, without the ending `-controller`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Whether it can be switched off.
+    pub fn is_optional(self) -> bool {
+        self.row().optional
+    }
+
+    fn watches(self, kind: ResourceId) -> bool {
+        match self.row().watches {
+            Watches::Kinds(kinds) => kinds.contains(&kind),
+            Watches::AllButEvents => kind != EVENTS,
+        }
+    }
+}
+
+/// All controllers, made anew; each at its number.
+pub(super) fn make() -> [Box<dyn Reconciler>; Controller::COUNT] {
+    TABLE.each_ref().map(|row| (row.make)())
+}
+
+/// The table read the other way round: whom a change concerns.
+#[derive(Debug)]
+pub(super) struct Concerned {
+    /// By kind of the fixed table.
+    watching: Vec<Vec<Controller>>,
+    /// Those concerned by kinds that are defined at run time.
+    watching_all: Vec<Controller>,
+    /// By kind of an owner: who works for it.
+    owners: Vec<(&'static str, Controller, ResourceId)>,
+}
+
+impl Concerned {
+    pub(super) fn new() -> Self {
+        let watching = |kind| Controller::ALL.iter().copied().filter(|it: &Controller| it.watches(kind)).collect();
+        let all = |row: &&Row| matches!(row.watches, Watches::AllButEvents);
+        Self {
+            watching: ResourceId::fixed().map(watching).collect(),
+            watching_all: TABLE.iter().filter(all).map(|row| row.controller).collect(),
+            owners: TABLE.iter().filter_map(|row| Some((row.owner?.row().kind, row.controller, row.owner?))).collect(),
+        }
+    }
+
+    /// Those that are told of changes of a kind.
+    pub(super) fn by_kind(&self, kind: ResourceId) -> &[Controller] {
+        self.watching.get(kind.0 as usize).unwrap_or(&self.watching_all)
+    }
+
+    /// Who works for owners of a kind, and the kind.
+    pub(super) fn by_owner(&self, kind: &str) -> Option<(Controller, ResourceId)> {
+        let found = self.owners.iter().find(|(owner, ..)| *owner == kind);
+        found.map(|(_, controller, resource)| (*controller, *resource))
+    }
+}
+
+/// The names of those that can be switched off, in alphabetical order.
+fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = TABLE.iter().filter(|row| row.optional).map(|row| row.name).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A name that is no controller's, at least of none that can be switched off.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no controller `{name}`; there are: {}", names().join(", "))]
+pub struct UnknownController {
+    /// The name that was given.
+    pub name: String,
+}
+
+impl FromStr for Controller {
+    type Err = UnknownController;
+
+    /// Takes the name with or without the ending `-controller`.
+    fn from_str(name: &str) -> Result<Self, UnknownController> {
+        let short = name.strip_suffix("-controller").unwrap_or(name);
+        let found = TABLE.iter().find(|row| row.optional && row.name == short);
+        found.map(|row| row.controller).ok_or_else(|| UnknownController { name: name.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::clock::SteppedClock;
+    use crate::cluster::{Cluster, WriteOptions};
+    use crate::control::{ControlPlane, Settings};
+    use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS};
+
+    #[test]
+    fn each_has_a_name_of_its_own() {
+        for &controller in Controller::ALL {
+            let name = controller.name();
+            assert_eq!(TABLE.iter().filter(|row| row.name == name).count(), 1, "{name}");
+            assert_eq!(name.parse().ok(), controller.is_optional().then_some(controller));
+            assert_eq!(format!("{name}-controller").parse().ok(), controller.is_optional().then_some(controller));
+        }
+        let unknown = "deploymnet".parse::<Controller>().unwrap_err();
+        assert!(unknown.to_string().starts_with("there is no controller `deploymnet`; there are: clusterrole"));
+    }
+
+    #[test]
+    fn each_is_told_of_the_kinds_it_lists_and_owners_are_among_them() {
+        let concerned = Concerned::new();
+        for kind in ResourceId::fixed().filter(|kind| kind.row().stored_as.is_none()) {
+            let told = concerned.by_kind(kind);
+            assert!(told.is_sorted() && told.contains(&Controller::GarbageCollector) == (kind != EVENTS), "{kind:?}");
+        }
+        for row in &TABLE {
+            if let Watches::Kinds(kinds) = row.watches {
+                assert!(kinds.iter().all(|kind| concerned.by_kind(*kind).contains(&row.controller)), "{}", row.name);
+                assert!(kinds.iter().all(|kind| kind.row().is_stored() && kind.row().stored_as.is_none()));
+                assert!(row.owner.is_none_or(|owner| kinds.contains(&owner)), "{}", row.name);
+            }
+            if let Some(owner) = row.owner {
+                assert_eq!(concerned.by_owner(owner.row().kind), Some((row.controller, owner)));
+            }
+        }
+        let custom = ResourceId(u32::MAX);
+        assert_eq!(concerned.by_kind(custom), [Controller::GarbageCollector, Controller::Namespace]);
+    }
+
+    /// How many ReplicaSets and pods a Deployment comes to.
+    fn made_without(controller: Option<Controller>) -> (usize, usize) {
+        let cluster = Arc::new(Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7));
+        let settings = Settings { switched_off: controller.into_iter().collect(), ..Settings::default() };
+        let mut plane = ControlPlane::new(Arc::clone(&cluster), settings);
+        let labels = json!({ "app": "web" });
+        let deployment: Value = json!({
+            "metadata": { "name": "web" },
+            "spec": {
+                "replicas": 2, "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "web", "image": "nginx" }] },
+                },
+            },
+        });
+        cluster.create(DEPLOYMENTS, "default", deployment, &WriteOptions::client("test")).unwrap();
+        plane.run();
+        (cluster.count(REPLICA_SETS), cluster.count(PODS))
+    }
+
+    #[test]
+    fn what_is_switched_off_does_nothing() {
+        assert_eq!(made_without(None), (1, 2));
+        assert_eq!(made_without(Some(Controller::Deployment)), (0, 0));
+        assert_eq!(made_without(Some(Controller::ReplicaSet)), (1, 0));
+    }
+}

@@ -1,0 +1,55 @@
+//! The lifetime of events.
+
+use jiff::SignedDuration;
+
+use super::controller::Controller;
+use super::events::LIFETIME;
+use super::plane::Plane;
+use super::queue::Key;
+use super::reconcile::{Change, Reconciler};
+use super::value::time_of;
+use crate::clock::later;
+use crate::cluster::DeleteOptions;
+use crate::resource::EVENTS;
+
+/// Deletes events whose lifetime is over.
+pub(super) struct EventTtl;
+
+fn key() -> Key {
+    Key::at_large(Controller::EventTtl)
+}
+
+impl Reconciler for EventTtl {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if !change.gone {
+            let end = later(plane.now(), LIFETIME);
+            plane.queue.add_at(key(), end);
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, _: &Key) {
+        let now = plane.now();
+        let mut next = None;
+        for event in plane.cluster.list(EVENTS, None).0 {
+            let value = event.value();
+            let last = [
+                &value["series"]["lastObservedTime"],
+                &value["lastTimestamp"],
+                &value["eventTime"],
+                &value["metadata"]["creationTimestamp"],
+            ]
+            .into_iter()
+            .find_map(time_of);
+            let Some(end) = last.map(|last| later(last, LIFETIME)) else { continue };
+            if end <= now {
+                let _gone = plane.cluster.delete(EVENTS, &event.namespace, &event.name, &DeleteOptions::default());
+            } else {
+                next = Some(next.map_or(end, |next: jiff::Timestamp| next.min(end)));
+            }
+        }
+        // Not one sweep for each event: those that end within a minute go together.
+        if let Some(next) = next {
+            plane.queue.add_at(key(), next.max(later(now, SignedDuration::from_mins(1))));
+        }
+    }
+}

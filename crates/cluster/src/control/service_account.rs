@@ -1,0 +1,30 @@
+//! What each namespace has from the start: its service account `default`.
+
+use serde_json::json;
+
+use super::controller::Controller;
+use super::plane::Plane;
+use super::pods::writes;
+use super::queue::Key;
+use super::reconcile::{Change, Reconciler};
+use crate::resource::{NAMESPACES, SERVICE_ACCOUNTS};
+
+/// Gives each namespace its first service account.
+pub(super) struct ServiceAccounts;
+
+impl Reconciler for ServiceAccounts {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if !change.gone {
+            plane.queue.add(Key::new(Controller::ServiceAccount, NAMESPACES, change.name()));
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        let name = &key.name.name;
+        let Some(namespace) = plane.cluster.get(NAMESPACES, "", name) else { return };
+        if !namespace.deleting && plane.cluster.get(SERVICE_ACCOUNTS, name, "default").is_none() {
+            let account = json!({ "metadata": { "name": "default" } });
+            let _made = plane.cluster.create(SERVICE_ACCOUNTS, name, account, &writes());
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a cluster holds at one moment: to go back to it, or to begin other clusters with it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Cluster, Conduct};
+use crate::clock::SteppedClock;
+use crate::cluster::{self, Checkpoint};
+use crate::control::ControlPlane;
+
+/// The objects of a cluster at one moment, its time and how it acts. Cheap: objects are shared, not copied.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    checkpoint: Checkpoint,
+    at: Timestamp,
+    conduct: Conduct,
+}
+
+impl Snapshot {
+    /// A cluster of its own that begins where the snapshot was taken, with a clock that shows that instant. Equal
+    /// requests to such clusters give equal answers: a test makes its world once and begins each case with it.
+    pub fn to_cluster(&self) -> Cluster {
+        let clock = Arc::new(SteppedClock::new(self.at));
+        let inner = cluster::Cluster::from_checkpoint(&self.checkpoint, Arc::<SteppedClock>::clone(&clock));
+        Cluster::assembled(inner, self.conduct.clone(), clock)
+    }
+}
+
+impl Cluster {
+    /// What it holds now. Faults that were injected are no part of it.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { checkpoint: self.inner().checkpoint(), at: self.now(), conduct: self.0.conduct.clone() }
+    }
+
+    /// Puts the objects of a snapshot in the place of those there are, as a restore of etcd from a backup does while
+    /// clients are connected: the clock and resourceVersions go on, and every watch ends with 410 Expired, so that
+    /// clients list again. [`Snapshot::to_cluster`] goes back in time instead.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        {
+            let mut plane = self.plane();
+            self.inner().return_to(&snapshot.checkpoint);
+            *plane = ControlPlane::new(Arc::clone(self.inner()), self.0.conduct.settings.clone());
+        }
+        self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cluster::{DeleteOptions, WriteOptions};
+    use crate::resource::{DEPLOYMENTS, PODS};
+
+    fn deployment(replicas: usize) -> Value {
+        let labels = json!({ "app": "web" });
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+            "spec": {
+                "replicas": replicas, "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "web", "image": "nginx" }] },
+                },
+            },
+        })
+    }
+
+    /// Names, nodes and phases of the pods.
+    fn pods(cluster: &Cluster) -> Vec<String> {
+        let line = |pod: &Value| {
+            let texts = [&pod["metadata"]["name"], &pod["spec"]["nodeName"], &pod["status"]["phase"]];
+            texts.map(|text| text.as_str().unwrap_or_default()).join(" ")
+        };
+        cluster.inner().list(PODS, Some("default")).0.iter().map(|pod| line(&pod.value())).collect()
+    }
+
+    fn scale(cluster: &Cluster, replicas: usize) {
+        let options = WriteOptions::client("test");
+        let written = cluster.inner().modify(DEPLOYMENTS, cluster::Part::Main, "default", "web", &options, |web| {
+            web["spec"]["replicas"] = json!(replicas);
+        });
+        written.unwrap();
+        cluster.settle();
+    }
+
+    #[test]
+    fn clusters_of_one_snapshot_go_their_own_ways() {
+        let cluster = Cluster::builder().nodes(3).objects([deployment(2)]).build().unwrap();
+        cluster.advance(Duration::from_mins(1));
+        let snapshot = cluster.snapshot();
+        let at_first = pods(&cluster);
+        assert!(at_first.len() == 2 && at_first.iter().all(|pod| pod.ends_with("Running")), "{at_first:?}");
+
+        let (one, other) = (snapshot.to_cluster(), snapshot.to_cluster());
+        assert_eq!((pods(&one), one.now()), (at_first.clone(), cluster.now()));
+        for cluster in [&one, &other] {
+            scale(cluster, 5);
+            cluster.advance(Duration::from_mins(1));
+        }
+        assert_eq!(pods(&one), pods(&other), "equal requests, equal clusters");
+        assert_eq!((pods(&one).len(), pods(&cluster)), (5, at_first));
+        assert!(one.now() > cluster.now());
+    }
+
+    #[test]
+    fn what_came_after_the_snapshot_is_gone_and_the_controllers_go_on() {
+        let cluster = Cluster::builder().nodes(1).objects([deployment(2)]).build().unwrap();
+        let (before, snapshot) = (pods(&cluster), cluster.snapshot());
+        cluster.inner().delete(DEPLOYMENTS, "default", "web", &DeleteOptions::default()).unwrap();
+        cluster.advance(Duration::from_mins(1));
+        let later = cluster.now();
+        assert_eq!(pods(&cluster), Vec::<String>::new());
+        cluster.restore(&snapshot);
+        assert_eq!((pods(&cluster), cluster.now()), (before, later));
+        scale(&cluster, 3);
+        assert_eq!(pods(&cluster).len(), 3);
+    }
+}
