@@ -136,7 +136,7 @@ mod tests {
                 "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "20" } } });
             let node = serde_json::from_value(node).unwrap();
             Api::<Node>::all(client.clone()).create(&PostParams::default(), &node).await.unwrap();
-            cluster.plant(objects).unwrap();
+            cluster.add_objects(objects).unwrap();
             for object in objects.iter().filter(|object| object["kind"] == "Pod") {
                 let status = Patch::Merge(json!({ "status": object["status"] }));
                 let name = object["metadata"]["name"].as_str().unwrap();

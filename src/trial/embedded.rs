@@ -71,7 +71,7 @@ impl EmbeddedWorld {
     /// When the cluster was not made yet.
     pub fn objects(&self, kinds: impl Iterator<Item = ResourceId>) -> Result<Vec<Value>> {
         let embedded = self.provider.cluster()?;
-        Ok(kinds.flat_map(|kind| embedded.cluster().list(kind, None).0).map(|object| object.to_value()).collect())
+        Ok(kinds.flat_map(|kind| embedded.inner().list(kind, None).0).map(|object| object.to_value()).collect())
     }
 
     /// Runs a future that talks to the cluster.

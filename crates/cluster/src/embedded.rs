@@ -27,7 +27,7 @@ use super::api::{Api, Metrics};
 use super::clock::{SteppedClock, later};
 use super::cluster;
 use super::control::{ControlPlane, Settings};
-use super::seed::{Seed, plant};
+use super::seed::{Seed, add_objects};
 use super::status::Status;
 
 /// When every cluster begins that is not given a clock: a Monday morning.
@@ -112,8 +112,8 @@ impl Cluster {
     ///
     /// # Errors
     /// When one is refused.
-    pub fn plant(&self, objects: &[Value]) -> Result<(), Status> {
-        plant(self.inner(), objects)?;
+    pub fn add_objects(&self, objects: &[Value]) -> Result<(), Status> {
+        add_objects(self.inner(), objects)?;
         self.settle();
         Ok(())
     }

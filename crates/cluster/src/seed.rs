@@ -104,18 +104,18 @@ impl Seed {
     pub(crate) fn fill(&self, cluster: &Cluster, name: &str) -> Result<Vec<String>, Status> {
         let mut made = system::bootstrap(cluster, self.flavour);
         if self.flavour == Flavour::Kind {
-            made.extend(plant(cluster, &[system::control_plane_node(name)])?);
+            made.extend(add_objects(cluster, &[system::control_plane_node(name)])?);
         }
-        made.extend(plant(cluster, &self.objects)?);
+        made.extend(add_objects(cluster, &self.objects)?);
         Ok(made)
     }
 }
 
 /// Makes the objects of a seed; those that are there already (from a start that was cut short) stay as they are.
-pub(crate) fn plant(cluster: &Cluster, objects: &[Value]) -> Result<Vec<String>, Status> {
+pub(crate) fn add_objects(cluster: &Cluster, objects: &[Value]) -> Result<Vec<String>, Status> {
     let mut made = Vec::new();
     for object in objects {
-        made.extend(api::plant::plant(cluster, object)?);
+        made.extend(api::add_objects::add_objects(cluster, object)?);
     }
     Ok(made)
 }

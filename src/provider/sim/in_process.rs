@@ -103,7 +103,7 @@ impl InProcess {
         }
         let (cluster, client) = self.made()?;
         let make = async |nodes: Vec<Value>| {
-            cluster.plant(&nodes).map_err(|status| Error::message(Kind::Failed, status.message))
+            cluster.add_objects(&nodes).map_err(|status| Error::message(Kind::Failed, status.message))
         };
         self.block_on(pools::perform(&client, make, lab, action, work.events))
     }

@@ -161,7 +161,8 @@ impl Sim {
         work.intend("change-pool", &action.to_string())?;
         let name = &lab.name.value;
         let client = self.client(name)?;
-        let make = async |nodes: Vec<Value>| server::Client::new(&self.server(name)?).await?.plant(name, &nodes).await;
+        let make =
+            async |nodes: Vec<Value>| server::Client::new(&self.server(name)?).await?.add_objects(name, &nodes).await;
         self.block_on(pools::perform(client, make, lab, action, work.events))
     }
 }

@@ -83,7 +83,7 @@ impl Client {
     ///
     /// # Errors
     /// When there is no such cluster, an object is refused, or the server does not answer.
-    pub async fn plant(&self, name: &str, objects: &[serde_json::Value]) -> Result<()> {
+    pub async fn add_objects(&self, name: &str, objects: &[serde_json::Value]) -> Result<()> {
         let path = format!("/clusters/{name}/objects");
         for some in objects.chunks(AT_ONCE) {
             let _: serde_json::Value = self.send(Method::POST, &path, &some).await?;

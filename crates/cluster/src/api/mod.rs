@@ -5,6 +5,7 @@
 //! ```
 
 mod access;
+pub(crate) mod add_objects;
 mod answer;
 mod body;
 mod builtin;
@@ -19,7 +20,6 @@ mod impersonation;
 mod metrics;
 mod negotiate;
 mod path;
-pub(crate) mod plant;
 mod present;
 mod query;
 mod read;

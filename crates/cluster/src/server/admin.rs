@@ -108,7 +108,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
         }
         (&Method::POST, ["clusters", name, "objects"]) => {
             let name = (*name).to_owned();
-            let made = waiting(shared, move |shared| found(shared, &name)?.plant(&body)).await;
+            let made = waiting(shared, move |shared| found(shared, &name)?.add_objects(&body)).await;
             made.map(|()| json(200, &json!({})))
         }
         (&Method::PUT, ["clusters", name, "system"]) => {

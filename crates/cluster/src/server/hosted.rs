@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::api::{Api, User};
 use super::super::clock::SystemClock;
 use super::super::cluster::Cluster;
-use super::super::seed::{Seed, plant};
+use super::super::seed::{Seed, add_objects};
 use super::super::status::Status;
 use super::super::system;
 use super::control_thread::Running;
@@ -141,10 +141,10 @@ impl Hosted {
     }
 
     /// Makes the objects of this JSON list; those that are there already stay as they are.
-    pub(super) fn plant(&self, objects: &[u8]) -> Result<(), Status> {
+    pub(super) fn add_objects(&self, objects: &[u8]) -> Result<(), Status> {
         let objects: Vec<Value> = serde_json::from_slice(objects)
             .map_err(|error| Status::bad_request(format!("not a list of objects: {error}")))?;
-        plant(self.api.cluster(), &objects).map(drop)
+        add_objects(self.api.cluster(), &objects).map(drop)
     }
 
     pub(super) fn name(&self) -> &str {

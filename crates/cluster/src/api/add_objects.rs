@@ -12,7 +12,7 @@ use super::{custom, versions};
 ///
 /// # Errors
 /// The Status an API server would answer with.
-pub(crate) fn plant(cluster: &Cluster, object: &Value) -> Result<Option<String>, Status> {
+pub(crate) fn add_objects(cluster: &Cluster, object: &Value) -> Result<Option<String>, Status> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     let resource = custom::find_kind(cluster, &version, &kind).ok_or_else(|| {
@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn a_kind_is_served_once_its_definition_is_there() {
         let cluster = cluster();
-        assert_eq!(plant(&cluster, &planter(json!(3))).unwrap_err().code, 400);
-        assert!(plant(&cluster, &definition()).unwrap().is_some());
+        assert_eq!(add_objects(&cluster, &planter(json!(3))).unwrap_err().code, 400);
+        assert!(add_objects(&cluster, &definition()).unwrap().is_some());
         let stored = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", "planters.garden.example").unwrap().value();
         assert_eq!(stored["status"]["conditions"][1]["type"], "Established");
 
-        assert_eq!(plant(&cluster, &planter(json!(3))).unwrap().as_deref(), Some("Planter/big"));
-        assert_eq!(plant(&cluster, &planter(json!(4))).unwrap(), None, "it is there already");
+        assert_eq!(add_objects(&cluster, &planter(json!(3))).unwrap().as_deref(), Some("Planter/big"));
+        assert_eq!(add_objects(&cluster, &planter(json!(4))).unwrap(), None, "it is there already");
         let id = custom::find_kind(&cluster, "garden.example/v1", "Planter").unwrap();
         let big = cluster.get(id, "default", "big").unwrap().value();
         assert_eq!((&big["spec"]["size"], &big["status"]["ready"]), (&json!(3), &json!(true)));
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn an_object_that_does_not_fit_its_definition_is_refused() {
         let cluster = cluster();
-        plant(&cluster, &definition()).unwrap();
-        assert_eq!(plant(&cluster, &planter(json!("three"))).unwrap_err().code, 422);
+        add_objects(&cluster, &definition()).unwrap();
+        assert_eq!(add_objects(&cluster, &planter(json!("three"))).unwrap_err().code, 422);
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "done" },
             "spec": { "containers": [{ "name": "main", "image": "x" }] }, "status": { "phase": "Succeeded" },
         });
-        plant(&cluster, &pod).unwrap();
+        add_objects(&cluster, &pod).unwrap();
         assert_eq!(cluster.get(PODS, "default", "done").unwrap().value()["status"]["phase"], "Succeeded");
     }
 
@@ -138,7 +138,7 @@ mod tests {
             "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": { "name": "web" },
             "spec": { "maxReplicas": 3, "scaleTargetRef": { "kind": "Deployment", "name": "web" } },
         });
-        plant(&cluster, &autoscaler).unwrap();
+        add_objects(&cluster, &autoscaler).unwrap();
         assert!(cluster.get(HORIZONTAL_POD_AUTOSCALERS, "default", "web").is_some());
     }
 }
