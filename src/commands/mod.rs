@@ -24,6 +24,7 @@ pub mod list;
 mod one;
 pub mod pause;
 pub mod plan;
+pub mod pool;
 pub mod render;
 pub mod resume;
 pub mod schema;
