@@ -55,6 +55,8 @@ enum Command {
     Plan(commands::plan::Arguments),
     /// Show a lab's nodes and where its pods are.
     Status(commands::status::Arguments),
+    /// Add, change and remove pools of a lab that is up.
+    Pool(commands::pool::Arguments),
     /// List the labs that are up.
     List(commands::list::Arguments),
     /// Why a pod is where it is, or why it is nowhere.
@@ -113,6 +115,7 @@ impl Cli {
             Command::Gc(arguments) => commands::gc::run(context, &arguments),
             Command::Plan(arguments) => commands::plan::run(context, arguments),
             Command::Status(arguments) => commands::status::run(context, &arguments),
+            Command::Pool(arguments) => commands::pool::run(context, &arguments),
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::Render(arguments) => commands::render::run(context, &arguments),

@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
+mod applied;
 pub mod apply;
 mod at_work;
 pub mod changes;
@@ -26,6 +27,7 @@ pub mod interruption;
 pub mod lesson;
 pub mod observe;
 pub mod parallel;
+pub mod pool;
 pub mod provider;
 pub mod render;
 pub mod shell;

@@ -25,6 +25,7 @@ pub mod list;
 mod one;
 pub mod pause;
 pub mod plan;
+pub mod pool;
 pub mod render;
 pub mod reset;
 pub mod resume;

@@ -14,6 +14,7 @@ use crate::error::{Error, Kind, Result};
 use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
+use crate::pool::Kept;
 use crate::provider::{self, Work};
 use crate::state::{Doing, Progress, Record};
 
@@ -157,6 +158,7 @@ impl AtWork<'_> {
                     self.show(line.text());
                 }
                 performer.perform_action(&lab, number, action, work)?;
+                self.forget_pool(&lab, step, action)?;
             }
             Ok(())
         })
@@ -190,6 +192,7 @@ impl AtWork<'_> {
         self.with_performer(&lab.name.value, |performer, work| {
             for action in (0..step.actions.len()).rev() {
                 kept.extend(performer.undo_action(&lab, number, action, work)?);
+                self.forget_pool(&lab, step, action)?;
             }
             Ok(())
         })
@@ -233,6 +236,12 @@ impl AtWork<'_> {
     fn show(&self, line: &str) {
         let dim = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
         self.context.ui.say(&format!("{:>12} {dim}{line}{dim:#}", "$"));
+    }
+
+    /// What was typed of a pool is over where a step has made of it what the lab file says.
+    fn forget_pool(&self, lab: &klab_lab::spec::Lab, step: &klab_lab::spec::Step, action: usize) -> Result<()> {
+        let pool = step.actions.get(action).and_then(|action| action.value.pool());
+        pool.map_or(Ok(()), |pool| Kept::forget(&self.context.home.lab(&lab.name.value), pool))
     }
 
     /// Nothing is done of a step that would be refused in the middle.

@@ -1,4 +1,4 @@
-//! Pure: what a learner types for an action, with kubectl, az or docker.
+//! Pure: what a learner types for an action, with kubectl, az, docker or klab.
 
 use std::path::Path;
 
@@ -8,11 +8,12 @@ use super::nodes::{pattern_text, selector, workload_of};
 use super::set::TEMPLATE;
 use super::stage::stage_within;
 use crate::exec;
+use crate::pool::flags;
 use crate::provider::{AzureNames, aks};
 use crate::render::{render_main, render_workload};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Action, Autoscale, Lab, Located, NodeForm, NodeSet, ObjectRef, Provider, Workload};
+use klab_lab::spec::{Action, Lab, Located, NodeForm, NodeSet, ObjectRef, Provider, Workload};
 
 /// One line of what is to be done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,31 +231,12 @@ fn delete(lab: &Lab, object: &ObjectRef) -> Vec<Line> {
 }
 
 fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
-    let profile = before.provider.profile();
-    if profile.has_managed_pools {
-        return aks::pool_commands(before, after, action, azure).into_iter().map(Line::Command).collect();
-    }
-    let by = profile.title;
-    let what = match action {
-        Action::AddPool { pool } => {
-            let nodes = after.pool(pool).map_or(0, |pool| pool.nodes.value);
-            format!("add pool {pool} with {}", klab_lab::words::plural(nodes as usize, "node"))
-        }
-        Action::RemovePool { pool } if profile.nodes == NodeForm::Object => {
-            let nodes = NodeSet::Pool(pool.clone());
-            return vec![kubectl(&["delete", "nodes"], &nodes, [])];
-        }
-        Action::RemovePool { pool } => format!("remove pool {pool} with its nodes"),
-        Action::ScalePool { pool, autoscale: Some(Autoscale { min, max }), .. } => {
-            format!("let the autoscaler keep pool {pool} between {min} and {max} nodes")
-        }
-        Action::ScalePool { pool, nodes, .. } => {
-            format!("scale pool {pool} to {}", klab_lab::words::plural(nodes.unwrap_or_default() as usize, "node"))
-        }
-        Action::UpgradePool { pool, kubernetes } => format!("upgrade pool {pool} to Kubernetes {kubernetes}"),
-        _ => return Vec::new(),
+    let lines = if before.provider.profile().has_managed_pools {
+        aks::pool_commands(before, after, action, azure)
+    } else {
+        flags::command(after, action).into_iter().collect()
     };
-    vec![Line::Note(format!("{what}: {by} has no command for it, `klab step` does it"))]
+    lines.into_iter().map(Line::Command).collect()
 }
 
 fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -> Vec<Line> {

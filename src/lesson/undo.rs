@@ -8,9 +8,7 @@ use super::stage::stage_within;
 use crate::apply::ObjectKey;
 use crate::render::{Manifest, render, render_files};
 use klab_lab::plan::wanted_version;
-use klab_lab::spec::{
-    Action, Diagnostics, KubernetesVersion, Lab, NodeSet, ObjectRef, Workload, WorkloadChange, singular,
-};
+use klab_lab::spec::{Action, Diagnostics, Lab, NodeSet, ObjectRef, Workload, WorkloadChange, singular};
 
 /// What undoes an action.
 #[derive(Clone, Debug)]
@@ -176,16 +174,11 @@ fn downgrade(before: &Lab, name: &str) -> Undo {
     if profile.has_managed_pools {
         return Undo::Impossible(format!("{} does not bring pool `{name}` back to an older version", profile.title));
     }
-    let version = wanted_version(before, Some(pool)).and_then(|text| version(&text));
+    let version = wanted_version(before, Some(pool)).and_then(|text| text.parse().ok());
     match version {
         Some(kubernetes) => Undo::Actions(vec![Action::UpgradePool { pool: name.to_owned(), kubernetes }]),
         None => Undo::Impossible(format!("the lab file does not say which version pool `{name}` had")),
     }
-}
-
-fn version(text: &str) -> Option<KubernetesVersion> {
-    let mut parts = text.split('.').skip(1).map(|part| part.parse().ok());
-    Some(KubernetesVersion { minor: parts.next()??, patch: parts.next().flatten() })
 }
 
 fn applied(lab: &Lab, before: &Lab, step: usize, action: usize, path: &klab_lab::spec::Located<String>) -> Undo {

@@ -16,3 +16,5 @@ pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 pub const POOL_LABEL: &str = "agentpool";
 /// The same by AKS's newer name.
 pub const AKS_POOL_LABEL: &str = "kubernetes.azure.com/agentpool";
+/// Label by which AKS says what a pool is for: `system` or `user`.
+pub const MODE_LABEL: &str = "kubernetes.azure.com/mode";

@@ -19,7 +19,7 @@ pub struct Observed {
     pub pools: BTreeMap<String, ObservedPool>,
     /// Kubernetes version of its control plane, `1.34.2`, where the provider can change it; else none.
     pub kubernetes: Option<String>,
-    /// Whether size, mode, zones and number of pods change on the nodes there are, without making new ones.
+    /// Whether size, zones and number of pods change on the nodes there are, without making new ones.
     pub changes_in_place: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct ObservedNode {
     pub taints: Vec<Taint>,
 }
 
-/// What a pool's nodes are made of; every field but labels, taints and autoscaler can only change by making new nodes.
+/// What a pool's nodes are made of; every field but mode, labels, taints and autoscaler can only change by making new nodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Declared {
     /// `system` or `user`.
@@ -148,7 +148,7 @@ pub enum Action {
         /// Nodes it is to have.
         to: u32,
     },
-    /// Change labels, taints or autoscaler of a pool in place.
+    /// Change mode, labels, taints or autoscaler of a pool in place.
     UpdatePool {
         /// The pool.
         pool: String,
@@ -240,6 +240,9 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: b
     let name = pool.name.value.clone();
     let mut fixed = fixed_changes(&live.declared, &declared);
     let mut changes = if changes_in_place { std::mem::take(&mut fixed) } else { Vec::new() };
+    if live.declared.mode != declared.mode {
+        changes.push(format!("mode {} becomes {}", live.declared.mode, declared.mode));
+    }
     if let (Some(live), Some(wanted)) = (&live.kubernetes, wanted_version(lab, Some(pool)))
         && !is_version(live, &wanted)
     {
@@ -278,7 +281,6 @@ fn fixed_changes(old: &Declared, new: &Declared) -> Vec<String> {
         }
     };
     compare("size", old.size.clone(), new.size.clone());
-    compare("mode", old.mode.clone(), new.mode.clone());
     compare("zones", zones_text(&old.zones), zones_text(&new.zones));
     compare("max pods", old.max_pods.to_string(), new.max_pods.to_string());
     compare("system", old.os.clone(), new.os.clone());

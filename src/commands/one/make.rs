@@ -17,6 +17,7 @@ use crate::forecast::forecast;
 use crate::grade::{ReachedCluster, wait_for_made};
 use crate::lesson::{self, Performer, WallClock};
 use crate::observe;
+use crate::pool::Kept;
 use crate::provider::Options;
 use crate::render::{self, Manifest};
 use crate::state::home::state_error;
@@ -169,6 +170,7 @@ pub(in super::super) fn make(
     let foreseen = (!observed.exists).then(|| foresee(lab, manifests));
     let actions = plan(lab, &observed);
     let options = Options { replace_pools: arguments.replace_pools, recreate: arguments.recreate };
+    Kept::clear(&folder)?;
     provider.perform_all(lab, &actions, &options, &mut work)?;
     let kubeconfig = provider.kubeconfig(name)?;
     if observed.exists {

@@ -12,7 +12,7 @@ use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
-use klab_lab::names::{DECLARED_ANNOTATION, POOL_LABEL};
+use klab_lab::names::{DECLARED_ANNOTATION, MODE_LABEL, POOL_LABEL};
 use klab_lab::nodes;
 use klab_lab::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
 use klab_lab::spec::{Lab, Pool};
@@ -132,6 +132,7 @@ async fn scale(
 async fn update(client: &Client, pool: &Pool) -> Result<()> {
     let declared = Declared::of(pool);
     let wanted: Vec<Taint> = pool.taints.iter().map(|taint| taint.value.clone()).collect();
+    let mode_label = MODE_LABEL.to_owned();
     let api: Api<Node> = Api::all(client.clone());
     for node in nodes_of(client, Some(&pool.name.value)).await? {
         let before: Declared = node
@@ -141,6 +142,7 @@ async fn update(client: &Client, pool: &Pool) -> Result<()> {
             .unwrap_or_default();
         let mut labels: BTreeMap<&String, Value> = before.labels.keys().map(|key| (key, Value::Null)).collect();
         labels.extend(declared.labels.iter().map(|(key, value)| (key, json!(value))));
+        labels.insert(&mode_label, json!(declared.mode));
         let mut all = wanted.clone();
         all.extend(taints(&node).into_iter().filter(is_system_taint));
         let patch = json!({

@@ -116,6 +116,7 @@ fn learner_reads_types_and_is_graded() {
         Verified 1 of 1 check in TIME
             Done step 2 of 4 `tolerate`; next is `pools`
             Step 3 of 4 `pools`: Another pool
+               $ klab pool add later --nodes 1 --size Standard_B2ms
          Created pool later (1 × Standard_B2ms) in TIME
                $ klab render lesson --workload later | kubectl apply -f -
          Applied workload later: 2 created in TIME

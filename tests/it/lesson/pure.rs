@@ -257,11 +257,11 @@ fn every_action_is_typed_as_kubectl_takes_it() {
     $ kubectl annotate nodes NODE klab.dev/heartbeat=stopped
     $ kubectl annotate nodes -l agentpool=cheap klab.dev/heartbeat-
     # wait for 5 s
-    # add pool later with 2 nodes: the embedded cluster has no command for it, `klab step` does it
-    # scale pool later to 3 nodes: the embedded cluster has no command for it, `klab step` does it
-    # let the autoscaler keep pool general between 2 and 6 nodes: the embedded cluster has no command for it, `klab step` does it
-    # upgrade pool later to Kubernetes 1.36: the embedded cluster has no command for it, `klab step` does it
-    $ kubectl delete nodes -l agentpool=later
+    $ klab pool add later --nodes 2 --size Standard_B2ms
+    $ klab pool scale later --nodes 3
+    $ klab pool update general --autoscale 2..6
+    $ klab pool upgrade later --kubernetes 1.36
+    $ klab pool delete later
     $ kubectl scale deployment/web --replicas 6 -n team-a
     $ kubectl set image deployment/web web=nginx:1.28 -n team-a
     $ kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"limits":null,"requests":{"cpu":"100m","memory":null}}}]}}}}' -n team-a
@@ -305,11 +305,11 @@ fn power_and_pools_are_typed_at_docker_and_az() {
         typed(&lab)
     };
     assert_snapshot!(lines(Provider::Kind), @r"
-    # add pool later with 2 nodes: kind has no command for it, `klab step` does it
-    # scale pool later to 3 nodes: kind has no command for it, `klab step` does it
-    # let the autoscaler keep pool later between 1 and 4 nodes: kind has no command for it, `klab step` does it
-    # upgrade pool later to Kubernetes 1.36.2: kind has no command for it, `klab step` does it
-    # remove pool later with its nodes: kind has no command for it, `klab step` does it
+    $ klab pool add later --nodes 2 --size Standard_D4s_v5 --labels a=b --taints k=v:NoSchedule --zones 1,2
+    $ klab pool scale later --nodes 3
+    $ klab pool update later --autoscale 1..4
+    $ klab pool upgrade later --kubernetes 1.36.2
+    $ klab pool delete later
     # the first 1 node of `kubectl get nodes -l agentpool=main`, in place of NODE:
     $ docker stop NODE
     $ docker start worker

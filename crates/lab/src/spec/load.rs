@@ -38,6 +38,14 @@ pub fn parse(name: &str, text: &str, options: &LoadOptions) -> Result<Lab, Diagn
     finish(lab, diagnostics)
 }
 
+/// As [`parse`], for callers that have a use for a lab although it breaks rules: the lab, where it could be read at all, and
+/// everything that is wrong with it.
+pub fn parse_whatever_it_breaks(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diagnostics) {
+    let (lab, mut diagnostics) = read_lab(name, text, options);
+    diagnostics.sort();
+    (lab, diagnostics)
+}
+
 /// Reads a lab from a copy of its text. What it refers to is looked up in the folder of the original; files that are not
 /// there any more are left out.
 pub fn parse_beside(name: &str, text: &str, directory: &Path, options: &LoadOptions) -> Result<Lab, Diagnostics> {

@@ -14,6 +14,7 @@ mod lab;
 mod load;
 pub mod machine;
 pub mod pool;
+mod pool_table;
 mod profile;
 pub mod provider;
 mod raw;
@@ -35,9 +36,10 @@ pub use files::{Files, Reach};
 pub use kind_name::singular;
 pub use klab_scheduler::selector::Selector;
 pub use lab::{Lab, LoadOptions};
-pub use load::{MAX_BYTES, load, parse, parse_beside, parse_bytes};
+pub use load::{MAX_BYTES, load, parse, parse_beside, parse_bytes, parse_whatever_it_breaks};
 pub use machine::{Machine, NodeResources, VmSize};
 pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
+pub use pool_table::pool_table;
 pub use profile::{NodeForm, Profile};
 pub use provider::{
     Addon, AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::machine::Machine;
 use super::source::{Located, Location};
 use super::version::KubernetesVersion;
-use crate::names::{AKS_POOL_LABEL, POOL_LABEL};
+use crate::names::{AKS_POOL_LABEL, MODE_LABEL, POOL_LABEL};
 
 /// A group of equal nodes, `[pool.NAME]` in the lab file.
 #[derive(Clone, Debug)]
@@ -145,7 +145,7 @@ impl Pool {
         for key in [POOL_LABEL, AKS_POOL_LABEL] {
             set(key, &self.name);
         }
-        set("kubernetes.azure.com/mode", self.mode.as_str());
+        set(MODE_LABEL, self.mode.as_str());
         set("kubernetes.azure.com/role", "agent");
         for key in ["kubernetes.io/arch", "beta.kubernetes.io/arch"] {
             set(key, self.machine.arch());

@@ -201,6 +201,17 @@ impl Action {
             _ => None,
         }
     }
+
+    /// The pool an action is about, where it makes, changes or removes one.
+    pub fn pool(&self) -> Option<&str> {
+        match self {
+            Self::AddPool { pool }
+            | Self::RemovePool { pool }
+            | Self::ScalePool { pool, .. }
+            | Self::UpgradePool { pool, .. } => Some(pool),
+            _ => None,
+        }
+    }
 }
 
 /// New values for fields of a workload; `None` leaves a field as it is, an empty value clears it.

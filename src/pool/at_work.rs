@@ -1,0 +1,106 @@
+//! The pools of a lab that is up: looked at, and changed under the lab's lock and journal.
+
+use klab_lab::plan::Declared;
+use klab_lab::spec::{Lab, LoadOptions, Reach};
+use toml::Table;
+
+use super::kept::Kept;
+use super::live::{Live, deferred};
+use super::perform::{actions, perform};
+use crate::applied;
+use crate::at_work::LabAtWork;
+use crate::context::{Context, not_up};
+use crate::error::{Error, Kind, Result};
+use crate::lesson::stage;
+use crate::provider::Provider;
+use crate::state::Progress;
+
+/// The pools of a lab as they are.
+///
+/// # Errors
+/// When the lab is not up, or its cluster is gone, paused or silent.
+pub(crate) fn look(context: &Context, lab: &str) -> Result<Live> {
+    look_through(context, lab).map(|(_, live)| live)
+}
+
+fn look_through(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Live)> {
+    let reach = Reach { outside: false, environment: true };
+    let lab = applied::lab(context, name.to_owned(), None, LoadOptions { reach, ..LoadOptions::default() })?;
+    let folder = context.home.lab(name);
+    let staged = stage(&lab, Progress::read(&folder)?.done.min(lab.steps.len()));
+    let provider = context.provider(lab.provider)?;
+    let observed = provider.observe(name, Some(&staged))?;
+    if !observed.exists {
+        let message = format!("the cluster of lab `{name}` is gone");
+        return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
+    }
+    if observed.stopped {
+        let message = format!("lab `{name}` is paused");
+        return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {name}` starts its machines")));
+    }
+    let live = Live::of(&staged, &Kept::read(&folder)?, observed)?;
+    Ok((provider, live))
+}
+
+/// The pools of a lab whose lock is held.
+pub(crate) struct PoolsAtWork<'c> {
+    context: &'c Context,
+    lab: LabAtWork<'c>,
+    provider: Box<dyn Provider>,
+    /// The pools as they are.
+    pub(crate) live: Live,
+}
+
+impl<'c> PoolsAtWork<'c> {
+    /// Takes a lab that is up.
+    ///
+    /// # Errors
+    /// As [`look`], and when another klab works on the lab.
+    pub(crate) fn of(context: &'c Context, name: &str, command: &'static str) -> Result<Self> {
+        let lab = LabAtWork::existing(context, name, command)?.ok_or_else(|| not_up(name))?;
+        let (provider, live) = look_through(context, name)?;
+        Ok(Self { context, lab, provider, live })
+    }
+
+    /// Makes a pool of these keys, or makes one what they say. Says whether anything had to be done.
+    ///
+    /// # Errors
+    /// When that breaks a rule, or the provider cannot.
+    pub(crate) fn put(&mut self, pool: &str, keys: Table) -> Result<bool> {
+        let wanted = self.live.with(pool, keys.clone())?;
+        self.bring_about(&wanted, pool, keys)
+    }
+
+    /// Removes a pool.
+    ///
+    /// # Errors
+    /// When there is none of that name, the cluster cannot be without it, or the provider cannot.
+    pub(crate) fn remove(&mut self, pool: &str) -> Result<bool> {
+        let wanted = self.live.without(pool)?;
+        let mut keys = self.live.keys(pool)?.clone();
+        deferred(&mut keys);
+        self.bring_about(&wanted, pool, keys)
+    }
+
+    fn bring_about(&mut self, wanted: &Lab, pool: &str, keys: Table) -> Result<bool> {
+        let observed = &self.live.observed;
+        let seen = observed.pools.get(pool);
+        let is_empty = wanted.pool(pool).is_some_and(|pool| pool.nodes.value == 0) && self.live.names().contains(&pool);
+        let actions = if seen.is_none() && is_empty { Vec::new() } else { actions(wanted, pool, observed) };
+        let name = &wanted.name.value;
+        let folder = self.context.home.lab(name);
+        let mut kept = Kept::read(&folder)?;
+        kept.put(pool, keys);
+        // Before it is done: of a pool that is half made, its nodes say less than what was typed.
+        kept.write(&folder)?;
+        if actions.is_empty() {
+            return Ok(false);
+        }
+        self.lab
+            .interruption_leaves(format!("pool `{pool}` may be changed in part; `klab pool list` shows what there is"));
+        let before = seen.map_or_else(|| wanted.pool(pool).map(Declared::of), |seen| Some(seen.declared.clone()));
+        let mut work = self.lab.work()?;
+        perform(self.provider.as_ref(), wanted, pool, &before.unwrap_or_default(), observed, actions, &mut work)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,237 @@
+//! `klab pool`: pools of a lab that is up, changed by hand, through the binary.
+
+use insta::assert_snapshot;
+
+use crate::environment::Environment;
+
+const LAB: &str = r#"lab = "small"
+kubernetes = "1.36"
+
+[pool.nodepool1]
+mode = "system"
+nodes = 2
+size = "Standard_B2ms"
+
+[pool.later]
+deferred = true
+nodes = 2
+size = "Standard_D4s_v5"
+labels = { tier = "web" }
+
+[[step]]
+name = "later"
+do = [{ add_pool = "later" }]
+
+[[step.check]]
+nodes = "pool:later"
+exist = 2
+"#;
+
+fn up() -> Environment {
+    let environment = Environment::new();
+    environment.write("small.toml", LAB);
+    environment.succeeds(&["up", "small.toml"]);
+    environment
+}
+
+/// A command line's output without what differs from run to run.
+fn klab(environment: &Environment, line: &str) -> String {
+    let times = regex::Regex::new(r"in \d+(\.\d+)? (ms|s)").unwrap();
+    let text = environment.klab(&line.split_whitespace().collect::<Vec<_>>());
+    times.replace_all(&text, "in TIME").into_owned()
+}
+
+fn nodes(environment: &Environment) -> Vec<String> {
+    let status = environment.json(&["status"]);
+    let nodes = status["nodes"].as_array().unwrap().iter();
+    nodes.map(|node| format!("{} {}", node["pool"].as_str().unwrap(), node["taints"])).collect()
+}
+
+#[test]
+fn pools_come_change_and_go_by_hand_and_up_brings_the_file_back() {
+    let environment = up();
+    let shown = klab(&environment, "pool add extra --nodes 1 --labels workload=extra,team=a --taints k=v:NoSchedule");
+    assert_snapshot!(shown, @r"
+    --- stderr
+         Created pool extra (1 × Standard_B2ms) in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "pool list"), @r"
+    --- stdout
+    POOL       MODE    NODES  SIZE           KUBERNETES  LABELS                 TAINTS
+    nodepool1  system  2      Standard_B2ms  1.36.2
+    extra      user    1      Standard_B2ms  1.36.2      team=a workload=extra  k=v:NoSchedule
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "pool scale extra --nodes 2"), @r"
+    --- stderr
+          Scaled pool extra from 1 to 2 nodes in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "pool update extra --labels team=b --taints= --mode system"), @r"
+    --- stderr
+         Changed pool extra: mode user becomes system, label team=b, no label workload, no taint k=v:NoSchedule in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "pool upgrade extra --kubernetes 1.35"), @r"
+    --- stderr
+        Replaced the nodes of pool extra (2 × Standard_B2ms): Kubernetes 1.36.2 becomes 1.35 in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "pool delete nodepool1"), @r"
+    --- stderr
+         Removed pool nodepool1 and its 2 nodes in TIME
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "pool list"), @r"
+    --- stdout
+    POOL   MODE    NODES  SIZE           KUBERNETES  LABELS  TAINTS
+    extra  system  2      Standard_B2ms  1.35.0      team=b
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "up small.toml --no-wait"), @r"
+    --- stderr
+         Checked small.toml: 1 pool, 0 objects, 0 checks
+         Created pool nodepool1 (2 × Standard_B2ms) in TIME
+         Removed pool extra and its 2 nodes in TIME
+         Applied 0 objects: none in TIME
+           Ready lab `small` in TIME
+
+      export KUBECONFIG=[FOLDER]/home/labs/small/kubeconfig    # then: kubectl get pods -o wide
+      klab verify small    klab guide small    klab down small
+    --- status 0
+    ");
+    assert_snapshot!(klab(&environment, "pool list"), @r"
+    --- stdout
+    POOL       MODE    NODES  SIZE           KUBERNETES  LABELS  TAINTS
+    nodepool1  system  2      Standard_B2ms  1.36.2
+    --- status 0
+    ");
+    environment.succeeds(&["pool", "add", "mine"]);
+    environment.succeeds(&["down"]);
+    environment.nothing_is_left();
+}
+
+#[test]
+fn what_others_put_on_nodes_stays_there() {
+    let environment = up();
+    environment.succeeds(&["pool", "add", "extra", "--taints", "mine=1:NoSchedule"]);
+    environment.succeeds(&["pool", "update", "extra", "--autoscale", "1..3"]);
+    let kubeconfig = environment.succeeds(&["kubeconfig", "--path"]);
+    let taint = std::process::Command::new("kubectl")
+        .args(["--kubeconfig", kubeconfig.trim(), "taint", "nodes", "-l", "agentpool=extra", "theirs=1:NoExecute"])
+        .output();
+    if taint.is_err() {
+        return;
+    }
+    environment.succeeds(&["pool", "update", "extra", "--taints", "other=2:NoSchedule"]);
+    let extra = nodes(&environment).into_iter().find(|node| node.starts_with("extra")).unwrap();
+    assert!(extra.contains("theirs=1:NoExecute") && extra.contains("other=2:NoSchedule"), "{extra}");
+    assert!(!extra.contains("mine"), "{extra}");
+}
+
+#[test]
+fn pool_without_nodes_is_remembered_and_a_pool_of_the_file_is_made_as_it_says() {
+    let environment = up();
+    environment.succeeds(&["pool", "add", "extra", "--size", "Standard_D4s_v5"]);
+    environment.succeeds(&["pool", "scale", "extra", "--nodes", "0"]);
+    let pools = environment.json(&["pool", "list"])["pools"].as_array().unwrap().clone();
+    assert_eq!((&pools[1]["name"], &pools[1]["nodes"]), (&"extra".into(), &0.into()));
+    environment.succeeds(&["pool", "scale", "extra", "--nodes", "2"]);
+    let pools = environment.json(&["pool", "list"])["pools"].as_array().unwrap().clone();
+    assert_eq!((&pools[1]["size"], &pools[1]["nodes"]), (&"Standard_D4s_v5".into(), &2.into()));
+    assert_snapshot!(klab(&environment, "pool add later"), @r"
+    --- stderr
+         Created pool later (2 × Standard_D4s_v5) in TIME
+    --- status 0
+    ");
+    assert!(klab(&environment, "verify --step later").contains("✓ held"));
+    // A step makes of a pool what the file says, whatever was typed of it.
+    environment.succeeds(&["pool", "scale", "later", "--nodes", "0"]);
+    environment.succeeds(&["step"]);
+    environment.succeeds(&["step", "--back"]);
+    let pools = environment.json(&["pool", "list"])["pools"].as_array().unwrap().clone();
+    let names: Vec<_> = pools.iter().map(|pool| pool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["nodepool1", "extra"]);
+}
+
+#[test]
+fn refusals_say_what_would_do() {
+    let environment = up();
+    let lines = [
+        "pool add nodepool1",
+        "pool scale extra --nodes 2",
+        "pool delete nodepool1",
+        "pool add Extra",
+        "pool add extra --size B2ms",
+        "pool add extra --taints dedicated",
+        "pool add extra --labels kubernetes.io/x=y",
+        "pool add extra --kubernetes 1.37",
+        "pool update nodepool1 --size Standard_D4s_v5",
+        "pool update nodepool1 --autoscale 3..2",
+        "pool update nodepool1",
+        "pool list --lab other",
+    ];
+    let shown = lines.map(|line| format!("$ klab {line}\n{}", klab(&environment, line))).concat();
+    assert_snapshot!(shown, @r#"
+    $ klab pool add nodepool1
+    --- stderr
+    error: lab `small` has a pool `nodepool1` already
+    hint: `klab pool update nodepool1` changes it, `klab pool scale nodepool1` its number of nodes
+    --- status 2
+    $ klab pool scale extra --nodes 2
+    --- stderr
+    error: lab `small` has no pool `extra`
+    hint: its pools are nodepool1
+    --- status 2
+    $ klab pool delete nodepool1
+    --- stderr
+    error: pool `nodepool1` is the last system pool: the cluster's own pods have no other place
+    hint: `klab pool add NAME --mode system` makes another one, or `klab pool update NAME --mode system`
+    --- status 2
+    $ klab pool add Extra
+    --- stderr
+    error: AKS refuses the pool name `Extra`: not a valid pool name
+    hint: a pool's name has 1 to 12 lower-case letters and digits and begins with a letter, such as `extra`
+    --- status 2
+    $ klab pool add extra --size B2ms
+    --- stderr
+    error: klab does not know the VM size `B2ms`: no such size in klab's table
+    hint: did you mean `Standard_B2ms`
+    hint: for sim and kind, `cpu = 4` and `memory = "16Gi"` in place of `size` describe any machine
+    --- status 2
+    $ klab pool add extra --taints dedicated
+    --- stderr
+    error: `dedicated` is not a taint: expected `key=value:Effect` or `key:Effect`
+    hint: the effects are NoSchedule, PreferNoSchedule and NoExecute
+    --- status 2
+    $ klab pool add extra --labels kubernetes.io/x=y
+    --- stderr
+    error: the label `kubernetes.io/x` belongs to Kubernetes: pool `extra` cannot set it
+    hint: choose a key of your own, with or without a prefix such as `example.com/`
+    --- status 2
+    $ klab pool add extra --kubernetes 1.37
+    --- stderr
+    error: pool `extra` cannot run Kubernetes 1.37: newer than the cluster
+    --- status 2
+    $ klab pool update nodepool1 --size Standard_D4s_v5
+    --- stderr
+    error: `size` of pool `nodepool1` cannot change on its nodes
+    hint: `--replace` makes the nodes anew; their pods start elsewhere meanwhile
+    --- status 2
+    $ klab pool update nodepool1 --autoscale 3..2
+    --- stderr
+    error: the autoscaler's bounds of pool `nodepool1` do not fit: `max` must be at least `min`, and 1
+    --- status 2
+    $ klab pool update nodepool1
+    --- stderr
+           Found pool nodepool1 as it is to be
+    --- status 0
+    $ klab pool list --lab other
+    --- stderr
+    error: lab `other` is not up
+    hint: `klab list` shows the labs that are
+    --- status 2
+    "#);
+    assert_eq!(nodes(&environment).len(), 2);
+}
