@@ -106,7 +106,7 @@ fn too_little_room() {
         web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         1.5 cpu requested, 0.5 of 2 free
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
-        fix: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10)
+        fix: set `pool.extra.nodes = 2` (from 1) (labs/x.toml:10), or `klab pool scale extra --nodes 2`
          or: lower `requests.cpu` of `[workload.web]` from 1.5 to `500m` (labs/x.toml:17), or `kubectl set resources deployment/web --requests=cpu=500m`
         at labs/x.toml:19
     ");

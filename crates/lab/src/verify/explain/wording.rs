@@ -278,8 +278,9 @@ fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
     let now = view.nodes.values().filter(|node| crate::verify::view::pool_of(node) == Some(pool)).count();
     match view.context.pool(pool) {
         Some(declared) => {
-            let text = format!("set `pool.{pool}.nodes = {}` (from {now})", now + steps);
-            Words::new(text).at(Some(declared.nodes.at.clone()))
+            let to = now + steps;
+            let words = Words::new(format!("set `pool.{pool}.nodes = {to}` (from {now})"));
+            words.at(Some(declared.nodes.at.clone())).command(format!("klab pool scale {pool} --nodes {to}"))
         }
         None => Words::new(format!("add {steps} {} to pool {pool}", if steps == 1 { "node" } else { "nodes" })),
     }
