@@ -89,3 +89,8 @@ pub use embedded::{Fault, Injected, Verb};
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The examples of the page about operators.
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../../../docs/testing-operators.md")]
+struct TestingOperators;
