@@ -63,7 +63,7 @@ struct Conduct {
 }
 
 impl Cluster {
-    /// A cluster of this name as its seed says.
+    /// A cluster of this name as its seed says. Experimental; [`Cluster::builder`] is for tests.
     ///
     /// # Errors
     /// When the seed holds an object that is refused.
@@ -100,7 +100,7 @@ impl Cluster {
         cluster
     }
 
-    /// Makes what the cluster of this seed began with and has no more; gives what that was.
+    /// Makes what the cluster of this seed began with and has no more; gives what that was. Experimental.
     ///
     /// # Errors
     /// When an object is refused.
@@ -118,7 +118,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Its objects, without the API in front of them.
+    /// Its objects, without the API in front of them. Experimental.
     pub fn inner(&self) -> &Arc<cluster::Cluster> {
         self.0.api.cluster()
     }

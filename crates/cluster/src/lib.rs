@@ -39,8 +39,9 @@
 //!
 //! # What is experimental
 //!
-//! [`Cluster`] and the types of its methods are meant to stay; until version 1.0 they may change between minor versions, as the
-//! changelog says. **All public modules are experimental**: they are what klab itself needs, and change with it.
+//! What stands at the crate's root is meant to stay: [`Cluster`] and the types of its methods. Until version 1.0 it may change
+//! between minor versions, as the changelog says. **All public modules are experimental**, and so are the methods of [`Cluster`]
+//! that say so: they are what klab itself needs, and change with it.
 //!
 //! # Inside
 //!
@@ -56,19 +57,19 @@
 #![deny(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
-pub mod admission;
+mod admission;
 pub mod api;
 pub mod clock;
 pub mod cluster;
 pub mod control;
 pub mod deadline;
-pub mod defaults;
+mod defaults;
 mod embedded;
 mod log;
 pub mod object;
-pub mod openapi;
+mod openapi;
 pub mod patch;
-pub mod protobuf;
+mod protobuf;
 mod rbac;
 pub mod resource;
 pub mod schema;
@@ -76,14 +77,18 @@ pub mod seed;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod status;
-pub mod store;
+mod store;
 pub mod system;
-pub mod table;
-pub mod validation;
+mod table;
+mod validation;
 
+pub use clock::SteppedClock;
+pub use control::{Controller, HEARTBEAT_ANNOTATION, UnknownController};
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
 #[cfg(feature = "client")]
 pub use embedded::{Fault, Injected, Verb};
+pub use status::Status;
+pub use system::Flavour;
 
 /// The examples of the README.
 #[cfg(all(doctest, feature = "client"))]

@@ -48,7 +48,7 @@ type Key = (Box<str>, Box<str>);
 
 /// The objects of one cluster.
 #[derive(Debug, Default)]
-pub struct Store {
+pub(crate) struct Store {
     version: u64,
     objects: BTreeMap<ResourceId, BTreeMap<Key, Arc<Object>>>,
     /// Bytes of the JSON of all objects.
@@ -60,17 +60,17 @@ pub struct Store {
 
 impl Store {
     /// The resourceVersion of the latest change.
-    pub fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
     /// The object of that name.
-    pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+    pub(crate) fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<&Arc<Object>> {
         self.objects.get(&resource)?.get(&(namespace.into(), name.into()))
     }
 
     /// The objects of a kind, by namespace and name; `namespace` `None` means all.
-    pub fn list(&self, resource: ResourceId, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Object>> {
+    pub(crate) fn list(&self, resource: ResourceId, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Object>> {
         let start: Key = (namespace.unwrap_or_default().into(), "".into());
         self.objects
             .get(&resource)
@@ -81,13 +81,13 @@ impl Store {
     }
 
     /// Takes the next resourceVersion, to be written into the object that [`Store::put`] is then given.
-    pub fn next_version(&mut self) -> u64 {
+    pub(crate) fn next_version(&mut self) -> u64 {
         self.version += 1;
         self.version
     }
 
     /// Stores a new version of an object (made with [`Store::next_version`]).
-    pub fn put(&mut self, object: Object) -> Arc<Object> {
+    pub(crate) fn put(&mut self, object: Object) -> Arc<Object> {
         let object = Arc::new(object);
         let key = (object.namespace.clone(), object.name.clone());
         let previous = self.objects.entry(object.resource).or_default().insert(key, Arc::clone(&object));
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Removes an object. `last` is its last version, carrying the resourceVersion of the deletion.
-    pub fn remove(&mut self, last: Object) -> Arc<Object> {
+    pub(crate) fn remove(&mut self, last: Object) -> Arc<Object> {
         let last = Arc::new(last);
         let key = (last.namespace.clone(), last.name.clone());
         let previous = self.objects.get_mut(&last.resource).and_then(|kind| kind.remove(&key));
@@ -114,17 +114,17 @@ impl Store {
     }
 
     /// Every object, by kind, namespace and name.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.objects.values().flat_map(BTreeMap::values)
     }
 
     /// The kinds there are objects of.
-    pub fn kinds(&self) -> impl Iterator<Item = ResourceId> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = ResourceId> {
         self.objects.iter().filter(|(_, objects)| !objects.is_empty()).map(|(kind, _)| *kind)
     }
 
     /// Whether a kind has a `status` subresource: for one defined at run time, what its definition says.
-    pub fn has_status(&self, resource: ResourceId) -> bool {
+    pub(crate) fn has_status(&self, resource: ResourceId) -> bool {
         let row = resource.row();
         if !row.custom {
             return row.has_status();
@@ -137,27 +137,22 @@ impl Store {
     }
 
     /// Bytes of the JSON of all objects.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// How many objects of a kind there are.
-    pub fn count(&self, resource: ResourceId) -> usize {
+    pub(crate) fn count(&self, resource: ResourceId) -> usize {
         self.objects.get(&resource).map_or(0, BTreeMap::len)
     }
 
     /// How many objects there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.objects.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Puts back an object of an earlier run, without history.
-    pub fn restore(&mut self, object: Arc<Object>) {
+    pub(crate) fn restore(&mut self, object: Arc<Object>) {
         let key = (object.namespace.clone(), object.name.clone());
         self.bytes += object.json.len();
         let previous = self.objects.entry(object.resource).or_default().insert(key, object);
@@ -165,19 +160,19 @@ impl Store {
     }
 
     /// Takes out an object that an earlier run removed, without history.
-    pub fn forget(&mut self, resource: ResourceId, namespace: &str, name: &str) {
+    pub(crate) fn forget(&mut self, resource: ResourceId, namespace: &str, name: &str) {
         let removed = self.objects.get_mut(&resource).and_then(|kind| kind.remove(&(namespace.into(), name.into())));
         self.bytes -= removed.map_or(0, |removed| removed.json.len());
     }
 
     /// Goes on from the version an earlier run reached. Its history is gone.
-    pub fn resume(&mut self, version: u64) {
+    pub(crate) fn resume(&mut self, version: u64) {
         self.version = version;
         self.forgotten = version;
     }
 
     /// Takes back all changes after `version`, as if they had never been. They must not have been trimmed.
-    pub fn undo(&mut self, version: u64) {
+    pub(crate) fn undo(&mut self, version: u64) {
         while let Some(event) = self.history.pop_back_if(|event| event.version > version) {
             self.history_bytes -= event.object.json.len();
             let object = &event.object;
@@ -192,7 +187,7 @@ impl Store {
     }
 
     /// Forgets all history: whoever follows it must read everything again.
-    pub fn forget_history(&mut self) {
+    pub(crate) fn forget_history(&mut self) {
         self.history.clear();
         self.history_bytes = 0;
         self.forgotten = self.version;
@@ -202,7 +197,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Gone`] when the history no longer reaches back that far.
-    pub fn since(&self, version: u64) -> Result<impl Iterator<Item = &Event>, Gone> {
+    pub(crate) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Event>, Gone> {
         if version < self.forgotten {
             return Err(Gone { oldest: self.forgotten });
         }
@@ -216,7 +211,7 @@ impl Store {
     }
 
     /// Forgets the oldest changes of a history that has become too long. Not done while changes may have to be undone.
-    pub fn trim(&mut self) {
+    pub(crate) fn trim(&mut self) {
         while self.history.len() > HISTORY || (self.history.len() > SHORT_HISTORY && self.history_bytes > HISTORY_BYTES)
         {
             let Some(oldest) = self.history.pop_front() else { return };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
-use klab_cluster::{Cluster, Fault, Snapshot, Verb};
+use klab_cluster::{Cluster, Fault, HEARTBEAT_ANNOTATION, Snapshot, Verb};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition, conditions};
 use kube::{Client, Resource, ResourceExt};
@@ -206,7 +206,7 @@ async fn a_website_moves_when_its_node_stops() {
         pods.items.iter().find_map(|pod| pod.spec.as_ref()?.node_name.clone())
     };
     let first = node().await.unwrap();
-    let stop = json!({ "metadata": { "annotations": { klab_cluster::control::HEARTBEAT_ANNOTATION: "stopped" } } });
+    let stop = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: "stopped" } } });
     let nodes = Api::<Node>::all(client.clone());
     nodes.patch(&first, &PatchParams::default(), &Patch::Merge(stop)).await.unwrap();
 

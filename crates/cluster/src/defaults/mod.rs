@@ -16,10 +16,10 @@ use self::field::{each, set};
 use super::resource::{self as kinds, ResourceId};
 
 pub(crate) use job::generate_selector;
-pub use service::Addresses;
+pub(crate) use service::Addresses;
 
 /// Fills in the defaults of an object.
-pub fn apply(resource: ResourceId, value: &mut Value) {
+pub(crate) fn apply(resource: ResourceId, value: &mut Value) {
     match resource {
         kinds::PODS => pod::pod(value),
         kinds::POD_TEMPLATES => pod::template(&mut value["template"]),

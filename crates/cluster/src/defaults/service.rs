@@ -43,14 +43,14 @@ pub(super) fn service(value: &mut Value) {
 
 /// The addresses and ports Services of a cluster hold.
 #[derive(Debug, Default)]
-pub struct Addresses {
+pub(crate) struct Addresses {
     used: HashSet<Ipv4Addr>,
     ports: HashSet<u64>,
 }
 
 impl Addresses {
     /// Notes what a Service holds.
-    pub fn note(&mut self, service: &Value) {
+    pub(crate) fn note(&mut self, service: &Value) {
         if let Some(address) = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok()) {
             self.used.insert(address);
         }
@@ -61,7 +61,7 @@ impl Addresses {
 
     /// Gives a Service the cluster IP and node ports its type asks for, and takes away what a changed type no longer
     /// has. `random` chooses among free ones.
-    pub fn allocate(&mut self, service: &mut Value, errors: &mut Errors, mut random: impl FnMut() -> u64) {
+    pub(crate) fn allocate(&mut self, service: &mut Value, errors: &mut Errors, mut random: impl FnMut() -> u64) {
         let spec = &mut service["spec"];
         if !spec.is_object() {
             return;
@@ -163,6 +163,7 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::SERVICES;
 
     fn allocate(addresses: &mut Addresses, spec: Value) -> (Value, Errors) {
         let mut value = json!({ "spec": spec });
@@ -180,7 +181,8 @@ mod tests {
         assert_eq!((&first["clusterIP"], &second["clusterIP"]), (&json!("10.0.1.0"), &json!("10.0.1.1")));
         assert_eq!((&first["ports"][0]["nodePort"], &second["ports"][0]["nodePort"]), (&json!(30_000), &json!(30_001)));
         let (_, errors) = allocate(&mut addresses, json!({ "clusterIP": "10.0.1.0" }));
-        assert_eq!(errors.iter().count(), 1);
+        let refused = errors.into_result(SERVICES.row(), "web").unwrap_err();
+        assert_eq!(refused.details["causes"].as_array().map(Vec::len), Some(1));
     }
 
     #[test]

@@ -20,7 +20,7 @@ const DEEPEST: usize = 60;
 ///
 /// # Errors
 /// A sentence that says what is wrong with the body.
-pub fn decode(body: &[u8]) -> Result<Value, String> {
+pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
     let Some(message) = body.strip_prefix(MAGIC) else {
         return Err(format!("provided data does not appear to be a protobuf message, expected prefix {MAGIC:?}"));
     };

@@ -23,7 +23,7 @@ use super::resource::{self, ResourceId};
 
 /// What a row carries besides its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Included {
+pub(crate) enum Included {
     /// The object's metadata.
     Metadata,
     /// The whole object.
@@ -34,7 +34,7 @@ pub enum Included {
 
 /// A Table as JSON text. `metadata` is the list metadata, already JSON; `with_columns` is false for all but the first
 /// event of a watch.
-pub fn document(
+pub(crate) fn document(
     cluster: &Cluster,
     resource: ResourceId,
     metadata: &str,
@@ -83,7 +83,7 @@ pub fn document(
 }
 
 /// The Table of a Scale.
-pub fn scale(scale: &Value, now: Timestamp) -> String {
+pub(crate) fn scale(scale: &Value, now: Timestamp) -> String {
     let row = Row { object: scale, now };
     let metadata = format!("{{\"resourceVersion\":{}}}", scale["metadata"]["resourceVersion"]);
     let columns = ["Name:name", "Desired:integer", "Available:integer", "Age"];
@@ -95,7 +95,7 @@ pub fn scale(scale: &Value, now: Timestamp) -> String {
 }
 
 /// The Table of the metrics API, whose objects print as name and age only. Items are namespace, name, JSON text.
-pub fn metrics(items: &[(String, String, String)], now: Timestamp) -> String {
+pub(crate) fn metrics(items: &[(String, String, String)], now: Timestamp) -> String {
     let rows: Vec<(Value, Value)> = items
         .iter()
         .map(|(_, _, text)| {

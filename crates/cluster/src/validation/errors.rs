@@ -10,7 +10,7 @@ use crate::status::Status;
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Problem {
+pub(crate) enum Problem {
     /// The value is not acceptable.
     Invalid,
     /// There is no value.
@@ -44,7 +44,7 @@ impl Problem {
 
 /// One thing wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
+pub(crate) struct FieldError {
     /// What is wrong.
     pub problem: Problem,
     /// Path of the field, `spec.containers[0].image`.
@@ -55,44 +55,44 @@ pub struct FieldError {
 
 /// What is wrong with one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Errors(Vec<FieldError>);
+pub(crate) struct Errors(Vec<FieldError>);
 
 impl Errors {
     /// `field: Invalid value: value: detail`.
-    pub fn invalid(&mut self, field: impl Display, value: &Value, detail: impl AsRef<str>) {
+    pub(crate) fn invalid(&mut self, field: impl Display, value: &Value, detail: impl AsRef<str>) {
         self.add(Problem::Invalid, field, format!("Invalid value: {}: {}", shown(value), detail.as_ref()));
     }
 
     /// `field: Required value`, with `: detail` if there is one.
-    pub fn required(&mut self, field: impl Display, detail: &str) {
+    pub(crate) fn required(&mut self, field: impl Display, detail: &str) {
         let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         self.add(Problem::Required, field, message);
     }
 
     /// `field: Duplicate value: value`.
-    pub fn duplicate(&mut self, field: impl Display, value: &Value) {
+    pub(crate) fn duplicate(&mut self, field: impl Display, value: &Value) {
         self.add(Problem::Duplicate, field, format!("Duplicate value: {}", shown(value)));
     }
 
     /// `field: Forbidden: detail`.
-    pub fn forbidden(&mut self, field: impl Display, detail: impl AsRef<str>) {
+    pub(crate) fn forbidden(&mut self, field: impl Display, detail: impl AsRef<str>) {
         self.add(Problem::Forbidden, field, format!("Forbidden: {}", detail.as_ref()));
     }
 
     /// `field: Unsupported value: value: supported values: "A", "B"`.
-    pub fn unsupported(&mut self, field: impl Display, value: &Value, supported: &[&str]) {
+    pub(crate) fn unsupported(&mut self, field: impl Display, value: &Value, supported: &[&str]) {
         let list = supported.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
         let message = format!("Unsupported value: {}: supported values: {list}", shown(value));
         self.add(Problem::NotSupported, field, message);
     }
 
     /// `field: Too long: may not be more than limit bytes`.
-    pub fn too_long(&mut self, field: impl Display, limit: usize, unit: &str) {
+    pub(crate) fn too_long(&mut self, field: impl Display, limit: usize, unit: &str) {
         self.add(Problem::TooLong, field, format!("Too long: may not be more than {limit} {unit}"));
     }
 
     /// `field: Not found: value`.
-    pub fn not_found(&mut self, field: impl Display, value: &Value) {
+    pub(crate) fn not_found(&mut self, field: impl Display, value: &Value) {
         self.add(Problem::NotFound, field, format!("Not found: {}", shown(value)));
     }
 
@@ -101,25 +101,15 @@ impl Errors {
     }
 
     /// Adds what is wrong elsewhere.
-    pub fn extend(&mut self, other: &Self) {
+    pub(crate) fn extend(&mut self, other: &Self) {
         self.0.extend_from_slice(&other.0);
-    }
-
-    /// Whether nothing is wrong.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The errors, in the order they were found.
-    pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
-        self.0.iter()
     }
 
     /// The errors as the answer to a request, `Ok` if there are none.
     ///
     /// # Errors
     /// 422 with a cause for each error.
-    pub fn into_result(self, resource: &Resource, name: &str) -> Result<(), Status> {
+    pub(crate) fn into_result(self, resource: &Resource, name: &str) -> Result<(), Status> {
         if self.0.is_empty() {
             return Ok(());
         }

@@ -21,10 +21,10 @@ use serde_json::Value;
 use super::resource::{self as kinds, ResourceId};
 use super::schema::Path;
 
-pub use errors::{Errors, FieldError, Problem};
+pub(crate) use errors::Errors;
 
 /// What is wrong with an object, new or about to replace `old`.
-pub fn check(resource: ResourceId, old: Option<&Value>, new: &Value, errors: &mut Errors) {
+pub(crate) fn check(resource: ResourceId, old: Option<&Value>, new: &Value, errors: &mut Errors) {
     // Upstream looks at the metadata of a changed object in several places, and each reports what it finds.
     let times = match (old, resource) {
         (None, _) => 1,
