@@ -1,4 +1,4 @@
-//! Places the pods of a JSON list (`kubectl get nodes,pods -A -o json`) and says why the others wait.
+//! Places the pods of a JSON list (`kubectl get nodes,pods -A -o json`) and says, node by node, why the others wait.
 //!
 //! `kubectl get nodes,pods -A -o json | cargo run -p klab-scheduler --example place`
 #![expect(clippy::print_stdout, reason = "an example prints")]
@@ -21,12 +21,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let name = pod.metadata.name.clone().unwrap_or_default();
         admission::admit(&mut pod)?;
         let decision = cluster.schedule(&pod)?;
-        match decision.outcome.node() {
-            Some(node) => {
-                println!("{name} → {node}");
-                cluster.bind(&pod, node)?;
+        if let Some(node) = decision.outcome.node() {
+            println!("{name} → {node}");
+            cluster.bind(&pod, node)?;
+        } else {
+            println!("{name} waits: {}", decision.message);
+            for (node, reasons) in cluster.evaluate_all(&pod)? {
+                println!("    {node}: {}", reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
             }
-            None => println!("{name} waits: {}", decision.message),
         }
     }
     Ok(())

@@ -1,4 +1,33 @@
-//! Where pods go: the pure scheduler, equal to kube-scheduler v1.36 with its default profile.
+//! Where pods go, and why: the pure scheduler, equal to kube-scheduler v1.36 with its default profile.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use k8s_openapi::api::core::v1::{Node, Pod};
+//! use klab_scheduler::{Cluster, TieBreak, admission};
+//! use serde_json::{from_value, json};
+//!
+//! let mut cluster = Cluster::new(TieBreak::Seeded(0));
+//! for (name, cpu) in [("a", "4"), ("b", "1")] {
+//!     let allocatable = json!({ "cpu": cpu, "memory": "8Gi", "pods": "110" });
+//!     let node: Node = from_value(json!({ "metadata": { "name": name }, "status": { "allocatable": allocatable } }))?;
+//!     cluster.set_node(&node)?;
+//! }
+//! for (name, placed) in [("first", Some("a")), ("second", None)] {
+//!     let mut pod: Pod = from_value(json!({
+//!         "metadata": { "name": name, "namespace": "default" },
+//!         "spec": { "containers": [{ "name": "main", "resources": { "requests": { "cpu": "3" } } }] },
+//!     }))?;
+//!     admission::admit(&mut pod)?;
+//!     let decision = cluster.schedule(&pod)?;
+//!     assert_eq!(decision.outcome.node().map(|node| &**node), placed);
+//!     match placed {
+//!         Some(node) => drop(cluster.bind(&pod, node)?),
+//!         None => assert!(decision.message.starts_with("0/2 nodes are available: 2 Insufficient cpu.")),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! [`Cluster`] is the state: hand it nodes, pods (after [`admission`]), namespaces and the objects whose selectors
 //! matter; it keeps running totals and is cheap to clone for what-if questions. Ask it
@@ -12,10 +41,14 @@
 //! [`queue::Queue`] is the scheduling queue with its backoff and requeue rules; [`Cluster`] returns the events it wants.
 //! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody.
 //!
+//! **Experimental:** the modules, and the types that are only fields of others. [`Cluster`], [`Decision`], [`Attempt`] and
+//! [`Reason`] are meant to stay; until version 1.0 they may change between minor versions, as the changelog says.
+//!
 //! Inside: `ids` and `pod_key` name things; `state` is the cluster; `tally` counts matching pods per topology domain;
 //! `plugins` has one file per plugin and the table that registers them; `class_cache` is what is kept per class of equal
 //! pods between attempts; `schedule` is the attempt itself.
 
+#![deny(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
 pub mod admission;
@@ -55,10 +88,9 @@ pub use decision::{
 };
 pub use error::ObjectError;
 pub use node_info::NodeSpec;
-pub use pod_info::{AffinityTerm, Controller, HostPort, PodInfo, SpreadConstraint};
 pub use pod_key::PodKey;
 pub use reason::{Code, PluginName, Reason};
-pub use resources::{NonZero, PodResources, Resources, pod_requests};
+pub use resources::{PodResources, Resources, pod_requests};
 pub use schedule::{DEFAULT_SCHEDULER, weight};
 pub use tie::TieBreak;
 
