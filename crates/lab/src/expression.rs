@@ -2,7 +2,7 @@
 
 mod budget;
 
-pub use budget::Budget;
+pub(crate) use budget::Budget;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -24,7 +24,7 @@ const LONGEST_WORDS: usize = 300;
 /// Why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct ExpressionError {
+pub(crate) struct ExpressionError {
     /// What is wrong, in one line.
     pub message: String,
     /// Byte offset in the expression, where the parser knows one.
@@ -39,7 +39,7 @@ impl ExpressionError {
 
 /// What an expression comes to on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evaluation {
+pub(crate) struct Evaluation {
     /// Whether it is true.
     pub holds: bool,
     /// What it comes to, and the values it looked at: `` `object.a == 2` is false; object.a is 1 ``.
@@ -50,7 +50,7 @@ pub struct Evaluation {
 ///
 /// # Errors
 /// Where it is none, or does not mention `object`.
-pub fn parse(text: &str) -> Result<(), ExpressionError> {
+pub(crate) fn parse(text: &str) -> Result<(), ExpressionError> {
     with_stack(|| compile(text).map(|_| ())).unwrap_or_else(|| Err(ExpressionError::new("not a CEL expression")))
 }
 
@@ -124,7 +124,7 @@ fn nesting(text: &str) -> usize {
 
 /// Evaluates an expression on an object. What cannot be decided, such as a field that is not there, or within the budget,
 /// does not hold.
-pub fn evaluate(expression: &str, object: &serde_json::Value, budget: &Budget) -> Evaluation {
+pub(crate) fn evaluate(expression: &str, object: &serde_json::Value, budget: &Budget) -> Evaluation {
     let fails = |what: &str| Evaluation { holds: false, now: format!("`{expression}` {what}") };
     let left = budget.left();
     let Some((evaluation, left)) = with_stack(|| budget::counting(left, || decide(expression, object))) else {

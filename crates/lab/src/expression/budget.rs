@@ -38,7 +38,7 @@ thread_local! {
 
 /// What may still be spent; one for each look at a lab's checks.
 #[derive(Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     left: Cell<usize>,
 }
 
