@@ -140,6 +140,8 @@ impl Cli {
 mod tests {
     use std::path::PathBuf;
 
+    use clap::error::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -196,7 +198,9 @@ mod tests {
                 count += 1;
                 let Err(problem) = Cli::try_parse_from(words) else { continue };
                 // In a sentence, a command may be named without what it is about.
-                let named = !is_block && problem.kind() == clap::error::ErrorKind::MissingRequiredArgument;
+                let incomplete =
+                    [ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+                let named = !is_block && incomplete.contains(&problem.kind());
                 if problem.use_stderr() && !named {
                     wrong.push(format!("{}:{line}: `{command}`: {problem}", path.display()));
                 }

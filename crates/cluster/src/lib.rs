@@ -71,6 +71,7 @@ mod openapi;
 pub mod patch;
 mod protobuf;
 mod rbac;
+mod registry;
 pub mod resource;
 pub mod schema;
 pub mod seed;

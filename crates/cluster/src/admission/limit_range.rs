@@ -32,7 +32,11 @@ impl Transaction<'_> {
         }
     }
 
-    pub(super) fn check_limits(&self, resource: ResourceId, namespace: &str, value: &Value) -> Result<(), Status> {
+    /// Refuses a pod or a claim that asks for what no LimitRange of its namespace allows.
+    ///
+    /// # Errors
+    /// 403 with the reasons.
+    pub(crate) fn check_limits(&self, resource: ResourceId, namespace: &str, value: &Value) -> Result<(), Status> {
         let mut faults: Vec<String> = Vec::new();
         for range in self.limit_ranges(namespace) {
             for item in range["spec"]["limits"].as_array().into_iter().flatten() {

@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use crate::cluster::Transaction;
+use super::resources::quality_of_service;
+use crate::cluster::{Transaction, time_text};
 use crate::resource::{PODS, SERVICE_ACCOUNTS};
 use crate::status::Status;
 
@@ -14,8 +15,25 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a pod stays on a node that is not ready or not reachable.
 const TOLERATION_SECONDS: i64 = 300;
 
+/// Fills in what depends on other objects: account, priority, tolerations, limits.
+///
+/// # Errors
+/// 403 when something the pod refers to does not exist.
+pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod: &mut Value) -> Result<(), Status> {
+    transaction.add_service_account(namespace, pod)?;
+    transaction.add_priority(pod)?;
+    add_default_tolerations(pod);
+    transaction.add_default_limits(namespace, pod);
+    pod["status"]["qosClass"] = json!(quality_of_service(pod));
+    mark_gated(pod, &time_text(transaction.now));
+    if let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) {
+        transaction.copy_topology(&node, pod);
+    }
+    Ok(())
+}
+
 impl Transaction<'_> {
-    pub(super) fn add_service_account(&mut self, namespace: &str, pod: &mut Value) -> Result<(), Status> {
+    fn add_service_account(&mut self, namespace: &str, pod: &mut Value) -> Result<(), Status> {
         let spec = &mut pod["spec"];
         if spec["serviceAccountName"].as_str().is_none_or(str::is_empty) {
             spec["serviceAccountName"] = json!("default");
@@ -87,7 +105,7 @@ fn mount_token(spec: &mut Value, volume: &str) {
 }
 
 /// Tolerates nodes that are not ready or not reachable for five minutes, unless the pod says something about them.
-pub(super) fn add_default_tolerations(pod: &mut Value) {
+fn add_default_tolerations(pod: &mut Value) {
     let spec = &mut pod["spec"];
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let said = spec["tolerations"].as_array().into_iter().flatten().any(|toleration| {
@@ -110,7 +128,7 @@ pub(super) fn add_default_tolerations(pod: &mut Value) {
 }
 
 /// A pod with scheduling gates says so from the start.
-pub(super) fn mark_gated(pod: &mut Value, now: &str) {
+fn mark_gated(pod: &mut Value, now: &str) {
     if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
         pod["status"]["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",

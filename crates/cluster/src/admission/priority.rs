@@ -57,7 +57,11 @@ impl Transaction<'_> {
             .min_by_key(|class| class["value"].as_i64())
     }
 
-    pub(super) fn check_default_class(&self, class: &Value) -> Result<(), Status> {
+    /// Refuses a second default class.
+    ///
+    /// # Errors
+    /// 403 when there is another one.
+    pub(crate) fn check_default_class(&self, class: &Value) -> Result<(), Status> {
         if class["globalDefault"] != true {
             return Ok(());
         }

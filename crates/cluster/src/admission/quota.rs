@@ -8,9 +8,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
-use super::resources::{Amounts, add, amounts, pod_total, quality_of_service};
+use super::resources::{Amounts, add, amounts, quality_of_service};
 use crate::cluster::Transaction;
 use crate::object::Object;
+use crate::registry::{self, Quota};
 use crate::resource::{self as kinds, RESOURCE_QUOTAS, ResourceId};
 use crate::status::Status;
 use klab_scheduler::quantity::Quantity;
@@ -181,17 +182,10 @@ fn is_counted(resource: ResourceId, name: &str) -> bool {
     if let Some(counted) = name.strip_prefix("count/") {
         return counted == resource.row().qualified();
     }
-    match resource {
-        kinds::PODS => {
-            !["services", "configmaps", "secrets", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas"]
-                .contains(&name)
-        }
-        kinds::SERVICES => name.starts_with("services"),
-        kinds::PERSISTENT_VOLUME_CLAIMS => name.contains("persistentvolumeclaims") || name.contains("storage"),
-        kinds::CONFIG_MAPS | kinds::SECRETS | kinds::REPLICATION_CONTROLLERS | kinds::RESOURCE_QUOTAS => {
-            name == resource.row().plural
-        }
-        _ => false,
+    match registry::of(resource).quota {
+        None => false,
+        Some(Quota::Plural) => name == resource.row().plural,
+        Some(Quota::Own { counts, .. }) => counts(name),
     }
 }
 
@@ -202,62 +196,12 @@ fn usage(resource: ResourceId, value: &Value) -> Amounts {
     let mut take = |name: &str, amount: Quantity| {
         taken.insert(name.to_owned(), amount);
     };
-    match resource {
-        kinds::PODS => {
-            if is_finished(value) {
-                return taken;
-            }
-            take("pods", one);
-            for (name, amount) in pod_total(value, "requests") {
-                if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-") {
-                    take(&name, amount);
-                }
-                take(&format!("requests.{name}"), amount);
-            }
-            for (name, amount) in pod_total(value, "limits") {
-                if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
-                    take(&format!("limits.{name}"), amount);
-                }
-            }
-        }
-        kinds::SERVICES => {
-            take("services", one);
-            let ports = value["spec"]["ports"].as_array().map_or(0, Vec::len) as i64;
-            match value["spec"]["type"].as_str() {
-                Some("NodePort") => take("services.nodeports", Quantity::from_units(ports)),
-                Some("LoadBalancer") => {
-                    take("services.loadbalancers", one);
-                    let given = value["spec"]["ports"].as_array().into_iter().flatten();
-                    let given = given.filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
-                    let fixed = value["spec"]["allocateLoadBalancerNodePorts"] == false;
-                    take("services.nodeports", Quantity::from_units(if fixed { given as i64 } else { ports }));
-                }
-                _ => {}
-            }
-        }
-        kinds::PERSISTENT_VOLUME_CLAIMS => {
-            take("persistentvolumeclaims", one);
-            let class = value["spec"]["storageClassName"].as_str().unwrap_or_default().to_owned();
-            if !class.is_empty() {
-                take(&format!("{class}.storageclass.storage.k8s.io/persistentvolumeclaims"), one);
-            }
-            if let Some(amount) = amounts(&value["spec"]["resources"]["requests"]).get("storage") {
-                take("requests.storage", *amount);
-                if !class.is_empty() {
-                    take(&format!("{class}.storageclass.storage.k8s.io/requests.storage"), *amount);
-                }
-            }
-        }
-        kinds::CONFIG_MAPS | kinds::SECRETS | kinds::REPLICATION_CONTROLLERS | kinds::RESOURCE_QUOTAS => {
-            take(resource.row().plural, one);
-        }
-        _ => {}
+    match registry::of(resource).quota {
+        None => {}
+        Some(Quota::Plural) => take(resource.row().plural, one),
+        Some(Quota::Own { usage, .. }) => usage(value, &mut take),
     }
     taken
-}
-
-fn is_finished(pod: &Value) -> bool {
-    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
 /// Whether the quota's scopes cover the object. Quotas with scopes cover only pods.

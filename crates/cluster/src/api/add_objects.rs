@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::super::cluster::{Cluster, Part, WriteOptions};
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, NODES, ResourceId};
+use super::super::registry::{self, InitialStatus};
+use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 use super::super::status::Status;
 use super::{custom, versions};
 
@@ -50,7 +51,10 @@ fn write_status(
     name: &str,
     status: &Value,
 ) -> Result<(), Status> {
-    if status.is_null() || resource == NODES || !cluster.has_status(resource) {
+    if status.is_null()
+        || registry::of(resource).initial_status == InitialStatus::AsGiven
+        || !cluster.has_status(resource)
+    {
         return Ok(());
     }
     let options = WriteOptions::by("klab");

@@ -1,13 +1,10 @@
 //! Objects every API server shows and no lab changes: APIServices, FlowSchemas, PriorityLevelConfigurations. They are
 //! made up when they are asked for, so that they cost no cluster anything.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
-use super::super::object::Object;
-use super::super::resource::{API_SERVICES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_LEVEL_CONFIGURATIONS, ResourceId};
+use super::super::resource::API_SERVICES;
 use super::custom;
 
 /// Name, priority level, matching precedence, how flows are told apart.
@@ -37,30 +34,22 @@ const LEVELS: &[(&str, i64, i64, i64)] = &[
     ("workload-low", 100, 128, 6),
 ];
 
-/// The built-in objects of a kind; none for nearly all kinds.
-pub(super) fn objects(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
-    let values: Vec<Value> = match resource {
-        API_SERVICES => {
-            let mut all = custom::group_versions(cluster);
-            // The group of APIServices themselves is not aggregated.
-            all.retain(|(group, _)| *group != API_SERVICES.row().group);
-            all.into_iter().map(|(group, version)| api_service(group, version)).collect()
-        }
-        FLOW_SCHEMAS => FLOWS.iter().map(flow_schema).collect(),
-        PRIORITY_LEVEL_CONFIGURATIONS => LEVELS.iter().map(priority_level).collect(),
-        _ => return Vec::new(),
-    };
-    // They are as old as the cluster.
-    let since = cluster.get(NAMESPACES, "", "kube-system").map(|namespace| namespace.value());
-    let since = since.map_or(Value::Null, |namespace| namespace["metadata"]["creationTimestamp"].clone());
-    values
-        .into_iter()
-        .map(|mut value| {
-            value["metadata"]["creationTimestamp"] = since.clone();
-            value["metadata"]["resourceVersion"] = json!("1");
-            Arc::new(Object::new(resource, 1, &value))
-        })
-        .collect()
+/// One APIService for each version of each group.
+pub(crate) fn api_services(cluster: &Cluster) -> Vec<Value> {
+    let mut all = custom::group_versions(cluster);
+    // The group of APIServices themselves is not aggregated.
+    all.retain(|(group, _)| *group != API_SERVICES.row().group);
+    all.into_iter().map(|(group, version)| api_service(group, version)).collect()
+}
+
+/// The flows that every API server tells apart.
+pub(crate) fn flow_schemas(_: &Cluster) -> Vec<Value> {
+    FLOWS.iter().map(flow_schema).collect()
+}
+
+/// The priority levels of these flows.
+pub(crate) fn priority_levels(_: &Cluster) -> Vec<Value> {
+    LEVELS.iter().map(priority_level).collect()
 }
 
 fn api_service(group: &str, version: &str) -> Value {

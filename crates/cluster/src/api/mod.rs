@@ -8,7 +8,7 @@ mod access;
 pub(crate) mod add_objects;
 mod answer;
 mod body;
-mod builtin;
+pub(crate) mod builtin;
 mod call;
 #[cfg(feature = "client")]
 pub(crate) mod client;

@@ -1,19 +1,24 @@
 //! get and list.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::Response;
 use serde_json::{Value, json};
 
-use super::super::resource::ENDPOINTS;
+use super::super::cluster::Cluster;
+use super::super::object::Object;
+use super::super::registry;
+use super::super::resource::{NAMESPACES, ResourceId};
 use super::super::status::Status;
+use super::answer;
 use super::body::Body;
 use super::call::{Call, Target};
 use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
-use super::{answer, builtin};
 
 impl Call<'_> {
     pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {
@@ -21,7 +26,7 @@ impl Call<'_> {
         let row = target.resource.row();
         let found = self.cluster().get(target.stored(), target.namespace(), target.name());
         let found = found.or_else(|| {
-            let builtin = builtin::objects(self.cluster(), target.resource);
+            let builtin = built_in(self.cluster(), target.resource);
             builtin.into_iter().find(|object| object.name.as_ref() == target.name())
         });
         let object = found.ok_or_else(|| Status::not_found(row, target.name()))?;
@@ -60,7 +65,7 @@ impl Call<'_> {
             Wanted::Exact(wanted) if wanted == version => {}
             Wanted::Exact(wanted) => objects = self.at_version(target, objects, wanted, version)?,
         }
-        let builtin = builtin::objects(self.cluster(), target.resource);
+        let builtin = built_in(self.cluster(), target.resource);
         if !builtin.is_empty() {
             objects.extend(builtin);
             // Sorting is stable: of two with the same name the stored one comes first, and stays.
@@ -246,11 +251,23 @@ impl Continue {
 }
 
 fn warn_of_age(response: &mut Response<Body>, target: &Target) {
-    if target.resource == ENDPOINTS {
-        answer::warn(response, ENDPOINTS_WARNING);
+    if let Some(warning) = registry::of(target.resource).warning {
+        answer::warn(response, warning);
     }
 }
 
-/// What API servers since v1.33 say to users of Endpoints.
-pub(super) const ENDPOINTS_WARNING: &str =
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+/// The objects of a kind that no store holds; none for nearly all kinds.
+fn built_in(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
+    let Some(make) = registry::of(resource).built_in else { return Vec::new() };
+    // They are as old as the cluster.
+    let since = cluster.get(NAMESPACES, "", "kube-system").map(|namespace| namespace.value());
+    let since = since.map_or(Value::Null, |namespace| namespace["metadata"]["creationTimestamp"].clone());
+    make(cluster)
+        .into_iter()
+        .map(|mut value| {
+            value["metadata"]["creationTimestamp"] = since.clone();
+            value["metadata"]["resourceVersion"] = json!("1");
+            Arc::new(Object::new(resource, 1, &value))
+        })
+        .collect()
+}

@@ -7,9 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::object::Object;
-use super::super::resource::{
-    EVENTS, GROUPED_EVENTS, JOBS, NAMESPACES, NODES, PODS, REPLICATION_CONTROLLERS, ResourceId, SECRETS, SERVICES,
-};
+use super::super::registry::{self, Field};
+use super::super::resource::{PODS, ResourceId};
 use super::super::status::Status;
 use super::query::quoted;
 
@@ -22,15 +21,25 @@ pub(super) struct Selector {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldTerm {
-    field: String,
+    field: Field,
     equal: bool,
     value: String,
 }
 
+/// One requirement as it is written.
+struct Written {
+    label: String,
+    equal: bool,
+    value: String,
+}
+
+const METADATA_NAME: Field = Field::at("metadata.name");
+const METADATA_NAMESPACE: Field = Field::at("metadata.namespace");
+
 /// The one name that objects must have by a field selector, if it is one that can be part of a path.
 pub(super) fn exact_name(fields: &str) -> Option<String> {
     let terms = parse_fields(fields).ok()?;
-    let name = terms.into_iter().find(|term| term.equal && term.field == "metadata.name")?.value;
+    let name = terms.into_iter().find(|term| term.equal && term.label == METADATA_NAME.label)?.value;
     (!matches!(name.as_str(), "." | "..") && !name.contains(['/', '%'])).then_some(name)
 }
 
@@ -44,15 +53,15 @@ impl Selector {
     pub(super) fn parse(resource: ResourceId, labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
         let labels = parse_labels(labels.unwrap_or_default()).map_err(Status::bad_request)?;
         let fields = parse_fields(fields.unwrap_or_default()).map_err(Status::bad_request)?;
-        for term in &fields {
-            check_field(resource, &term.field)?;
-        }
-        Ok(Self { labels, fields })
+        let fields = fields
+            .into_iter()
+            .map(|Written { label, equal, value }| Ok(FieldTerm { field: field(resource, &label)?, equal, value }));
+        Ok(Self { labels, fields: fields.collect::<Result<_, Status>>()? })
     }
 
     /// Only objects of that name.
     pub(super) fn and_name(mut self, name: &str) -> Self {
-        self.fields.push(FieldTerm { field: "metadata.name".to_owned(), equal: true, value: name.to_owned() });
+        self.fields.push(FieldTerm { field: METADATA_NAME, equal: true, value: name.to_owned() });
         self
     }
 
@@ -63,7 +72,7 @@ impl Selector {
 
     /// The one name that can match, if the selector says so.
     pub(super) fn name(&self) -> Option<&str> {
-        self.fields.iter().find(|term| term.equal && term.field == "metadata.name").map(|term| term.value.as_str())
+        self.fields.iter().find(|term| term.equal && term.field == METADATA_NAME).map(|term| term.value.as_str())
     }
 
     pub(super) fn matches(&self, object: &Object) -> bool {
@@ -73,9 +82,9 @@ impl Selector {
     fn fields_match(&self, object: &Object) -> bool {
         let mut read = None;
         self.fields.iter().all(|term| {
-            let found: Cow<'_, str> = match term.field.as_str() {
-                "metadata.name" => Cow::Borrowed(&object.name),
-                "metadata.namespace" => Cow::Borrowed(&object.namespace),
+            let found: Cow<'_, str> = match term.field {
+                METADATA_NAME => Cow::Borrowed(&object.name),
+                METADATA_NAMESPACE => Cow::Borrowed(&object.namespace),
                 field => read.get_or_insert_with(|| Fields::of(object)).value(field),
             };
             (found == term.value) == term.equal
@@ -83,7 +92,7 @@ impl Selector {
     }
 }
 
-fn parse_fields(text: &str) -> Result<Vec<FieldTerm>, String> {
+fn parse_fields(text: &str) -> Result<Vec<Written>, String> {
     let mut terms = Vec::new();
     for part in split_unescaped(text) {
         if part.is_empty() {
@@ -101,7 +110,7 @@ fn parse_fields(text: &str) -> Result<Vec<FieldTerm>, String> {
         let Some(at) = at else {
             return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
         };
-        let (field, rest) = part.split_at(at);
+        let (label, rest) = part.split_at(at);
         let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
             (false, value)
         } else if let Some(value) = rest.strip_prefix("==") {
@@ -109,7 +118,7 @@ fn parse_fields(text: &str) -> Result<Vec<FieldTerm>, String> {
         } else {
             (true, &rest[1..])
         };
-        terms.push(FieldTerm { field: field.to_owned(), equal, value: unescape(value)? });
+        terms.push(Written { label: label.to_owned(), equal, value: unescape(value)? });
     }
     Ok(terms)
 }
@@ -146,71 +155,24 @@ fn unescape(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// Field labels beyond metadata.name and metadata.namespace.
-fn known_fields(resource: ResourceId) -> &'static [&'static str] {
-    match resource {
-        PODS => &[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "status.nominatedNodeName",
-        ],
-        NODES => &["spec.unschedulable"],
-        EVENTS => &[
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        ],
-        GROUPED_EVENTS => &[
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        NAMESPACES => &["status.phase"],
-        JOBS => &["status.successful"],
-        REPLICATION_CONTROLLERS => &["status.replicas"],
-        SERVICES => &["spec.clusterIP", "spec.type"],
-        SECRETS => &["type"],
-        _ => &[],
-    }
-}
-
-fn check_field(resource: ResourceId, field: &str) -> Result<(), Status> {
-    let known = known_fields(resource);
-    if matches!(field, "metadata.name" | "metadata.namespace") || known.contains(&field) {
-        return Ok(());
+/// The field that selectors on objects of a kind call so.
+fn field(resource: ResourceId, label: &str) -> Result<Field, Status> {
+    let known = registry::of(resource).fields;
+    let of_metadata = [METADATA_NAME, METADATA_NAMESPACE];
+    if let Some(found) = of_metadata.iter().chain(known).find(|field| field.label == label) {
+        return Ok(*found);
     }
     Err(Status::bad_request(if known.is_empty() {
-        format!("{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", quoted(field))
+        format!("{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", quoted(label))
     } else {
-        format!("field label not supported: {field}")
+        format!("field label not supported: {label}")
     }))
 }
 
 /// The fields selectors ask for, read from an object's JSON without building a tree for pods, of which there are many.
 enum Fields<'a> {
     Pod(Box<PodFields<'a>>),
-    Other(ResourceId, Value),
+    Other(Value),
 }
 
 #[derive(Deserialize, Default)]
@@ -252,14 +214,14 @@ impl<'a> Fields<'a> {
         if object.resource == PODS {
             Self::Pod(serde_json::from_slice(&object.json).unwrap_or_default())
         } else {
-            Self::Other(object.resource, object.to_value())
+            Self::Other(object.to_value())
         }
     }
 
-    fn value(&self, field: &str) -> Cow<'_, str> {
-        let (resource, value) = match self {
+    fn value(&self, field: Field) -> Cow<'_, str> {
+        let value = match self {
             Self::Pod(pod) => {
-                let found = match field {
+                let found = match field.path {
                     "spec.nodeName" => &pod.spec.node_name,
                     "spec.restartPolicy" => &pod.spec.restart_policy,
                     "spec.schedulerName" => &pod.spec.scheduler_name,
@@ -271,26 +233,13 @@ impl<'a> Fields<'a> {
                     "status.nominatedNodeName" => &pod.status.nominated_node_name,
                     _ => &pod.status.pod_ip,
                 };
-                return Cow::Borrowed(found.as_deref().unwrap_or_default());
+                return Cow::Borrowed(found.as_deref().unwrap_or(field.absent));
             }
-            Self::Other(resource, value) => (*resource, value),
+            Self::Other(value) => value,
         };
-        let field = match (resource, field) {
-            (EVENTS, "source") => "source.component",
-            // A reporting component is also what older events call their source.
-            (EVENTS, "reportingComponent" | "reportingController") => "reportingComponent",
-            (JOBS, "status.successful") => "status.succeeded",
-            (_, field) => field,
-        };
-        let found = match field.strip_prefix("regarding.") {
-            Some(rest) => &value["involvedObject"][rest],
-            None => field.split('.').fold(value, |value, part| &value[part]),
-        };
-        match found {
+        match field.path.split('.').fold(value, |value, part| &value[part]) {
             Value::String(text) => Cow::Borrowed(text),
-            Value::Null if matches!(resource, NODES) => Cow::Borrowed("false"),
-            Value::Null if matches!(field, "status.succeeded" | "status.replicas") => Cow::Borrowed("0"),
-            Value::Null => Cow::Borrowed(""),
+            Value::Null => Cow::Borrowed(field.absent),
             other => Cow::Owned(other.to_string()),
         }
     }
@@ -301,7 +250,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::super::resource::DEPLOYMENTS;
+    use super::super::super::resource::{DEPLOYMENTS, NODES};
     use super::*;
 
     fn pod(labels: &Value) -> Object {

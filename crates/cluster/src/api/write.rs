@@ -7,22 +7,16 @@ use serde_json::{Value, json};
 use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use super::super::patch::Patch;
 use super::super::protobuf;
-use super::super::resource::{
-    CUSTOM_RESOURCE_DEFINITIONS, ENDPOINTS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES,
-    PODS, RESOURCE_QUOTAS, ResourceId, SERVICE_ACCOUNTS, SERVICES,
-};
+use super::super::registry;
+use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, ResourceId};
 use super::super::status::Status;
 use super::body::Body;
 use super::negotiate::{self, Encoding};
 use super::present::ListMetadata;
-use super::read::{ENDPOINTS_WARNING, invalid_options};
+use super::read::invalid_options;
 
 use super::call::{Call, Target};
 use super::{answer, custom, versions};
-
-/// Kinds whose deletion answers with the object, not with a Status.
-const ANSWER_WITH_OBJECT: &[ResourceId] =
-    &[PODS, SERVICES, SERVICE_ACCOUNTS, RESOURCE_QUOTAS, POD_TEMPLATES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS];
 
 /// Longest name of a field manager.
 const LONGEST_MANAGER: usize = 128;
@@ -104,8 +98,8 @@ impl Call<'_> {
         for warning in &written.warnings {
             answer::warn(&mut response, warning);
         }
-        if target.resource == ENDPOINTS {
-            answer::warn(&mut response, ENDPOINTS_WARNING);
+        if let Some(warning) = registry::of(target.resource).warning {
+            answer::warn(&mut response, warning);
         }
         Ok(response)
     }
@@ -239,7 +233,7 @@ impl Call<'_> {
         }
         let deleted = self.cluster().delete(target.stored(), target.namespace(), target.name(), &options)?;
         match deleted {
-            Deleted::Gone(object) if !ANSWER_WITH_OBJECT.contains(&target.resource) => {
+            Deleted::Gone(object) if !registry::of(target.resource).answers_with_deleted => {
                 let mut details = json!({"name": target.name(), "kind": row.plural, "uid": object.uid});
                 if !row.group.is_empty() {
                     details["group"] = json!(row.group);

@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::metadata::time_text;
-use super::strategy::{has_generation, orphans_by_default};
 use super::{DeleteOptions, Deleted, Propagation, Transaction};
 use crate::clock::{earlier, later};
 use crate::object::Object;
+use crate::registry;
 use crate::resource::{self as kinds, ResourceId};
 use crate::status::Status;
 
@@ -150,7 +150,7 @@ fn pod_grace(pod: &Value, options: &DeleteOptions) -> Grace {
 fn mark(resource: ResourceId, value: &mut Value, deadline: Timestamp, grace: i64) {
     value["metadata"]["deletionTimestamp"] = json!(time_text(deadline));
     value["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
-    if has_generation(resource)
+    if registry::of(resource).generation.is_some()
         && let Some(generation) = value["metadata"]["generation"].as_i64()
     {
         value["metadata"]["generation"] = json!(generation + 1);
@@ -174,7 +174,7 @@ fn finalizers_after(resource: ResourceId, metadata: &Value, policy: Option<Propa
             Propagation::Orphan
         } else if had.contains(&FOREGROUND) {
             Propagation::Foreground
-        } else if orphans_by_default(resource) {
+        } else if registry::of(resource).orphans_dependents {
             Propagation::Orphan
         } else {
             Propagation::Background

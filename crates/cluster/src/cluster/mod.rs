@@ -17,8 +17,8 @@ mod random;
 #[cfg(test)]
 mod recorded;
 mod room;
+pub(crate) mod services;
 mod state;
-mod strategy;
 mod subresource;
 #[cfg(test)]
 mod tests;

@@ -278,7 +278,7 @@ impl Transaction<'_> {
 }
 
 fn is_scalable(resource: ResourceId) -> bool {
-    [kinds::DEPLOYMENTS, kinds::REPLICA_SETS, kinds::STATEFUL_SETS, kinds::REPLICATION_CONTROLLERS].contains(&resource)
+    resource.row().subresource("scale").is_some()
 }
 
 /// The Scale view of a workload. Zero replicas are left out of `spec`, as Go's `omitempty` does.

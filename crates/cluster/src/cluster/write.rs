@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::strategy::{self, has_generation};
 use super::transaction::Transaction;
 use super::{FieldValidation, Intent, Part, bootstrap, metadata};
 use crate::admission::Bookkeeping;
-use crate::defaults::{self, Addresses};
 use crate::object::Object;
 use crate::patch::{Managed, Writer, track};
+use crate::registry;
 use crate::resource::{self as kinds, Resource, ResourceId};
 use crate::schema::{Mismatch, schema};
 use crate::status::Status;
-use crate::validation::{self, Errors};
+use crate::validation::Errors;
 
 /// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together
 /// with the ownership of its fields, which is kept a few levels deeper.
@@ -71,8 +70,9 @@ impl<'a> Transaction<'a> {
         let name = self.choose_name(resource, namespace, &mut value);
         self.namespace_accepts(resource, namespace, &name)?;
         let uid = self.state.random.uid();
-        metadata::stamp(&mut value, &uid, self.now, has_generation(resource));
-        if let Some(status) = strategy::initial_status(resource, self.has_status(resource)) {
+        let aspects = registry::of(resource);
+        metadata::stamp(&mut value, &uid, self.now, aspects.generation.is_some());
+        if let Some(status) = aspects.initial_status.value().filter(|_| self.has_status(resource)) {
             if status.is_null() {
                 value.as_object_mut().map(|object| object.remove("status"));
             } else {
@@ -80,23 +80,28 @@ impl<'a> Transaction<'a> {
                 tidy_status(resource, &mut value);
             }
         }
-        defaults::apply(resource, &mut value);
+        if let Some(fill) = aspects.defaults {
+            fill(&mut value);
+        }
         self.guarded(&Intent { resource, namespace, name: &name, old: None, new: &value })?;
-        strategy::label_namespace(resource, &name, &mut value);
-        if resource == kinds::DAEMON_SETS {
-            strategy::count_template(None, &mut value);
+        if let Some(prepare) = aspects.prepare {
+            prepare(None, &mut value);
         }
         match managed {
             Some(managed) => managed.store(&mut value),
             None => track(None, &mut value, &self.writer(resource, Part::Main), self.options.tracked),
         }
         let mut errors = Errors::default();
-        let addresses = self.prepare_new(resource, &mut value, &mut errors);
-        self.admit_new(resource, namespace, &mut value)?;
-        validation::check(resource, None, &value, &mut errors);
+        let addresses = aspects.complete.and_then(|complete| complete(self, None, &mut value, &mut errors));
+        if let Some(admit) = aspects.admission {
+            admit(self, namespace, &mut value)?;
+        }
+        aspects.check(None, &value, &mut errors);
         errors.into_result(row, &name)?;
         self.check_kinds(resource, &name, &value)?;
-        self.check_new(resource, namespace, &value)?;
+        if let Some(restrict) = aspects.restriction {
+            restrict(self, namespace, &value)?;
+        }
         self.check_quota(resource, namespace, None, &value)?;
         self.has_room(resource, &name)?;
         if self.state.store.get(resource, namespace, &name).is_some() {
@@ -112,37 +117,6 @@ impl<'a> Transaction<'a> {
             }
         }
         Ok(object)
-    }
-
-    /// What the registry sets on new objects of some kinds. Returns the addresses in use once the object is stored.
-    fn prepare_new(&mut self, resource: ResourceId, value: &mut Value, errors: &mut Errors) -> Option<Addresses> {
-        match resource {
-            kinds::NAMESPACES => {
-                value["spec"]["finalizers"] = json!(["kubernetes"]);
-                None
-            }
-            kinds::JOBS => {
-                defaults::generate_selector(value);
-                None
-            }
-            kinds::SERVICES => {
-                let mut addresses = self.state.addresses.take().unwrap_or_else(|| self.addresses_in_use(None));
-                let random = &mut self.state.random;
-                addresses.allocate(value, errors, || random.next());
-                Some(addresses)
-            }
-            _ => None,
-        }
-    }
-
-    fn addresses_in_use(&self, without: Option<&Object>) -> Addresses {
-        let mut addresses = Addresses::default();
-        for service in self.state.store.list(kinds::SERVICES, None) {
-            if without.is_none_or(|without| without.uid != service.uid) {
-                addresses.note(&service.value());
-            }
-        }
-        addresses
     }
 
     /// Brings a body into canonical form, and collects what it has too much.
@@ -249,33 +223,31 @@ impl<'a> Transaction<'a> {
         let resource = current.resource;
         metadata::carry_over(resource.row(), &current.name, old, &mut new)?;
         let mut new = select_part(resource, part, self.has_status(resource), old, new);
-        defaults::apply(resource, &mut new);
+        let aspects = registry::of(resource);
+        if let Some(fill) = aspects.defaults {
+            fill(&mut new);
+        }
         let (namespace, name) = (&*current.namespace, &*current.name);
         self.guarded(&Intent { resource, namespace, name, old: Some(old), new: &new })?;
-        if resource == kinds::DAEMON_SETS && part == Part::Main {
-            strategy::count_template(Some(old), &mut new);
+        if let Some(prepare) = aspects.prepare.filter(|_| part == Part::Main) {
+            prepare(Some(old), &mut new);
         }
-        strategy::label_namespace(resource, &current.name, &mut new);
         match managed {
             Some(managed) => managed.store(&mut new),
             None => track(Some(old), &mut new, &self.writer(resource, part), self.options.tracked),
         }
         let mut errors = Errors::default();
-        if resource == kinds::SERVICES && part == Part::Main && old["spec"] != new["spec"] {
-            keep_allocated(old, &mut new);
-            let mut addresses = self.addresses_in_use(Some(current));
-            let random = &mut self.state.random;
-            addresses.allocate(&mut new, &mut errors, || random.next());
-            self.state.addresses = None;
+        if let Some(complete) = aspects.complete.filter(|_| part == Part::Main) {
+            complete(self, Some((current, old)), &mut new, &mut errors);
         }
         if part == Part::Main && *old != new {
-            validation::check(resource, Some(old), &new, &mut errors);
+            aspects.check(Some(old), &new, &mut errors);
         }
         errors.into_result(resource.row(), &current.name)?;
         if part == Part::Main {
             self.check_kinds(resource, name, &new)?;
         }
-        if has_generation(resource) && part != Part::Status && strategy::spec_differs(resource, old, &new) {
+        if part != Part::Status && aspects.generation.is_some_and(|differs| differs(old, &new)) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
         }
         if new == *old {
@@ -438,26 +410,6 @@ fn tidy_status(resource: ResourceId, value: &mut Value) {
         // The status is the server's own, so it has the right types.
         let tidied = schema().tidy_field(id, "status", &mut value["status"]);
         debug_assert!(tidied.is_ok(), "{tidied:?}");
-    }
-}
-
-/// A Service that is updated without naming its addresses and node ports keeps them.
-fn keep_allocated(old: &Value, new: &mut Value) {
-    if new["spec"]["type"] == "ExternalName" {
-        return;
-    }
-    if new["spec"]["clusterIP"].as_str().is_none_or(str::is_empty) && old["spec"]["clusterIP"].is_string() {
-        new["spec"]["clusterIP"] = old["spec"]["clusterIP"].clone();
-    }
-    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
-        let before = old["spec"]["ports"].as_array().into_iter().flatten();
-        let same = |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];
-        if let Some(before) = before.into_iter().find(same)
-            && port["nodePort"].is_null()
-            && !before["nodePort"].is_null()
-        {
-            port["nodePort"] = before["nodePort"].clone();
-        }
     }
 }
 

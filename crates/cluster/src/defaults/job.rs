@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::field::set;
 use super::pod;
 
-pub(super) fn job(value: &mut Value) {
+pub(crate) fn job(value: &mut Value) {
     let spec = &mut value["spec"];
     pod::template(&mut spec["template"]);
     let counted = !spec["completions"].is_null() || !spec["parallelism"].is_null();
@@ -42,7 +42,7 @@ fn inherit_labels(job: &mut Value) {
     }
 }
 
-pub(super) fn cron_job(value: &mut Value) {
+pub(crate) fn cron_job(value: &mut Value) {
     let spec = &mut value["spec"];
     pod::template(&mut spec["jobTemplate"]["spec"]["template"]);
     set(spec, "concurrencyPolicy", "Allow");

@@ -10,7 +10,7 @@ use super::storage::claim;
 const DEFAULT_MODE: i64 = 0o644;
 
 /// A pod: the template's defaults and those that only pods have.
-pub(super) fn pod(value: &mut Value) {
+pub(crate) fn pod(value: &mut Value) {
     let spec = &mut value["spec"];
     set(spec, "enableServiceLinks", true);
     let host_network = spec["hostNetwork"] == true;
@@ -29,7 +29,7 @@ pub(super) fn pod(value: &mut Value) {
 }
 
 /// The `template` of a workload.
-pub(super) fn template(template: &mut Value) {
+pub(crate) fn template(template: &mut Value) {
     pod_spec(&mut template["spec"]);
 }
 

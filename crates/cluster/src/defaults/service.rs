@@ -15,7 +15,7 @@ const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 const ADDRESSES: u32 = 1 << 16;
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
 
-pub(super) fn service(value: &mut Value) {
+pub(crate) fn service(value: &mut Value) {
     let spec = &mut value["spec"];
     set(spec, "sessionAffinity", "None");
     if spec["sessionAffinity"] == "ClientIP" {

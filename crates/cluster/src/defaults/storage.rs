@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::field::set;
 
-pub(super) fn class(value: &mut Value) {
+pub(crate) fn class(value: &mut Value) {
     set(value, "reclaimPolicy", "Delete");
     set(value, "volumeBindingMode", "Immediate");
 }
 
-pub(super) fn volume(spec: &mut Value) {
+pub(crate) fn volume(value: &mut Value) {
+    let spec = &mut value["spec"];
     set(spec, "persistentVolumeReclaimPolicy", "Retain");
     set(spec, "volumeMode", "Filesystem");
     if spec["hostPath"].is_object() {
@@ -20,6 +21,6 @@ pub(super) fn volume(spec: &mut Value) {
     }
 }
 
-pub(super) fn claim(spec: &mut Value) {
-    set(spec, "volumeMode", "Filesystem");
+pub(crate) fn claim(value: &mut Value) {
+    set(&mut value["spec"], "volumeMode", "Filesystem");
 }

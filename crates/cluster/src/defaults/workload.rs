@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::field::{each, set};
 use super::{pod, storage};
 
-pub(super) fn deployment(value: &mut Value) {
+pub(crate) fn deployment(value: &mut Value) {
     let spec = &mut value["spec"];
     pod::template(&mut spec["template"]);
     set(spec, "replicas", 1);
@@ -23,13 +23,13 @@ pub(super) fn deployment(value: &mut Value) {
     set(spec, "progressDeadlineSeconds", 600);
 }
 
-pub(super) fn replica_set(value: &mut Value) {
+pub(crate) fn replica_set(value: &mut Value) {
     let spec = &mut value["spec"];
     pod::template(&mut spec["template"]);
     set(spec, "replicas", 1);
 }
 
-pub(super) fn replication_controller(value: &mut Value) {
+pub(crate) fn replication_controller(value: &mut Value) {
     pod::template(&mut value["spec"]["template"]);
     let labels = value["spec"]["template"]["metadata"]["labels"].clone();
     if labels.is_object() {
@@ -39,7 +39,7 @@ pub(super) fn replication_controller(value: &mut Value) {
     set(&mut value["spec"], "replicas", 1);
 }
 
-pub(super) fn daemon_set(value: &mut Value) {
+pub(crate) fn daemon_set(value: &mut Value) {
     let spec = &mut value["spec"];
     pod::template(&mut spec["template"]);
     set(spec, "updateStrategy", json!({}));
@@ -53,7 +53,7 @@ pub(super) fn daemon_set(value: &mut Value) {
     set(spec, "revisionHistoryLimit", 10);
 }
 
-pub(super) fn stateful_set(value: &mut Value) {
+pub(crate) fn stateful_set(value: &mut Value) {
     let spec = &mut value["spec"];
     pod::template(&mut spec["template"]);
     set(spec, "podManagementPolicy", "OrderedReady");

@@ -1,77 +1,11 @@
 //! The rich documents that `kubectl explain` reads: fields and descriptions of every kind.
 
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::super::cluster::Cluster;
-use super::super::resource::{self, CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId};
-
-macro_rules! kinds {
-    ($generator:ident, $resource:ident; $($row:ident = $($path:ident)::+;)*) => {
-        match $resource {
-            $(resource::$row => { $generator.subschema_for::<k8s_openapi::$($path)::+>(); })*
-            _ => return None,
-        }
-    };
-}
-
-/// Adds a kind's schema, and those of its fields; gives the name it has among them.
-fn add(generator: &mut SchemaGenerator, id: ResourceId) -> Option<&'static str> {
-    kinds! { generator, id;
-        COMPONENT_STATUSES = api::core::v1::ComponentStatus;
-        CONFIG_MAPS = api::core::v1::ConfigMap;
-        ENDPOINTS = api::core::v1::Endpoints;
-        EVENTS = api::core::v1::Event;
-        LIMIT_RANGES = api::core::v1::LimitRange;
-        NAMESPACES = api::core::v1::Namespace;
-        NODES = api::core::v1::Node;
-        PERSISTENT_VOLUME_CLAIMS = api::core::v1::PersistentVolumeClaim;
-        PERSISTENT_VOLUMES = api::core::v1::PersistentVolume;
-        PODS = api::core::v1::Pod;
-        POD_TEMPLATES = api::core::v1::PodTemplate;
-        REPLICATION_CONTROLLERS = api::core::v1::ReplicationController;
-        RESOURCE_QUOTAS = api::core::v1::ResourceQuota;
-        SECRETS = api::core::v1::Secret;
-        SERVICE_ACCOUNTS = api::core::v1::ServiceAccount;
-        SERVICES = api::core::v1::Service;
-        API_SERVICES = kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-        CONTROLLER_REVISIONS = api::apps::v1::ControllerRevision;
-        DAEMON_SETS = api::apps::v1::DaemonSet;
-        DEPLOYMENTS = api::apps::v1::Deployment;
-        REPLICA_SETS = api::apps::v1::ReplicaSet;
-        STATEFUL_SETS = api::apps::v1::StatefulSet;
-        GROUPED_EVENTS = api::events::v1::Event;
-        HORIZONTAL_POD_AUTOSCALERS = api::autoscaling::v2::HorizontalPodAutoscaler;
-        HORIZONTAL_POD_AUTOSCALERS_V1 = api::autoscaling::v1::HorizontalPodAutoscaler;
-        CRON_JOBS = api::batch::v1::CronJob;
-        JOBS = api::batch::v1::Job;
-        CERTIFICATE_SIGNING_REQUESTS = api::certificates::v1::CertificateSigningRequest;
-        INGRESS_CLASSES = api::networking::v1::IngressClass;
-        INGRESSES = api::networking::v1::Ingress;
-        NETWORK_POLICIES = api::networking::v1::NetworkPolicy;
-        POD_DISRUPTION_BUDGETS = api::policy::v1::PodDisruptionBudget;
-        CLUSTER_ROLE_BINDINGS = api::rbac::v1::ClusterRoleBinding;
-        CLUSTER_ROLES = api::rbac::v1::ClusterRole;
-        ROLE_BINDINGS = api::rbac::v1::RoleBinding;
-        ROLES = api::rbac::v1::Role;
-        CSI_DRIVERS = api::storage::v1::CSIDriver;
-        CSI_NODES = api::storage::v1::CSINode;
-        CSI_STORAGE_CAPACITIES = api::storage::v1::CSIStorageCapacity;
-        STORAGE_CLASSES = api::storage::v1::StorageClass;
-        VOLUME_ATTACHMENTS = api::storage::v1::VolumeAttachment;
-        CUSTOM_RESOURCE_DEFINITIONS = apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-        PRIORITY_CLASSES = api::scheduling::v1::PriorityClass;
-        LEASES = api::coordination::v1::Lease;
-        RUNTIME_CLASSES = api::node::v1::RuntimeClass;
-        ENDPOINT_SLICES = api::discovery::v1::EndpointSlice;
-        RESOURCE_CLAIMS = api::resource::v1::ResourceClaim;
-        RESOURCE_CLAIM_TEMPLATES = api::resource::v1::ResourceClaimTemplate;
-        DEVICE_CLASSES = api::resource::v1::DeviceClass;
-        RESOURCE_SLICES = api::resource::v1::ResourceSlice;
-    }
-    Some(id.row().kind)
-}
+use super::super::registry;
+use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId};
 
 /// Fields whose values are one of a few, which the types do not say: the end of the schema's name, field, values.
 const CHOICES: &[(&str, &str, &[&str])] = &[
@@ -101,9 +35,10 @@ pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
             let name = format!("{}.{}.{}", reversed.join("."), row.version, row.kind);
             custom.insert(name, custom_schema(cluster, row));
         } else if let Some(id) = ResourceId::by_path(row.group, row.version, row.plural)
-            && let Some(kind) = add(&mut generator, id)
+            && let Some(add) = registry::of(id).schema
         {
-            kinds.push((kind, *row));
+            add(&mut generator);
+            kinds.push((row.kind, *row));
         }
     }
     let mut schemas = generator.take_definitions(true);

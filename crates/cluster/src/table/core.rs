@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::age;
 use super::row::{Row, label_selector, labels, names, none_if_empty};
 
-pub(super) fn node(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn node(row: &Row<'_>) -> Vec<Value> {
     let conditions = row.list("status.conditions");
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
     let mut status = match ready {
@@ -51,11 +51,11 @@ pub(super) fn node(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn namespace(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn namespace(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), json!(row.text("status.phase")), row.age()]
 }
 
-pub(super) fn service(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn service(row: &Row<'_>) -> Vec<Value> {
     let kind = row.text("spec.type");
     let texts = |path: &str| -> Vec<&str> { row.list(path).iter().filter_map(Value::as_str).collect() };
     let external = match kind {
@@ -103,7 +103,7 @@ fn abridged(all: &[String]) -> String {
     }
 }
 
-pub(super) fn endpoints(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn endpoints(row: &Row<'_>) -> Vec<Value> {
     let mut all = Vec::new();
     for subset in row.list("subsets") {
         let addresses = subset["addresses"].as_array().map_or(&[][..], Vec::as_slice);
@@ -120,7 +120,7 @@ pub(super) fn endpoints(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), json!(abridged(&all)), row.age()]
 }
 
-pub(super) fn endpoint_slice(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn endpoint_slice(row: &Row<'_>) -> Vec<Value> {
     let unset = |text: String| if text == "<none>" { "<unset>".to_owned() } else { text };
     let ports: Vec<String> = row.list("ports").iter().map(|port| port["port"].to_string()).collect();
     let addresses: Vec<String> = row
@@ -143,15 +143,15 @@ fn entries(value: &Value) -> usize {
     value.as_object().map_or(0, serde_json::Map::len)
 }
 
-pub(super) fn config_map(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn config_map(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), json!(entries(row.at("data")) + entries(row.at("binaryData"))), row.age()]
 }
 
-pub(super) fn secret(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn secret(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), json!(row.text("type")), json!(entries(row.at("data"))), row.age()]
 }
 
-pub(super) fn event(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn event(row: &Row<'_>) -> Vec<Value> {
     let since = |value: &Value| age::since(value, row.now);
     let first = match age::time(row.at("firstTimestamp")) {
         Some(_) => since(row.at("firstTimestamp")),
@@ -196,7 +196,7 @@ pub(super) fn event(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn resource_quota(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn resource_quota(row: &Row<'_>) -> Vec<Value> {
     let mut hard: Vec<(&String, &Value)> = row.at("status.hard").as_object().into_iter().flatten().collect();
     hard.sort_by_key(|(resource, _)| *resource);
     let (limits, requests): (Vec<_>, Vec<_>) =
@@ -235,7 +235,7 @@ fn phase_or_terminating(row: &Row<'_>) -> Value {
     json!(if deleting { "Terminating" } else { row.text("status.phase") })
 }
 
-pub(super) fn volume(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn volume(row: &Row<'_>) -> Vec<Value> {
     let claim = match row.text("spec.claimRef.name") {
         "" => String::new(),
         name => format!("{}/{name}", row.text("spec.claimRef.namespace")),
@@ -255,7 +255,7 @@ pub(super) fn volume(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn volume_claim(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn volume_claim(row: &Row<'_>) -> Vec<Value> {
     let bound = !row.text("spec.volumeName").is_empty();
     let (capacity, modes) = if bound {
         (row.text("status.capacity.storage"), access_modes(row.list("status.accessModes")))
@@ -275,7 +275,7 @@ pub(super) fn volume_claim(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn pod_template(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn pod_template(row: &Row<'_>) -> Vec<Value> {
     vec![
         row.name(),
         json!(names(row.list("template.spec.containers"), "name")),
@@ -284,6 +284,6 @@ pub(super) fn pod_template(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn network_policy(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn network_policy(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), json!(label_selector(row.at("spec.podSelector"))), row.age()]
 }

@@ -4,178 +4,202 @@
 
 use serde_json::{Value, json};
 
-use super::super::resource::{self, ResourceId};
-use super::columns::columns;
+use super::age;
 use super::row::{Row, names, none_if_empty, scalar};
-use super::{age, core};
 
-pub(super) fn cells(resource: ResourceId, row: &Row<'_>) -> Vec<Value> {
-    let count = |path: &str| json!(row.list(path).len());
-    match resource {
-        resource::NETWORK_POLICIES => core::network_policy(row),
-        resource::LEASES => vec![row.name(), json!(row.text("spec.holderIdentity")), row.age()],
-        resource::ROLE_BINDINGS | resource::CLUSTER_ROLE_BINDINGS => binding(row),
-        resource::STORAGE_CLASSES => storage_class(row),
-        resource::INGRESSES => ingress(row),
-        resource::INGRESS_CLASSES => {
-            let parameters = match row.text("spec.parameters.name") {
-                "" => "<none>".to_owned(),
-                name => match row.text("spec.parameters.apiGroup") {
-                    "" => format!("{}/{name}", row.text("spec.parameters.kind")),
-                    group => format!("{}.{group}/{name}", row.text("spec.parameters.kind")),
-                },
-            };
-            vec![row.name(), json!(row.text("spec.controller")), json!(parameters), row.age()]
-        }
-        resource::RUNTIME_CLASSES => vec![row.name(), json!(row.text("handler")), row.age()],
-        resource::CSI_NODES => vec![row.name(), count("spec.drivers"), row.age()],
-        resource::CSI_DRIVERS => {
-            let flag = |path: &str, otherwise: bool| json!(row.at(path).as_bool().unwrap_or(otherwise));
-            let modes: Vec<&str> = row.list("spec.volumeLifecycleModes").iter().filter_map(Value::as_str).collect();
-            vec![
-                row.name(),
-                flag("spec.attachRequired", true),
-                flag("spec.podInfoOnMount", false),
-                flag("spec.storageCapacity", false),
-                json!(none_or_unset(&names(row.list("spec.tokenRequests"), "audience"))),
-                flag("spec.requiresRepublish", false),
-                json!(none_if_empty(modes.join(","))),
-                row.age(),
-            ]
-        }
-        resource::VOLUME_ATTACHMENTS => vec![
-            row.name(),
-            json!(row.text("spec.attacher")),
-            json!(row.text("spec.source.persistentVolumeName")),
-            json!(row.text("spec.nodeName")),
-            json!(row.at("status.attached").as_bool().unwrap_or_default()),
-            row.age(),
-        ],
-        resource::VOLUME_ATTRIBUTES_CLASSES => vec![row.name(), json!(row.text("driverName")), row.age()],
-        resource::MUTATING_WEBHOOK_CONFIGURATIONS | resource::VALIDATING_WEBHOOK_CONFIGURATIONS => {
-            vec![row.name(), count("webhooks"), row.age()]
-        }
-        resource::MUTATING_ADMISSION_POLICIES => {
-            vec![row.name(), count("spec.mutations"), param_kind(row), row.age()]
-        }
-        resource::VALIDATING_ADMISSION_POLICIES => {
-            vec![row.name(), count("spec.validations"), param_kind(row), row.age()]
-        }
-        resource::MUTATING_ADMISSION_POLICY_BINDINGS | resource::VALIDATING_ADMISSION_POLICY_BINDINGS => {
-            let parameter = match row.text("spec.paramRef.name") {
-                "" => "<unset>".to_owned(),
-                name => match row.text("spec.paramRef.namespace") {
-                    "" => name.to_owned(),
-                    namespace => format!("{namespace}/{name}"),
-                },
-            };
-            vec![row.name(), json!(row.text("spec.policyName")), json!(parameter), row.age()]
-        }
-        resource::FLOW_SCHEMAS => {
-            let dangling = row
-                .list("status.conditions")
-                .iter()
-                .find(|condition| condition["type"] == "Dangling")
-                .and_then(|condition| condition["status"].as_str());
-            vec![
-                row.name(),
-                json!(row.text("spec.priorityLevelConfiguration.name")),
-                json!(row.number("spec.matchingPrecedence")),
-                row.text_or("spec.distinguisherMethod.type", "<none>"),
-                row.age(),
-                json!(dangling.unwrap_or("?")),
-            ]
-        }
-        resource::PRIORITY_LEVEL_CONFIGURATIONS => {
-            let queues = "spec.limited.limitResponse.queuing";
-            vec![
-                row.name(),
-                json!(row.text("spec.type")),
-                scalar(row.at("spec.limited.nominalConcurrencyShares"), "<none>"),
-                scalar(row.at(&format!("{queues}.queues")), "<none>"),
-                scalar(row.at(&format!("{queues}.handSize")), "<none>"),
-                scalar(row.at(&format!("{queues}.queueLengthLimit")), "<none>"),
-                row.age(),
-            ]
-        }
-        resource::API_SERVICES => {
-            let available = row
-                .list("status.conditions")
-                .iter()
-                .find(|condition| condition["type"] == "Available")
-                .and_then(|condition| condition["status"].as_str());
-            let service = match row.text("spec.service.name") {
-                "" => "Local".to_owned(),
-                name => format!("{}/{name}", row.text("spec.service.namespace")),
-            };
-            vec![row.name(), json!(service), json!(available.unwrap_or("Unknown")), row.age()]
-        }
-        resource::COMPONENT_STATUSES => {
-            let condition = row.list("conditions").iter().find(|condition| condition["type"] == "Healthy");
-            let text = |field: &str| condition.and_then(|condition| condition[field].as_str()).unwrap_or_default();
-            let status = match text("status") {
-                "True" => "Healthy",
-                "False" => "Unhealthy",
-                _ => "Unknown",
-            };
-            vec![row.name(), json!(status), json!(text("message")), json!(text("error"))]
-        }
-        resource::CERTIFICATE_SIGNING_REQUESTS => {
-            let conditions = row.list("status.conditions");
-            let mut condition: Vec<&str> = conditions.iter().filter_map(|one| one["type"].as_str()).collect();
-            if condition.is_empty() {
-                condition.push("Pending");
-            }
-            if !row.text("status.certificate").is_empty() {
-                condition.push("Issued");
-            }
-            let lasting = row.at("spec.expirationSeconds").as_i64();
-            vec![
-                row.name(),
-                row.age(),
-                json!(row.text("spec.signerName")),
-                json!(row.text("spec.username")),
-                json!(lasting.map_or_else(|| "<none>".to_owned(), age::duration)),
-                json!(condition.join(",")),
-            ]
-        }
-        resource::IP_ADDRESSES => {
-            let parent = [
-                row.text("spec.parentRef.resource"),
-                row.text("spec.parentRef.namespace"),
-                row.text("spec.parentRef.name"),
-            ];
-            vec![row.name(), json!(parent.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/"))]
-        }
-        resource::SERVICE_CIDRS => {
-            let ranges: Vec<&str> = row.list("spec.cidrs").iter().filter_map(Value::as_str).collect();
-            vec![row.name(), json!(ranges.join(",")), row.age()]
-        }
-        resource::RESOURCE_CLAIMS => {
-            let allocated = !row.at("status.allocation").is_null();
-            let reserved = !row.list("status.reservedFor").is_empty();
-            let state = match (allocated, reserved) {
-                (true, true) => "allocated,reserved",
-                (true, false) => "allocated",
-                _ => "pending",
-            };
-            vec![row.name(), json!(state), row.age()]
-        }
-        resource::RESOURCE_SLICES => vec![
-            row.name(),
-            json!(row.text("spec.nodeName")),
-            json!(row.text("spec.driver")),
-            json!(row.text("spec.pool.name")),
-            row.age(),
-        ],
-        other => columns(other)
-            .map(|column| match column.name {
-                "Name" => row.name(),
-                "Created At" => row.created(),
-                _ => row.age(),
-            })
-            .collect(),
+/// Kinds that show no more than that they are there.
+pub(crate) fn name_and_age(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), row.age()]
+}
+
+/// The same, of older printers.
+pub(crate) fn name_and_creation(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), row.created()]
+}
+
+fn count(row: &Row<'_>, path: &str) -> Value {
+    json!(row.list(path).len())
+}
+
+pub(crate) fn lease(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), json!(row.text("spec.holderIdentity")), row.age()]
+}
+
+pub(crate) fn ingress_class(row: &Row<'_>) -> Vec<Value> {
+    let parameters = match row.text("spec.parameters.name") {
+        "" => "<none>".to_owned(),
+        name => match row.text("spec.parameters.apiGroup") {
+            "" => format!("{}/{name}", row.text("spec.parameters.kind")),
+            group => format!("{}.{group}/{name}", row.text("spec.parameters.kind")),
+        },
+    };
+    vec![row.name(), json!(row.text("spec.controller")), json!(parameters), row.age()]
+}
+
+pub(crate) fn runtime_class(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), json!(row.text("handler")), row.age()]
+}
+
+pub(crate) fn csi_node(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), count(row, "spec.drivers"), row.age()]
+}
+
+pub(crate) fn csi_driver(row: &Row<'_>) -> Vec<Value> {
+    let flag = |path: &str, otherwise: bool| json!(row.at(path).as_bool().unwrap_or(otherwise));
+    let modes: Vec<&str> = row.list("spec.volumeLifecycleModes").iter().filter_map(Value::as_str).collect();
+    vec![
+        row.name(),
+        flag("spec.attachRequired", true),
+        flag("spec.podInfoOnMount", false),
+        flag("spec.storageCapacity", false),
+        json!(none_or_unset(&names(row.list("spec.tokenRequests"), "audience"))),
+        flag("spec.requiresRepublish", false),
+        json!(none_if_empty(modes.join(","))),
+        row.age(),
+    ]
+}
+
+pub(crate) fn volume_attachment(row: &Row<'_>) -> Vec<Value> {
+    vec![
+        row.name(),
+        json!(row.text("spec.attacher")),
+        json!(row.text("spec.source.persistentVolumeName")),
+        json!(row.text("spec.nodeName")),
+        json!(row.at("status.attached").as_bool().unwrap_or_default()),
+        row.age(),
+    ]
+}
+
+pub(crate) fn volume_attributes_class(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), json!(row.text("driverName")), row.age()]
+}
+
+pub(crate) fn webhook_configuration(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), count(row, "webhooks"), row.age()]
+}
+
+pub(crate) fn mutating_policy(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), count(row, "spec.mutations"), param_kind(row), row.age()]
+}
+
+pub(crate) fn validating_policy(row: &Row<'_>) -> Vec<Value> {
+    vec![row.name(), count(row, "spec.validations"), param_kind(row), row.age()]
+}
+
+pub(crate) fn policy_binding(row: &Row<'_>) -> Vec<Value> {
+    let parameter = match row.text("spec.paramRef.name") {
+        "" => "<unset>".to_owned(),
+        name => match row.text("spec.paramRef.namespace") {
+            "" => name.to_owned(),
+            namespace => format!("{namespace}/{name}"),
+        },
+    };
+    vec![row.name(), json!(row.text("spec.policyName")), json!(parameter), row.age()]
+}
+
+pub(crate) fn flow_schema(row: &Row<'_>) -> Vec<Value> {
+    let dangling = row
+        .list("status.conditions")
+        .iter()
+        .find(|condition| condition["type"] == "Dangling")
+        .and_then(|condition| condition["status"].as_str());
+    vec![
+        row.name(),
+        json!(row.text("spec.priorityLevelConfiguration.name")),
+        json!(row.number("spec.matchingPrecedence")),
+        row.text_or("spec.distinguisherMethod.type", "<none>"),
+        row.age(),
+        json!(dangling.unwrap_or("?")),
+    ]
+}
+
+pub(crate) fn priority_level(row: &Row<'_>) -> Vec<Value> {
+    let queues = "spec.limited.limitResponse.queuing";
+    vec![
+        row.name(),
+        json!(row.text("spec.type")),
+        scalar(row.at("spec.limited.nominalConcurrencyShares"), "<none>"),
+        scalar(row.at(&format!("{queues}.queues")), "<none>"),
+        scalar(row.at(&format!("{queues}.handSize")), "<none>"),
+        scalar(row.at(&format!("{queues}.queueLengthLimit")), "<none>"),
+        row.age(),
+    ]
+}
+
+pub(crate) fn api_service(row: &Row<'_>) -> Vec<Value> {
+    let available = row
+        .list("status.conditions")
+        .iter()
+        .find(|condition| condition["type"] == "Available")
+        .and_then(|condition| condition["status"].as_str());
+    let service = match row.text("spec.service.name") {
+        "" => "Local".to_owned(),
+        name => format!("{}/{name}", row.text("spec.service.namespace")),
+    };
+    vec![row.name(), json!(service), json!(available.unwrap_or("Unknown")), row.age()]
+}
+
+pub(crate) fn component_status(row: &Row<'_>) -> Vec<Value> {
+    let condition = row.list("conditions").iter().find(|condition| condition["type"] == "Healthy");
+    let text = |field: &str| condition.and_then(|condition| condition[field].as_str()).unwrap_or_default();
+    let status = match text("status") {
+        "True" => "Healthy",
+        "False" => "Unhealthy",
+        _ => "Unknown",
+    };
+    vec![row.name(), json!(status), json!(text("message")), json!(text("error"))]
+}
+
+pub(crate) fn signing_request(row: &Row<'_>) -> Vec<Value> {
+    let conditions = row.list("status.conditions");
+    let mut condition: Vec<&str> = conditions.iter().filter_map(|one| one["type"].as_str()).collect();
+    if condition.is_empty() {
+        condition.push("Pending");
     }
+    if !row.text("status.certificate").is_empty() {
+        condition.push("Issued");
+    }
+    let lasting = row.at("spec.expirationSeconds").as_i64();
+    vec![
+        row.name(),
+        row.age(),
+        json!(row.text("spec.signerName")),
+        json!(row.text("spec.username")),
+        json!(lasting.map_or_else(|| "<none>".to_owned(), age::duration)),
+        json!(condition.join(",")),
+    ]
+}
+
+pub(crate) fn ip_address(row: &Row<'_>) -> Vec<Value> {
+    let parent =
+        [row.text("spec.parentRef.resource"), row.text("spec.parentRef.namespace"), row.text("spec.parentRef.name")];
+    vec![row.name(), json!(parent.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/"))]
+}
+
+pub(crate) fn service_cidr(row: &Row<'_>) -> Vec<Value> {
+    let ranges: Vec<&str> = row.list("spec.cidrs").iter().filter_map(Value::as_str).collect();
+    vec![row.name(), json!(ranges.join(",")), row.age()]
+}
+
+pub(crate) fn resource_claim(row: &Row<'_>) -> Vec<Value> {
+    let allocated = !row.at("status.allocation").is_null();
+    let reserved = !row.list("status.reservedFor").is_empty();
+    let state = match (allocated, reserved) {
+        (true, true) => "allocated,reserved",
+        (true, false) => "allocated",
+        _ => "pending",
+    };
+    vec![row.name(), json!(state), row.age()]
+}
+
+pub(crate) fn resource_slice(row: &Row<'_>) -> Vec<Value> {
+    vec![
+        row.name(),
+        json!(row.text("spec.nodeName")),
+        json!(row.text("spec.driver")),
+        json!(row.text("spec.pool.name")),
+        row.age(),
+    ]
 }
 
 fn none_or_unset(text: &str) -> &str {
@@ -189,7 +213,7 @@ fn param_kind(row: &Row<'_>) -> Value {
     })
 }
 
-fn binding(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn binding(row: &Row<'_>) -> Vec<Value> {
     let role = format!("{}/{}", row.text("roleRef.kind"), row.text("roleRef.name"));
     let subjects = |kind: &str| {
         let found: Vec<String> = row
@@ -209,7 +233,7 @@ fn binding(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), json!(role), row.age(), subjects("User"), subjects("Group"), subjects("ServiceAccount")]
 }
 
-fn storage_class(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn storage_class(row: &Row<'_>) -> Vec<Value> {
     let annotations = row.at("metadata.annotations");
     let default = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
         .iter()
@@ -225,7 +249,7 @@ fn storage_class(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-fn ingress(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn ingress(row: &Row<'_>) -> Vec<Value> {
     let hosts: Vec<&str> = row
         .list("spec.rules")
         .iter()

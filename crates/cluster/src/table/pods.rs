@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::age;
 use super::row::{Row, none_if_empty};
 
-pub(super) fn pod(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn pod(row: &Row<'_>) -> Vec<Value> {
     let status = PodStatus::of(row);
     let ips = row.list("status.podIPs");
     let ip = ips.first().map_or(row.text("status.podIP"), |ip| ip["ip"].as_str().unwrap_or_default());

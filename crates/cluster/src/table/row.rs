@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::age;
 
 /// One object on its way to be cells.
-pub(super) struct Row<'a> {
-    pub(super) object: &'a Value,
-    pub(super) now: Timestamp,
+pub(crate) struct Row<'a> {
+    pub(crate) object: &'a Value,
+    pub(crate) now: Timestamp,
 }
 
 impl<'a> Row<'a> {

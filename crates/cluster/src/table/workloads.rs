@@ -12,7 +12,7 @@ fn containers(row: &Row<'_>, template: &str) -> [Value; 2] {
     [json!(names(containers, "name")), json!(names(containers, "image"))]
 }
 
-pub(super) fn deployment(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn deployment(row: &Row<'_>) -> Vec<Value> {
     let [containers, images] = containers(row, "spec.template");
     vec![
         row.name(),
@@ -27,7 +27,7 @@ pub(super) fn deployment(row: &Row<'_>) -> Vec<Value> {
 }
 
 /// ReplicaSets, and ReplicationControllers, whose selector is a plain map.
-pub(super) fn replica_set(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn replica_set(row: &Row<'_>) -> Vec<Value> {
     let [containers, images] = containers(row, "spec.template");
     let selector = row.at("spec.selector");
     let plain = row.text("kind") == "ReplicationController";
@@ -43,7 +43,7 @@ pub(super) fn replica_set(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn stateful_set(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn stateful_set(row: &Row<'_>) -> Vec<Value> {
     let [containers, images] = containers(row, "spec.template");
     vec![
         row.name(),
@@ -54,7 +54,7 @@ pub(super) fn stateful_set(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn daemon_set(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn daemon_set(row: &Row<'_>) -> Vec<Value> {
     let [containers, images] = containers(row, "spec.template");
     vec![
         row.name(),
@@ -71,7 +71,7 @@ pub(super) fn daemon_set(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn controller_revision(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn controller_revision(row: &Row<'_>) -> Vec<Value> {
     let owner = row.list("metadata.ownerReferences").iter().find(|owner| owner["controller"] == true);
     let controller = owner.map_or_else(
         || "<none>".to_owned(),
@@ -88,7 +88,7 @@ pub(super) fn controller_revision(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), json!(controller), json!(row.number("revision").to_string()), row.age()]
 }
 
-pub(super) fn job(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn job(row: &Row<'_>) -> Vec<Value> {
     let succeeded = row.number("status.succeeded");
     let completions = match row.at("spec.completions").as_i64() {
         Some(wanted) => format!("{succeeded}/{wanted}"),
@@ -126,7 +126,7 @@ pub(super) fn job(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn cron_job(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn cron_job(row: &Row<'_>) -> Vec<Value> {
     let [containers, images] = containers(row, "spec.jobTemplate.spec.template");
     let last = match age::time(row.at("status.lastScheduleTime")) {
         Some(_) => age::since(row.at("status.lastScheduleTime"), row.now),
@@ -151,7 +151,7 @@ pub(super) fn cron_job(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn horizontal_pod_autoscaler(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn horizontal_pod_autoscaler(row: &Row<'_>) -> Vec<Value> {
     let reference = format!("{}/{}", row.text("spec.scaleTargetRef.kind"), row.text("spec.scaleTargetRef.name"));
     vec![
         row.name(),
@@ -207,7 +207,7 @@ fn metric_targets(row: &Row<'_>) -> String {
     }
 }
 
-pub(super) fn pod_disruption_budget(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn pod_disruption_budget(row: &Row<'_>) -> Vec<Value> {
     vec![
         row.name(),
         scalar(row.at("spec.minAvailable"), "N/A"),
@@ -217,7 +217,7 @@ pub(super) fn pod_disruption_budget(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-pub(super) fn priority_class(row: &Row<'_>) -> Vec<Value> {
+pub(crate) fn priority_class(row: &Row<'_>) -> Vec<Value> {
     vec![
         row.name(),
         json!(row.number("value")),

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::field::{entries, supported, text};
 use super::workload::int_or_percent;
 use super::{Errors, metadata, names};
-use crate::resource::{self as kinds, ResourceId};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 
@@ -17,7 +16,7 @@ const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;
 const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
-pub(super) fn config_map(value: &Value, errors: &mut Errors) {
+pub(crate) fn config_map(value: &Value, errors: &mut Errors) {
     let mut size = 0;
     for part in ["data", "binaryData"] {
         let path = Path::Root.field(part);
@@ -36,7 +35,7 @@ pub(super) fn config_map(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn secret(value: &Value, errors: &mut Errors) {
+pub(crate) fn secret(value: &Value, errors: &mut Errors) {
     let path = Path::Root.field("data");
     let mut size = 0;
     for (key, content) in value["data"].as_object().into_iter().flatten() {
@@ -62,11 +61,16 @@ pub(super) fn secret(value: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is marked immutable stays, and so does a Secret's type.
-pub(super) fn frozen(resource: ResourceId, old: &Value, new: &Value, errors: &mut Errors) {
-    if resource == kinds::SECRETS && old["type"] != new["type"] {
+/// A Secret's type stays, and what is marked immutable.
+pub(crate) fn secret_update(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["type"] != new["type"] {
         errors.invalid("type", &new["type"], "field is immutable");
     }
+    frozen(old, new, errors);
+}
+
+/// What is marked immutable stays.
+pub(crate) fn frozen(old: &Value, new: &Value, errors: &mut Errors) {
     if old["immutable"] != true {
         return;
     }
@@ -84,7 +88,7 @@ pub(super) fn frozen(resource: ResourceId, old: &Value, new: &Value, errors: &mu
 const SCOPES: [&str; 6] =
     ["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating"];
 
-pub(super) fn quota(value: &Value, errors: &mut Errors) {
+pub(crate) fn quota(value: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     let path = spec.field("hard");
     for (name, amount) in value["spec"]["hard"].as_object().into_iter().flatten() {
@@ -120,13 +124,13 @@ pub(super) fn quota(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn quota_update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn quota_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["spec"]["scopes"] != new["spec"]["scopes"] {
         errors.invalid("spec.scopes", &new["spec"]["scopes"], "field is immutable");
     }
 }
 
-pub(super) fn limit_range(value: &Value, errors: &mut Errors) {
+pub(crate) fn limit_range(value: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     let list = spec.field("limits");
     for (at, item) in entries(&value["spec"], "limits") {
@@ -164,7 +168,7 @@ pub(super) fn limit_range(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn priority_class(value: &Value, errors: &mut Errors) {
+pub(crate) fn priority_class(value: &Value, errors: &mut Errors) {
     let name = text(&value["metadata"], "name");
     let number = value["value"].as_i64().unwrap_or_default();
     if name.starts_with("system-") {
@@ -191,7 +195,7 @@ pub(super) fn priority_class(value: &Value, errors: &mut Errors) {
     );
 }
 
-pub(super) fn priority_class_update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn priority_class_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["value", "preemptionPolicy"] {
         if old[field] != new[field] {
             errors.forbidden(field, "may not be changed in an update.");
@@ -199,7 +203,7 @@ pub(super) fn priority_class_update(old: &Value, new: &Value, errors: &mut Error
     }
 }
 
-pub(super) fn disruption_budget(value: &Value, errors: &mut Errors) {
+pub(crate) fn disruption_budget(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
@@ -217,7 +221,7 @@ pub(super) fn disruption_budget(value: &Value, errors: &mut Errors) {
     );
 }
 
-pub(super) fn autoscaler(value: &Value, errors: &mut Errors) {
+pub(crate) fn autoscaler(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     let (low, high) = (spec["minReplicas"].as_i64().unwrap_or(1), spec["maxReplicas"].as_i64().unwrap_or_default());
@@ -243,7 +247,7 @@ pub(super) fn autoscaler(value: &Value, errors: &mut Errors) {
 }
 
 // upstream: pkg/apis/rbac/validation/validation.go ValidateRole, ValidateClusterRole, ValidatePolicyRule (v1.36)
-pub(super) fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
+pub(crate) fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
     let list = Path::Root.field("rules");
     for (at, rule) in entries(value, "rules") {
         let path = list.index(at);
@@ -281,7 +285,7 @@ pub(super) fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
 }
 
 // upstream: pkg/apis/rbac/validation/validation.go ValidateRoleBinding, ValidateClusterRoleBinding (v1.36)
-pub(super) fn role_binding(value: &Value, namespaced: bool, errors: &mut Errors) {
+pub(crate) fn role_binding(value: &Value, namespaced: bool, errors: &mut Errors) {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let path = Path::Root.field("roleRef");
     supported(&value["roleRef"]["apiGroup"], &path.field("apiGroup"), &[GROUP], errors);
@@ -306,7 +310,7 @@ pub(super) fn role_binding(value: &Value, namespaced: bool, errors: &mut Errors)
     }
 }
 
-pub(super) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["roleRef"] != new["roleRef"] {
         // Upstream shows the fields of its own type.
         let role = &new["roleRef"];
@@ -315,7 +319,7 @@ pub(super) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors)
     }
 }
 
-pub(super) fn claim(value: &Value, errors: &mut Errors) {
+pub(crate) fn claim(value: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");
     if entries(&value["spec"], "accessModes").next().is_none() {
         errors.required(path.field("accessModes"), "at least 1 access mode is required");
@@ -332,7 +336,7 @@ pub(super) fn claim(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn claim_update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn claim_update(old: &Value, new: &Value, errors: &mut Errors) {
     let fixed = |spec: &Value| {
         let mut spec = spec.clone();
         if let Some(map) = spec.as_object_mut() {
@@ -350,7 +354,7 @@ pub(super) fn claim_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors) {
     for (field, shown) in [
         ("parameters", "parameters"),
         ("provisioner", "provisioner"),
@@ -369,7 +373,7 @@ pub(super) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors
 }
 
 /// A definition is called after what it defines.
-pub(super) fn definition(value: &Value, errors: &mut Errors) {
+pub(crate) fn definition(value: &Value, errors: &mut Errors) {
     let wanted = format!("{}.{}", text(&value["spec"]["names"], "plural"), text(&value["spec"], "group"));
     if text(&value["metadata"], "name") != wanted {
         errors.invalid("metadata.name", &value["metadata"]["name"], "must be spec.names.plural+\".\"+spec.group");

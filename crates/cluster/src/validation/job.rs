@@ -8,7 +8,7 @@ use super::field::{not_negative, supported, text};
 use super::{Errors, pod};
 use crate::schema::Path;
 
-pub(super) fn job(value: &Value, errors: &mut Errors) {
+pub(crate) fn job(value: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");
     let spec = &value["spec"];
     if spec["selector"].is_null() {
@@ -106,7 +106,7 @@ fn exit_codes(codes: &Value, pod: &Value, path: &Path<'_>, errors: &mut Errors) 
 }
 
 /// What a Job is to do cannot change once it does it.
-pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let elastic =
         new["spec"]["completionMode"] == "Indexed" && new["spec"]["completions"] == new["spec"]["parallelism"];
     for field in ["completions", "selector", "template", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] {
@@ -121,7 +121,7 @@ pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn cron_job(value: &Value, errors: &mut Errors) {
+pub(crate) fn cron_job(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     let schedule = text(spec, "schedule");

@@ -6,19 +6,17 @@ use serde_json::{Value, json};
 
 use super::field::{entries, text};
 use super::{Errors, names};
-use crate::resource::{self as kinds, ResourceId};
 use crate::schema::Path;
 
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
-/// Longest name of a CronJob: its Jobs' names get 11 more characters.
-const CRON_JOB_LIMIT: usize = 52;
 /// Finalizers that need no domain in front.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-pub(super) fn check(resource: ResourceId, new: bool, metadata: &Value, errors: &mut Errors) {
+/// What is wrong with metadata. `name_faults` says what is wrong with the name of a new object.
+pub(crate) fn check(name_faults: Option<fn(&str) -> Vec<String>>, metadata: &Value, errors: &mut Errors) {
     let path = Path::Root.field("metadata");
-    if new {
-        name(resource, text(metadata, "name"), &path, errors);
+    if let Some(faults) = name_faults {
+        name(faults, text(metadata, "name"), &path, errors);
     }
     labels(&metadata["labels"], &path.field("labels"), errors);
     annotations(&metadata["annotations"], &path.field("annotations"), errors);
@@ -39,25 +37,14 @@ pub(super) fn check(resource: ResourceId, new: bool, metadata: &Value, errors: &
     owners(metadata, &path.field("ownerReferences"), errors);
 }
 
-fn name(resource: ResourceId, name: &str, path: &Path<'_>, errors: &mut Errors) {
+fn name(faults: fn(&str) -> Vec<String>, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let path = path.field("name");
     if name.is_empty() {
         errors.required(path, "name or generateName is required");
         return;
     }
-    let faults = match resource {
-        kinds::NAMESPACES => names::label(name),
-        kinds::SERVICES => names::label_1035(name),
-        kinds::ROLES | kinds::CLUSTER_ROLES | kinds::ROLE_BINDINGS | kinds::CLUSTER_ROLE_BINDINGS => {
-            names::path_segment(name)
-        }
-        _ => names::subdomain(name),
-    };
-    for fault in faults {
+    for fault in faults(name) {
         errors.invalid(path, &json!(name), fault);
-    }
-    if resource == kinds::CRON_JOBS && name.len() > CRON_JOB_LIMIT {
-        errors.invalid(path, &json!(name), format!("must be no more than {CRON_JOB_LIMIT} characters"));
     }
 }
 

@@ -2,6 +2,8 @@
 
 // upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go IsDNS1123Label, IsQualifiedName (v1.36)
 
+/// Longest name of a CronJob: its Jobs' names get 11 more characters.
+const CRON_JOB_LIMIT: usize = 52;
 const SUBDOMAIN_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
@@ -36,7 +38,7 @@ fn is_name_part(text: &str) -> bool {
 }
 
 /// Names of most objects: `example.com`.
-pub(super) fn subdomain(text: &str) -> Vec<String> {
+pub(crate) fn subdomain(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > SUBDOMAIN_LIMIT {
         faults.push(too_long(SUBDOMAIN_LIMIT));
@@ -47,8 +49,17 @@ pub(super) fn subdomain(text: &str) -> Vec<String> {
     faults
 }
 
+/// Names of CronJobs.
+pub(crate) fn cron_job(text: &str) -> Vec<String> {
+    let mut faults = subdomain(text);
+    if text.len() > CRON_JOB_LIMIT {
+        faults.push(format!("must be no more than {CRON_JOB_LIMIT} characters"));
+    }
+    faults
+}
+
 /// Names of namespaces, containers, volumes: `my-name`.
-pub(super) fn label(text: &str) -> Vec<String> {
+pub(crate) fn label(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > LABEL_LIMIT {
         faults.push(too_long(LABEL_LIMIT));
@@ -60,7 +71,7 @@ pub(super) fn label(text: &str) -> Vec<String> {
 }
 
 /// Names of Services: like [`label`], starting with a letter.
-pub(super) fn label_1035(text: &str) -> Vec<String> {
+pub(crate) fn label_1035(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > LABEL_LIMIT {
         faults.push(too_long(LABEL_LIMIT));
@@ -72,7 +83,7 @@ pub(super) fn label_1035(text: &str) -> Vec<String> {
 }
 
 /// Names that become a part of a path: roles and bindings.
-pub(super) fn path_segment(text: &str) -> Vec<String> {
+pub(crate) fn path_segment(text: &str) -> Vec<String> {
     if text == "." || text == ".." {
         return vec![format!("may not be '{text}'")];
     }

@@ -8,7 +8,7 @@ use super::{Errors, names, placement};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 
-pub(super) fn check(node: &Value, errors: &mut Errors) {
+pub(crate) fn check(node: &Value, errors: &mut Errors) {
     // Upstream looks for taints under `metadata`, and says so.
     placement::taints(&node["spec"], &Path::Root.field("metadata").field("taints"), errors);
     let path = Path::Root.field("status");

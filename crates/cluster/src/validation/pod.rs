@@ -11,7 +11,7 @@ use super::{Errors, container, metadata, names, placement};
 use crate::schema::Path;
 
 /// A new pod.
-pub(super) fn create(pod: &Value, errors: &mut Errors) {
+pub(crate) fn create(pod: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");
     spec(&pod["spec"], &path, errors);
     if entries(&pod["spec"], "ephemeralContainers").next().is_some() {
@@ -20,7 +20,7 @@ pub(super) fn create(pod: &Value, errors: &mut Errors) {
 }
 
 /// The template of a workload: labels, annotations, spec.
-pub(super) fn template(template: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn template(template: &Value, path: &Path<'_>, errors: &mut Errors) {
     let meta = path.field("metadata");
     metadata::labels(&template["metadata"]["labels"], &path.field("labels"), errors);
     metadata::annotations(&template["metadata"]["annotations"], &meta.field("annotations"), errors);
@@ -28,7 +28,7 @@ pub(super) fn template(template: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// A pod's spec.
-pub(super) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let volumes = volumes(spec, &path.field("volumes"), errors);
     let mut seen: HashSet<&str> = HashSet::new();
     let list = path.field("containers");

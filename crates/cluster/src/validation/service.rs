@@ -11,7 +11,7 @@ use super::field::{entries, supported, text};
 use super::{Errors, metadata, names};
 use crate::schema::Path;
 
-pub(super) fn check(value: &Value, errors: &mut Errors) {
+pub(crate) fn check(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     let kind = text(spec, "type");
@@ -69,7 +69,7 @@ pub(super) fn check(value: &Value, errors: &mut Errors) {
     supported(&spec["internalTrafficPolicy"], &path.field("internalTrafficPolicy"), &["Cluster", "Local"], errors);
 }
 
-pub(super) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, after) = (&old["spec"], &new["spec"]);
     let external = |spec: &Value| text(spec, "type") == "ExternalName";
     if !external(before)

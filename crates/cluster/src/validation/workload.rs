@@ -8,7 +8,7 @@ use super::field::{entries, not_negative, supported, text};
 use super::{Errors, metadata, pod};
 use crate::schema::Path;
 
-pub(super) fn deployment(value: &Value, errors: &mut Errors) {
+pub(crate) fn deployment(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     not_negative(&spec["replicas"], &path.field("replicas"), errors);
@@ -41,7 +41,7 @@ pub(super) fn deployment(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn replica_set(value: &Value, errors: &mut Errors) {
+pub(crate) fn replica_set(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     not_negative(&spec["replicas"], &path.field("replicas"), errors);
@@ -50,7 +50,7 @@ pub(super) fn replica_set(value: &Value, errors: &mut Errors) {
     template(spec, &path, errors);
 }
 
-pub(super) fn replication_controller(value: &Value, errors: &mut Errors) {
+pub(crate) fn replication_controller(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     not_negative(&spec["replicas"], &path.field("replicas"), errors);
@@ -64,7 +64,7 @@ pub(super) fn replication_controller(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn daemon_set(value: &Value, errors: &mut Errors) {
+pub(crate) fn daemon_set(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     selector(spec, &path, "empty selector is invalid for daemonset", errors);
@@ -81,7 +81,7 @@ pub(super) fn daemon_set(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn stateful_set(value: &Value, errors: &mut Errors) {
+pub(crate) fn stateful_set(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     supported(&spec["podManagementPolicy"], &path.field("podManagementPolicy"), &["OrderedReady", "Parallel"], errors);
@@ -115,7 +115,7 @@ pub(super) fn stateful_set(value: &Value, errors: &mut Errors) {
     template(&complete, &path, errors);
 }
 
-pub(super) fn stateful_set_update(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn stateful_set_update(old: &Value, new: &Value, errors: &mut Errors) {
     const FREE: [&str; 7] = [
         "replicas",
         "ordinals",
@@ -141,7 +141,7 @@ pub(super) fn stateful_set_update(old: &Value, new: &Value, errors: &mut Errors)
 }
 
 /// A selector, once set, stays.
-pub(super) fn same_selector(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn same_selector(old: &Value, new: &Value, errors: &mut Errors) {
     if old["spec"]["selector"] != new["spec"]["selector"] {
         errors.invalid("spec.selector", &new["spec"]["selector"], "field is immutable");
     }
@@ -218,7 +218,7 @@ fn percent(text: &str) -> Option<i64> {
 }
 
 /// A count or a percentage; its number if it is one.
-pub(super) fn int_or_percent(value: &Value, path: &Path<'_>, errors: &mut Errors) -> Option<i64> {
+pub(crate) fn int_or_percent(value: &Value, path: &Path<'_>, errors: &mut Errors) -> Option<i64> {
     match value {
         Value::String(text) => {
             let number = percent(text);

@@ -1,0 +1,78 @@
+//! What objects take of a ResourceQuota, for the kinds of which more is counted than their number.
+
+use serde_json::Value;
+
+use super::resources::{amounts, pod_total};
+use klab_scheduler::quantity::Quantity;
+
+/// Takes a name and the amount that is used of it.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(&str, Quantity);
+
+/// Whether pods can count for a name.
+pub(crate) fn pods_count(name: &str) -> bool {
+    !["services", "configmaps", "secrets", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas"]
+        .contains(&name)
+}
+
+/// What a pod takes.
+pub(crate) fn pod(value: &Value, take: Take<'_>) {
+    if matches!(value["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
+        return;
+    }
+    take("pods", Quantity::from_units(1));
+    for (name, amount) in pod_total(value, "requests") {
+        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-") {
+            take(&name, amount);
+        }
+        take(&format!("requests.{name}"), amount);
+    }
+    for (name, amount) in pod_total(value, "limits") {
+        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
+            take(&format!("limits.{name}"), amount);
+        }
+    }
+}
+
+/// Whether Services can count for a name.
+pub(crate) fn services_count(name: &str) -> bool {
+    name.starts_with("services")
+}
+
+/// What a Service takes.
+pub(crate) fn service(value: &Value, take: Take<'_>) {
+    let one = Quantity::from_units(1);
+    take("services", one);
+    let ports = value["spec"]["ports"].as_array().map_or(0, Vec::len) as i64;
+    match value["spec"]["type"].as_str() {
+        Some("NodePort") => take("services.nodeports", Quantity::from_units(ports)),
+        Some("LoadBalancer") => {
+            take("services.loadbalancers", one);
+            let given = value["spec"]["ports"].as_array().into_iter().flatten();
+            let given = given.filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
+            let fixed = value["spec"]["allocateLoadBalancerNodePorts"] == false;
+            take("services.nodeports", Quantity::from_units(if fixed { given as i64 } else { ports }));
+        }
+        _ => {}
+    }
+}
+
+/// Whether claims can count for a name.
+pub(crate) fn claims_count(name: &str) -> bool {
+    name.contains("persistentvolumeclaims") || name.contains("storage")
+}
+
+/// What a claim takes.
+pub(crate) fn claim(value: &Value, take: Take<'_>) {
+    let one = Quantity::from_units(1);
+    take("persistentvolumeclaims", one);
+    let class = value["spec"]["storageClassName"].as_str().unwrap_or_default().to_owned();
+    if !class.is_empty() {
+        take(&format!("{class}.storageclass.storage.k8s.io/persistentvolumeclaims"), one);
+    }
+    if let Some(amount) = amounts(&value["spec"]["resources"]["requests"]).get("storage") {
+        take("requests.storage", *amount);
+        if !class.is_empty() {
+            take(&format!("{class}.storageclass.storage.k8s.io/requests.storage"), *amount);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What there is to say of a kind, aspect by aspect.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use crate::admission::usage::Take;
+use crate::cluster::{Cluster, Transaction};
+use crate::defaults::Addresses;
+use crate::object::Object;
+use crate::status::Status;
+use crate::table::Row;
+use crate::validation::{Errors, metadata};
+
+/// How the API server treats the objects of one kind, and shows them. Every row names every aspect, so that none is
+/// forgotten; `None` is what most kinds have.
+pub(crate) struct Aspects {
+    /// Adds the kind's fields, with their descriptions, to an OpenAPI document.
+    pub(crate) schema: Option<fn(&mut SchemaGenerator)>,
+    /// What is wrong with a name.
+    pub(crate) name: fn(&str) -> Vec<String>,
+    /// The status of a new object.
+    pub(crate) initial_status: InitialStatus,
+    /// Fills in what an object does not say.
+    pub(crate) defaults: Option<fn(&mut Value)>,
+    /// Changes a new version before its fields are assigned to managers; given the previous version, if any, and the new.
+    pub(crate) prepare: Option<fn(Option<&Value>, &mut Value)>,
+    /// Changes a new version after that, so that no manager owns what it sets.
+    pub(crate) complete: Option<Complete>,
+    /// Fills in what depends on other objects, in a namespace, or refuses the new object.
+    pub(crate) admission: Option<Admission>,
+    /// What is wrong with an object.
+    pub(crate) validation: Validation,
+    /// What is wrong with a change from the previous version to the new one.
+    pub(crate) update_validation: Option<fn(&Value, &Value, &mut Errors)>,
+    /// How often the faults in the metadata of a changed object are reported: upstream checks it in several places, and
+    /// each reports what it finds.
+    pub(crate) metadata_reports: usize,
+    /// Refuses a valid new object because of others, in a namespace.
+    pub(crate) restriction: Option<Restriction>,
+    /// What it uses of a ResourceQuota besides `count/<resource>`.
+    pub(crate) quota: Option<Quota>,
+    /// Whether two versions differ in what `metadata.generation` counts; `None` for kinds without a generation.
+    pub(crate) generation: Option<fn(&Value, &Value) -> bool>,
+    /// Whether dependents of a deleted object stay when the request does not say: so for kinds older than the garbage
+    /// collector, whose clients deleted dependents themselves.
+    pub(crate) orphans_dependents: bool,
+    /// Whether a deletion is answered with the object that is gone, and not with a Status.
+    pub(crate) answers_with_deleted: bool,
+    /// Makes the objects that every API server serves and no store holds.
+    pub(crate) built_in: Option<fn(&Cluster) -> Vec<Value>>,
+    /// Between the stored form and its own, for second versions and second groups of stored kinds.
+    pub(crate) conversion: Option<Conversion>,
+    /// The warning that every request for it is answered with.
+    pub(crate) warning: Option<&'static str>,
+    /// The fields that selectors may name besides those of metadata.
+    pub(crate) fields: &'static [Field],
+    /// The columns of its table: names separated by `|`; `:integer` and the like give the type, `*` marks columns of
+    /// `-o wide`.
+    pub(crate) columns: &'static str,
+    /// The cells of an object, in the order of the columns.
+    pub(crate) cells: fn(&Row<'_>) -> Vec<Value>,
+}
+
+impl Aspects {
+    /// What is wrong with an object, new or about to replace `old`.
+    pub(crate) fn check(&self, old: Option<&Value>, new: &Value, errors: &mut Errors) {
+        let times = if old.is_none() { 1 } else { self.metadata_reports };
+        let name = old.is_none().then_some(self.name);
+        let mut found = Errors::default();
+        metadata::check(name, &new["metadata"], &mut found);
+        (0..times).for_each(|_| errors.extend(&found));
+        match self.validation {
+            Validation::Each(check) => check(new, errors),
+            Validation::New(check) if old.is_none() => check(new, errors),
+            Validation::New(_) | Validation::None => {}
+        }
+        if let (Some(old), Some(check)) = (old, self.update_validation) {
+            check(old, new, errors);
+        }
+    }
+}
+
+/// Adds a type's fields to an OpenAPI document.
+pub(super) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    generator.subschema_for::<T>();
+}
+
+/// Changes a version of an object, which replaces another one if there is one. Gives the addresses in use once a new
+/// object is stored.
+pub(crate) type Complete =
+    fn(&mut Transaction<'_>, Option<(&Object, &Value)>, &mut Value, &mut Errors) -> Option<Addresses>;
+
+/// Fills in what depends on other objects, in a namespace, or refuses the new object.
+pub(crate) type Admission = fn(&mut Transaction<'_>, &str, &mut Value) -> Result<(), Status>;
+
+/// Refuses a valid new object because of others, in a namespace.
+pub(crate) type Restriction = fn(&Transaction<'_>, &str, &Value) -> Result<(), Status>;
+
+/// The status of a new object, where the kind has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InitialStatus {
+    /// What the body says: for nodes, which register with theirs, and kinds without a status of their own.
+    AsGiven,
+    /// None, not even an empty one.
+    Removed,
+    Empty,
+    Phase(&'static str),
+}
+
+impl InitialStatus {
+    /// The status; `None` for the one of the body, null for none.
+    pub(crate) fn value(self) -> Option<Value> {
+        match self {
+            Self::AsGiven => None,
+            Self::Removed => Some(Value::Null),
+            Self::Empty => Some(json!({})),
+            Self::Phase(phase) => Some(json!({ "phase": phase })),
+        }
+    }
+}
+
+/// Which versions of an object are looked at, and by what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Validation {
+    None,
+    /// Every version.
+    Each(fn(&Value, &mut Errors)),
+    /// New objects only: what changes is the matter of `update_validation` alone.
+    New(fn(&Value, &mut Errors)),
+}
+
+/// What objects of a kind take of a ResourceQuota.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Quota {
+    /// One of the kind's plural name.
+    Plural,
+    Own {
+        /// Whether they can count for a name, as a cheap filter before they are looked at.
+        counts: fn(&str) -> bool,
+        /// Hands over each name with the amount that an object takes of it.
+        usage: fn(&Value, Take<'_>),
+    },
+}
+
+/// The way between the stored form of an object and another one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conversion {
+    /// From the stored form.
+    pub(crate) serve: fn(&mut Value),
+    /// To the stored form.
+    pub(crate) store: fn(&mut Value),
+}
+
+/// A field that selectors may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// What selectors call it.
+    pub(crate) label: &'static str,
+    /// Where it is in the stored form.
+    pub(crate) path: &'static str,
+    /// What it counts as where it is not set.
+    pub(crate) absent: &'static str,
+}
+
+impl Field {
+    /// A field that selectors call by its path.
+    pub(crate) const fn at(path: &'static str) -> Self {
+        Self { label: path, path, absent: "" }
+    }
+
+    pub(crate) const fn called(mut self, label: &'static str) -> Self {
+        self.label = label;
+        self
+    }
+
+    pub(crate) const fn or(mut self, absent: &'static str) -> Self {
+        self.absent = absent;
+        self
+    }
+}

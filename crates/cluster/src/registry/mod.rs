@@ -1,0 +1,88 @@
+//! How the API server treats each kind: one row a kind that names every aspect of it, `None` included.
+//!
+//! Its name and its path are in its row of `resource`. A kind that has a row there and none here, or two, does not compile.
+// upstream: pkg/registry/<group>/<kind>/strategy.go, pkg/printers/internalversion/printers.go (v1.36)
+
+mod access;
+mod aspects;
+mod conversion;
+mod core;
+mod extension;
+mod networking;
+mod scheduling;
+mod storage;
+mod strategy;
+#[cfg(test)]
+mod tests;
+mod workloads;
+
+pub(crate) use aspects::{Aspects, Field, InitialStatus, Quota, Validation};
+
+use crate::resource::{RESOURCES, ResourceId};
+use crate::table;
+use crate::validation::names;
+
+/// The rows, by groups of the API.
+static GROUPS: &[&[(ResourceId, Aspects)]] = &[
+    core::KINDS,
+    workloads::KINDS,
+    access::KINDS,
+    networking::KINDS,
+    storage::KINDS,
+    extension::KINDS,
+    scheduling::KINDS,
+];
+
+/// The rows by number of the kind.
+static KINDS: [&Aspects; RESOURCES.len()] = {
+    let mut kinds = [&CUSTOM; RESOURCES.len()];
+    let mut has_row = [false; RESOURCES.len()];
+    let mut group = 0;
+    while group < GROUPS.len() {
+        let mut at = 0;
+        while at < GROUPS[group].len() {
+            let (id, aspects) = &GROUPS[group][at];
+            assert!(!has_row[id.0 as usize], "a kind has two rows of aspects");
+            has_row[id.0 as usize] = true;
+            kinds[id.0 as usize] = aspects;
+            at += 1;
+        }
+        group += 1;
+    }
+    let mut at = 0;
+    while at < RESOURCES.len() {
+        assert!(has_row[at], "a kind of `resource` has no row of aspects");
+        at += 1;
+    }
+    kinds
+};
+
+/// Kinds that CustomResourceDefinitions define. Their columns and schemas are those of the definition.
+static CUSTOM: Aspects = Aspects {
+    schema: None,
+    name: names::subdomain,
+    initial_status: InitialStatus::Removed,
+    defaults: None,
+    prepare: None,
+    complete: None,
+    admission: None,
+    validation: Validation::None,
+    update_validation: None,
+    metadata_reports: 2,
+    restriction: None,
+    quota: None,
+    generation: Some(strategy::all_but_metadata_and_status),
+    orphans_dependents: false,
+    answers_with_deleted: false,
+    built_in: None,
+    conversion: None,
+    warning: None,
+    fields: &[],
+    columns: "Name:name|Age",
+    cells: table::other::name_and_age,
+};
+
+/// The aspects of a kind.
+pub(crate) fn of(kind: ResourceId) -> &'static Aspects {
+    KINDS.get(kind.0 as usize).copied().unwrap_or(&CUSTOM)
+}

@@ -1,0 +1,98 @@
+//! What the registry does to versions of objects of some kinds, and which changes count as a new generation.
+
+use serde_json::{Value, json};
+
+use crate::cluster::Transaction;
+use crate::defaults::Addresses;
+use crate::defaults::job::generate_selector;
+use crate::object::Object;
+use crate::validation::Errors;
+
+/// What a DaemonSet is told about its template by, for clients older than its generation.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// A namespace is labelled with its name, so that selectors can find it.
+pub(super) fn label_namespace(_: Option<&Value>, new: &mut Value) {
+    let name = new["metadata"]["name"].clone();
+    if new["metadata"].is_object() {
+        new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    }
+}
+
+/// Counts the versions of a DaemonSet's template in its annotation.
+pub(super) fn count_template(old: Option<&Value>, new: &mut Value) {
+    let generation = match old {
+        None => 1,
+        Some(old) => {
+            let had = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
+            let had: i64 = had.and_then(|text| text.parse().ok()).unwrap_or(1);
+            had + i64::from(old["spec"]["template"] != new["spec"]["template"])
+        }
+    };
+    if new["metadata"].is_object() {
+        new["metadata"]["annotations"][TEMPLATE_GENERATION] = json!(generation.to_string());
+    }
+}
+
+/// A new namespace is held until what it contains is gone.
+pub(super) fn finalize_namespace(
+    _: &mut Transaction<'_>,
+    replaced: Option<(&Object, &Value)>,
+    new: &mut Value,
+    _: &mut Errors,
+) -> Option<Addresses> {
+    if replaced.is_none() {
+        new["spec"]["finalizers"] = json!(["kubernetes"]);
+    }
+    None
+}
+
+/// A new Job selects its own pods, unless it says otherwise.
+pub(super) fn select_own_pods(
+    _: &mut Transaction<'_>,
+    replaced: Option<(&Object, &Value)>,
+    new: &mut Value,
+    _: &mut Errors,
+) -> Option<Addresses> {
+    if replaced.is_none() {
+        generate_selector(new);
+    }
+    None
+}
+
+/// The generation counts the versions of the spec.
+pub(super) fn spec(old: &Value, new: &Value) -> bool {
+    old["spec"] != new["spec"]
+}
+
+/// A Deployment's annotations go to its ReplicaSets, so that they count, too.
+// upstream: pkg/registry/apps/deployment/strategy.go PrepareForUpdate (v1.36)
+pub(super) fn spec_or_annotations(old: &Value, new: &Value) -> bool {
+    let annotations = |value: &Value| {
+        let annotations = value["metadata"]["annotations"].as_object();
+        annotations.filter(|annotations| !annotations.is_empty()).cloned()
+    };
+    spec(old, new) || annotations(old) != annotations(new)
+}
+
+/// The fields of an EndpointSlice.
+pub(super) fn endpoints(old: &Value, new: &Value) -> bool {
+    ["addressType", "endpoints", "ports"].iter().any(|field| old[field] != new[field])
+}
+
+/// New objects have a generation, which stays as it is.
+pub(super) fn nothing(_: &Value, _: &Value) -> bool {
+    false
+}
+
+/// Of kinds that CustomResourceDefinitions define, all that is neither metadata nor status.
+pub(super) fn all_but_metadata_and_status(old: &Value, new: &Value) -> bool {
+    let fields = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(map) = value.as_object_mut() {
+            map.retain(|name, _| !matches!(name.as_str(), "metadata" | "status"));
+        }
+        value
+    };
+    fields(old) != fields(new)
+}
