@@ -52,11 +52,11 @@ enum Action {
         /// Take the pool from the autoscaler.
         #[arg(long, conflicts_with = "autoscale")]
         no_autoscale: bool,
-        /// Make the nodes anew where something changes that nodes cannot change, such as their size.
+        /// Recreate the nodes where a change cannot be made to existing ones, such as another size.
         #[arg(long)]
         replace: bool,
     },
-    /// Bring the nodes to another Kubernetes version; they are made anew.
+    /// Bring the nodes to another Kubernetes version; they are recreated.
     Upgrade {
         #[command(flatten)]
         which: Which,
@@ -163,7 +163,7 @@ fn laid(keys: &Keys, over: &mut Table) -> Result<()> {
     keys.lay_over(over).map_err(|words| Error::message(Kind::Usage, words))
 }
 
-/// Nobody's nodes are made anew by surprise.
+/// Nobody's nodes are recreated by surprise.
 fn refuse_for_life(live: &Live, pool: &str, now: &Table, wanted: &Table, may_replace: bool) -> Result<()> {
     if may_replace {
         return Ok(());
@@ -178,7 +178,7 @@ fn refuse_for_life(live: &Live, pool: &str, now: &Table, wanted: &Table, may_rep
     match changed {
         None => Ok(()),
         Some(key) => Err(Error::message(Kind::Usage, format!("`{key}` of pool `{pool}` cannot change on its nodes"))
-            .hint("`--replace` makes the nodes anew; their pods start elsewhere meanwhile")),
+            .hint("`--replace` recreates the nodes; their pods start elsewhere meanwhile")),
     }
 }
 

@@ -217,7 +217,7 @@ fn refusals_say_what_would_do() {
     $ klab pool update nodepool1 --size Standard_D4s_v5
     --- stderr
     error: `size` of pool `nodepool1` cannot change on its nodes
-    hint: `--replace` makes the nodes anew; their pods start elsewhere meanwhile
+    hint: `--replace` recreates the nodes; their pods start elsewhere meanwhile
     --- status 2
     $ klab pool update nodepool1 --autoscale 3..2
     --- stderr
