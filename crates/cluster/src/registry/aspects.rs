@@ -8,8 +8,8 @@ use crate::cluster::{Cluster, Transaction};
 use crate::defaults::Addresses;
 use crate::object::Object;
 use crate::status::Status;
-use crate::table::Row;
-use crate::validation::{Errors, metadata};
+use crate::table::{self, Row};
+use crate::validation::{Errors, metadata, names};
 
 /// How the API server treats the objects of one kind, and shows them. Every row names every aspect, so that none is
 /// forgotten; `None` is what most kinds have.
@@ -60,6 +60,31 @@ pub(crate) struct Aspects {
     /// The cells of an object, in the order of the columns.
     pub(crate) cells: fn(&Row<'_>) -> Vec<Value>,
 }
+
+/// Kinds whose objects are sent, answered and never stored: reviews and bindings.
+pub(super) const ANSWERED_ONLY: Aspects = Aspects {
+    schema: None,
+    name: names::subdomain,
+    initial_status: InitialStatus::AsGiven,
+    defaults: None,
+    prepare: None,
+    complete: None,
+    admission: None,
+    validation: Validation::None,
+    update_validation: None,
+    metadata_reports: 2,
+    restriction: None,
+    quota: None,
+    generation: None,
+    orphans_dependents: false,
+    answers_with_deleted: false,
+    built_in: None,
+    conversion: None,
+    warning: None,
+    fields: &[],
+    columns: "Name:name|Age",
+    cells: table::other::name_and_age,
+};
 
 impl Aspects {
     /// What is wrong with an object, new or about to replace `old`.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api;
 
-use super::aspects::{Aspects, Conversion, Field, InitialStatus, Quota, Validation, schema};
+use super::aspects::{ANSWERED_ONLY, Aspects, Conversion, Field, InitialStatus, Quota, Validation, schema};
 use super::conversion;
 use super::strategy;
 use crate::admission::{pods, usage};
@@ -18,32 +18,7 @@ use crate::table;
 use crate::validation::{self, names};
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
-    (
-        BINDINGS,
-        Aspects {
-            schema: None,
-            name: names::subdomain,
-            initial_status: InitialStatus::AsGiven,
-            defaults: None,
-            prepare: None,
-            complete: None,
-            admission: None,
-            validation: Validation::None,
-            update_validation: None,
-            metadata_reports: 2,
-            restriction: None,
-            quota: None,
-            generation: None,
-            orphans_dependents: false,
-            answers_with_deleted: false,
-            built_in: None,
-            conversion: None,
-            warning: None,
-            fields: &[],
-            columns: "Name:name|Age",
-            cells: table::other::name_and_age,
-        },
-    ),
+    (BINDINGS, ANSWERED_ONLY),
     (
         COMPONENT_STATUSES,
         Aspects {
