@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::exec::quoted;
-use klab_lab::spec::{Lab, Provider};
+use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Provider};
+use klab_scheduler::taint::Taint;
 
 /// How much of a cluster is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +34,36 @@ pub struct Named {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// `apps`; empty for the core group.
+    pub group: String,
 }
 
 impl Named {
     /// Of an object's JSON.
     pub fn of(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let metadata = &object["metadata"];
-        Self { kind: text(&object["kind"]), namespace: text(&metadata["namespace"]), name: text(&metadata["name"]) }
+        let (metadata, version) = (&object["metadata"], text(&object["apiVersion"]));
+        Self {
+            kind: text(&object["kind"]),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+            group: version.split_once('/').map_or("", |(group, _)| group).to_owned(),
+        }
+    }
+
+    /// An object of the core group that is in no namespace.
+    pub(super) fn of_cluster(kind: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: String::new(), name: name.to_owned(), group: String::new() }
+    }
+
+    /// As steps name objects.
+    pub fn reference(&self) -> ObjectRef {
+        ObjectRef {
+            kind: self.kind.clone(),
+            group: Some(self.group.clone()),
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+        }
     }
 
     /// Words of kubectl for it: `deployment/web`, and the namespace where it is not the default one.
@@ -91,12 +114,12 @@ pub enum Change {
         /// In the lab.
         wanted: Option<String>,
     },
-    /// A taint of a node, `dedicated=special:NoSchedule`: there and not in the lab, or missing.
+    /// A taint of a node: there and not in the lab, or missing.
     Taint {
         /// The node.
         node: String,
-        /// As kubectl takes it.
-        taint: String,
+        /// The taint.
+        taint: Taint,
         /// Whether it is there.
         found: bool,
     },
@@ -115,7 +138,7 @@ impl Change {
         match self {
             Self::New(object) | Self::Gone(object) | Self::Field { object, .. } => object.clone(),
             Self::Label { node, .. } | Self::Taint { node, .. } | Self::Cordon { node, .. } => {
-                Named { kind: "Node".to_owned(), namespace: String::new(), name: node.clone() }
+                Named::of_cluster("Node", node)
             }
         }
     }
@@ -178,9 +201,34 @@ impl Change {
                 words(&["label", "node", node], std::iter::once(label).chain(overwrite).collect())
             }
             Self::Taint { node, taint, found } => {
-                words(&["taint", "node", node], vec![if *found { format!("{taint}-") } else { taint.clone() }])
+                words(&["taint", "node", node], vec![if *found { format!("{taint}-") } else { taint.to_string() }])
             }
             Self::Cordon { node, found } => words(&[if *found { "uncordon" } else { "cordon" }, node], Vec::new()),
+        })
+    }
+
+    /// What gives a node back what the lab has, as a step would do it; none for other objects.
+    pub fn correction(&self) -> Option<Action> {
+        let node = |name: &String| NodeSet::Node(name.clone());
+        Some(match self {
+            Self::Label { node: name, key, wanted: Some(value), .. } => {
+                Action::Label { labels: [(key.clone(), value.clone())].into(), nodes: node(name) }
+            }
+            Self::Label { node: name, key, wanted: None, .. } => {
+                Action::Unlabel { keys: vec![key.clone()], nodes: node(name) }
+            }
+            Self::Taint { node: name, taint, found: false } => {
+                Action::Taint { taint: taint.to_api(), nodes: node(name) }
+            }
+            Self::Taint { node: name, taint, found: true } => Action::Untaint {
+                key: taint.key.clone(),
+                value: Some(taint.value.clone()),
+                effect: Some(taint.effect.clone()),
+                nodes: node(name),
+            },
+            Self::Cordon { node: name, found: true } => Action::Uncordon { nodes: node(name) },
+            Self::Cordon { node: name, found: false } => Action::Cordon { nodes: node(name) },
+            Self::New(_) | Self::Gone(_) | Self::Field { .. } => return None,
         })
     }
 
@@ -200,7 +248,9 @@ impl Change {
                 found.as_ref().map(|value| json!(value)),
                 wanted.as_ref().map(|value| json!(value)),
             ),
-            Self::Taint { taint, found, .. } => ("taint", Some(taint.clone()), Some(json!(found)), Some(json!(!found))),
+            Self::Taint { taint, found, .. } => {
+                ("taint", Some(taint.to_string()), Some(json!(found)), Some(json!(!found)))
+            }
             Self::Cordon { found, .. } => ("cordon", None, Some(json!(found)), Some(json!(!found))),
         };
         json!({

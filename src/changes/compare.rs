@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::core::v1::Taint as ApiTaint;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
 use klab_lab::names::POOL_LABEL;
+use klab_scheduler::taint::Taint;
 
 /// Annotations that controllers and tools write by themselves.
 const OTHERS_ANNOTATIONS: [&str; 7] = [
@@ -54,8 +57,7 @@ pub fn compare(wanted: &Objects, found: &Objects, scope: Scope) -> Vec<Change> {
     let names: BTreeSet<&Named> = wanted.keys().chain(found.keys()).collect();
     // A namespace that is new or gone says it of all that is in it.
     let of_namespace = |objects: &BTreeMap<Named, Value>, namespace: &str| {
-        let name = Named { kind: "Namespace".to_owned(), namespace: String::new(), name: namespace.to_owned() };
-        objects.contains_key(&name)
+        objects.contains_key(&Named::of_cluster("Namespace", namespace))
     };
     for name in names {
         let whole = !name.namespace.is_empty()
@@ -84,7 +86,7 @@ fn nodes_differ(
     scope: Scope,
     changes: &mut Vec<Change>,
 ) {
-    let of = |name: &str| Named { kind: "Node".to_owned(), namespace: String::new(), name: name.to_owned() };
+    let of = |name: &str| Named::of_cluster("Node", name);
     if scope == Scope::All {
         for (name, node) in found {
             match wanted.get(name) {
@@ -134,9 +136,9 @@ fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes
         }
     }
     let (wanted_taints, found_taints) = (taints(wanted), taints(found));
-    let taint = |taint: &String, found| Change::Taint { node: name.to_owned(), taint: taint.clone(), found };
-    changes.extend(found_taints.difference(&wanted_taints).map(|text| taint(text, true)));
-    changes.extend(wanted_taints.difference(&found_taints).map(|text| taint(text, false)));
+    let taint = |taint: &Taint, found| Change::Taint { node: name.to_owned(), taint: taint.clone(), found };
+    changes.extend(found_taints.difference(&wanted_taints).map(|one| taint(one, true)));
+    changes.extend(wanted_taints.difference(&found_taints).map(|one| taint(one, false)));
     let cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
     if cordoned(found) != cordoned(wanted) {
         changes.push(Change::Cordon { node: name.to_owned(), found: cordoned(found) });
@@ -144,15 +146,10 @@ fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes
 }
 
 /// The taints that people put on a node; those of its condition follow from it.
-fn taints(node: &Value) -> BTreeSet<String> {
+fn taints(node: &Value) -> BTreeSet<Taint> {
     let all = node["spec"]["taints"].as_array().into_iter().flatten();
-    let own = all.filter(|taint| !taint["key"].as_str().is_some_and(|key| key.starts_with("node.kubernetes.io/")));
-    own.map(|taint| {
-        let text = |key: &str| taint[key].as_str().unwrap_or_default();
-        let value = if text("value").is_empty() { String::new() } else { format!("={}", text("value")) };
-        format!("{}{value}:{}", text("key"), text("effect"))
-    })
-    .collect()
+    let taints = all.filter_map(|taint| ApiTaint::deserialize(taint).ok()).map(|taint| Taint::from(&taint));
+    taints.filter(|taint| !taint.key.starts_with("node.kubernetes.io/")).collect()
 }
 
 /// Whether an object is somebody's own doing: what controllers make follows from what made them.

@@ -8,5 +8,5 @@ mod twin;
 
 pub use change::{Change, Named, Objects, Scope};
 pub use compare::compare;
-pub use live::{objects as live_objects, remove, restore_node};
+pub use live::objects as live_objects;
 pub use twin::objects as twin_objects;

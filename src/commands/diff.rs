@@ -4,10 +4,9 @@ use serde_json::json;
 
 use super::lesson::{Lesson, find, label};
 use super::{Context, LabOptions};
-use crate::changes::{Change, Scope, compare, live_objects, twin_objects};
+use crate::changes::{Scope, compare, live_objects, twin_objects};
 use crate::error::Result;
 use crate::ui::Format;
-use klab_lab::spec::Lab;
 
 /// What can be typed after `klab diff`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +32,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Some(name) => find(lab, name)? + 1,
         None => lesson.progress.done,
     };
-    let changes = changes(context, lab, steps)?;
+    let kubeconfig = context.kubeconfig(&lab.name.value)?;
+    let client = context.client(&lab.name.value, &kubeconfig)?;
+    let found = context.block_on(live_objects(&client))?;
+    let changes = compare(&twin_objects(lab, steps)?, &found, Scope::of(lab.provider));
     let stage = match steps.checked_sub(1) {
         Some(last) => format!("after {}", label(lab, last)),
         None => "at its set-up".to_owned(),
@@ -68,16 +70,4 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         "`klab reset {name}` brings all of it back to the set-up, `klab reset {name} --to STEP` to a step"
     ));
     Ok(())
-}
-
-/// What differs between a lab's cluster and the lab after so many steps.
-///
-/// # Errors
-/// When the cluster does not answer.
-pub(super) fn changes(context: &Context, lab: &Lab, steps: usize) -> Result<Vec<Change>> {
-    let kubeconfig = context.kubeconfig(&lab.name.value)?;
-    let client = context.client(&lab.name.value, &kubeconfig)?;
-    let found = context.block_on(live_objects(&client))?;
-    let wanted = twin_objects(lab, steps)?;
-    Ok(compare(&wanted, &found, Scope::of(lab.provider)))
 }

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::lesson::{Lesson, find};
 use super::one::{self, make, wait};
-use super::{Context, LabOptions, diff, invalid, step};
+use super::{Context, LabOptions, invalid, step};
 use crate::at_work::LabAtWork;
-use crate::changes::{Change, Named, remove, restore_node};
+use crate::changes::{Change, Named, Scope, compare, live_objects, twin_objects};
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
 use crate::grade::report_set_up;
+use crate::lesson::{Performer, WallClock, change_nodes, delete_all};
 use crate::render;
-use klab_lab::spec::Lab;
 use klab_lab::words::{duration, first_of, plural};
 
 /// How long the checks of the set-up may take.
@@ -47,22 +47,37 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if let Some(step) = &arguments.to {
         find(lab, step)?;
     }
-    let added: Vec<Named> = objects(&diff::changes(context, lab, 0)?, |change| matches!(change, Change::New(_)));
+    let kubeconfig = context.kubeconfig(name)?;
+    let client = context.client(name, &kubeconfig)?;
+    let wanted = twin_objects(lab, 0)?;
+    let differences =
+        || Ok::<_, Error>(compare(&wanted, &context.block_on(live_objects(&client))?, Scope::of(lab.provider)));
+    let added: Vec<Named> = objects(&differences()?, |change| matches!(change, Change::New(_)));
     consent(context, arguments, name, &added)?;
     let record = context.record(name)?.ok_or_else(|| not_up(name))?;
     let up = one::Arguments::of(&record.source, &record.vars);
     let manifests = render::render(lab).map_err(|diagnostics| invalid(&record.source, &diagnostics))?;
+    let provider = context.provider(lab.provider)?;
+    let performer = Performer {
+        runtime: context.runtime()?,
+        client: &client,
+        provider: provider.as_ref(),
+        time: &WallClock::default(),
+        run: None,
+    };
     let made = {
         let mut at_work = LabAtWork::existing(context, name, "reset")?.ok_or_else(|| not_up(name))?;
         at_work.interruption_leaves(format!("lab `{name}` is partly reset; `klab reset {name}` continues"));
-        take_away(context, &mut at_work, lab, &added)?;
+        remove(&performer, &mut at_work, &added)?;
         let mut made = make(&mut at_work, context, &up, lab, &manifests)?;
         // What others wrote into the lab's own objects stays when klab applies its part again.
-        let rest = diff::changes(context, lab, 0)?;
-        restore_nodes(context, &mut at_work, lab, &rest)?;
+        let rest = differences()?;
+        for action in rest.iter().filter_map(Change::correction) {
+            change_nodes(&performer, &action, &mut at_work.work()?)?;
+        }
         let changed = objects(&rest, |change| matches!(change, Change::Field { .. } | Change::New(_)));
         if !changed.is_empty() {
-            take_away(context, &mut at_work, lab, &changed)?;
+            remove(&performer, &mut at_work, &changed)?;
             made = make(&mut at_work, context, &up, lab, &manifests)?;
         }
         made
@@ -103,26 +118,7 @@ fn consent(context: &Context, arguments: &Arguments, lab: &str, added: &[Named])
     }
 }
 
-fn take_away(context: &Context, at_work: &mut LabAtWork<'_>, lab: &Lab, objects: &[Named]) -> Result<()> {
-    let kubeconfig = context.kubeconfig(&lab.name.value)?;
-    let client = context.client(&lab.name.value, &kubeconfig)?;
-    for object in objects {
-        at_work.work()?.intend("delete", &object.label())?;
-        if context.block_on(remove(&client, object))? {
-            context.ui.events().note("Removed", object.label());
-        }
-    }
-    Ok(())
-}
-
-fn restore_nodes(context: &Context, at_work: &mut LabAtWork<'_>, lab: &Lab, changes: &[Change]) -> Result<()> {
-    let kubeconfig = context.kubeconfig(&lab.name.value)?;
-    let client = context.client(&lab.name.value, &kubeconfig)?;
-    for change in changes {
-        if matches!(change, Change::Label { .. } | Change::Taint { .. } | Change::Cordon { .. }) {
-            at_work.work()?.intend("reset-node", &change.object().name)?;
-            context.block_on(restore_node(&client, change))?;
-        }
-    }
-    Ok(())
+fn remove(performer: &Performer<'_>, at_work: &mut LabAtWork<'_>, objects: &[Named]) -> Result<()> {
+    let mut each = objects.iter();
+    each.try_for_each(|object| delete_all(performer, &[object.reference()], &object.label(), &mut at_work.work()?))
 }

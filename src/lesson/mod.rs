@@ -17,9 +17,9 @@ pub mod time;
 pub mod undo;
 mod workloads;
 
-pub use nodes::workload_of;
+pub use nodes::{change as change_nodes, workload_of};
 pub use performer::{Performer, Run};
 pub use reset::{reset, restart_misplaced};
 pub use stage::{stage, stage_within};
 pub use time::{Time, WallClock};
-pub use workloads::step_kinds;
+pub use workloads::{delete_all, step_kinds};

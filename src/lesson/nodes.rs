@@ -77,7 +77,10 @@ pub(super) fn some(performer: &Performer<'_>, set: &NodeSet) -> Result<Vec<Node>
 }
 
 /// Taints, labels and cordons.
-pub(super) fn change(performer: &Performer<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
+///
+/// # Errors
+/// When there is no such node, or the cluster refuses.
+pub fn change(performer: &Performer<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
     let Some(set) = action.nodes() else { return Ok(()) };
     let change = Change::of(action);
     let nodes = some(performer, set)?;

@@ -150,7 +150,11 @@ pub(super) fn reference(key: &ObjectKey) -> ObjectRef {
     }
 }
 
-fn delete_all(performer: &Performer<'_>, objects: &[ObjectRef], what: &str, work: &mut Work<'_>) -> Result<()> {
+/// Deletes objects, and waits until they are gone; `what` they are for people.
+///
+/// # Errors
+/// When the cluster refuses, or one does not go.
+pub fn delete_all(performer: &Performer<'_>, objects: &[ObjectRef], what: &str, work: &mut Work<'_>) -> Result<()> {
     work.intend("delete", what)?;
     let activity = work.events.start("Deleting", what.to_owned());
     let mut deleted = Vec::new();

@@ -17,7 +17,7 @@ pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 pub const NO_EXECUTE: &str = "NoExecute";
 
 /// A taint of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
     /// Its key.
     pub key: String,
@@ -30,6 +30,18 @@ pub struct Taint {
 impl From<&ApiTaint> for Taint {
     fn from(taint: &ApiTaint) -> Self {
         Self { key: taint.key.clone(), value: taint.value.clone().unwrap_or_default(), effect: taint.effect.clone() }
+    }
+}
+
+impl Taint {
+    /// As the API has it.
+    pub fn to_api(&self) -> ApiTaint {
+        ApiTaint {
+            key: self.key.clone(),
+            value: Some(self.value.clone()).filter(|value| !value.is_empty()),
+            effect: self.effect.clone(),
+            time_added: None,
+        }
     }
 }
 
