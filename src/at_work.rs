@@ -6,7 +6,6 @@ use crate::event::Events;
 use crate::provider::Work;
 use crate::state::home::state_error;
 use crate::state::{Journal, Lock, Record};
-use klab_lab::spec::Provider;
 
 /// A lab under its lock. What an interruption would leave is forgotten when it goes.
 pub(crate) struct LabAtWork<'c> {
@@ -18,7 +17,6 @@ pub(crate) struct LabAtWork<'c> {
     /// The lab's name.
     name: String,
     command: &'static str,
-    provider: Option<Provider>,
     events: Events,
     _lock: Lock,
 }
@@ -45,9 +43,13 @@ impl<'c> LabAtWork<'c> {
 
     fn under(lock: Lock, context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
         let record = context.record(lab)?;
-        let provider = record.as_ref().map(|record| record.provider);
         let (name, events) = (lab.to_owned(), context.ui.events());
-        Ok(Self { context, record, journal: None, name, command, provider, events, _lock: lock })
+        Ok(Self { context, record, journal: None, name, command, events, _lock: lock })
+    }
+
+    /// What the command works with.
+    pub(crate) fn context(&self) -> &'c Context {
+        self.context
     }
 
     /// Begins the record of a lab that had none, or changes what it says.
@@ -55,7 +57,6 @@ impl<'c> LabAtWork<'c> {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn write_record(&mut self, record: &Record) -> Result<()> {
-        self.provider = Some(record.provider);
         record.write(&self.context.home.lab(&self.name))?;
         self.record = Some(record.clone());
         Ok(())
@@ -82,8 +83,8 @@ impl<'c> LabAtWork<'c> {
         let folder = self.context.home.lab(&self.name);
         let mut journal =
             Journal::open(&folder, self.command).map_err(|error| state_error(error, "open the journal in", &folder))?;
-        if let Some(provider) = self.provider {
-            journal.set_provider(provider);
+        if let Some(record) = &self.record {
+            journal.set_provider(record.provider);
         }
         Ok(journal)
     }

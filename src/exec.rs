@@ -184,6 +184,18 @@ impl Command {
         }
     }
 
+    /// The program in klab's place, at its terminal; returns only when it cannot be started.
+    pub fn replace_klab(&self) -> Error {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let reason = command.exec();
+        let program = self.program.to_string_lossy().into_owned();
+        if reason.kind() == std::io::ErrorKind::NotFound {
+            return Error::Missing { program };
+        }
+        Error::Broken { command: program, source: reason }
+    }
+
     /// Starts it in the background, where it outlives klab, and gives the first line it writes to stdout.
     ///
     /// Its stdin is the file that is given, and its stderr goes to the file `log`. Nothing else may be written to its
@@ -348,20 +360,6 @@ fn held(path: &Path) -> Option<File> {
 /// Whether a program that [`Command::holds`] a file is alive.
 pub fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
-}
-
-impl Command {
-    /// The program in klab's place, at its terminal; returns only when it cannot be started.
-    pub fn replace_klab(&self) -> Error {
-        let mut command = std::process::Command::new(&self.program);
-        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let reason = command.exec();
-        let program = self.program.to_string_lossy().into_owned();
-        if reason.kind() == std::io::ErrorKind::NotFound {
-            return Error::Missing { program };
-        }
-        Error::Broken { command: program, source: reason }
-    }
 }
 
 fn signal_group(pid: u32, signal: Signal) {

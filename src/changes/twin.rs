@@ -6,7 +6,7 @@ use super::change::{Named, Objects};
 use crate::error::{Context, Kind, Result};
 use crate::trial::{EmbeddedWorld, World};
 use klab_cluster::resource::{RESOURCES, ResourceId};
-use klab_lab::spec::{Action, Lab, Provider};
+use klab_lab::spec::{Action, Lab};
 
 /// How long the twin's checks are waited for, in its own time.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -40,9 +40,7 @@ pub(super) fn kinds() -> impl Iterator<Item = ResourceId> {
 /// # Errors
 /// When the lab cannot be made.
 pub fn objects(lab: &Lab, steps: usize) -> Result<Objects> {
-    let mut lab = lab.clone();
-    lab.sim.like = lab.like();
-    lab.provider = Provider::default();
+    let mut lab = lab.clone().embedded();
     for step in &mut lab.steps {
         step.actions.retain(|action| !matches!(action.value, Action::Run { .. }));
     }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::lesson::{Lesson, find, label};
-use super::{Context, LabOptions};
+use super::Context;
+use super::lesson::{Lesson, WhichLesson, find, label};
 use crate::changes::{Scope, compare, live_objects, twin_objects};
 use crate::error::Result;
 use crate::ui::Format;
@@ -11,11 +11,8 @@ use crate::ui::Format;
 /// What can be typed after `klab diff`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab, by its name or its file; the one that is up by default.
-    #[arg(value_name = "LAB")]
-    lab: Option<String>,
     #[command(flatten)]
-    options: LabOptions,
+    which: WhichLesson,
     /// Compare with the lab after this step; after the last step that is done by default.
     #[arg(long, value_name = "NAME")]
     step: Option<String>,
@@ -26,7 +23,7 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or its cluster does not answer.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let lesson = Lesson::open(context, &arguments.which)?;
     let lab = &lesson.lab;
     let steps = match &arguments.step {
         Some(name) => find(lab, name)? + 1,

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
-use super::lesson::{Lesson, find, lines, shown, step_document, title};
-use super::{Context, LabOptions};
+use super::Context;
+use super::lesson::{Lesson, WhichLesson, find, lines, shown, step_document, title};
 use crate::error::Result;
 use crate::ui::Format;
 use klab_lab::report::markdown;
@@ -16,11 +16,8 @@ use klab_lab::words::table;
 /// What can be typed after `klab guide`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab, by its name or its file; the one that is up by default.
-    #[arg(value_name = "LAB")]
-    lab: Option<String>,
     #[command(flatten)]
-    options: LabOptions,
+    which: WhichLesson,
     /// Show this step; the one that is next by default.
     #[arg(long, value_name = "NAME")]
     step: Option<String>,
@@ -31,7 +28,7 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or has no such step.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let mut lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let mut lesson = Lesson::open(context, &arguments.which)?;
     let step = match &arguments.step {
         Some(name) => Some(find(&lesson.lab, name)?),
         None => lesson.next().filter(|next| *next > 0 || lesson.progress.started),

@@ -12,6 +12,23 @@ use crate::state::{Lock, Progress};
 use klab_lab::spec::{Lab, Step};
 use klab_lab::words::plural;
 
+/// The lesson that a command is about.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct WhichLesson {
+    /// The lab, by its name or its file; the one that is up by default.
+    #[arg(value_name = "LAB")]
+    pub(super) lab: Option<String>,
+    #[command(flatten)]
+    pub(super) options: LabOptions,
+}
+
+impl WhichLesson {
+    /// That of a lab by its name.
+    pub(super) fn of(lab: &str) -> Self {
+        Self { lab: Some(lab.to_owned()), ..Self::default() }
+    }
+}
+
 /// A lab that is up, and how far its lesson has come.
 pub(super) struct Lesson {
     pub(super) lab: Lab,
@@ -25,8 +42,8 @@ impl Lesson {
     ///
     /// # Errors
     /// When the lab is not up, or its file is invalid.
-    pub(super) fn open(context: &Context, argument: Option<&str>, options: &LabOptions) -> Result<Self> {
-        let lab = applied::lab(context, argument, options)?;
+    pub(super) fn open(context: &Context, which: &WhichLesson) -> Result<Self> {
+        let lab = applied::lab(context, which.lab.as_deref(), &which.options)?;
         let folder = context.home.lab(&lab.name.value);
         let mut progress = Progress::read(&folder)?;
         // The file may have lost steps since.
@@ -38,8 +55,8 @@ impl Lesson {
     ///
     /// # Errors
     /// When there are no steps, too.
-    pub(super) fn open_with_steps(context: &Context, argument: Option<&str>, options: &LabOptions) -> Result<Self> {
-        let lesson = Self::open(context, argument, options)?;
+    pub(super) fn open_with_steps(context: &Context, which: &WhichLesson) -> Result<Self> {
+        let lesson = Self::open(context, which)?;
         if lesson.lab.steps.is_empty() {
             let message = format!("lab `{}` has no steps", lesson.lab.name);
             return Err(Error::message(Kind::Usage, message).hint("steps are `[[step]]` tables of the lab file"));

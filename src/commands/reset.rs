@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::lesson::{Lesson, find};
+use super::lesson::{Lesson, WhichLesson, find};
 use super::one::{self, make, wait};
-use super::{Context, LabOptions, invalid, step};
+use super::{Context, invalid, step};
 use crate::at_work::LabAtWork;
 use crate::changes::{Change, Named, Scope, compare, live_objects, twin_objects};
 use crate::context::not_up;
@@ -21,11 +21,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// What can be typed after `klab reset`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab, by its name or its file; the one that is up by default.
-    #[arg(value_name = "LAB")]
-    lab: Option<String>,
     #[command(flatten)]
-    options: LabOptions,
+    which: WhichLesson,
     /// Bring the lab to where this step is done; to its set-up by default.
     #[arg(long, value_name = "STEP")]
     to: Option<String>,
@@ -41,7 +38,7 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
     let started = Instant::now();
-    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let lesson = Lesson::open(context, &arguments.which)?;
     let lab = &lesson.lab;
     let name = &lab.name.value;
     if let Some(step) = &arguments.to {
@@ -69,7 +66,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let mut at_work = LabAtWork::existing(context, name, "reset")?.ok_or_else(|| not_up(name))?;
         at_work.interruption_leaves(format!("lab `{name}` is partly reset; `klab reset {name}` continues"));
         remove(&performer, &mut at_work, &added)?;
-        let mut made = make(&mut at_work, context, &up, lab, &manifests)?;
+        let mut made = make(&mut at_work, &up, lab, &manifests)?;
         // What others wrote into the lab's own objects stays when klab applies its part again.
         let rest = differences()?;
         for action in rest.iter().filter_map(Change::correction) {
@@ -78,7 +75,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let changed = objects(&rest, |change| matches!(change, Change::Field { .. } | Change::New(_)));
         if !changed.is_empty() {
             remove(&performer, &mut at_work, &changed)?;
-            made = make(&mut at_work, context, &up, lab, &manifests)?;
+            made = make(&mut at_work, &up, lab, &manifests)?;
         }
         made
     };

@@ -38,9 +38,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// When the lab is not up or its cluster cannot be reached.
 pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabShell> {
     let lab = which.lab(context)?;
-    let kubeconfig = context.kubeconfig(&lab)?;
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
+    let provider = context.provider(record.provider)?;
+    let kubeconfig = provider.kubeconfig(&lab)?;
     let would_be = || AzureNames { group: format!("klab-{lab}"), cluster: format!("klab-{lab}") };
-    let AzureNames { group, cluster } = context.provider(record.provider)?.azure_names(&lab).unwrap_or_else(would_be);
+    let AzureNames { group, cluster } = provider.azure_names(&lab).unwrap_or_else(would_be);
     Ok(LabShell { lab, kubeconfig, resource_group: group, cluster })
 }

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::Context;
-use super::lesson::Lesson;
+use super::lesson::{Lesson, WhichLesson};
 use crate::context::not_up;
 use crate::error::Result;
 use crate::grade::warn_of_faults;
@@ -37,7 +37,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         return super::seats::status(context, &class);
     }
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
-    let lesson = Lesson::open(context, Some(&lab), &super::LabOptions::default()).ok();
+    let lesson = Lesson::open(context, &WhichLesson::of(&lab)).ok();
     let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
     let path = context.kubeconfig(&lab)?;
     let client = context.client(&lab, &path)?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::lesson::{Lesson, azure, find, label, title};
-use super::{Context, LabOptions};
+use super::Context;
+use super::lesson::{Lesson, WhichLesson, azure, find, label, title};
 use crate::at_work::LabAtWork;
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
@@ -21,11 +21,8 @@ use crate::state::{Doing, Progress, Record};
 /// What can be typed after `klab step`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The lab, by its name or its file; the one that is up by default.
-    #[arg(value_name = "LAB")]
-    lab: Option<String>,
     #[command(flatten)]
-    options: LabOptions,
+    which: WhichLesson,
     /// Go on until this step is done; back to it, where later ones are.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "back"])]
     to: Option<String>,
@@ -49,8 +46,7 @@ impl Arguments {
     /// As `klab step LAB --to STEP`.
     pub(super) fn to(lab: &str, step: &str) -> Self {
         Self {
-            lab: Some(lab.to_owned()),
-            options: LabOptions::default(),
+            which: WhichLesson::of(lab),
             to: Some(step.to_owned()),
             all: false,
             back: false,
@@ -69,11 +65,11 @@ const TIMEOUTS: (Duration, Duration) = (Duration::from_mins(2), Duration::from_s
 /// When an action could not be done, or a check does not hold; the step is then done again by the next `klab step`.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
-    let lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
+    let lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let name = lesson.lab.name.value.clone();
     let lab = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| not_up(&name))?;
     // Another klab may have gone on while this one waited for the lock.
-    let mut lesson = Lesson::open_with_steps(context, arguments.lab.as_deref(), &arguments.options)?;
+    let mut lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let provider = context.provider(lesson.lab.provider)?;
     let kubeconfig = provider.kubeconfig(&name)?;
     let folder = folder_of(lab.record.as_ref());

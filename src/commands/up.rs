@@ -53,7 +53,7 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
         arguments.lab.display()
     );
     at_work.interruption_leaves(words);
-    let made = make(&mut at_work, context, arguments, &lab, &manifests)
+    let made = make(&mut at_work, arguments, &lab, &manifests)
         .map_err(|error| with_way_on(context, error, arguments, &name))?;
     drop(at_work);
     if !arguments.no_wait {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::lesson::{Lesson, find, label};
+use super::Context;
+use super::lesson::{Lesson, WhichLesson, find, label};
 use super::watch::watch;
-use super::{Context, LabOptions};
 use crate::error::Result;
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
 use crate::lesson::stage;
@@ -20,11 +20,8 @@ use klab_lab::words::plural;
 /// What can be typed after `klab verify`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The lab, by its name or its file; the one that is up by default.
-    #[arg(value_name = "LAB")]
-    lab: Option<String>,
     #[command(flatten)]
-    options: LabOptions,
+    which: WhichLesson,
     /// How long to wait until every check holds.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
     timeout: Duration,
@@ -52,10 +49,10 @@ impl Arguments {
 /// When a check does not hold, with what keeps it from holding.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if arguments.seats {
-        let name = context.lab_or_class_name(arguments.lab.as_deref())?;
+        let name = context.lab_or_class_name(arguments.which.lab.as_deref())?;
         return super::seats::verify(context, &Class::of(&context.home, &name)?);
     }
-    let lesson = Lesson::open(context, arguments.lab.as_deref(), &arguments.options)?;
+    let lesson = Lesson::open(context, &arguments.which)?;
     let lab = lesson.lab.name.value.clone();
     let kubeconfig = context.kubeconfig(&lab)?;
     let outcome = match &arguments.step {

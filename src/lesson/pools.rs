@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::pool::perform::{perform, pool_of};
-use crate::provider::Work;
+use crate::provider::{Work, refuse_absent};
 use klab_lab::plan::{self, Declared, Observed, plan};
 use klab_lab::spec::{Action, Lab, Pool};
 
@@ -14,10 +14,7 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
     let Some(name) = action.pool() else { return Ok(()) };
     let pool = stage.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))?;
     let observed = performer.provider.observe(&stage.name.value, Some(stage))?;
-    if !observed.exists {
-        let message = format!("the cluster of lab `{}` is gone", stage.name);
-        return Err(Error::message(Kind::Outside, message).hint("`klab up` creates it again"));
-    }
+    refuse_absent(&stage.name.value, &observed)?;
     let actions: Vec<plan::Action> =
         plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed)).collect();
     if actions.is_empty() {

@@ -10,9 +10,9 @@ use super::perform::{actions, perform};
 use crate::applied;
 use crate::at_work::LabAtWork;
 use crate::context::{Context, not_up};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::lesson::stage;
-use crate::provider::Provider;
+use crate::provider::{Provider, refuse_absent};
 use crate::state::Progress;
 
 /// The pools of a lab as they are.
@@ -30,14 +30,7 @@ fn look_through(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Liv
     let staged = stage(&lab, Progress::read(&folder)?.done.min(lab.steps.len()));
     let provider = context.provider(lab.provider)?;
     let observed = provider.observe(name, Some(&staged))?;
-    if !observed.exists {
-        let message = format!("the cluster of lab `{name}` is gone");
-        return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file makes it again"));
-    }
-    if observed.stopped {
-        let message = format!("lab `{name}` is paused");
-        return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {name}` starts its machines")));
-    }
+    refuse_absent(name, &observed)?;
     let live = Live::of(&staged, &Kept::read(&folder)?, observed)?;
     Ok((provider, live))
 }

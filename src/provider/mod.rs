@@ -210,6 +210,22 @@ pub trait Machines {
     }
 }
 
+/// Refuses a cluster that is not there, or whose machines are stopped.
+///
+/// # Errors
+/// When it is so.
+pub fn refuse_absent(lab: &str, observed: &Observed) -> Result<()> {
+    if !observed.exists {
+        let message = format!("the cluster of lab `{lab}` is gone");
+        return Err(Error::message(Kind::Outside, message).hint("`klab up` with its lab file creates it again"));
+    }
+    if observed.stopped {
+        let message = format!("lab `{lab}` is paused");
+        return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {lab}` starts its machines")));
+    }
+    Ok(())
+}
+
 /// The machines of a lab that is to be paused or resumed.
 ///
 /// # Errors

@@ -48,7 +48,7 @@ fn every_file_says_in_its_first_line_what_it_is_for() {
 /// A provider is a row: whatever differs between them is asked of the row, or of the trait.
 #[test]
 fn no_file_asks_for_the_name_of_a_provider() {
-    let rows = ["spec/profile.rs", "spec/raw/skip.rs", "provider/row.rs", "trial/seat.rs"];
+    let rows = ["spec/profile.rs", "spec/raw/skip.rs", "provider/row.rs"];
     let names = ["Provider::Sim", "Provider::Kind", "Provider::Aks", "Name::Sim", "Name::Kind", "Name::Aks"];
     for folder in crates() {
         for (path, text) in sources(&folder) {

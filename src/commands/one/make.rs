@@ -133,11 +133,11 @@ impl Made {
 /// Whatever keeps it from being made; what is left behind is named.
 pub(in super::super) fn make(
     at_work: &mut LabAtWork<'_>,
-    context: &Context,
     arguments: &Arguments,
     lab: &Lab,
     manifests: &[Manifest],
 ) -> Result<Made> {
+    let context = at_work.context();
     let name = &lab.name.value;
     let folder = context.home.lab(name);
     let events = context.ui.events();
@@ -266,7 +266,7 @@ fn restart_misplaced(
     let restarted = lesson::restart_misplaced(&performer, lab, report, &mut at_work.work()?)
         .map_err(|error| with_way_on(context, error, arguments, name))?;
     // Where they were to go was foreseen from where they stood.
-    if restarted && let Some(mut record) = at_work.record.take() {
+    if restarted && let Some(mut record) = at_work.record.clone() {
         record.predicted = None;
         at_work.write_record(&record)?;
     }

@@ -155,7 +155,7 @@ fn seat(context: &Context, arguments: &Arguments, lab: &Lab, name: &str) -> Resu
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(arguments.file(), &diagnostics))?;
     let mut at_work = LabAtWork::new(context, name, "up --seats")?;
     class::set_ready(home, name, false)?;
-    let made = make(&mut at_work, context, arguments, &lab, &manifests)?;
+    let made = make(&mut at_work, arguments, &lab, &manifests)?;
     drop(at_work);
     if let Some(patience) = arguments.patience() {
         let report = wait(context, arguments, &lab, &made, patience)?;

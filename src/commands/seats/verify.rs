@@ -3,8 +3,8 @@
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::super::lesson::Lesson;
-use super::super::{Context, LabOptions};
+use super::super::Context;
+use super::super::lesson::{Lesson, WhichLesson};
 use super::{Failed, Workshop, jobs, listed, show};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::stage;
@@ -104,7 +104,7 @@ impl Seen {
 
 /// One look at a seat, judged by the checks of the step that its learner is at.
 fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
-    let lesson = Lesson::open(context, Some(seat), &LabOptions::default())?;
+    let lesson = Lesson::open(context, &WhichLesson::of(seat))?;
     let kubeconfig = context.kubeconfig(seat)?;
     let lab = &lesson.lab;
     let ahead = lesson.ahead();

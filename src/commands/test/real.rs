@@ -159,7 +159,7 @@ impl World for RealWorld {
         let manifests = render::render(&lab).map_err(|diagnostics| super::super::invalid(&self.file, &diagnostics))?;
         self.live.add(&self.root, &self.name);
         let mut at_work = LabAtWork::new(&self.context, &self.name, "test")?;
-        make(&mut at_work, &self.context, &one::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
+        make(&mut at_work, &one::Arguments::of(&self.file, &self.vars), &lab, &manifests)?;
         Ok(())
     }
 

@@ -119,6 +119,14 @@ impl Lab {
     pub fn like(&self) -> SimLike {
         self.provider.profile().like.unwrap_or(self.sim.like)
     }
+
+    /// The lab as it is for an embedded cluster that stands in for its own: one that names nodes as its provider does.
+    #[must_use]
+    pub fn embedded(mut self) -> Self {
+        self.sim.like = self.like();
+        self.provider = Provider::Sim;
+        self
+    }
 }
 
 #[cfg(test)]
