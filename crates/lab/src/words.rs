@@ -27,6 +27,11 @@ pub fn plural(count: usize, one: &str) -> String {
     }
 }
 
+/// `1 pod is starting`, `2 pods are starting`.
+pub(crate) fn counted(count: usize, noun: &str, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {noun} {one}") } else { format!("{count} {noun}s {many}") }
+}
+
 /// `a, b and c`, and `a, b and 3 more` where they are many.
 pub fn listed(names: &[&str]) -> String {
     match names {

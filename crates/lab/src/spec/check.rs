@@ -90,6 +90,39 @@ pub enum Condition {
     Cel(String),
 }
 
+impl Check {
+    /// Whether pods are to stay Pending.
+    pub fn wants_pending(&self) -> bool {
+        self.conditions.iter().any(|condition| matches!(condition.value, Condition::Pending { .. }))
+    }
+}
+
+impl Condition {
+    /// The nodes it names.
+    pub fn nodes(&self) -> Option<&NodeSet> {
+        match self {
+            Self::On(nodes) | Self::NotOn(nodes) | Self::OnePerNode(nodes) => Some(nodes),
+            _ => None,
+        }
+    }
+
+    /// The numbers it states, where it is about nothing else.
+    pub fn counts(&self) -> Option<Vec<Count>> {
+        match self {
+            Self::Running(count) | Self::Succeeded(count) | Self::Exist(count) | Self::Pending { count, .. } => {
+                Some(vec![*count])
+            }
+            Self::Placement(pools) => Some(pools.values().copied().collect()),
+            _ => None,
+        }
+    }
+
+    /// Whether it says something of a subject that has no pod or node.
+    pub fn may_be_about_none(&self) -> bool {
+        matches!(self, Self::Exist(_))
+    }
+}
+
 /// How many: an exact number or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {

@@ -48,6 +48,8 @@ pub use read::{Unread, read_regular};
 pub use schema::schema;
 pub use source::{Located, Location, Source};
 pub use step::{Action, SkippedStep, Step, WorkloadChange};
+#[cfg(test)]
+pub(crate) use validate::condition_keys;
 pub use version::KubernetesVersion;
 pub use workload::{
     Bundle, BundleKind, BundleRef, ManifestContent, ManifestSource, Namespace, Port, Workload, WorkloadKind,

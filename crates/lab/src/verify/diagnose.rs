@@ -6,12 +6,12 @@ mod homes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::ResourceExt;
 
 use self::homes::{Homes, HomesOwned, settles};
 use super::cause::{Cause, Suggestion};
-use super::condition::counted;
+use super::conditions::rule;
 use super::context::Context;
 use super::explain::{Destination, Edit, Explainer, Pending, Settles, age, alike, in_namespace};
 use super::pod::PodState;
@@ -20,11 +20,9 @@ use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
 use super::view::{Owner, PodView, View, pool_of};
 use crate::names::POOL_LABEL;
-use crate::plan::taint_text;
-use crate::spec::{Check, Condition, NodeSet, Selector, Subject};
-use crate::words::listed;
-use crate::words::{duration, plural};
-use klab_scheduler::selector::{Operator, Requirement};
+use crate::spec::{Check, Condition, NodeSet, Subject};
+use crate::words::{counted, duration, listed, plural};
+use klab_scheduler::selector::Operator;
 
 /// Most changes kept for a check.
 const SUGGESTIONS: usize = 3;
@@ -71,7 +69,7 @@ fn of_pods(
         .into_iter()
         .map(|pods| pods.iter().filter_map(|pod| positions.get(&pod.id()).copied()).collect())
         .collect();
-    let stays_pending = check.conditions.iter().any(|condition| matches!(condition.value, Condition::Pending { .. }));
+    let stays_pending = check.wants_pending();
     let mut causes = Vec::new();
     let mut suggestions: Vec<Suggestion> = Vec::new();
     let mut misplaced: Vec<usize> = Vec::new();
@@ -159,7 +157,7 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
     let first = group.first().and_then(|at| view.pods.get(*at));
     let node = first.and_then(|pod| pod.node).unwrap_or_default();
     let pool = view.pool_of(node).map(|pool| format!(" (pool {pool})")).unwrap_or_default();
-    let wants_pending = check.conditions.iter().any(|condition| matches!(condition.value, Condition::Pending { .. }));
+    let wants_pending = check.wants_pending();
     let (code, what) = match state {
         PodState::Starting { trouble: Some(trouble) } | PodState::Running { trouble: Some(trouble), .. } => {
             let message = first.and_then(|pod| trouble_message(pod.pod)).map(|it| format!(": {it}"));
@@ -220,15 +218,7 @@ fn bring_home(
     });
     let own = first.map(own_labels).unwrap_or_default();
     for (condition, _) in check.conditions.iter().zip(&result.findings).filter(|(_, finding)| !finding.holds) {
-        let edit = match &condition.value {
-            Condition::OnePerNode(_) => Edit::KeepApart(own.clone()),
-            Condition::ApartFrom(selector) => Edit::KeepApart(label_selector(selector)),
-            Condition::With(selector) => Edit::Join(label_selector(selector)),
-            Condition::Spread { over, max_skew } => {
-                Edit::SpreadOver { key: over.clone(), max_skew: *max_skew, own: own.clone() }
-            }
-            _ => continue,
-        };
+        let Some(edit) = rule(&condition.value).steers(&own) else { continue };
         attempts.push((vec![edit.clone()], siblings.clone()));
         attempts.extend(require.iter().map(|require| (vec![require.clone(), edit.clone()], siblings.clone())));
     }
@@ -325,19 +315,6 @@ fn own_labels(pod: &PodView<'_>) -> LabelSelector {
         .unwrap_or_else(|| LabelSelector { match_labels: Some(pod.pod.labels().clone()), ..LabelSelector::default() })
 }
 
-/// A selector of the lab file as the API writes it.
-fn label_selector(selector: &Selector) -> LabelSelector {
-    let requirement = |requirement: &Requirement| LabelSelectorRequirement {
-        key: requirement.key.clone(),
-        operator: requirement.operator.as_str().to_owned(),
-        values: (!requirement.values.is_empty()).then(|| requirement.values.clone()),
-    };
-    LabelSelector {
-        match_expressions: Some(selector.requirements().iter().map(requirement).collect()),
-        match_labels: None,
-    }
-}
-
 /// A label that exactly these nodes carry: one that the lab gives the pool, the one the check names, or the pool's name.
 fn distinguishing_label(check: &Check, view: &View<'_>, homes: &HomesOwned) -> Option<(String, String)> {
     if homes.nodes.is_empty() || homes.nodes.len() == view.nodes.len() {
@@ -414,20 +391,16 @@ fn node_commands(check: &Check, result: &CheckResult, set: &NodeSet) -> Vec<Sugg
         let names = finding.offenders.join(" ");
         let many = counted(finding.offenders.len(), "node", "", "");
         let many = many.trim_end();
-        let (code, text, command) = match &condition.value {
-            Condition::Tainted(taint) => {
-                let taint = taint_text(taint);
-                ("add-taint", format!("taint {many}"), format!("kubectl taint nodes {target} {taint} --overwrite"))
-            }
-            Condition::Schedulable(true) => {
-                ("uncordon", format!("uncordon {many}"), format!("kubectl uncordon {names}"))
-            }
-            Condition::Schedulable(false) => ("cordon", format!("cordon {many}"), format!("kubectl cordon {names}")),
-            _ => continue,
+        let Some(remedy) = rule(&condition.value).remedy(&target, &names) else { continue };
+        let suggestion = Suggestion {
+            code: remedy.code,
+            text: format!("{} {many}", remedy.verb),
+            at: None,
+            command: Some(remedy.command),
+            changes: 1,
+            nodes: finding.offenders.clone(),
         };
-        let suggestion =
-            Suggestion { code, text, at: None, command: Some(command), changes: 1, nodes: finding.offenders.clone() };
-        suggestions.insert(code, suggestion);
+        suggestions.insert(remedy.code, suggestion);
     }
     suggestions.into_values().collect()
 }

@@ -1,17 +1,15 @@
 //! Checks against a snapshot: the verdict of this moment.
 
-use super::condition::{self, finding};
+use super::conditions::{self, Subject as Judged};
 use super::context::Context;
-use super::fact::Fact;
 use super::movement;
 use super::name;
-use super::node::{self, nearest};
+use super::node::nearest;
 use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Finding, Report, Standing, Verdict};
 use super::view::View;
-use crate::expression;
-use crate::spec::{Check, Condition, Count, Located, ObjectRef, Selector, Subject};
+use crate::spec::{Check, Count, NodeSet, Selector, Subject};
 use crate::words::listed;
 
 /// What the checks come to at this moment. Windows (how long a check must hold, how long a cluster must be quiet before
@@ -65,8 +63,11 @@ fn findings(check: &Check, view: &View<'_>) -> Vec<Finding> {
             Some(group) => pod_findings(check, view, &group),
             None => Vec::new(),
         },
-        Subject::Nodes(set) => check.conditions.iter().map(|condition| node::evaluate(view, set, condition)).collect(),
-        Subject::Object(reference) => object_findings(check, view, reference),
+        Subject::Nodes(set) => node_findings(check, view, set),
+        Subject::Object(reference) => {
+            let object = view.snapshot.object(reference);
+            each(check, view, &Judged::Object(reference, object.as_deref()))
+        }
     }
 }
 
@@ -75,11 +76,42 @@ fn subject_finding(check: &Check, code: &'static str, standing: Standing, now: &
     Finding { code, holds: false, now: now.to_owned(), offenders: Vec::new(), at: check.subject.at.clone(), standing }
 }
 
+/// Every condition of a check on its subject.
+fn each(check: &Check, view: &View<'_>, subject: &Judged<'_>) -> Vec<Finding> {
+    check.conditions.iter().map(|condition| conditions::evaluate(view, subject, condition)).collect()
+}
+
+fn node_findings(check: &Check, view: &View<'_>, set: &NodeSet) -> Vec<Finding> {
+    let nodes: Vec<_> = view.nodes_in(set).collect();
+    let about_none = |condition: &crate::spec::Located<crate::spec::Condition>| {
+        let text = no_nodes(view, set);
+        Finding {
+            at: condition.at.clone(),
+            ..subject_finding(check, "no-nodes", Standing::Blocked(text.clone()), &text)
+        }
+    };
+    let finding = |condition| conditions::evaluate(view, &Judged::Nodes(&nodes), condition);
+    let conditions = check.conditions.iter();
+    conditions
+        .map(|it| if nodes.is_empty() && !it.value.may_be_about_none() { about_none(it) } else { finding(it) })
+        .collect()
+}
+
+fn no_nodes(view: &View<'_>, set: &NodeSet) -> String {
+    let near = match set {
+        NodeSet::Node(name) => nearest(name, view.nodes.keys().copied()).map(|near| format!("; there is {near}")),
+        NodeSet::Pool(_) | NodeSet::Selector(_) => {
+            let names: Vec<&str> = view.nodes.keys().copied().collect();
+            (!names.is_empty()).then(|| format!("; there are {}", listed(&names)))
+        }
+    };
+    format!("no node is in {set}{}", near.unwrap_or_default())
+}
+
 fn pod_findings(check: &Check, view: &View<'_>, group: &Group<'_, '_>) -> Vec<Finding> {
-    let each = || check.conditions.iter().map(|condition| condition::evaluate(view, group, condition)).collect();
-    let counts_nothing = check.conditions.iter().all(|condition| matches!(condition.value, Condition::Exist(_)));
-    if !group.counted.is_empty() || counts_nothing || (group.wants_none && zero_is_meant(check)) {
-        return each();
+    let may_be_none = check.conditions.iter().all(|condition| condition.value.may_be_about_none());
+    if !group.counted.is_empty() || may_be_none || (group.wants_none && zero_is_meant(check)) {
+        return each(check, view, &Judged::Pods(group));
     }
     let (standing, now) = if let Some(owner) = &group.stale {
         let what = format!("the latest change of {owner} has not been seen by its controller");
@@ -102,14 +134,7 @@ fn pod_findings(check: &Check, view: &View<'_>, group: &Group<'_, '_>) -> Vec<Fi
 /// Whether every condition of a check is a number that may be zero.
 fn zero_is_meant(check: &Check) -> bool {
     let zero = |count: &Count| count.max == Some(0);
-    check.conditions.iter().all(|condition| match &condition.value {
-        Condition::Running(count)
-        | Condition::Succeeded(count)
-        | Condition::Exist(count)
-        | Condition::Pending { count, .. } => zero(count),
-        Condition::Placement(pools) => pools.values().all(zero),
-        _ => false,
-    })
+    check.conditions.iter().all(|condition| condition.value.counts().is_some_and(|counts| counts.iter().all(zero)))
 }
 
 fn absent(view: &View<'_>, subject: &Subject, group: &Group<'_, '_>) -> String {
@@ -160,60 +185,4 @@ fn similar(view: &View<'_>, selector: &Selector, namespace: &str) -> String {
     }
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
     format!("; pods with similar labels: {}", listed(&labels))
-}
-
-fn object_findings(check: &Check, view: &View<'_>, reference: &ObjectRef) -> Vec<Finding> {
-    let object = view.snapshot.object(reference);
-    let each = |condition: &Located<Condition>| match (&condition.value, object.as_deref()) {
-        (Condition::Exist(count), object) => finding(condition, object_exists(reference, *count, object)),
-        (Condition::Cel(expression), Some(object)) => {
-            finding(condition, settled(decided(expression, object, view), object))
-        }
-        (Condition::Cel(_), None) => {
-            let text = format!("there is no {reference}{}", whereabouts(reference));
-            Finding { code: "no-object", ..finding(condition, Fact::new(Standing::Blocked(text.clone()), text)) }
-        }
-        _ => finding(condition, condition::mismatch("pods or nodes")),
-    };
-    check.conditions.iter().map(each).collect()
-}
-
-fn decided(expression: &str, object: &serde_json::Value, view: &View<'_>) -> Fact {
-    let seen = expression::evaluate(expression, object, &view.expressions);
-    Fact::new(if seen.holds { Standing::Holds } else { Standing::Blocked(seen.now.clone()) }, seen.now)
-}
-
-fn whereabouts(reference: &ObjectRef) -> String {
-    if reference.namespace == "default" { String::new() } else { format!(" in namespace {}", reference.namespace) }
-}
-
-fn object_exists(reference: &ObjectRef, count: Count, object: Option<&serde_json::Value>) -> Fact {
-    let number = u32::from(object.is_some());
-    let there = if object.is_some() { "exists" } else { "does not exist" };
-    let going = object.is_some_and(|object| !object["metadata"]["deletionTimestamp"].is_null());
-    let now = format!("{reference} {there}");
-    if count.contains(number) {
-        Fact::new(Standing::Holds, now)
-    } else if going {
-        Fact::new(Standing::moving(format!("{reference} is being deleted")), format!("{now}, but is being deleted"))
-    } else {
-        Fact::new(Standing::Blocked(now.clone()), now)
-    }
-}
-
-/// A condition on an object whose controller is still at work is not decided: its status is about to change.
-fn settled(mut fact: Fact, object: &serde_json::Value) -> Fact {
-    let generation = object["metadata"]["generation"].as_i64();
-    let observed = object["status"]["observedGeneration"].as_i64();
-    let behind = generation.zip(observed).is_some_and(|(generation, observed)| observed < generation);
-    let short = ["replicas", "readyReplicas", "availableReplicas", "updatedReplicas"].iter().any(|field| {
-        let wanted = object["spec"]["replicas"].as_i64();
-        wanted.is_some_and(|wanted| object["status"][field].as_i64().unwrap_or(0) != wanted)
-    });
-    if behind {
-        fact.standing = Standing::moving("the latest change has not been seen by its controller");
-    } else if short && fact.standing != Standing::Holds {
-        fact.standing = Standing::moving("its controller is still at work");
-    }
-    fact
 }

@@ -2,16 +2,23 @@
 
 use super::verdict::Standing;
 
-/// What a condition's function finds; the code and place are added by the caller.
+/// What a condition finds; its code and place are added by the caller.
 pub(crate) struct Fact {
     pub(crate) standing: Standing,
     pub(crate) now: String,
     pub(crate) offenders: Vec<String>,
+    /// The code of a finding that is not the condition's own.
+    pub(crate) code: Option<&'static str>,
 }
 
 impl Fact {
     pub(crate) fn new(standing: Standing, now: impl Into<String>) -> Self {
-        Self { standing, now: now.into(), offenders: Vec::new() }
+        Self { standing, now: now.into(), offenders: Vec::new(), code: None }
+    }
+
+    pub(crate) fn coded(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
     }
 
     pub(crate) fn offenders(mut self, offenders: impl IntoIterator<Item = String>) -> Self {

@@ -5,7 +5,7 @@
 //! caller that only looks once calls [`evaluate`].
 
 mod cause;
-mod condition;
+mod conditions;
 mod context;
 mod diagnose;
 mod evaluate;
@@ -20,7 +20,6 @@ mod pod;
 mod predict;
 mod rollout;
 mod snapshot;
-mod spread;
 mod stability;
 mod verdict;
 mod view;

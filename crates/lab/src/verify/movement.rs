@@ -1,9 +1,9 @@
 //! What in a cluster is under way and may change what the scheduler decides: the reasons to go on waiting.
 
-use super::condition::counted;
 use super::node::is_coming;
 use super::pod::PodState;
 use super::view::{Owner, PodView, View};
+use crate::words::counted;
 
 /// How long after the autoscaler announced nodes they may still come.
 const SCALE_UP_SECONDS: i64 = 600;

@@ -14,7 +14,7 @@ use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report, Verdict};
 use super::view::View;
-use crate::spec::{Check, Condition, Provider};
+use crate::spec::{Check, Provider};
 
 /// How long things must last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +154,7 @@ impl Windows {
 
     /// How long a check must hold: as its author says, else a window for Pending pods, else no time.
     fn hold(self, check: &Check) -> Duration {
-        let stays_pending =
-            check.conditions.iter().any(|condition| matches!(condition.value, Condition::Pending { .. }));
-        let default = if stays_pending { self.pending } else { Duration::ZERO };
+        let default = if check.wants_pending() { self.pending } else { Duration::ZERO };
         check.hold.and_then(|hold| Duration::try_from(hold).ok()).unwrap_or(default)
     }
 }

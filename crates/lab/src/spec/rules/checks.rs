@@ -22,9 +22,7 @@ fn node_sets<'a>(context: &Context<'a>) -> Vec<(&'a NodeSet, &'a Location)> {
             sets.push((nodes, &check.subject.at));
         }
         for condition in &check.conditions {
-            if let Condition::On(nodes) | Condition::NotOn(nodes) | Condition::OnePerNode(nodes) = &condition.value {
-                sets.push((nodes, &condition.at));
-            }
+            sets.extend(condition.value.nodes().map(|nodes| (nodes, &condition.at)));
         }
     }
     for action in context.lab.steps.iter().flat_map(|step| &step.actions) {
@@ -220,20 +218,12 @@ fn is_anything(count: Count) -> bool {
 
 pub(super) fn cannot_fail(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     for condition in context.checks().flat_map(|check| &check.conditions) {
+        let Some(counts) = condition.value.counts() else { continue };
         let label = match &condition.value {
-            Condition::Running(count)
-            | Condition::Succeeded(count)
-            | Condition::Exist(count)
-            | Condition::Pending { count, .. }
-                if is_anything(*count) =>
-            {
-                "any number will do"
-            }
-            Condition::Placement(pools) if pools.is_empty() => "nothing is said about any pool",
-            Condition::Placement(pools) if pools.values().all(|count| is_anything(*count)) => {
-                "any number will do in every pool"
-            }
-            _ => continue,
+            _ if !counts.iter().all(|count| is_anything(*count)) => continue,
+            Condition::Placement(_) if counts.is_empty() => "nothing is said about any pool",
+            Condition::Placement(_) => "any number will do in every pool",
+            _ => "any number will do",
         };
         found.push(
             Diagnostic::error("cannot-fail", "this condition cannot fail")

@@ -8,6 +8,7 @@ use crate::spec::diagnostic::Diagnostic;
 use crate::spec::raw::{self, At};
 use crate::spec::source::{Located, Location};
 use crate::words::quoted;
+use klab_scheduler::selector::Selector;
 
 /// What a check is about, for the question which conditions go with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,25 +19,8 @@ enum Kind {
 }
 
 impl Kind {
-    fn conditions(self) -> &'static [&'static str] {
-        match self {
-            Self::Pods => &[
-                "on",
-                "not_on",
-                "node",
-                "placement",
-                "running",
-                "pending",
-                "succeeded",
-                "spread",
-                "one_per_node",
-                "with",
-                "apart_from",
-                "exist",
-            ],
-            Self::Nodes => &["exist", "ready", "schedulable", "tainted"],
-            Self::Object => &["exist", "cel"],
-        }
+    fn conditions(self) -> Vec<&'static str> {
+        KEYS.iter().filter(|key| key.subjects.contains(&self)).map(|key| key.name).collect()
     }
 
     fn name(self) -> &'static str {
@@ -47,6 +31,113 @@ impl Kind {
         }
     }
 }
+
+/// Where a condition stands, and what it comes to unless it has a mistake.
+type Stated = (Location, Option<Condition>);
+
+/// A key of a check that states a condition.
+struct Key {
+    /// As it is written.
+    name: &'static str,
+    /// What it says something about.
+    subjects: &'static [Kind],
+    /// Where it stands and what it comes to, if it is there; mistakes are reported.
+    read: fn(&mut Reader<'_>, &raw::Check) -> Option<Stated>,
+}
+
+const PODS: &[Kind] = &[Kind::Pods];
+const NODES: &[Kind] = &[Kind::Nodes];
+
+/// Every condition, in the order in which messages list them.
+const KEYS: &[Key] = &[
+    Key { name: "on", subjects: PODS, read: |reader, raw| reader.nodes_of(raw.on.as_ref(), Condition::On) },
+    Key { name: "not_on", subjects: PODS, read: |reader, raw| reader.nodes_of(raw.not_on.as_ref(), Condition::NotOn) },
+    Key {
+        name: "node",
+        subjects: PODS,
+        read: |reader, raw| {
+            let text = raw.node.as_ref()?;
+            let name = reader.text(text, "name", syntax::dns_subdomain);
+            Some((reader.at(text.span()), name.map(|name| Condition::On(NodeSet::Node(name.value)))))
+        },
+    },
+    Key {
+        name: "placement",
+        subjects: PODS,
+        read: |reader, raw| {
+            let table = raw.placement.as_ref()?;
+            Some((reader.at(table.span()), reader.placement(table)))
+        },
+    },
+    Key {
+        name: "running",
+        subjects: PODS,
+        read: |reader, raw| reader.count_of(raw.running.as_ref(), Condition::Running),
+    },
+    Key { name: "pending", subjects: PODS, read: |reader, raw| reader.pending(raw) },
+    Key {
+        name: "succeeded",
+        subjects: PODS,
+        read: |reader, raw| reader.count_of(raw.succeeded.as_ref(), Condition::Succeeded),
+    },
+    Key {
+        name: "spread",
+        subjects: PODS,
+        read: |reader, raw| {
+            let spread = raw.spread.as_ref()?;
+            let over = match &spread.over {
+                Some(text) => reader.text(text, "label", syntax::label_key).map(|key| key.value),
+                None => Some("kubernetes.io/hostname".to_owned()),
+            };
+            let max_skew = spread.max_skew.as_ref().map_or(1, |skew| *skew.get());
+            Some((reader.at(spread.span()), over.map(|over| Condition::Spread { over, max_skew })))
+        },
+    },
+    Key {
+        name: "one_per_node",
+        subjects: PODS,
+        read: |reader, raw| reader.nodes_of(raw.one_per_node.as_ref(), Condition::OnePerNode),
+    },
+    Key {
+        name: "with",
+        subjects: PODS,
+        read: |reader, raw| reader.selector_of(raw.with_pods.as_ref(), Condition::With),
+    },
+    Key {
+        name: "apart_from",
+        subjects: PODS,
+        read: |reader, raw| reader.selector_of(raw.apart_from.as_ref(), Condition::ApartFrom),
+    },
+    Key {
+        name: "exist",
+        subjects: &[Kind::Pods, Kind::Nodes, Kind::Object],
+        read: |reader, raw| reader.count_of(raw.exist.as_ref(), Condition::Exist),
+    },
+    Key { name: "ready", subjects: NODES, read: |reader, raw| reader.flag_of(raw.ready.as_ref(), Condition::Ready) },
+    Key {
+        name: "schedulable",
+        subjects: NODES,
+        read: |reader, raw| reader.flag_of(raw.schedulable.as_ref(), Condition::Schedulable),
+    },
+    Key {
+        name: "tainted",
+        subjects: NODES,
+        read: |reader, raw| {
+            let text = raw.tainted.as_ref()?;
+            let taint = reader.text(text, "taint", syntax::taint);
+            Some((reader.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value))))
+        },
+    },
+    Key {
+        name: "cel",
+        subjects: &[Kind::Object],
+        read: |reader, raw| {
+            let text = raw.cel.as_ref()?;
+            let expression = reader.text(text, "cel", syntax::expression);
+            Some((reader.at(text.span()), expression.map(|it| Condition::Cel(it.value))))
+        },
+    },
+];
 
 impl Reader<'_> {
     pub(super) fn checks(&mut self, raw: &[At<raw::Check>]) -> Vec<Check> {
@@ -72,7 +163,7 @@ impl Reader<'_> {
                 self.report(
                     Diagnostic::error("no-condition", "this check cannot fail")
                         .at(&subject.at, format!("nothing is said about {}", what(&subject.value)))
-                        .help(format!("add a condition: {}", quoted(kind.conditions()))),
+                        .help(format!("add a condition: {}", quoted(&kind.conditions()))),
                 );
             }
             return None;
@@ -139,90 +230,59 @@ impl Reader<'_> {
     }
 
     fn conditions(&mut self, raw: &raw::Check, kind: Kind) -> Vec<Located<Condition>> {
-        let mut found: Vec<(&'static str, Location, Option<Condition>)> = Vec::new();
-        let mut add = |name, at, condition| found.push((name, at, condition));
-        if let Some(text) = &raw.on {
-            add("on", self.at(text.span()), self.node_set(text).map(Condition::On));
-        }
-        if let Some(text) = &raw.not_on {
-            add("not_on", self.at(text.span()), self.node_set(text).map(Condition::NotOn));
-        }
-        if let Some(text) = &raw.node {
-            let name = self.text(text, "name", syntax::dns_subdomain);
-            add("node", self.at(text.span()), name.map(|name| Condition::On(NodeSet::Node(name.value))));
-        }
-        if let Some(table) = &raw.placement {
-            add("placement", self.at(table.span()), self.placement(table));
-        }
-        if let Some(count) = &raw.running {
-            add("running", self.at(count.span()), self.count(count).map(Condition::Running));
-        }
-        if let Some(count) = &raw.pending {
-            let reason = raw.reason.as_ref().and_then(|text| self.text(text, "condition", syntax::not_empty));
-            let reason = reason.map(|reason| reason.value);
-            add("pending", self.at(count.span()), self.count(count).map(|count| Condition::Pending { count, reason }));
-        } else if let Some(reason) = &raw.reason {
-            let at = self.at(reason.span());
-            self.report(
-                Diagnostic::error("condition", "`reason` goes with `pending`")
-                    .at(&at, "the reason of what?")
-                    .help("add `pending = 1`: how many pods stay Pending for this reason"),
-            );
-            add("reason", at, None);
-        }
-        if let Some(count) = &raw.succeeded {
-            add("succeeded", self.at(count.span()), self.count(count).map(Condition::Succeeded));
-        }
-        if let Some(spread) = &raw.spread {
-            let over = match &spread.over {
-                Some(text) => self.text(text, "label", syntax::label_key).map(|key| key.value),
-                None => Some("kubernetes.io/hostname".to_owned()),
-            };
-            let max_skew = spread.max_skew.as_ref().map_or(1, |skew| *skew.get());
-            add("spread", self.at(spread.span()), over.map(|over| Condition::Spread { over, max_skew }));
-        }
-        if let Some(text) = &raw.one_per_node {
-            add("one_per_node", self.at(text.span()), self.node_set(text).map(Condition::OnePerNode));
-        }
-        if let Some(text) = &raw.with_pods {
-            let selector = self.text(text, "selector", syntax::selector);
-            add("with", self.at(text.span()), selector.map(|selector| Condition::With(selector.value)));
-        }
-        if let Some(text) = &raw.apart_from {
-            let selector = self.text(text, "selector", syntax::selector);
-            add("apart_from", self.at(text.span()), selector.map(|selector| Condition::ApartFrom(selector.value)));
-        }
-        if let Some(count) = &raw.exist {
-            add("exist", self.at(count.span()), self.count(count).map(Condition::Exist));
-        }
-        if let Some(flag) = &raw.ready {
-            add("ready", self.at(flag.span()), Some(Condition::Ready(*flag.get())));
-        }
-        if let Some(flag) = &raw.schedulable {
-            add("schedulable", self.at(flag.span()), Some(Condition::Schedulable(*flag.get())));
-        }
-        if let Some(text) = &raw.tainted {
-            let taint = self.text(text, "taint", syntax::taint);
-            add("tainted", self.at(text.span()), taint.map(|taint| Condition::Tainted(taint.value)));
-        }
-        if let Some(text) = &raw.cel {
-            let expression = self.text(text, "cel", syntax::expression);
-            add("cel", self.at(text.span()), expression.map(|it| Condition::Cel(it.value)));
+        let mut found: Vec<(&Key, Location, Option<Condition>)> = Vec::new();
+        for key in KEYS {
+            found.extend((key.read)(self, raw).map(|(at, condition)| (key, at, condition)));
         }
         found.sort_by_key(|(_, at, _)| at.span().start);
         let mut conditions = Vec::new();
-        for (name, at, condition) in found {
-            if !kind.conditions().contains(&name) && name != "reason" {
+        for (key, at, condition) in found {
+            if !key.subjects.contains(&kind) {
+                let message = format!("`{}` says nothing about {}", key.name, kind.name());
                 self.report(
-                    Diagnostic::error("condition", format!("`{name}` says nothing about {}", kind.name()))
+                    Diagnostic::error("condition", message)
                         .at(&at, "does not go with the subject of this check")
-                        .help(format!("conditions for {} are {}", kind.name(), quoted(kind.conditions()))),
+                        .help(format!("conditions for {} are {}", kind.name(), quoted(&kind.conditions()))),
                 );
             } else if let Some(condition) = condition {
                 conditions.push(Located::new(condition, at));
             }
         }
         conditions
+    }
+
+    fn nodes_of(&mut self, text: Option<&At<String>>, condition: fn(NodeSet) -> Condition) -> Option<Stated> {
+        text.map(|text| (self.at(text.span()), self.node_set(text).map(condition)))
+    }
+
+    fn selector_of(&mut self, text: Option<&At<String>>, condition: fn(Selector) -> Condition) -> Option<Stated> {
+        let selector = |reader: &mut Self, text| reader.text(text, "selector", syntax::selector);
+        text.map(|text| (self.at(text.span()), selector(self, text).map(|selector| condition(selector.value))))
+    }
+
+    fn count_of(&mut self, count: Option<&At<raw::CountText>>, condition: fn(Count) -> Condition) -> Option<Stated> {
+        count.map(|count| (self.at(count.span()), self.count(count).map(condition)))
+    }
+
+    fn flag_of(&mut self, flag: Option<&At<bool>>, condition: fn(bool) -> Condition) -> Option<Stated> {
+        flag.map(|flag| (self.at(flag.span()), Some(condition(*flag.get()))))
+    }
+
+    fn pending(&mut self, raw: &raw::Check) -> Option<Stated> {
+        let Some(count) = &raw.pending else {
+            if let Some(reason) = &raw.reason {
+                let at = self.at(reason.span());
+                self.report(
+                    Diagnostic::error("condition", "`reason` goes with `pending`")
+                        .at(&at, "the reason of what?")
+                        .help("add `pending = 1`: how many pods stay Pending for this reason"),
+                );
+            }
+            return None;
+        };
+        let reason = raw.reason.as_ref().and_then(|text| self.text(text, "condition", syntax::not_empty));
+        let reason = reason.map(|reason| reason.value);
+        Some((self.at(count.span()), self.count(count).map(|count| Condition::Pending { count, reason })))
     }
 
     pub(super) fn node_set(&mut self, text: &At<String>) -> Option<NodeSet> {
@@ -252,6 +312,17 @@ impl Reader<'_> {
         }
         complete.then_some(Condition::Placement(placement))
     }
+}
+
+/// Every condition's key with the subjects that it goes with, for the test that each is judged on them.
+#[cfg(test)]
+pub(crate) fn condition_keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let subject = |kind: Kind| match kind {
+        Kind::Pods => "workload",
+        Kind::Nodes => "nodes",
+        Kind::Object => "object",
+    };
+    KEYS.iter().flat_map(move |key| key.subjects.iter().map(move |kind| (key.name, subject(*kind))))
 }
 
 /// A subject in words.

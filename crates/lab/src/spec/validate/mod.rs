@@ -8,6 +8,9 @@ mod step;
 mod syntax;
 mod workload;
 
+#[cfg(test)]
+pub(crate) use check::condition_keys;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;

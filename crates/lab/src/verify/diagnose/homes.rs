@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::PodCondition;
 
 use crate::spec::{Check, Condition, NodeSet};
+use crate::verify::conditions::rule;
 use crate::verify::context::Context;
 use crate::verify::evaluate::evaluate;
 use crate::verify::explain::Destination;
@@ -28,15 +29,7 @@ impl<'c, 'v, 'a> Homes<'c, 'v, 'a> {
     }
 
     fn accept_node(&self, name: &str) -> bool {
-        self.check.conditions.iter().all(|condition| match &condition.value {
-            Condition::On(set) | Condition::OnePerNode(set) => self.view.contains(set, name),
-            Condition::NotOn(set) => !self.view.contains(set, name),
-            Condition::Placement(pools) => {
-                let pool = self.view.pool_of(name);
-                pool.and_then(|pool| pools.get(pool)).is_none_or(|count| count.max != Some(0))
-            }
-            _ => true,
-        })
+        self.check.conditions.iter().all(|condition| rule(&condition.value).accepts(self.view, name))
     }
 
     /// Whether a new node of a pool would be one: as the nodes it has, unless they are told apart by name.

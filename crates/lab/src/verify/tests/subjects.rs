@@ -89,7 +89,12 @@ fn nodes() {
             "no node is in pool:main; there are other-0",
         ),
         (Condition::Exist(Count::exactly(0)), Cluster::default().pool("other", 1), "held", "0 nodes"),
-        (running_count(1), main(), "impossible: this condition is about pods", "this condition is about pods"),
+        (
+            running_count(1),
+            main(),
+            "impossible: this condition says nothing about such a subject",
+            "this condition says nothing about such a subject",
+        ),
     ] {
         let seen = look(&check(Subject::Nodes(pool("main")), [condition.clone()]), &cluster);
         assert_eq!((seen.0.as_str(), seen.1.as_str()), (verdict, now), "{condition:?}");

@@ -1,20 +1,52 @@
-//! The condition `spread`: pods even over the values of a node label.
+//! The condition `spread`: pods are spread evenly over the values of a node label.
 
 use std::collections::BTreeMap;
 
-use super::fact::Fact;
-use super::placeable;
-use super::pod::PodState;
-use super::rollout::Group;
-use super::verdict::Standing;
-use super::view::{PodView, View};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::rule::{Rollout, Rule, Subject};
+use crate::verify::explain::Edit;
+use crate::verify::fact::Fact;
+use crate::verify::placeable;
+use crate::verify::pod::PodState;
+use crate::verify::rollout::Group;
+use crate::verify::verdict::Standing;
+use crate::verify::view::{PodView, View};
+
+pub(super) struct Spread<'c> {
+    pub(super) over: &'c str,
+    pub(super) max_skew: u32,
+}
+
+impl Rule for Spread<'_> {
+    fn code(&self) -> &'static str {
+        "spread"
+    }
+
+    fn title(&self) -> String {
+        format!("spread over {}, skew at most {}", self.over, self.max_skew)
+    }
+
+    fn judge(&self, view: &View<'_>, subject: &Subject<'_>) -> Option<Fact> {
+        let Subject::Pods(group) = subject else { return None };
+        Some(spread(view, group, self.over, self.max_skew))
+    }
+
+    fn rollout(&self) -> Rollout {
+        Rollout::EveryPod
+    }
+
+    fn steers(&self, own: &LabelSelector) -> Option<Edit> {
+        Some(Edit::SpreadOver { key: self.over.to_owned(), max_skew: self.max_skew, own: own.clone() })
+    }
+}
 
 /// Most domains named in a sentence.
 const SHOWN: usize = 6;
 
 /// Pods by domain. Domains are the values of the label on nodes where the pods may be (their selector, affinity and
 /// tolerations decide; cordoned nodes are left out), and on nodes where one of them is.
-pub(crate) fn evaluate(view: &View<'_>, group: &Group<'_, '_>, over: &str, max_skew: u32) -> Fact {
+fn spread(view: &View<'_>, group: &Group<'_, '_>, over: &str, max_skew: u32) -> Fact {
     let value = |node: &str| view.nodes.get(node).and_then(|node| node.metadata.labels.as_ref()?.get(over));
     let mut pods_by_domain: BTreeMap<&str, u32> = BTreeMap::new();
     if let Some(pod) = group.counted.first() {
