@@ -33,6 +33,7 @@ pub struct Objects {
 }
 
 /// What undoes an action (from 0) of a step (from 0).
+#[expect(clippy::too_many_lines, reason = "a row for each action")]
 pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
     let Some(located) = lab.steps.get(step).and_then(|step| step.actions.get(action)) else { return Undo::Nothing };
     let before = stage_within(lab, step, action);

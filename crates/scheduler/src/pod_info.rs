@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodAffinityTerm, TopologySpreadConstraint};
+use k8s_openapi::api::core::v1::{
+    Container, Pod, PodAffinityTerm, PodSpec, TopologySpreadConstraint, Volume, WeightedPodAffinityTerm,
+};
 
 use super::error::ObjectError;
 use super::node_selector::{self, NodeSelectorTerm, RequiredNodeAffinity};
@@ -164,21 +166,14 @@ impl PodInfo {
             let terms = terms.into_iter().flatten();
             terms.map(|term| AffinityTerm::from_api(term, namespace, field)).collect::<Result<Vec<_>, _>>()
         };
+        let preferred = |terms: Option<&Vec<WeightedPodAffinityTerm>>, field: &str| {
+            let terms = terms.into_iter().flatten();
+            let read = |term: &WeightedPodAffinityTerm| {
+                Ok((term.weight, AffinityTerm::from_api(&term.pod_affinity_term, namespace, field)?))
+            };
+            terms.map(read).collect::<Result<Vec<_>, ObjectError>>()
+        };
         let init_containers = || spec.init_containers.iter().flatten();
-        let mut claims = Vec::new();
-        let mut images: Vec<String> = init_containers()
-            .chain(&spec.containers)
-            .filter_map(|container| container.image.as_deref())
-            .map(with_tag)
-            .collect();
-        for volume in spec.volumes.iter().flatten() {
-            if let Some(claim) = &volume.persistent_volume_claim {
-                claims.push(claim.claim_name.clone());
-            } else if volume.ephemeral.is_some() {
-                claims.push(format!("{}-{}", pod.metadata.name.as_deref().unwrap_or_default(), volume.name));
-            }
-            images.extend(volume.image.as_ref().and_then(|image| image.reference.as_deref()).map(with_tag));
-        }
         Ok(Self {
             namespace: Arc::from(namespace),
             priority: spec.priority.unwrap_or(0),
@@ -205,27 +200,17 @@ impl PodInfo {
                 pod_anti_affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref()),
                 "spec.affinity.podAntiAffinity",
             )?,
-            preferred_affinity: pod_affinity
-                .and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref())
-                .into_iter()
-                .flatten()
-                .map(|term| {
-                    let field = "spec.affinity.podAffinity";
-                    Ok((term.weight, AffinityTerm::from_api(&term.pod_affinity_term, namespace, field)?))
-                })
-                .collect::<Result<_, _>>()?,
-            preferred_anti_affinity: pod_anti_affinity
-                .and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref())
-                .into_iter()
-                .flatten()
-                .map(|term| {
-                    let field = "spec.affinity.podAntiAffinity";
-                    Ok((term.weight, AffinityTerm::from_api(&term.pod_affinity_term, namespace, field)?))
-                })
-                .collect::<Result<_, _>>()?,
-            images,
+            preferred_affinity: preferred(
+                pod_affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref()),
+                "spec.affinity.podAffinity",
+            )?,
+            preferred_anti_affinity: preferred(
+                pod_anti_affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref()),
+                "spec.affinity.podAntiAffinity",
+            )?,
+            images: images(spec),
             containers: init_containers().count() + spec.containers.len(),
-            claims,
+            claims: claims(pod, spec),
             controller: pod
                 .metadata
                 .owner_references
@@ -239,6 +224,23 @@ impl PodInfo {
                 }),
         })
     }
+}
+
+/// The volume claims that a pod uses, those made for its ephemeral volumes among them.
+fn claims(pod: &Pod, spec: &PodSpec) -> Vec<String> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let claim = |volume: &Volume| match &volume.persistent_volume_claim {
+        Some(claim) => Some(claim.claim_name.clone()),
+        None => volume.ephemeral.is_some().then(|| format!("{name}-{}", volume.name)),
+    };
+    spec.volumes.iter().flatten().filter_map(claim).collect()
+}
+
+/// The images of a pod's containers and volumes, each with its tag.
+fn images(spec: &PodSpec) -> Vec<String> {
+    let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let of_volumes = spec.volumes.iter().flatten().filter_map(|volume| volume.image.as_ref()?.reference.as_deref());
+    containers.filter_map(|container| container.image.as_deref()).chain(of_volumes).map(with_tag).collect()
 }
 
 /// The pod's namespace, `default` if it names none.

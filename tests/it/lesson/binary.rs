@@ -24,6 +24,7 @@ fn klab(environment: &Environment, arguments: &[&str]) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one lesson from its first line to its last")]
 fn learner_reads_types_and_is_graded() {
     let environment = environment();
     assert_snapshot!(klab(&environment, &["guide"]), @r"

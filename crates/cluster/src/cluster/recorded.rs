@@ -95,6 +95,7 @@ fn nodes(cluster: &Cluster) {
 
 /// What a recorded request does on the embedded cluster: code and body of the answer. `None` for requests that are
 /// not about this layer.
+#[expect(clippy::too_many_lines, reason = "a row for each kind of request")]
 fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
     let target = target(record["path"].as_str()?)?;
     let query = record["query"].as_str().unwrap_or_default();

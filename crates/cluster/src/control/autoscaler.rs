@@ -23,6 +23,9 @@ use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "horizontal-pod-autoscaler";
+/// What the controller says of a cluster without metrics of the resource.
+const NO_METRICS: &str = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics \
+     from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
 /// How often metrics are looked at (`--horizontal-pod-autoscaler-sync-period`).
 const PERIOD: SignedDuration = SignedDuration::from_secs(15);
 /// Within this share of the target nothing is changed.
@@ -82,35 +85,22 @@ impl Autoscalers {
             Some((resource, scaled.value()))
         });
         let Some((resource, scaled)) = found else {
+            let (kind, target) = (text(target, &["kind"]).to_lowercase(), text(target, &["name"]));
             let message = format!(
-                "the HPA controller was unable to get the target's current scale: {} \"{}\" not found",
-                text(target, &["kind"]).to_lowercase(),
-                text(target, &["name"])
+                "the HPA controller was unable to get the target's current scale: {kind} \"{target}\" not found"
             );
             set(&mut status, "AbleToScale", "False", "FailedGetScale", &message, now);
             write_autoscaler(plane, name, &value, status);
             return;
         };
-        set(
-            &mut status,
-            "AbleToScale",
-            "True",
-            "SucceededGetScale",
-            "the HPA controller was able to get the target's current scale",
-            now,
-        );
+        let message = "the HPA controller was able to get the target's current scale";
+        set(&mut status, "AbleToScale", "True", "SucceededGetScale", message, now);
         let current = integer(&scaled, &["spec", "replicas"]).unwrap_or(1);
         let observed = integer(&scaled, &["status", "replicas"]).unwrap_or_default();
         status["currentReplicas"] = json!(observed);
         if current == 0 {
-            set(
-                &mut status,
-                "ScalingActive",
-                "False",
-                "ScalingDisabled",
-                "scaling is disabled since the replica count of the target is zero",
-                now,
-            );
+            let message = "scaling is disabled since the replica count of the target is zero";
+            set(&mut status, "ScalingActive", "False", "ScalingDisabled", message, now);
             status["desiredReplicas"] = json!(0);
             write_autoscaler(plane, name, &value, status);
             return;
@@ -126,15 +116,9 @@ impl Autoscalers {
         let readings: Vec<Reading> =
             items(&value["spec"]["metrics"]).iter().filter_map(|metric| read(share, metric, &pods, current)).collect();
         let Some(best) = readings.iter().max_by_key(|reading| reading.replicas) else {
-            let message = "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
-            plane.note(
-                &object,
-                COMPONENT,
-                true,
-                "FailedGetResourceMetric",
-                message.trim_start_matches("the HPA was unable to compute the replica count: "),
-            );
-            set(&mut status, "ScalingActive", "False", "FailedGetResourceMetric", message, now);
+            plane.note(&object, COMPONENT, true, "FailedGetResourceMetric", NO_METRICS);
+            let message = format!("the HPA was unable to compute the replica count: {NO_METRICS}");
+            set(&mut status, "ScalingActive", "False", "FailedGetResourceMetric", &message, now);
             write_autoscaler(plane, name, &value, status);
             return;
         };
@@ -144,21 +128,11 @@ impl Autoscalers {
         let wanted = self.settle(name, &value, &mut status, current, best.replicas, now);
         status["desiredReplicas"] = json!(wanted);
         if wanted != current {
-            let direction = if wanted > current { "above" } else { "below" };
-            let reason = if wanted > current {
-                format!("{} above target", best.name)
-            } else {
-                "All metrics below target".to_owned()
-            };
-            debug_assert!(reason.contains(direction));
-            let rescaled = plane.cluster.modify(
-                resource,
-                Part::Main,
-                &name.namespace,
-                text(target, &["name"]),
-                &writes(),
-                |scaled| scaled["spec"]["replicas"] = json!(wanted),
-            );
+            let above = || format!("{} above target", best.name);
+            let reason = if wanted > current { above() } else { "All metrics below target".to_owned() };
+            let (namespace, target) = (&name.namespace, text(target, &["name"]));
+            let resize = |scaled: &mut Value| scaled["spec"]["replicas"] = json!(wanted);
+            let rescaled = plane.cluster.modify(resource, Part::Main, namespace, target, &writes(), resize);
             if rescaled.is_ok() {
                 let message = format!("New size: {wanted}; reason: {reason}");
                 plane.note(&object, COMPONENT, false, "SuccessfulRescale", &message);

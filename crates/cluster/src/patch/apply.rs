@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::managed::{Managed, Writer, difference, strip};
-use super::typed::{Place, faults, fields_of, merge, prune};
+use super::typed::{Difference, Place, faults, fields_of, merge, prune};
 use crate::cluster::{Fault, Part, Transaction};
 use crate::object::Object;
 use crate::resource::{Resource, ResourceId};
@@ -87,23 +87,8 @@ impl Transaction<'_> {
         if !version.is_empty() && version != current.resource_version.to_string() {
             return Err(Status::conflict(row, name));
         }
-        let own = managed.entry(&writer, true).clone();
         let allowed = if force { None } else { Some(taken_over(&live, &writer, place)) };
-        let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
-        for entry in managed.0.iter_mut().filter(|entry| **entry != own) {
-            let mut disputed = entry.fields.common(&changes.changed);
-            entry.fields.subtract(&changes.changed);
-            entry.fields.subtract(&changes.removed);
-            if let Some(allowed) = &allowed {
-                disputed.subtract(allowed);
-                if !disputed.is_empty() {
-                    conflicts.push((entry.title(), disputed.paths()));
-                }
-            }
-        }
-        if !conflicts.is_empty() {
-            return Err(conflict(conflicts));
-        }
+        take_from_others(&mut managed, &writer, &changes, allowed.as_ref())?;
         let entry = managed.entry(&writer, true);
         entry.fields = wanted;
         if !changes.is_empty() {
@@ -115,6 +100,29 @@ impl Transaction<'_> {
         let object = self.write_over(&current, part, &live, merged, Some(managed))?;
         Ok((object, false))
     }
+}
+
+/// Takes what a manager changes and removes from the fields of the others; refused where that is not allowed.
+fn take_from_others(
+    managed: &mut Managed,
+    writer: &Writer<'_>,
+    changes: &Difference,
+    allowed: Option<&Fields>,
+) -> Result<(), Status> {
+    let own = managed.entry(writer, true).clone();
+    let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
+    for entry in managed.0.iter_mut().filter(|entry| **entry != own) {
+        let mut disputed = entry.fields.common(&changes.changed);
+        entry.fields.subtract(&changes.changed);
+        entry.fields.subtract(&changes.removed);
+        if let Some(allowed) = allowed {
+            disputed.subtract(allowed);
+            if !disputed.is_empty() {
+                conflicts.push((entry.title(), disputed.paths()));
+            }
+        }
+    }
+    if conflicts.is_empty() { Ok(()) } else { Err(conflict(conflicts)) }
 }
 
 /// What kubectl owns by an earlier client-side apply: fields of the annotation that the object still has so.

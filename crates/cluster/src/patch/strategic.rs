@@ -71,25 +71,21 @@ pub(super) fn merge(original: &mut Value, mut patch: Map<String, Value>, shape: 
                     *slot = Value::Object(inner);
                 }
             }
-            Value::Array(list) => {
-                let key_of_list = field.and_then(|field| field.merge_key);
-                match key_of_list {
-                    None => drop(map.insert(key, Value::Array(list))),
-                    Some(merge_key) => {
-                        let element = element_shape(field);
-                        let slot = map.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
-                        if !slot.is_array() {
-                            *slot = Value::Array(Vec::new());
-                        }
-                        let Some(have) = slot.as_array_mut() else { continue };
-                        if merge_key.is_empty() {
-                            merge_values(have, list, order.as_ref());
-                        } else {
-                            merge_entries(&key, have, list, merge_key, element.as_ref(), order.as_ref())?;
-                        }
+            Value::Array(list) => match field.and_then(|field| field.merge_key) {
+                None => drop(map.insert(key, Value::Array(list))),
+                Some(merge_key) => {
+                    let slot = map.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
+                    if !slot.is_array() {
+                        *slot = Value::Array(Vec::new());
+                    }
+                    let Some(have) = slot.as_array_mut() else { continue };
+                    if merge_key.is_empty() {
+                        merge_values(have, list, order.as_ref());
+                    } else {
+                        merge_entries(&key, have, list, merge_key, element_shape(field).as_ref(), order.as_ref())?;
                     }
                 }
-            }
+            },
             scalar => drop(map.insert(key, scalar)),
         }
     }

@@ -153,6 +153,7 @@ fn metrics_server() -> Vec<Value> {
     .deployment(2)
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn daemons() -> Vec<Workload> {
     let daemon = |name, selector, containers| Workload {
         name,

@@ -56,6 +56,7 @@ fn waiting(state: &Value) -> &str {
 }
 
 impl PodStatus {
+    #[expect(clippy::too_many_lines, reason = "mirrors printPod of upstream")]
     fn of(row: &Row<'_>) -> Self {
         let phase = row.text("status.phase");
         let mut reason = match row.text("status.reason") {

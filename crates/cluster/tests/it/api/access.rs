@@ -94,6 +94,7 @@ async fn grant(api: &Api, namespace: &str, name: &str, rules: &[Value]) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a row for each rule")]
 async fn roles_and_bindings_allow_what_upstreams_allow() {
     let api = furnished();
     api.set_metrics(Metrics::Share(0.5));
@@ -222,6 +223,7 @@ async fn roles_and_bindings_allow_what_upstreams_allow() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a row for each rule")]
 async fn nobody_grants_what_he_does_not_hold() {
     let api = furnished();
     let within = format!("{RBAC}/namespaces/default");

@@ -107,6 +107,7 @@ impl Corpus {
     }
 
     /// The request of a number.
+    #[expect(clippy::too_many_lines, reason = "a row for each kind of request")]
     pub(super) fn request(&self, seed: u64) -> Fuzzed {
         let random = &mut Random(seed);
         let accept = *random.pick(corpus::ACCEPTS);

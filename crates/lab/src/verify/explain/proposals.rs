@@ -73,6 +73,7 @@ fn merged(edits: &[Edit], edit: &Edit) -> Vec<Edit> {
 }
 
 /// Per reason of a group of nodes, what would do away with it.
+#[expect(clippy::too_many_lines, reason = "a row for each reason")]
 fn remedies(
     question: &Question<'_, '_>,
     sources: &Sources<'_, '_>,

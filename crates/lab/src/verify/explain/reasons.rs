@@ -278,6 +278,7 @@ fn short_key(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or(key)
 }
 
+#[expect(clippy::too_many_lines, reason = "a row for each reason")]
 fn one(reason: &Reason, many: bool) -> (String, Value) {
     let holder = |pod: Option<String>| match pod {
         Some(pod) if !many => pod,

@@ -108,6 +108,7 @@ fn as_the_lab_says(workload: Option<&Workload>, key: &str, value: &str) -> &'sta
     if said { ", as the lab says" } else { "" }
 }
 
+#[expect(clippy::too_many_lines, reason = "a row for each edit")]
 fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
     let view = question.view;
     let Some(pod) = question.pods.first() else { return Words::new("") };
