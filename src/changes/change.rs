@@ -92,6 +92,19 @@ pub enum Change {
     New(Named),
     /// An object of the lab that is not there.
     Gone(Named),
+    /// A node that the lab does not have, or that is gone.
+    Node {
+        /// Its name.
+        node: String,
+        /// Its pool, if it says one.
+        pool: Option<String>,
+        /// Whether it is there.
+        found: bool,
+        /// How many nodes its pool has in the lab.
+        wanted: usize,
+        /// How many there are.
+        present: usize,
+    },
     /// A field with another value, by its path; `None` where there is none.
     Field {
         /// Of which object.
@@ -137,17 +150,39 @@ impl Change {
     pub fn object(&self) -> Named {
         match self {
             Self::New(object) | Self::Gone(object) | Self::Field { object, .. } => object.clone(),
-            Self::Label { node, .. } | Self::Taint { node, .. } | Self::Cordon { node, .. } => {
-                Named::of_cluster("Node", node)
+            Self::Node { node, .. }
+            | Self::Label { node, .. }
+            | Self::Taint { node, .. }
+            | Self::Cordon { node, .. } => Named::of_cluster("Node", node),
+        }
+    }
+
+    /// Whether it is about a whole object that the lab does not have.
+    pub fn is_new(&self) -> bool {
+        matches!(self, Self::New(_) | Self::Node { found: true, .. })
+    }
+
+    /// Whether two changes say the same of what is in the cluster, whatever the lab has in its place.
+    pub(super) fn finds_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Field { object, path, found, .. }, Self::Field { object: its, path: at, found: value, .. }) => {
+                (object, path, found) == (its, at, value)
             }
+            (Self::Label { node, key, found, .. }, Self::Label { node: its, key: of, found: value, .. }) => {
+                (node, key, found) == (its, of, value)
+            }
+            (Self::Node { node, found, .. }, Self::Node { node: its, found: there, .. }) => {
+                (node, found) == (its, there)
+            }
+            _ => self == other,
         }
     }
 
     /// What differs, without the object's name.
     pub fn words(&self) -> String {
         match self {
-            Self::New(_) => "is not in the lab".to_owned(),
-            Self::Gone(_) => "is gone".to_owned(),
+            Self::New(_) | Self::Node { found: true, .. } => "is not in the lab".to_owned(),
+            Self::Gone(_) | Self::Node { found: false, .. } => "is gone".to_owned(),
             Self::Field { object, path, found, wanted } => {
                 // What is in a Secret is nobody's to read on a screen.
                 let text = |value: &Option<Value>| match value {
@@ -169,8 +204,9 @@ impl Change {
         }
     }
 
-    /// What takes it back, as it is typed; none where one command cannot.
-    pub fn undo(&self, lab: &Lab) -> Option<String> {
+    /// What takes it back, as it is typed; none where one command cannot. An object of the lab comes back as it is after the lab's
+    /// first `steps` steps.
+    pub fn undo(&self, lab: &Lab, steps: usize) -> Option<String> {
         let kubectl = |words: &[String]| {
             words.iter().fold("kubectl".to_owned(), |mut line, word| {
                 let _ = write!(line, " {}", quoted(word));
@@ -184,16 +220,40 @@ impl Change {
         };
         Some(match self {
             Self::New(object) => words(&["delete"], object.arguments()),
+            Self::Node { node, pool: None, found: true, .. } => words(&["delete", "node", node], Vec::new()),
+            Self::Node { pool, wanted, present, .. } => {
+                let pool = pool.as_ref().filter(|pool| lab.pool(pool).is_some() || *wanted == 0)?;
+                match (wanted, present) {
+                    (0, _) => format!("klab pool delete {} --lab {}", quoted(pool), lab.name),
+                    (_, 0) => format!("klab pool add {} --lab {}", quoted(pool), lab.name),
+                    _ => format!("klab pool scale {} --nodes {wanted} --lab {}", quoted(pool), lab.name),
+                }
+            }
             Self::Field { object, path, wanted: Some(Value::Number(replicas)), .. } if path == "spec.replicas" => {
                 let mut arguments = object.arguments();
                 arguments.push(format!("--replicas={replicas}"));
                 words(&["scale"], arguments)
             }
-            // What the manifest never had, applying it again does not take away.
-            Self::Field { wanted: None, .. } => return None,
-            Self::Gone(object) | Self::Field { object, .. } => {
-                let workload = lab.workloads.iter().find(|workload| workload.name.value == object.name)?;
-                format!("klab render {} --workload {} | kubectl apply -f -", lab.name, workload.name)
+            Self::Field { object, path, wanted, .. } => {
+                let render = render(object, lab, steps)?;
+                if path.starts_with("spec.selector") {
+                    // It cannot be changed: the object is deleted and made again.
+                    format!("{render} | kubectl replace --force -f -")
+                } else if wanted.is_none() {
+                    // What the manifest never had, applying it again does not take away.
+                    format!("{render} | kubectl replace -f -")
+                } else {
+                    format!("{render} | kubectl apply -f -")
+                }
+            }
+            Self::Gone(object) => {
+                if let Some(render) = render(object, lab, steps) {
+                    return Some(format!("{render} | kubectl apply -f -"));
+                }
+                // Of the cluster itself, or of the lab's own manifests.
+                let step = steps.checked_sub(1).and_then(|last| lab.steps.get(last));
+                let to = step.map(|step| format!(" --to {}", step.name)).unwrap_or_default();
+                format!("klab reset {}{to}", lab.name)
             }
             Self::Label { node, key, wanted, .. } => {
                 let label = wanted.as_ref().map_or_else(|| format!("{key}-"), |value| format!("{key}={value}"));
@@ -228,16 +288,16 @@ impl Change {
             },
             Self::Cordon { node: name, found: true } => Action::Uncordon { nodes: node(name) },
             Self::Cordon { node: name, found: false } => Action::Cordon { nodes: node(name) },
-            Self::New(_) | Self::Gone(_) | Self::Field { .. } => return None,
+            Self::New(_) | Self::Gone(_) | Self::Node { .. } | Self::Field { .. } => return None,
         })
     }
 
     /// For programs.
-    pub fn document(&self, lab: &Lab) -> Value {
+    pub fn document(&self, lab: &Lab, steps: usize) -> Value {
         let object = self.object();
         let (what, path, found, wanted) = match self {
-            Self::New(_) => ("new", None, None, None),
-            Self::Gone(_) => ("gone", None, None, None),
+            Self::New(_) | Self::Node { found: true, .. } => ("new", None, None, None),
+            Self::Gone(_) | Self::Node { found: false, .. } => ("gone", None, None, None),
             Self::Field { object, path, found, wanted } if object.kind != "Secret" => {
                 ("field", Some(path.clone()), found.clone(), wanted.clone())
             }
@@ -255,9 +315,19 @@ impl Change {
         };
         json!({
             "kind": object.kind, "namespace": object.namespace, "name": object.name, "what": what, "path": path,
-            "found": found, "wanted": wanted, "undo": self.undo(lab),
+            "found": found, "wanted": wanted, "undo": self.undo(lab, steps),
         })
     }
+}
+
+/// The command that prints an object of the lab as it is after its first `steps` steps; none for objects that no workload makes.
+fn render(object: &Named, lab: &Lab, steps: usize) -> Option<String> {
+    let name = &lab.workloads.iter().find(|workload| workload.name.value == object.name)?.name.value;
+    let changes = |action: &Action| matches!(action, Action::Set { workload, .. } | Action::Scale { workload, .. } if workload == name);
+    let changed = |step: &&klab_lab::spec::Step| step.actions.iter().any(|action| changes(&action.value));
+    let last = lab.steps.iter().take(steps).rfind(changed);
+    let step = last.map(|step| format!(" --step {}", step.name)).unwrap_or_default();
+    Some(format!("klab render {} --workload {name}{step}", lab.name))
 }
 
 /// A value on one line, cut where it is long.

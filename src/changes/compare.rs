@@ -86,15 +86,24 @@ fn nodes_differ(
     scope: Scope,
     changes: &mut Vec<Change>,
 ) {
-    let of = |name: &str| Named::of_cluster("Node", name);
+    let pool_of = |node: &Value| node["metadata"]["labels"][POOL_LABEL].as_str().map(str::to_owned);
+    let size = |nodes: &BTreeMap<&str, &Value>, pool: &Option<String>| {
+        nodes.values().filter(|node| pool.is_some() && pool_of(node) == *pool).count()
+    };
+    let whole = |name: &str, node: &Value, is_there: bool| {
+        let pool = pool_of(node);
+        let (wanted, present) = (size(wanted, &pool), size(found, &pool));
+        Change::Node { node: name.to_owned(), pool, found: is_there, wanted, present }
+    };
     if scope == Scope::All {
         for (name, node) in found {
             match wanted.get(name) {
                 Some(wanted) => node_differs(name, wanted, node, scope, changes),
-                None => changes.push(Change::New(of(name))),
+                None => changes.push(whole(name, node, true)),
             }
         }
-        changes.extend(wanted.keys().filter(|name| !found.contains_key(*name)).map(|name| Change::Gone(of(name))));
+        let gone = wanted.iter().filter(|(name, _)| !found.contains_key(*name));
+        changes.extend(gone.map(|(name, node)| whole(name, node, false)));
         return;
     }
     let pools = |nodes: &BTreeMap<&str, &Value>| -> BTreeMap<String, Vec<String>> {

@@ -4,9 +4,13 @@
 mod change;
 mod compare;
 mod live;
+mod slips;
+mod told;
 mod twin;
 
 pub use change::{Change, Named, Objects, Scope};
 pub use compare::compare;
 pub use live::objects as live_objects;
-pub use twin::objects as twin_objects;
+pub use slips::{Slips, slips};
+pub use told::Told;
+pub use twin::Twin;

@@ -34,25 +34,43 @@ pub(super) fn kinds() -> impl Iterator<Item = ResourceId> {
     compared.map(|(number, _)| ResourceId(number))
 }
 
-/// The objects of the lab after its first `steps` steps, as they should be. Programs that steps run do not
-/// reach the twin, and are left out.
-///
-/// # Errors
-/// When the lab cannot be made.
-pub fn objects(lab: &Lab, steps: usize) -> Result<Objects> {
-    let mut lab = lab.clone().embedded();
-    for step in &mut lab.steps {
-        step.actions.retain(|action| !matches!(action.value, Action::Run { .. }));
+/// A lab on a cluster inside this process, as it should be step by step. Programs that steps run do not reach it, and are left
+/// out.
+pub struct Twin {
+    lab: Lab,
+    world: EmbeddedWorld,
+    done: usize,
+}
+
+impl Twin {
+    /// The twin of a lab, at its set-up.
+    ///
+    /// # Errors
+    /// When the lab cannot be made.
+    pub fn of(lab: &Lab) -> Result<Self> {
+        let mut lab = lab.clone().embedded();
+        for step in &mut lab.steps {
+            step.actions.retain(|action| !matches!(action.value, Action::Run { .. }));
+        }
+        let world = EmbeddedWorld::new(lab.sim.seed.unwrap_or_default())?;
+        world.up(&lab).kind(Kind::Failed, || "could not make the lab in this process, to compare with".to_owned())?;
+        world.wait(&lab, PATIENCE)?;
+        Ok(Self { lab, world, done: 0 })
     }
-    let world = EmbeddedWorld::new(lab.sim.seed.unwrap_or_default())?;
-    world.up(&lab).kind(Kind::Failed, || "could not make the lab in this process, to compare with".to_owned())?;
-    world.wait(&lab, PATIENCE)?;
-    for step in 0..steps.min(lab.steps.len()) {
-        world
-            .perform(&lab, step)
-            .kind(Kind::Failed, || "could not perform the steps in this process, to compare with".to_owned())?;
-        world.wait(&crate::lesson::stage(&lab, step + 1), PATIENCE)?;
+
+    /// The objects of the lab after its first `steps` steps, of which none was asked for before.
+    ///
+    /// # Errors
+    /// When a step cannot be performed.
+    pub fn after(&mut self, steps: usize) -> Result<Objects> {
+        for step in self.done..steps.min(self.lab.steps.len()) {
+            self.world
+                .perform(&self.lab, step)
+                .kind(Kind::Failed, || "could not perform the steps in this process, to compare with".to_owned())?;
+            self.world.wait(&crate::lesson::stage(&self.lab, step + 1), PATIENCE)?;
+            self.done = step + 1;
+        }
+        let objects = self.world.objects(kinds())?;
+        Ok(objects.into_iter().map(|object| (Named::of(&object), object)).collect())
     }
-    let objects = world.objects(kinds())?;
-    Ok(objects.into_iter().map(|object| (Named::of(&object), object)).collect())
 }

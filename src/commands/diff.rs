@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Context;
 use super::lesson::{Lesson, WhichLesson, find, label};
-use crate::changes::{Scope, compare, live_objects, twin_objects};
+use crate::changes::{Scope, Told, Twin, compare, live_objects};
 use crate::error::Result;
 use crate::ui::Format;
 
@@ -32,13 +32,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let kubeconfig = context.kubeconfig(&lab.name.value)?;
     let client = context.client(&lab.name.value, &kubeconfig)?;
     let found = context.block_on(live_objects(&client))?;
-    let changes = compare(&twin_objects(lab, steps)?, &found, Scope::of(lab.provider));
+    let changes = compare(&Twin::of(lab)?.after(steps)?, &found, Scope::of(lab.provider));
     let stage = match steps.checked_sub(1) {
         Some(last) => format!("after {}", label(lab, last)),
         None => "at its set-up".to_owned(),
     };
     if context.ui.format() == Format::Json {
-        let documents: Vec<_> = changes.iter().map(|change| change.document(lab)).collect();
+        let documents: Vec<_> = changes.iter().map(|change| change.document(lab, steps)).collect();
         let document = json!({ "schema": "klab.diff/1", "lab": lab.name.value, "steps": steps, "changes": documents });
         context.ui.result(&document.to_string());
         return Ok(());
@@ -50,16 +50,15 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.say(&format!("differs from lab `{}` {stage}:", lab.name));
     let mut last = None;
     let mut text = String::new();
-    for change in &changes {
-        let object = change.object().label();
-        if last.as_ref() != Some(&object) {
-            text.push_str(&format!("{object}\n"));
-            last = Some(object);
+    for told in Told::all(&changes, lab, steps) {
+        if last.as_ref() != Some(&told.object) {
+            text.push_str(&format!("{}\n", told.object));
         }
-        text.push_str(&format!("  {}\n", change.words()));
-        if let Some(undo) = change.undo(lab) {
+        told.words.iter().for_each(|words| text.push_str(&format!("  {words}\n")));
+        if let Some(undo) = &told.undo {
             text.push_str(&format!("    to undo: {undo}\n"));
         }
+        last = Some(told.object);
     }
     context.ui.result(text.trim_end());
     let name = &lab.name;

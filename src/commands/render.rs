@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::lesson::find;
 use super::{Context, LabOptions, invalid};
 use crate::client::connect;
 use crate::context::is_path;
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::lesson::stage;
 use crate::observe;
 use crate::shipped;
 use crate::ui::Format;
@@ -24,6 +26,9 @@ pub struct Arguments {
     /// Only the objects of this workload, also of one that a step makes.
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
+    /// As it is after this step of the lesson; at the set-up by default.
+    #[arg(long, value_name = "NAME")]
+    step: Option<String>,
 }
 
 /// Prints the manifests. Values of Secrets are replaced: they never reach output.
@@ -31,7 +36,10 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is invalid or a template fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let (lab, file) = lab(context, arguments)?;
+    let (mut lab, file) = lab(context, arguments)?;
+    if let Some(step) = &arguments.step {
+        lab = stage(&lab, find(&lab, step)? + 1);
+    }
     let asked = arguments.workload.as_deref();
     let lab = with_nodes(context, &lab, asked)?;
     let manifests = match asked {

@@ -7,7 +7,7 @@ use super::lesson::{Lesson, WhichLesson, find};
 use super::one::{self, make, wait};
 use super::{Context, invalid, step};
 use crate::at_work::LabAtWork;
-use crate::changes::{Change, Named, Scope, compare, live_objects, twin_objects};
+use crate::changes::{Change, Named, Scope, Twin, compare, live_objects};
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
 use crate::grade::report_set_up;
@@ -46,10 +46,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let kubeconfig = context.kubeconfig(name)?;
     let client = context.client(name, &kubeconfig)?;
-    let wanted = twin_objects(lab, 0)?;
+    let wanted = Twin::of(lab)?.after(0)?;
     let differences =
         || Ok::<_, Error>(compare(&wanted, &context.block_on(live_objects(&client))?, Scope::of(lab.provider)));
-    let added: Vec<Named> = objects(&differences()?, |change| matches!(change, Change::New(_)));
+    let added: Vec<Named> = objects(&differences()?, Change::is_new);
     consent(context, arguments, name, &added)?;
     let record = context.record(name)?.ok_or_else(|| not_up(name))?;
     let up = one::Arguments::of(&record.source, &record.vars);
@@ -72,7 +72,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         for action in rest.iter().filter_map(Change::correction) {
             change_nodes(&performer, &action, &mut at_work.work()?)?;
         }
-        let changed = objects(&rest, |change| matches!(change, Change::Field { .. } | Change::New(_)));
+        let changed = objects(&rest, |change| change.is_new() || matches!(change, Change::Field { .. }));
         if !changed.is_empty() {
             remove(&performer, &mut at_work, &changed)?;
             made = make(&mut at_work, &up, lab, &manifests)?;
@@ -93,7 +93,7 @@ fn objects(changes: &[Change], which: impl Fn(&Change) -> bool) -> Vec<Named> {
     let objects: BTreeSet<Named> = changes.iter().filter(|change| which(change)).map(Change::object).collect();
     objects
         .into_iter()
-        .filter(|object| object.kind != "Node" || changes.contains(&Change::New(object.clone())))
+        .filter(|object| object.kind != "Node" || changes.iter().any(|it| it.is_new() && it.object() == *object))
         .collect()
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Context;
 use super::lesson::{Lesson, WhichLesson, find, label};
 use super::watch::watch;
+use crate::changes::{Change, Told, live_objects, slips};
 use crate::error::Result;
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
 use crate::lesson::stage;
@@ -58,8 +59,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let outcome = match &arguments.step {
         Some(name) => {
             let step = find(&lesson.lab, name)?;
-            look(context, &lesson.lab, Some(step), &kubeconfig, arguments)
-                .and_then(|graded| conclude(context, &graded, arguments))
+            let done = lesson.progress.done;
+            look(context, &lesson.lab, Some(step), &kubeconfig, arguments).and_then(|mut graded| {
+                // Of a step of long ago everything since is a difference.
+                let look = (step == done || step + 1 == done) && !arguments.watch;
+                conclude(context, &mut graded, arguments, look.then_some((kubeconfig.as_path(), done)))
+            })
         }
         None => grade_next(context, lesson, &kubeconfig, arguments),
     };
@@ -98,8 +103,14 @@ fn look<'a>(
     Ok(Graded { lab, step, report })
 }
 
-/// Writes the report, and fails where it does.
-fn conclude(context: &Context, graded: &Graded<'_>, arguments: &Arguments) -> Result<()> {
+/// Writes the report, and fails where it does. Where to look for slips is the kubeconfig, and how many steps are done.
+fn conclude(
+    context: &Context,
+    graded: &mut Graded<'_>,
+    arguments: &Arguments,
+    slips: Option<(&Path, usize)>,
+) -> Result<()> {
+    let way_back = slips.and_then(|(kubeconfig, done)| add_slips(context, graded, kubeconfig, done));
     let what = graded.step.map(|step| label(graded.lab, step));
     let grading = Grading {
         what: what.as_deref().unwrap_or("the lab"),
@@ -111,7 +122,47 @@ fn conclude(context: &Context, graded: &Graded<'_>, arguments: &Arguments) -> Re
     if !arguments.watch || context.ui.format() == Format::Junit {
         write_report(context, &graded.report, &grading)?;
     }
-    judge(context, &graded.report, arguments.timeout, &grading)
+    judge(context, &graded.report, arguments.timeout, &grading).map_err(|error| match way_back {
+        Some(hint) => error.hint(hint),
+        None => error,
+    })
+}
+
+/// Adds to a lesson's report what was changed and not asked for, and, where nothing else says what to do, what the step asks for
+/// and is not done. Where that is nothing either, returns what leads back.
+fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done: usize) -> Option<String> {
+    let (lab, report) = (graded.lab, &mut graded.report);
+    if lab.steps.is_empty() || (graded.step.is_none() && report.ok()) {
+        return None;
+    }
+    let found = context.client(&lab.name.value, kubeconfig).and_then(|client| {
+        let found = context.block_on(live_objects(&client))?;
+        slips(lab, graded.step, graded.step.map_or(0, |step| step + 1) == done, &found)
+    });
+    let slips = match found {
+        Ok(slips) => slips,
+        Err(error) => {
+            context.ui.events().warn(format!("what differs from the lab could not be found: {error}"));
+            return None;
+        }
+    };
+    let steps = graded.step.map_or(0, |step| step + 1);
+    let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
+    report.unasked = asides(&slips.unasked);
+    let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
+    if !report.checks.iter().any(helpless) {
+        return None;
+    }
+    report.open = asides(&slips.open);
+    let nothing = report.unasked.is_empty() && report.open.is_empty();
+    let name = &lab.name;
+    nothing.then(|| match graded.step.and_then(|step| step.checked_sub(1)) {
+        Some(before) => {
+            let before = &lab.steps[before].name;
+            format!("all is as the step makes it, and came about otherwise: `klab reset {name} --to {before}` goes back to where it begins")
+        }
+        None => format!("`klab reset {name}` goes back to where the lesson begins"),
+    })
 }
 
 /// Long enough to see that what holds of a step holds for a while.
@@ -147,7 +198,8 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
             graded = ahead;
         }
     }
-    conclude(context, &graded, arguments).map_err(|error| match next.filter(|_| !opened) {
+    let slips = (!arguments.watch).then_some((kubeconfig, lesson.progress.done));
+    conclude(context, &mut graded, arguments, slips).map_err(|error| match next.filter(|_| !opened) {
         Some(next) => {
             let name = &lab.steps[next].name.value;
             error.hint(format!("`klab guide` opens the next step; `klab verify --step {name}` checks that one"))

@@ -18,6 +18,7 @@ mod kind;
 mod labs;
 mod lesson;
 mod lesson_tests;
+mod mistakes;
 mod pool;
 mod render;
 mod server;

@@ -90,11 +90,11 @@ fn what_a_learner_did_is_named_and_taken_back() {
         "  taint dedicatd=special:NoSchedule is not in the lab\n    to undo: kubectl taint node NODE dedicatd=special:NoSchedule-\n",
         "  label disk=ssd is not in the lab\n    to undo: kubectl label node NODE disk-\n",
         "  is cordoned, and is not in the lab\n    to undo: kubectl uncordon NODE\n",
-        "deployment/api\n  spec.replicas is 3, the lab has 2\n    to undo: kubectl scale deployment/api --replicas=2\n",
-        "containers[api].env is [{\"name\":\"A\",\"value\":\"b\"}], the lab has nothing\n",
+        "deployment/api\n  spec.replicas is 3, the lab has 2\n  spec.template.spec.containers[api].env is \
+         [{\"name\":\"A\",\"value\":\"b\"}], the lab has nothing\n    to undo: klab render lesson --workload api | kubectl replace -f -\n",
         "deployment/tolerant\n  is not in the lab\n    to undo: kubectl delete deployment/tolerant\n",
         "namespace/dev\n  is not in the lab\n",
-        "deployment/coredns in kube-system\n  is gone\n",
+        "deployment/coredns in kube-system\n  is gone\n    to undo: klab reset lesson\n",
     ] {
         assert!(told.contains(line), "{line}\n{told}");
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::verify::{Cause, CheckResult, NodeGroup, Report, Suggestion, Verdict};
+use crate::verify::{Aside, Cause, CheckResult, NodeGroup, Report, Suggestion, Verdict};
 
 /// Most pods or nodes named in one place.
 const NAMES: usize = 4;
@@ -12,6 +12,8 @@ const NAMES: usize = 4;
 const GROUPS: usize = 8;
 /// Most changes offered.
 const SUGGESTIONS: usize = 3;
+/// Most things shown that are otherwise than in the lab.
+const ASIDES: usize = 8;
 /// Widest column of node names; longer ones stand on their own line.
 const NODES_WIDTH: usize = 40;
 
@@ -53,7 +55,28 @@ impl Styles {
 pub fn human(report: &Report, styles: Styles) -> String {
     let care = styles.care;
     let otherwise = report.differences.iter().map(|difference| format!("  {care}≠ other   {care:#} {difference}\n"));
-    report.checks.iter().map(|check| check_lines(check, styles)).chain(otherwise).collect()
+    let checks = report.checks.iter().map(|check| check_lines(check, styles)).chain(otherwise);
+    let unasked = aside_lines("also changed, not asked for:", "to undo", &report.unasked, styles);
+    checks.chain([unasked, aside_lines("not done yet:", "to do", &report.open, styles)]).collect()
+}
+
+/// What is otherwise than in the lab, each with its command.
+fn aside_lines(title: &str, verb: &str, asides: &[Aside], styles: Styles) -> String {
+    if asides.is_empty() {
+        return String::new();
+    }
+    let (care, lead) = (styles.care, styles.lead);
+    let mut text = format!("  {care}{title}{care:#}\n");
+    for aside in asides.iter().take(ASIDES) {
+        let _ = writeln!(text, "      {}", aside.what);
+        if let Some(command) = &aside.command {
+            let _ = writeln!(text, "        {lead}{verb}:{lead:#} `{command}`");
+        }
+    }
+    if asides.len() > ASIDES {
+        let _ = writeln!(text, "      and {} more; `klab diff` shows all", asides.len() - ASIDES);
+    }
+    text
 }
 
 /// `2 of 3 checks hold`, or `all 3 checks hold`.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::spec::Location;
-use crate::verify::{Cause, CheckResult, Difference, Finding, NodeGroup, Report, Suggestion, Verdict};
+use crate::verify::{Aside, Cause, CheckResult, Difference, Finding, NodeGroup, Report, Suggestion, Verdict};
 
 /// Name and version of the document's form.
 pub const SCHEMA: &str = "klab.report/1";
@@ -19,7 +19,14 @@ pub fn json(report: &Report) -> Value {
         "total": report.checks.len(),
         "checks": report.checks.iter().map(check).collect::<Vec<_>>(),
         "differences": report.differences.iter().map(difference).collect::<Vec<_>>(),
+        "unasked": report.unasked.iter().map(aside).collect::<Vec<_>>(),
+        "open": report.open.iter().map(aside).collect::<Vec<_>>(),
     })
+}
+
+/// What is otherwise than in the lab.
+fn aside(aside: &Aside) -> Value {
+    json!({ "what": aside.what, "command": aside.command })
 }
 
 /// A workload that the cluster placed otherwise than predicted.

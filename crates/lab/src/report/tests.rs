@@ -292,8 +292,10 @@ fn machine_readable() {
       "held": 1,
       "lab": "blast",
       "ok": false,
+      "open": [],
       "schema": "klab.report/1",
-      "total": 3
+      "total": 3,
+      "unasked": []
     }
     "#);
     assert_snapshot!(junit(&[Suite { name: "blast", report: &report }]).unwrap(), @r#"

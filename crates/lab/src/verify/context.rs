@@ -1,6 +1,6 @@
 //! What the lab says about its cluster, as far as verdicts and hints need it.
 
-use crate::spec::{Lab, Pool, Provider, Workload};
+use crate::spec::{Action, Lab, Pool, Provider, Step, Workload};
 
 /// The lab around a snapshot. Empty for a cluster that no lab describes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,6 +11,8 @@ pub struct Context<'a> {
     pub pools: &'a [Pool],
     /// Its workloads.
     pub workloads: &'a [Workload],
+    /// Its steps.
+    pub steps: &'a [Step],
     /// Who makes the cluster, where that is known.
     pub provider: Option<Provider>,
 }
@@ -18,12 +20,27 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// The context of a lab.
     pub fn of(lab: &'a Lab) -> Self {
-        Self { lab: &lab.name, pools: &lab.pools, workloads: &lab.workloads, provider: Some(lab.provider) }
+        Self {
+            lab: &lab.name,
+            pools: &lab.pools,
+            workloads: &lab.workloads,
+            steps: &lab.steps,
+            provider: Some(lab.provider),
+        }
     }
 
     /// The pool of this name.
     pub fn pool(&self, name: &str) -> Option<&'a Pool> {
         self.pools.iter().find(|pool| *pool.name == name)
+    }
+
+    /// Whether a step of the lesson gives nodes this label: then the lab file needs no change for it.
+    pub(crate) fn labels_by_step(&self, key: &str, value: &str) -> bool {
+        let mut actions = self.steps.iter().flat_map(|step| &step.actions);
+        actions.any(|action| match &action.value {
+            Action::Label { labels, .. } => labels.get(key).is_some_and(|label| label == value),
+            _ => false,
+        })
     }
 
     /// The workload of this name.

@@ -2,6 +2,7 @@
 
 mod daemon;
 mod homes;
+mod size;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,9 +14,8 @@ use self::homes::{Homes, HomesOwned, settles};
 use super::cause::{Cause, Suggestion};
 use super::conditions::rule;
 use super::context::Context;
-use super::explain::{Destination, Edit, Explainer, Pending, Settles, age, alike, in_namespace};
+use super::explain::{Edit, Explainer, Pending, Settles, age, alike};
 use super::pod::PodState;
-use super::rollout::Group;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
 use super::view::{Owner, PodView, View, pool_of};
@@ -41,7 +41,7 @@ pub fn diagnose(report: &mut Report, checks: &[Check], snapshot: &Snapshot, cont
             continue;
         }
         let (causes, suggestions) = match &check.subject.value {
-            Subject::Nodes(set) => (Vec::new(), node_commands(check, result, set)),
+            Subject::Nodes(set) => (Vec::new(), node_commands(check, result, set, context)),
             Subject::Object(_) => (Vec::new(), Vec::new()),
             Subject::Workload(_) | Subject::Pods { .. } => {
                 of_pods(check, result, (snapshot, context), &mut explainer, &positions)
@@ -97,7 +97,8 @@ fn of_pods(
         let settles = |pods: &[&PodView<'_>], nodes: &[String]| settles(check, context, snapshot, pods, nodes);
         suggestions.extend(bring_home(check, result, explainer, &misplaced, &settles));
     }
-    suggestions.extend(more_pods(check, explainer));
+    suggestions.extend(size::change(check, explainer));
+    suggestions.extend(size::missing(check, explainer.view()));
     if offenders.is_empty()
         && let Some((cause, remedies)) = daemon::missing(check, snapshot, context)
     {
@@ -337,48 +338,18 @@ fn distinguishing_label(check: &Check, view: &View<'_>, homes: &HomesOwned) -> O
     declared.chain(named).chain(of_pool).find(exact)
 }
 
-/// More pods where a check asks for more than the workload has, if they would find room.
-fn more_pods(check: &Check, explainer: &mut Explainer<'_>) -> Option<Suggestion> {
-    let Subject::Workload(name) = &check.subject.value else { return None };
-    let wanted = check.conditions.iter().find_map(|condition| match &condition.value {
-        Condition::Running(count) => Some(count.min),
-        _ => None,
-    })?;
-    let group = Group::of(explainer.view(), &check.subject.value)?;
-    let now = u32::try_from(group.counted.len()).ok()?;
-    let declared = explainer.view().context.workload(name)?.replicas.as_ref()?;
-    // Only where the owner has what it wants, and all of it runs.
-    let at_rest = group.missing == 0 && group.stale.is_none() && group.counted.iter().all(|pod| pod.state.is_ready());
-    if wanted <= now || !at_rest || now == 0 {
-        return None;
-    }
-    // Where the file says so already, somebody scaled the workload since.
-    let by_file = declared.value < wanted;
-    let (at, kind) = (declared.at.clone(), explainer.view().context.workload(name)?.kind.as_str());
-    let model = group.counted.first()?.pod.clone();
-    let namespace = in_namespace(&explainer.view().context.workload(name)?.namespace);
-    let homes = Homes::of(check, explainer.view());
-    let nodes = explainer.place_copies(&model, wanted - now)?;
-    if !nodes.iter().all(|node| homes.accept(Destination::Node(node))) {
-        return None;
-    }
-    Some(Suggestion {
-        code: "scale-up",
-        text: if by_file {
-            format!("set `workload.{name}.replicas = {wanted}` (from {now})")
-        } else {
-            format!("scale {kind}/{name} from {now} to {wanted}")
-        },
-        at: by_file.then_some(at),
-        command: Some(format!("kubectl{namespace} scale {kind}/{name} --replicas={wanted}")),
-        changes: 1,
-        nodes: nodes.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
-    })
-}
-
 /// Commands that make nodes as a check wants them.
-fn node_commands(check: &Check, result: &CheckResult, set: &NodeSet) -> Vec<Suggestion> {
+fn node_commands(check: &Check, result: &CheckResult, set: &NodeSet, context: &Context<'_>) -> Vec<Suggestion> {
     let mut suggestions: BTreeMap<&'static str, Suggestion> = BTreeMap::new();
+    if let NodeSet::Pool(pool) = set
+        && context.pool(pool).is_some()
+        && result.findings.iter().any(|finding| finding.code == "no-nodes")
+    {
+        let (text, command) = (format!("make the pool {pool}"), format!("klab pool add {pool} --lab {}", context.lab));
+        let suggestion =
+            Suggestion { code: "add-pool", text, at: None, command: Some(command), changes: 1, nodes: Vec::new() };
+        return vec![suggestion];
+    }
     for (condition, finding) in check.conditions.iter().zip(&result.findings) {
         if finding.holds || finding.offenders.is_empty() {
             continue;

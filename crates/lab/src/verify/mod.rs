@@ -41,4 +41,4 @@ pub use pod::PodState;
 pub use predict::{Difference, PredictedWorkload, Prediction, compare, predict};
 pub use snapshot::{FetchedObject, Snapshot};
 pub use stability::{Observation, Stability, Windows};
-pub use verdict::{CheckResult, Finding, Report, Verdict};
+pub use verdict::{Aside, CheckResult, Finding, Report, Verdict};

@@ -133,6 +133,19 @@ pub struct Report {
     pub checks: Vec<CheckResult>,
     /// Workloads that the cluster placed otherwise than predicted, where somebody compared.
     pub differences: Vec<Difference>,
+    /// What was changed in the cluster and is asked for by no step, where somebody looked.
+    pub unasked: Vec<Aside>,
+    /// What the step asks for and is not done, where somebody looked.
+    pub open: Vec<Aside>,
+}
+
+/// Something beside the checks: what is otherwise in the cluster than in the lab.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aside {
+    /// `node/extra-0: taint dedicatd=special:NoSchedule is not in the lab`.
+    pub what: String,
+    /// What makes it as in the lab, as it is typed.
+    pub command: Option<String>,
 }
 
 impl Report {

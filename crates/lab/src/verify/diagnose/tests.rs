@@ -65,7 +65,7 @@ fn pending_pods_of_a_tainted_pool() {
         web-1, web-2  Pending for 31 s, fits on none of 3 nodes:
           extra-0         taint dedicated=special:NoSchedule is not tolerated
           main-0, main-1  no label workload, nodeSelector asks for workload=extra
-        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.web]` (labs/x.toml:14)
+        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.web]` (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
          or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
         at labs/x.toml:19
     "#);
@@ -77,7 +77,7 @@ fn pods_on_the_wrong_nodes() {
     assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
     ✗ failed   web: on pool:extra, 2 running → 1 of 2 on pool:extra, 1 on main
         web-1  runs on main-0 (pool main)
-        fix: add `workload = "extra"` to the node selector of `[workload.web]` (labs/x.toml:14)
+        fix: add `workload = "extra"` to the node selector of `[workload.web]` (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}'`
         at labs/x.toml:19
     "#);
     // With a taint in the way it takes a toleration as well.
@@ -86,8 +86,8 @@ fn pods_on_the_wrong_nodes() {
     assert_snapshot!(said(ON_EXTRA, &cluster), @r#"
     ✗ failed   web: on pool:extra, 2 running → 0 of 2 on pool:extra, 2 on main
         web-1, web-2  runs on main-0 (pool main)
-        fix: add `workload = "extra"` to the node selector of `[workload.web]` and add `tolerations = ["gpu:NoSchedule"]` to `[workload.web]` (labs/x.toml:14)
-         or: add `workload = "extra"` to the node selector of `[workload.web]` and remove the taint gpu:NoSchedule from pool extra (labs/x.toml:14)
+        fix: add `workload = "extra"` to the node selector of `[workload.web]` and add `tolerations = ["gpu:NoSchedule"]` to `[workload.web]` (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"gpu","operator":"Exists"}]}}}}'`
+         or: add `workload = "extra"` to the node selector of `[workload.web]` and remove the taint gpu:NoSchedule from pool extra (labs/x.toml:14), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}' && kubectl taint nodes -l agentpool=extra gpu:NoSchedule-`
         at labs/x.toml:19
     "#);
 }
@@ -219,7 +219,7 @@ one_per_node = "agentpool in (main, extra)"
     ✗ failed   agent: one per node of agentpool in (extra,main) → 2 of 3 nodes have exactly one, none on extra-0
         daemonset/agent  makes no pod for 1 node:
           extra-0  taint dedicated=special:NoSchedule is not tolerated
-        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.agent]` (labs/x.toml:19)
+        fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `[workload.agent]` (labs/x.toml:19), or `kubectl patch daemonset/agent -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
          or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
         at labs/x.toml:23
     "#);

@@ -127,7 +127,7 @@ impl Edit {
         }
         let Some(spec) = pod.spec.as_mut() else { return false };
         match self {
-            Self::Tolerate(taints) => spec.tolerations.get_or_insert_default().extend(taints.iter().map(tolerate)),
+            Self::Tolerate(taints) => spec.tolerations.get_or_insert_default().extend(taints.iter().map(toleration)),
             Self::Require { key, value: to } | Self::ChangeSelector { key, to, .. } => {
                 spec.node_selector.get_or_insert_default().insert(key.clone(), to.clone());
             }
@@ -279,7 +279,7 @@ fn on_same_node(selector: &LabelSelector) -> PodAffinityTerm {
 }
 
 /// A toleration of one taint, as small as it can be.
-fn tolerate(taint: &Taint) -> Toleration {
+pub(super) fn toleration(taint: &Taint) -> Toleration {
     let value = Some(taint.value.clone()).filter(|value| !value.is_empty());
     Toleration {
         key: Some(taint.key.clone()),

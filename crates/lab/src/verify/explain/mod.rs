@@ -1,6 +1,7 @@
 //! Why a pod is where it is, and why not elsewhere; what would let a Pending pod in.
 
 mod edit;
+mod patches;
 mod proposals;
 mod question;
 mod reasons;
@@ -20,10 +21,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use edit::Edit;
+pub(crate) use patches::in_namespace;
 pub(crate) use question::{Destination, Question, Settles};
 pub(crate) use reasons::{Refusal, group};
 pub(crate) use suggest::{steer, suggest};
-pub(crate) use wording::in_namespace;
 
 use super::cause::{NodeGroup, NodeReason, Suggestion};
 use super::context::Context;

@@ -42,7 +42,7 @@ fn an_untolerated_taint() {
       fits on none of 3 nodes:
         extra-0         taint dedicated=special:NoSchedule is not tolerated
         main-0, main-1  no label workload, nodeSelector asks for workload=extra
-      fix: add `tolerations = ["dedicated=special:NoSchedule"]` to `deployment/web`
+      fix: let `deployment/web` tolerate dedicated=special:NoSchedule: `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
        or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
        or: label pool main `workload=extra`: `kubectl label nodes -l agentpool=main workload=extra`
     "#);
@@ -124,7 +124,7 @@ fn cordoned_and_tainted_nodes_are_told_and_mended_apart() {
     let cluster = Cluster::default().node("main", 0, both).pod("web", &unschedulable(""));
     let said = said(&cluster, "web-1");
     assert!(said.contains("main-0  cordoned; taint dedicated=special:NoSchedule is not tolerated\n"), "{said}");
-    assert!(said.contains("fix: uncordon main-0 and add `tolerations = [\"dedicated=special:NoSchedule\"]`"), "{said}");
+    assert!(said.contains("fix: uncordon main-0 and let `pod/web-1` tolerate dedicated=special:NoSchedule"), "{said}");
 }
 
 #[test]

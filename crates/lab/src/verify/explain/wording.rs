@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::edit::Edit;
+use super::edit::{Edit, toleration};
+use super::patches::{edit_by_hand, in_namespace, is_slip_of, object, patch, tolerations, written};
 use super::question::{Proof, Question};
 use super::reasons::amount;
 use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
@@ -14,6 +16,7 @@ use crate::verify::cause::Suggestion;
 use crate::verify::view::{Owner, PodView, View};
 use crate::words::listed;
 use klab_scheduler::quantity::Quantity;
+use klab_scheduler::taint::{Taint, tolerated};
 
 /// One change in words, its place in the lab file and its command.
 struct Words {
@@ -80,28 +83,6 @@ pub(crate) fn said_of_label<'w>(workload: &'w Workload, key: &str) -> Vec<&'w st
     selector.into_iter().chain(of_key.flat_map(|it| it.values.iter().flatten().map(String::as_str))).collect()
 }
 
-/// The command that merges a change into the node selector of a workload's pods; none where it makes none.
-fn patch_selector(pod: &PodView<'_>, key: &str, value: &Value) -> Option<String> {
-    if !matches!(pod.owner, Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_)) {
-        return None;
-    }
-    let patch = json!({ "spec": { "template": { "spec": { "nodeSelector": { key: value } } } } });
-    Some(format!("kubectl{} patch {} -p '{patch}'", in_namespace(pod.namespace), object(pod)))
-}
-
-/// The object to edit, as kubectl takes it: `deployment/web`.
-fn object(pod: &PodView<'_>) -> String {
-    match pod.owner {
-        Owner::None => format!("pod/{}", pod.name),
-        owner => format!("{}/{}", owner.kind().to_lowercase(), owner.name()),
-    }
-}
-
-/// The option of kubectl for a namespace, with a blank before it.
-pub(crate) fn in_namespace(namespace: &str) -> String {
-    if namespace == "default" { String::new() } else { format!(" -n {namespace}") }
-}
-
 /// Whether the lab itself says so, in words that follow a change.
 fn as_the_lab_says(workload: Option<&Workload>, key: &str, value: &str) -> &'static str {
     let said = workload.is_some_and(|workload| said_of_label(workload, key).contains(&value));
@@ -117,14 +98,19 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
         workload.map_or_else(|| format!("`{}`", object(pod)), |workload| format!("`[workload.{}]`", *workload.name));
     let begin = || workload.map(|workload| workload.at.clone());
     match edit {
-        Edit::Tolerate(taints) => {
-            let list: Vec<String> = taints.iter().map(|taint| format!("\"{taint}\"")).collect();
-            let at = workload.and_then(|workload| workload.tolerations.last()).map(|toleration| toleration.at.clone());
-            Words::new(format!("add `tolerations = [{}]` to {table}", list.join(", "))).at(at.or_else(begin))
-        }
+        Edit::Tolerate(taints) => tolerate(taints, pod, workload),
         Edit::Require { key, value } => {
-            let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
-            Words::new(format!("add `{key} = \"{value}\"` to the node selector of {table}")).at(at.or_else(begin))
+            let said = workload.and_then(|workload| workload.node_selector.get(key));
+            let text = format!("add `{key} = \"{value}\"` to the node selector of {table}");
+            // Where the file says so already, somebody took it away since.
+            let words = match said.filter(|said| said.value == *value) {
+                Some(_) => Words::new(format!(
+                    "add `{key}: {value}` to the node selector of `{}`, as the lab says",
+                    object(pod)
+                )),
+                None => Words::new(text).at(said.map(|value| value.at.clone()).or_else(begin)),
+            };
+            words.perhaps(patch(pod, &json!({ "nodeSelector": { key: value } })))
         }
         Edit::KeepApart(selector) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
@@ -133,15 +119,18 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 labels(selector)
             ))
             .at(at.or_else(begin))
+            .perhaps(edit_by_hand(pod))
         }
         Edit::Join(selector) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
             Words::new(format!("add to {table} a required pod affinity to `{}` on the same node", labels(selector)))
                 .at(at.or_else(begin))
+                .perhaps(edit_by_hand(pod))
         }
         Edit::SpreadOver { key, max_skew, .. } => {
             Words::new(format!("add to {table} a topology spread constraint over `{key}` with `maxSkew` {max_skew}"))
                 .at(begin())
+                .perhaps(edit_by_hand(pod))
         }
         Edit::ChangeSelector { key, from, to } => {
             // The lab file is where to write it only if the slip is there.
@@ -153,7 +142,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                     object(pod),
                     as_the_lab_says(workload, key, to)
                 ))
-                .perhaps(patch_selector(pod, key, &json!(to))),
+                .perhaps(patch(pod, &json!({ "nodeSelector": { key: to } }))),
             }
         }
         Edit::ChangeAffinity { key, from, to } => {
@@ -166,7 +155,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                     object(pod),
                     as_the_lab_says(workload, key, to)
                 ))
-                .command(format!("kubectl{} edit {}", in_namespace(pod.namespace), object(pod))),
+                .perhaps(edit_by_hand(pod)),
             }
         }
         Edit::Restart => Words::new(format!("restart `{}`, as pods do not move by themselves", object(pod)))
@@ -174,13 +163,17 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
         Edit::DropSelector(key) => {
             match workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone()) {
                 Some(at) => Words::new(format!("remove `{key}` from the node selector of {table}")).at(Some(at)),
-                None => Words::new(format!("remove `{key}` from the node selector of `{}`", object(pod)))
-                    .perhaps(patch_selector(pod, key, &Value::Null)),
+                None => Words::new(format!("remove `{key}` from the node selector of `{}`", object(pod))),
             }
+            .perhaps(patch(pod, &json!({ "nodeSelector": { key: null } })))
         }
         Edit::DropNodeAffinity => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required node affinity of {table}")).at(at.or_else(begin))
+            let none =
+                json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": null } } });
+            Words::new(format!("remove the required node affinity of {table}"))
+                .at(at.or_else(begin))
+                .perhaps(patch(pod, &none))
         }
         Edit::LowerRequest { resource, from, to } => {
             let written = Quantity::of_resource(resource, *to).to_string();
@@ -201,18 +194,26 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 words
             }
         }
-        Edit::DropHostPort(port) => Words::new(format!("remove the host port {port} of {table}")).at(begin()),
+        Edit::DropHostPort(port) => {
+            Words::new(format!("remove the host port {port} of {table}")).at(begin()).perhaps(edit_by_hand(pod))
+        }
         Edit::RelaxSpread { constraint, from, to } => {
             let at = workload.and_then(|workload| workload.topology_spread.get(*constraint)).map(|it| it.at.clone());
-            Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin))
+            Words::new(format!("raise `maxSkew` of {table} from {from} to {to}"))
+                .at(at.or_else(begin))
+                .perhaps(edit_by_hand(pod))
         }
         Edit::DropPodAffinity(_) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required pod affinity of {table}")).at(at.or_else(begin))
+            Words::new(format!("remove the required pod affinity of {table}"))
+                .at(at.or_else(begin))
+                .perhaps(edit_by_hand(pod))
         }
         Edit::DropPodAntiAffinity(_) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required pod anti-affinity of {table}")).at(at.or_else(begin))
+            Words::new(format!("remove the required pod anti-affinity of {table}"))
+                .at(at.or_else(begin))
+                .perhaps(edit_by_hand(pod))
         }
         Edit::DropGates(gates) => {
             Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin())
@@ -258,6 +259,47 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
     }
 }
 
+/// Tolerations to add, or to write in place of one that looks like a slip of the pen.
+fn tolerate(taints: &[Taint], pod: &PodView<'_>, workload: Option<&Workload>) -> Words {
+    let present = tolerations(pod);
+    let wanted: Vec<Toleration> = taints.iter().map(toleration).collect();
+    let slip = match taints {
+        [taint] => present.iter().position(|toleration| is_slip_of(toleration, taint)),
+        _ => None,
+    };
+    let mut list = present.clone();
+    match slip {
+        Some(at) => list.splice(at..=at, wanted),
+        None => list.splice(list.len().., wanted),
+    };
+    let command = patch(pod, &json!({ "tolerations": list }));
+    // Where the file says so already, somebody wrote something else since.
+    let of_lab: Vec<klab_scheduler::taint::Toleration> = workload
+        .iter()
+        .flat_map(|workload| &workload.tolerations)
+        .map(|toleration| klab_scheduler::taint::Toleration::from(&toleration.value))
+        .collect();
+    let said = workload.is_some() && taints.iter().all(|taint| tolerated(&of_lab, taint));
+    let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
+    let as_said = if said { ", as the lab says" } else { "" };
+    let words = match (slip.and_then(|at| present.get(at)), workload.filter(|_| !said)) {
+        (Some(slip), _) => Words::new(format!(
+            "write the toleration `{}` for `{}` in `{}`{as_said}",
+            texts.join(", "),
+            written(slip),
+            object(pod)
+        )),
+        (None, Some(workload)) => {
+            let list: Vec<String> = texts.iter().map(|taint| format!("\"{taint}\"")).collect();
+            let at = workload.tolerations.last().map_or(&workload.at, |toleration| &toleration.at);
+            Words::new(format!("add `tolerations = [{}]` to `[workload.{}]`", list.join(", "), *workload.name))
+                .at(Some(at.clone()))
+        }
+        (None, None) => Words::new(format!("let `{}` tolerate {}{as_said}", object(pod), texts.join(", "))),
+    };
+    words.perhaps(command)
+}
+
 /// A selector as kubectl takes it.
 fn labels(selector: &LabelSelector) -> String {
     klab_scheduler::selector::Selector::from_api(Some(selector)).map(|it| it.to_string()).unwrap_or_default()
@@ -266,7 +308,9 @@ fn labels(selector: &LabelSelector) -> String {
 fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value: &str) -> Words {
     let command = format!("kubectl label nodes {} {key}={value}", targets(pool, nodes));
     // Where the file says so already, somebody took the label off since.
-    let missing = |pool: &&crate::spec::Pool| pool.labels.get(key).is_none_or(|present| **present != value);
+    let by_step = || view.context.labels_by_step(key, value);
+    let missing =
+        |pool: &&crate::spec::Pool| pool.labels.get(key).is_none_or(|present| **present != value) && !by_step();
     let declared = pool.and_then(|pool| view.context.pool(pool)).filter(missing);
     let text = match declared {
         Some(pool) => format!("add the label `{key} = \"{value}\"` to `[pool.{}]`", *pool.name),

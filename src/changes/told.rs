@@ -1,0 +1,103 @@
+//! Differences as people are told of them: by object, with one command where one takes all of it back.
+
+use super::change::Change;
+use klab_lab::spec::Lab;
+use klab_lab::verify::Aside;
+
+/// Most fields of an object named in one line.
+const FIELDS: usize = 3;
+
+/// What differs in one object, or one thing that differs in a node.
+#[derive(Debug, PartialEq)]
+pub struct Told {
+    /// `deployment/web`.
+    pub object: String,
+    /// `spec.replicas is 3, the lab has 2`; of nodes exactly one.
+    pub words: Vec<String>,
+    /// What takes it back, as it is typed.
+    pub undo: Option<String>,
+}
+
+impl Told {
+    /// Differences that follow each other by object, as comparing gives them; those of nodes one by one.
+    pub fn all(changes: &[Change], lab: &Lab, steps: usize) -> Vec<Self> {
+        let alike = |one: &Change, two: &Change| matches!((one, two), (Change::Field { object, .. }, Change::Field { object: other, .. }) if object == other);
+        changes.chunk_by(alike).map(|group| Self::of(group, lab, steps)).collect()
+    }
+
+    fn of(changes: &[Change], lab: &Lab, steps: usize) -> Self {
+        let mut commands: Vec<String> = changes.iter().filter_map(|change| change.undo(lab, steps)).collect();
+        // Of several commands the one that does most: that which makes the object again, or replaces it.
+        let does = |command: &String| {
+            ["| kubectl apply", "| kubectl replace -f", "| kubectl replace --force"]
+                .iter()
+                .rposition(|part| command.contains(part))
+                .map_or(0, |position| position + 1)
+        };
+        commands.sort_by_key(does);
+        Self {
+            object: changes.first().map(|change| change.object().label()).unwrap_or_default(),
+            words: changes.iter().map(Change::words).collect(),
+            undo: commands.pop(),
+        }
+    }
+
+    /// As a report shows it, on one line.
+    pub fn aside(self) -> Aside {
+        let more = self.words.len().saturating_sub(FIELDS);
+        let mut what = format!("{}: {}", self.object, self.words[..self.words.len() - more].join("; "));
+        if more > 0 {
+            what = format!("{what}; {more} more fields");
+        }
+        Aside { what, command: self.undo }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::Named;
+    use klab_lab::spec::{LoadOptions, parse};
+    use serde_json::json;
+
+    fn field(name: &str, path: &str, found: u32, wanted: Option<u32>) -> Change {
+        let object = json!({ "kind": "Deployment", "apiVersion": "apps/v1", "metadata": { "name": name } });
+        Change::Field {
+            object: Named::of(&object),
+            path: path.to_owned(),
+            found: Some(json!(found)),
+            wanted: wanted.map(|wanted| json!(wanted)),
+        }
+    }
+
+    #[test]
+    fn an_object_is_taken_back_by_one_command() {
+        let text = "lab = 'x'\n[pool.a]\nnodes = 1\n[workload.web]\n[workload.api]\n[[step]]\nname = 'more'\n\
+                    do = [{ scale = 'api', replicas = 2 }]\n";
+        let lab = parse("x.toml", text, &LoadOptions::default()).unwrap();
+        for (changes, undo) in [
+            (vec![field("web", "spec.replicas", 3, Some(2))], Some("kubectl scale deployment/web --replicas=2")),
+            (
+                vec![field("web", "spec.replicas", 3, Some(2)), field("web", "spec.a", 1, Some(2))],
+                Some("klab render x --workload web | kubectl apply -f -"),
+            ),
+            (
+                vec![field("web", "spec.a", 1, None), field("web", "spec.b", 1, Some(2))],
+                Some("klab render x --workload web | kubectl replace -f -"),
+            ),
+            (
+                vec![field("web", "spec.selector.a", 1, None), field("web", "spec.b", 1, None)],
+                Some("klab render x --workload web | kubectl replace --force -f -"),
+            ),
+            (
+                vec![field("api", "spec.a", 1, Some(2))],
+                Some("klab render x --workload api --step more | kubectl apply -f -"),
+            ),
+            (vec![field("unknown", "spec.a", 1, Some(2))], None),
+        ] {
+            let told = Told::all(&changes, &lab, 1);
+            assert_eq!(told.len(), 1);
+            assert_eq!(told[0].undo.as_deref(), undo);
+        }
+    }
+}
