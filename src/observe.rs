@@ -217,11 +217,17 @@ where
 /// # Errors
 /// When the cluster refuses the list.
 pub async fn nodes_named<'a>(client: &Client, lab: &'a Lab) -> Result<Cow<'a, Lab>> {
-    if !lab.workloads.iter().any(|workload| workload.node_pool().is_some()) {
+    if !lab.workloads.iter().any(|workload| workload.node_pool().is_some()) && !lab.has_templates() {
         return Ok(Cow::Borrowed(lab));
     }
     let nodes = list::<Node>(client).await?;
     let mut lab = lab.clone();
+    for pool in &mut lab.pools {
+        let of_pool = nodes.iter().filter(|node| node.labels().get(POOL_LABEL) == Some(&pool.name.value));
+        let mut names: Vec<String> = of_pool.map(|node| node.name_any()).collect();
+        names.sort_unstable();
+        pool.present = Some(names);
+    }
     for workload in &mut lab.workloads {
         let of_pool = workload.node_pool().map(|pool| {
             let of_pool = nodes.iter().filter(|node| node.labels().get(POOL_LABEL).is_some_and(|name| name == pool));

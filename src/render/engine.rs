@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use tera::Context;
 
+use klab_lab::nodes;
 use klab_lab::spec::template::{Limited, Problem, engine, problem};
-use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Source};
+use klab_lab::spec::{Diagnostic, Diagnostics, Lab, Location, Pool, Source};
 
 /// The built-in templates: the same files as in `templates/`.
 pub(super) const TEMPLATES: &[(&str, &str)] = &[
@@ -76,8 +77,16 @@ impl Engine {
     }
 }
 
-/// What templates may know about pools.
+/// What templates may know about pools. Who knows the cluster has put the names of nodes there
+/// ([`crate::observe::nodes_named`]); without one they are those that the embedded cluster would give.
 fn pools(lab: &Lab) -> Value {
+    let names = |pool: &Pool| -> Vec<String> {
+        if let Some(present) = &pool.present {
+            return present.clone();
+        }
+        let count = if lab.has_templates() && !pool.deferred { pool.nodes.value } else { 0 };
+        (0..count).map(|number| nodes::node_name(lab, pool, number)).collect()
+    };
     lab.pools
         .iter()
         .map(|pool| {
@@ -87,6 +96,7 @@ fn pools(lab: &Lab) -> Value {
                 "name": pool.name.value,
                 "mode": pool.mode.as_str(),
                 "nodes": *pool.nodes,
+                "node_names": names(pool),
                 "size": pool.size.as_ref().map(|size| size.as_str()),
                 "labels": labels,
                 "taints": pool.taints.iter().map(|taint| &taint.value).collect::<Vec<_>>(),

@@ -110,7 +110,7 @@ fn what_fails_is_explained_and_ends_the_lesson() {
                 aks-main-87038019-vmss000000, aks-main-87038019-vmss000001, aks-main-87038019-vmss000002
                   no label disk, nodeSelector asks for disk=ssd
               fix: add the label `disk = "ssd"` to `[pool.main]` (lab.toml:2), or `kubectl label nodes -l agentpool=main disk=ssd`
-               or: remove `disk` from the node selector of `[workload.web]` (lab.toml:15)
+               or: remove `disk` from the node selector of `[workload.web]` (lab.toml:15), or `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"disk":null}}}}}'`
               at lab.toml:16
     "#);
 }

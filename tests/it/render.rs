@@ -246,6 +246,18 @@ fn problems(result: Result<Vec<Manifest>, Diagnostics>) -> String {
 const OWN: &str = "lab = \"a\"\n[vars]\nsize = 3\n[pool.system]\n[workload.web]\ntemplate = \"web.yaml.tera\"\n";
 
 #[test]
+fn templates_know_the_names_of_nodes() {
+    let lab =
+        "lab = \"a\"\n[pool.system]\nnodes = 2\nnames = [\"control\"]\n[[manifest]]\npath = \"names.yaml.tera\"\n";
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: names }\ndata:\n  \
+                    nodes: \"{{ pool.system.node_names | join(sep=' ') }}\"\n";
+    let manifests = in_directory(lab, &[("names.yaml.tera", template)]).unwrap();
+    let names = find(&manifests, "ConfigMap", "names")["data"]["nodes"].as_str().unwrap();
+    let (first, second) = names.split_once(' ').unwrap();
+    assert!(first == "control" && second.starts_with("aks-system-"), "{names}");
+}
+
+#[test]
 fn a_mistake_in_a_template_is_shown_in_the_template() {
     let template = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ workload.nam | json }}\n";
     insta::assert_snapshot!(problems(in_directory(OWN, &[("web.yaml.tera", template)])), @r"

@@ -30,7 +30,10 @@ pub fn missing<'a>(
     let numbers = (0u32..).filter(move |number| !addresses.contains(&address(lab, pool, *number)));
     let mut workers = 1u32..;
     numbers.filter_map(move |number| {
-        let name = if like_kind(lab) {
+        let own = pool.names.get(number as usize).filter(|name| !taken.contains(&name.value));
+        let name = if let Some(own) = own {
+            own.value.clone()
+        } else if like_kind(lab) {
             workers.by_ref().map(|worker| worker_name(lab, worker)).find(|name| !taken.contains(name))?
         } else {
             Some(node_name(lab, pool, number)).filter(|name| !taken.contains(name))?
@@ -131,10 +134,13 @@ fn images(lab: &Lab, pool: &Pool) -> Value {
     images.into()
 }
 
-/// `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36. Like kind: `lab-worker`,
+/// The name that the lab file gives it, else `aks-extra-12345678-vmss000000`; scale set instances are numbered in base 36. Like kind: `lab-worker`,
 /// `lab-worker2`, … in the order of the pools that the lab begins with, as long as none of them changes; further nodes
 /// get names that none of these has.
 pub fn node_name(lab: &Lab, pool: &Pool, number: u32) -> String {
+    if let Some(own) = pool.names.get(number as usize) {
+        return own.value.clone();
+    }
     if !like_kind(lab) {
         return format!("{}{}", scale_set(lab, pool), base36(number));
     }
@@ -276,6 +282,25 @@ zones  = [1, 2]
 
     fn name(node: &Value) -> &str {
         node["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    #[test]
+    fn nodes_have_the_names_of_the_file_and_then_their_own() {
+        for like in ["aks", "kind"] {
+            let text = format!(
+                "lab = 'x'\n[sim]\nlike = '{like}'\n[pool.a]\nnodes = 1\n[pool.b]\nnodes = 3\nnames = ['worker1', 'worker2']\n"
+            );
+            let lab = parse("x.toml", &text, &LoadOptions::default()).unwrap();
+            let names: Vec<String> = (0..3).map(|number| node_name(&lab, &lab.pools[1], number)).collect();
+            assert_eq!(&names[..2], ["worker1", "worker2"]);
+            assert!(names[2].contains("x-worker4") || names[2].starts_with("aks-b-"), "{}", names[2]);
+            // One that is gone comes back under its name.
+            let present: Vec<Node> =
+                [1, 2].map(|number| serde_json::from_value(node(&lab, &lab.pools[1], number)).unwrap()).into();
+            let taken = names[1..].iter().cloned().collect();
+            let back = missing(&lab, &lab.pools[1], &present, taken).next().unwrap();
+            assert_eq!(back["metadata"]["name"], "worker1");
+        }
     }
 
     #[test]

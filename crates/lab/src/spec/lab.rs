@@ -66,6 +66,11 @@ pub struct Lab {
 }
 
 impl Lab {
+    /// Whether objects of the lab are made from templates of the author's.
+    pub fn has_templates(&self) -> bool {
+        !self.manifests.is_empty() || self.workloads.iter().any(|workload| workload.template.is_some())
+    }
+
     /// The pool of this name.
     pub fn pool(&self, name: &str) -> Option<&Pool> {
         self.pools.iter().find(|pool| *pool.name == name)

@@ -25,6 +25,10 @@ pub struct Pool {
     pub machine: Machine,
     /// Labels of the author; not those that AKS or klab add.
     pub labels: BTreeMap<String, Located<String>>,
+    /// Names of its first nodes, where the author gave some.
+    pub names: Vec<Located<String>>,
+    /// The names of its nodes in the cluster, where somebody has asked.
+    pub present: Option<Vec<String>>,
     /// Annotations of every node.
     pub annotations: BTreeMap<String, String>,
     /// Taints of the author; not those that AKS or klab add.

@@ -32,7 +32,8 @@ pub fn pool_table(pool: &Pool) -> Table {
         value.map(|value| set(key, value));
     }
     let lists = [
-        ("taints", pool.taints.iter().map(|taint| taint_text(&taint.value).into()).collect::<Vec<Value>>()),
+        ("names", pool.names.iter().map(|name| name.value.clone().into()).collect::<Vec<Value>>()),
+        ("taints", pool.taints.iter().map(|taint| taint_text(&taint.value).into()).collect()),
         ("zones", pool.zones.iter().map(|zone| i64::from(*zone).into()).collect()),
         ("extra_args", pool.extra_args.iter().map(|argument| argument.clone().into()).collect()),
     ];
@@ -94,7 +95,7 @@ mod tests {
             "[pool.a]\ncpu = \"1500m\"\nmemory = \"3Gi\"\nmax_pods = 40\nresources = { \"example.com/dongle\" = 2 }\n",
             "[pool.a]\nspot = true\nmax_price = 0.05\neviction = \"deallocate\"\nautoscale = { min = 1, max = 4 }\n",
             "[pool.a]\nos = \"windows\"\nos_sku = \"Windows2022\"\nos_disk = { size = 64, ephemeral = true }\n",
-            "[pool.a]\nkubernetes = \"1.35\"\nannotations = { note = \"n\" }\nimages = { \"busybox:1\" = \"4Mi\" }\nextra_args = [\"--gpu-driver\"]\n",
+            "[pool.a]\nkubernetes = \"1.35\"\nnames = [\"worker1\"]\nannotations = { note = \"n\" }\nimages = { \"busybox:1\" = \"4Mi\" }\nextra_args = [\"--gpu-driver\"]\n",
         ] {
             let first = lab(pool);
             let mut written = String::new();

@@ -38,6 +38,8 @@ pub struct Profile {
     pub has_managed_pools: bool,
     /// Whether a node can run Windows.
     pub has_windows: bool,
+    /// Whether a pool of the lab file can name its nodes.
+    pub takes_node_names: bool,
     /// Whether the lab file can mount folders of this machine into nodes.
     pub mounts_folders: bool,
     /// The Kubernetes version that the provider's own table of the lab file asks for.
@@ -64,6 +66,7 @@ const PROFILES: [Profile; 3] = [
         is_billed: false,
         has_managed_pools: false,
         has_windows: true,
+        takes_node_names: true,
         mounts_folders: false,
         own_version: |_| None,
         settle: Duration::from_millis(500),
@@ -81,6 +84,7 @@ const PROFILES: [Profile; 3] = [
         is_billed: false,
         has_managed_pools: false,
         has_windows: false,
+        takes_node_names: false,
         mounts_folders: true,
         own_version: |_| None,
         settle: Duration::from_secs(5),
@@ -98,6 +102,7 @@ const PROFILES: [Profile; 3] = [
         is_billed: true,
         has_managed_pools: true,
         has_windows: true,
+        takes_node_names: false,
         mounts_folders: false,
         own_version: |lab| lab.aks.kubernetes.as_ref(),
         settle: Duration::from_secs(10),

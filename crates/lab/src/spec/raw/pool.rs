@@ -31,6 +31,9 @@ pub(in crate::spec) struct Pool {
     /// Labels of the nodes, besides those that the provider sets.
     #[serde(default)]
     pub labels: Table<At<String>>,
+    /// Names of the nodes, in their order; further nodes are named as the provider does. Embedded cluster; elsewhere the provider names nodes.
+    #[serde(default)]
+    pub names: Vec<At<String>>,
     /// Annotations of the nodes (sim and kind).
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,

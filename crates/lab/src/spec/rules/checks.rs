@@ -15,7 +15,7 @@ use klab_scheduler::selector::Operator;
 use klab_scheduler::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
 
 /// Everything that names a node set, with its place.
-fn node_sets<'a>(context: &Context<'a>) -> Vec<(&'a NodeSet, &'a Location)> {
+pub(super) fn node_sets<'a>(context: &Context<'a>) -> Vec<(&'a NodeSet, &'a Location)> {
     let mut sets = Vec::new();
     for check in context.checks() {
         if let Subject::Nodes(nodes) = &check.subject.value {

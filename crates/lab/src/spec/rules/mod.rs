@@ -49,6 +49,7 @@ pub const RULES: &[Rule] = &[
         "System pools are Linux, never spot, never empty, and hold 30 pods and more.",
     ),
     rule("system-taint", &[], pools::system_taint, "The only system pool must let the cluster's own pods in."),
+    rule("node-names", &["pool"], pools::node_names, "A name for one node only, on a provider that takes names."),
     rule("max-pods", &[], pools::max_pods, "AKS takes 10 to 250 pods on a node."),
     rule("autoscale", &[], pools::autoscale, "Autoscaler bounds: min ≤ nodes ≤ max."),
     rule("reserved-label", &[], pools::reserved_label, "Label prefixes of Kubernetes, AKS and klab are theirs."),

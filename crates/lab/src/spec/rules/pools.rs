@@ -1,12 +1,16 @@
 //! Rules about pools: what AKS, kind or Kubernetes would refuse, late and often in silence.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Taint;
 
+use super::checks::node_sets;
 use super::context::Context;
 use crate::names::{AKS_POOL_LABEL, POOL_LABEL};
+use crate::spec::check::NodeSet;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::{Os, PoolMode};
-use crate::spec::source::Located;
+use crate::spec::source::{Located, Location};
 
 pub(super) fn no_system_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let lab = context.lab;
@@ -143,6 +147,37 @@ pub(super) fn reserved_label(context: &Context<'_>, found: &mut Vec<Diagnostic>)
                         .help("choose a key of your own, with or without a prefix such as `example.com/`"),
                 );
             }
+        }
+    }
+}
+
+pub(super) fn node_names(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let profile = context.lab.provider.profile();
+    let mut seen: BTreeMap<&str, &Location> = BTreeMap::new();
+    for name in context.lab.pools.iter().flat_map(|pool| &pool.names) {
+        if let Some(first) = seen.insert(&name.value, &name.at) {
+            found.push(
+                Diagnostic::error("node-names", format!("two nodes are called `{name}`"))
+                    .at(&name.at, "a node's name is its own")
+                    .and_at(first, "the other one"),
+            );
+        }
+    }
+    if profile.takes_node_names {
+        return;
+    }
+    let asked = context.lab.workloads.iter().filter_map(|workload| workload.node_name.as_ref());
+    let asked = asked.map(|node| (&node.value, &node.at)).chain(node_sets(context));
+    for (node, at) in asked {
+        if let NodeSet::Node(name) = node
+            && seen.contains_key(name.as_str())
+        {
+            let message = format!("on {} no node is called `{name}`", profile.title);
+            found.push(
+                Diagnostic::warning("node-names", message)
+                    .at(at, "nodes have the names there that the provider gives them")
+                    .help("`pool:NAME` names the nodes of a pool on every provider"),
+            );
         }
     }
 }

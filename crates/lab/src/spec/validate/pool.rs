@@ -57,6 +57,8 @@ impl Reader<'_> {
             }),
             machine,
             labels: self.labels(&raw.labels),
+            names: self.texts(&raw.names, "name", syntax::dns_label),
+            present: None,
             annotations: raw.annotations.clone(),
             taints: self.texts(&raw.taints, "taint", syntax::taint),
             zones: self.zones(&raw.zones),
