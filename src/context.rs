@@ -246,7 +246,7 @@ impl Context {
     }
 
     /// The lab, or seat, whose kubeconfig `KUBECONFIG` names.
-    fn lab_of_kubeconfig(&self) -> Option<String> {
+    pub(crate) fn lab_of_kubeconfig(&self) -> Option<String> {
         let named = environment::KUBECONFIG.path()?;
         let file = named.canonicalize().ok()?;
         let is_of = |lab: &String| {

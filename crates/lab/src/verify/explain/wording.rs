@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::{Value, json};
 
 use super::edit::Edit;
+use super::kubectl::{edited, in_namespace, object};
 use super::question::{Proof, Question};
 use super::reasons::amount;
-use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
+use crate::names::WORKLOAD_LABEL;
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;
 use crate::verify::view::{Owner, PodView, View};
@@ -80,28 +80,6 @@ pub(crate) fn said_of_label<'w>(workload: &'w Workload, key: &str) -> Vec<&'w st
     selector.into_iter().chain(of_key.flat_map(|it| it.values.iter().flatten().map(String::as_str))).collect()
 }
 
-/// The command that merges a change into the node selector of a workload's pods; none where it makes none.
-fn patch_selector(pod: &PodView<'_>, key: &str, value: &Value) -> Option<String> {
-    if !matches!(pod.owner, Owner::Deployment(_) | Owner::StatefulSet(_) | Owner::DaemonSet(_)) {
-        return None;
-    }
-    let patch = json!({ "spec": { "template": { "spec": { "nodeSelector": { key: value } } } } });
-    Some(format!("kubectl{} patch {} -p '{patch}'", in_namespace(pod.namespace), object(pod)))
-}
-
-/// The object to edit, as kubectl takes it: `deployment/web`.
-fn object(pod: &PodView<'_>) -> String {
-    match pod.owner {
-        Owner::None => format!("pod/{}", pod.name),
-        owner => format!("{}/{}", owner.kind().to_lowercase(), owner.name()),
-    }
-}
-
-/// The option of kubectl for a namespace, with a blank before it.
-pub(crate) fn in_namespace(namespace: &str) -> String {
-    if namespace == "default" { String::new() } else { format!(" -n {namespace}") }
-}
-
 /// Whether the lab itself says so, in words that follow a change.
 fn as_the_lab_says(workload: Option<&Workload>, key: &str, value: &str) -> &'static str {
     let said = workload.is_some_and(|workload| said_of_label(workload, key).contains(&value));
@@ -115,14 +93,27 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
     let table =
         workload.map_or_else(|| format!("`{}`", object(pod)), |workload| format!("`[workload.{}]`", *workload.name));
     let begin = || workload.map(|workload| workload.at.clone());
+    // What the lab file does not say is changed where it is.
+    let by_hand = |words: Words| if workload.is_none() { words.perhaps(edited(edit, pod)) } else { words };
     match edit {
         Edit::Tolerate(taints) => {
+            let Some(workload) = workload else {
+                let list: Vec<String> = taints.iter().map(ToString::to_string).collect();
+                let (noun, it) =
+                    if list.len() == 1 { ("a toleration", "the taint") } else { ("tolerations", "the taints") };
+                return Words::new(format!("add {noun} of {it} {} to {table}", list.join(", ")))
+                    .perhaps(edited(edit, pod));
+            };
             let list: Vec<String> = taints.iter().map(|taint| format!("\"{taint}\"")).collect();
-            let at = workload.and_then(|workload| workload.tolerations.last()).map(|toleration| toleration.at.clone());
+            let at = workload.tolerations.last().map(|toleration| toleration.at.clone());
             Words::new(format!("add `tolerations = [{}]` to {table}", list.join(", "))).at(at.or_else(begin))
         }
         Edit::Require { key, value } => {
-            let at = workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone());
+            let Some(workload) = workload else {
+                return Words::new(format!("add `{key}={value}` to the node selector of {table}"))
+                    .perhaps(edited(edit, pod));
+            };
+            let at = workload.node_selector.get(key).map(|value| value.at.clone());
             Words::new(format!("add `{key} = \"{value}\"` to the node selector of {table}")).at(at.or_else(begin))
         }
         Edit::KeepApart(selector) => {
@@ -152,7 +143,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                     object(pod),
                     as_the_lab_says(workload, key, to)
                 ))
-                .perhaps(patch_selector(pod, key, &json!(to))),
+                .perhaps(edited(edit, pod)),
             }
         }
         Edit::ChangeAffinity { key, from, to } => {
@@ -174,12 +165,12 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             match workload.and_then(|workload| workload.node_selector.get(key)).map(|value| value.at.clone()) {
                 Some(at) => Words::new(format!("remove `{key}` from the node selector of {table}")).at(Some(at)),
                 None => Words::new(format!("remove `{key}` from the node selector of `{}`", object(pod)))
-                    .perhaps(patch_selector(pod, key, &Value::Null)),
+                    .perhaps(edited(edit, pod)),
             }
         }
         Edit::DropNodeAffinity => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required node affinity of {table}")).at(at.or_else(begin))
+            by_hand(Words::new(format!("remove the required node affinity of {table}")).at(at.or_else(begin)))
         }
         Edit::LowerRequest { resource, from, to } => {
             let written = Quantity::of_resource(resource, *to).to_string();
@@ -200,21 +191,21 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 words
             }
         }
-        Edit::DropHostPort(port) => Words::new(format!("remove the host port {port} of {table}")).at(begin()),
+        Edit::DropHostPort(port) => by_hand(Words::new(format!("remove the host port {port} of {table}")).at(begin())),
         Edit::RelaxSpread { constraint, from, to } => {
             let at = workload.and_then(|workload| workload.topology_spread.get(*constraint)).map(|it| it.at.clone());
-            Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin))
+            by_hand(Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin)))
         }
         Edit::DropPodAffinity(_) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required pod affinity of {table}")).at(at.or_else(begin))
+            by_hand(Words::new(format!("remove the required pod affinity of {table}")).at(at.or_else(begin)))
         }
         Edit::DropPodAntiAffinity(_) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required pod anti-affinity of {table}")).at(at.or_else(begin))
+            by_hand(Words::new(format!("remove the required pod anti-affinity of {table}")).at(at.or_else(begin)))
         }
         Edit::DropGates(gates) => {
-            Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin())
+            by_hand(Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin()))
         }
         Edit::Label { pool, nodes, key, value } => label(view, pool.as_deref(), nodes, key, value),
         Edit::Unlabel { nodes, key } => {
@@ -234,7 +225,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let plural = if texts.len() == 1 { "taint" } else { "taints" };
             Words::new(format!("remove the {plural} {} from {}", texts.join(", "), whose(pool.as_deref(), nodes)))
                 .at(declared)
-                .command(format!("kubectl taint nodes {} {}", targets(pool.as_deref(), nodes), minus.join(" ")))
+                .command(format!("kubectl taint nodes {} {}", targets(view, pool.as_deref(), nodes), minus.join(" ")))
         }
         Edit::Uncordon(nodes) => {
             let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
@@ -263,7 +254,7 @@ fn labels(selector: &LabelSelector) -> String {
 }
 
 fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value: &str) -> Words {
-    let command = format!("kubectl label nodes {} {key}={value}", targets(pool, nodes));
+    let command = format!("kubectl label nodes {} {key}={value}", targets(view, pool, nodes));
     // Where the file says so already, somebody took the label off since.
     let missing = |pool: &&crate::spec::Pool| pool.labels.get(key).is_none_or(|present| **present != value);
     let declared = pool.and_then(|pool| view.context.pool(pool)).filter(missing);
@@ -275,7 +266,7 @@ fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value
 }
 
 fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
-    let now = view.nodes.values().filter(|node| crate::verify::view::pool_of(node) == Some(pool)).count();
+    let now = view.members(pool).count();
     match view.context.pool(pool) {
         Some(declared) => {
             let to = now + steps;
@@ -291,6 +282,6 @@ fn whose(pool: Option<&str>, nodes: &[String]) -> String {
     pool.map_or_else(|| listed(&names), |pool| format!("pool {pool}"))
 }
 
-fn targets(pool: Option<&str>, nodes: &[String]) -> String {
-    pool.map_or_else(|| nodes.join(" "), |pool| format!("-l {POOL_LABEL}={pool}"))
+fn targets(view: &View<'_>, pool: Option<&str>, nodes: &[String]) -> String {
+    pool.map_or_else(|| nodes.join(" "), |pool| format!("-l {}", view.pool_selector(pool)))
 }

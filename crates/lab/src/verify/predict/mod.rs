@@ -20,7 +20,7 @@ pub use compare::{Difference, compare};
 use super::context::Context;
 use super::model;
 use super::snapshot::Snapshot;
-use super::view::{PodView, View, pool_of};
+use super::view::{PodView, View};
 use expand::{Defaults, Planned, Root};
 use klab_scheduler::{Cluster, Outcome, TieBreak};
 
@@ -199,14 +199,14 @@ impl Forecast<'_, '_> {
     }
 
     fn count(&mut self, workload: usize, node: &str) {
-        let pool = self.view.nodes.get(node).and_then(|node: &&Node| pool_of(node)).unwrap_or(node);
+        let pool = self.view.pool_of(node).unwrap_or(node);
         let workload = &mut self.workloads[workload];
         *workload.pools.entry(pool.to_owned()).or_default() += 1;
         *workload.nodes.entry(node.to_owned()).or_default() += 1;
     }
 
     fn uncount(&mut self, workload: usize, node: &str) {
-        let pool = self.view.nodes.get(node).and_then(|node: &&Node| pool_of(node)).unwrap_or(node);
+        let pool = self.view.pool_of(node).unwrap_or(node);
         let workload = &mut self.workloads[workload];
         for (counts, key) in [(&mut workload.pools, pool), (&mut workload.nodes, node)] {
             if let Some(count) = counts.get_mut(key) {
