@@ -111,6 +111,14 @@ struct Live {
     resource_version: String,
 }
 
+/// An object that was applied.
+struct Applied {
+    key: ObjectKey,
+    version: String,
+    /// Whether it is the lab's own.
+    is_own: bool,
+}
+
 /// Applies manifests to one cluster.
 pub struct Applier {
     client: Client,
@@ -189,7 +197,9 @@ impl Applier {
                 .await;
             for result in results {
                 match result {
-                    Ok((key, version)) => match live.get(&key) {
+                    // A namespace of somebody else's, which was left as it is.
+                    Ok(Applied { key, is_own: false, .. }) => outcome.unchanged.push(key),
+                    Ok(Applied { key, version, .. }) => match live.get(&key) {
                         None => outcome.created.push(key),
                         Some(before) if before.resource_version == version => outcome.unchanged.push(key),
                         Some(_) => outcome.updated.push(key),
@@ -268,7 +278,7 @@ impl Applier {
         Ok(live)
     }
 
-    async fn apply_one(&self, manifest: &Manifest, dry_run: bool) -> Result<(ObjectKey, String), String> {
+    async fn apply_one(&self, manifest: &Manifest, dry_run: bool) -> Result<Applied, String> {
         let mut key = ObjectKey::of(&manifest.object);
         let words = |reason: String| format!("{key} (from {}): {reason}", manifest.origin);
         let Some(api) = self.api(&key) else {
@@ -280,7 +290,8 @@ impl Applier {
         let applied = api.patch_metadata(&key.name, &parameters, &Patch::Apply(object.as_ref())).await;
         let applied = applied.map_err(|error| words(cause(&error).to_string()))?;
         key.namespace = applied.namespace().unwrap_or_default();
-        Ok((key, applied.resource_version().unwrap_or_default()))
+        let is_own = applied.labels().get(LAB_LABEL).is_some_and(|lab| *lab == self.lab);
+        Ok(Applied { key, version: applied.resource_version().unwrap_or_default(), is_own })
     }
 
     async fn delete(&self, key: &ObjectKey, live: &Live, dry_run: bool) -> Result<ObjectKey, String> {

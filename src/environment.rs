@@ -39,7 +39,7 @@ macro_rules! variables {
 
 variables! {
     KLAB_HOME Users "klab's state: records, journals, kubeconfigs, embedded clusters; `$XDG_STATE_HOME/klab` by default";
-    KLAB_PROVIDER Users "who makes the cluster: `sim`, `kind` or `aks`; `--provider` overrides it, and it overrides the lab file";
+    KLAB_PROVIDER Users "who makes the cluster: `sim`, `kind` or `aks`, or `existing` for one that is there; `--provider` overrides it, and it overrides the lab file";
     KLAB_SIM_PORT Users "the port of the embedded cluster's server; the last one if it is free, else any, by default";
     KLAB_SEAT Users "on kind, a name for one of several people on a machine: `KLAB_SEAT=s07` makes the cluster `klab-LAB-s07`";
     KLAB_KIND_SIZES Users "on kind, how machines get the size of a VM: `shrink` mounts no generated files, `full` mounts them where nobody has tried that";

@@ -22,6 +22,7 @@ pub mod event;
 pub mod exec;
 pub mod forecast;
 pub mod grade;
+pub mod guard;
 pub mod handout;
 pub mod interruption;
 pub mod invocation;

@@ -109,6 +109,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     let (outcome, snapshot) = if observed.exists && !observed.stopped {
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
         let client = context.client(&lab.name.value, &kubeconfig)?;
+        let client = context.on(lab.provider, &lab.name.value, client)?;
         context.block_on(async {
             let snapshot = observe::look_at_all(&client).await?;
             Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, Some(snapshot)))
@@ -149,7 +150,12 @@ fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
 
 fn text(lab: &Lab, plan: &Plan) -> String {
     let mut text = format!("lab {} on {}\n", lab.name.value, lab.provider);
-    section(&mut text, "cluster", plan.actions.iter().map(ToString::to_string), "as the lab file says");
+    let unchanged = if lab.provider.profile().makes_nodes {
+        "as the lab file says"
+    } else {
+        "somebody else's: nothing of it is changed"
+    };
+    section(&mut text, "cluster", plan.actions.iter().map(ToString::to_string), unchanged);
     section(&mut text, "only with --recreate", plan.recreation.iter().cloned(), "");
     section(&mut text, "commands", plan.commands.iter().cloned(), "");
     let marked = |mark: &'static str, keys: &'static str, objects: &[ObjectKey]| {

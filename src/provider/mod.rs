@@ -1,6 +1,7 @@
 //! Who makes the cluster: the trait that each provider implements. What they are like is in [`klab_lab::spec::Profile`].
 
 pub mod aks;
+pub mod existing;
 pub mod kind;
 mod row;
 pub mod sim;
@@ -224,6 +225,19 @@ pub fn refuse_absent(lab: &str, observed: &Observed) -> Result<()> {
         return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {lab}` starts its machines")));
     }
     Ok(())
+}
+
+/// Refuses what would change or take back more than klab's own objects, on a cluster that klab did not make.
+///
+/// # Errors
+/// When the lab is on one.
+pub fn refuse_foreign(lab: &Lab, what: &str, instead: &str) -> Result<()> {
+    let profile = lab.provider.profile();
+    if profile.makes_nodes {
+        return Ok(());
+    }
+    let message = format!("{what}, and lab `{}` is on {}", lab.name, profile.title);
+    Err(Error::message(Kind::Usage, message).hint(instead))
 }
 
 /// The machines of a lab that is to be paused or resumed.

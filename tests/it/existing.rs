@@ -1,6 +1,7 @@
 //! Clusters that klab did not make: the embedded cluster of one klab plays that of somebody else for another.
 
 mod explain;
+mod lab;
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -17,7 +18,7 @@ nodes = 1
 size = "Standard_B2ms"
 
 [pool.extra]
-nodes = 2
+nodes = 1
 size = "Standard_B2ms"
 labels = { workload = "extra" }
 taints = ["dedicated=special:NoSchedule"]

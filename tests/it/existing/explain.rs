@@ -15,9 +15,8 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
     assert_snapshot!(cluster.klab(&["explain", "web", "--context", "klab-theirs"]), @r#"
     --- stdout
     web-POD  Pending for AGE
-      fits on none of 3 nodes:
-        extra-0, extra-1
-                                        taint dedicated=special:NoSchedule is not tolerated
+      fits on none of 2 nodes:
+        extra-0   taint dedicated=special:NoSchedule is not tolerated
         system-0  no label workload, nodeSelector asks for workload=extra
       fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`: `kubectl --context klab-theirs patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
        or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl --context klab-theirs taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
@@ -33,10 +32,7 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
     assert_snapshot!(cluster.klab(&["explain", "deployment/away", "--context", "klab-theirs", "-n", "team", "-q"]), @"
     --- stdout
     team/away-POD  running on extra-0 (pool extra)
-      2 nodes take it, none scores higher than extra-0
-        NODE                           TAINTS×3  FREE  SPREAD×2  IMAGE  TOTAL
-        extra-0  300       80    200       0      580    here
-        extra-1  300       80    200       0      580    equal
+      extra-0 is the only node that takes it
       not elsewhere:
         system-0  no label workload, nodeSelector asks for workload=extra
     --- status 0
@@ -66,9 +62,8 @@ fn what_a_user_may_not_read_is_said_and_left_out() {
     assert_snapshot!(cluster.klab(&["explain", "web", "--kubeconfig", "observer.kubeconfig"]), @r#"
     --- stdout
     web-POD  Pending for AGE
-      fits on none of 3 nodes:
-        extra-0, extra-1
-                                        taint dedicated=special:NoSchedule is not tolerated
+      fits on none of 2 nodes:
+        extra-0   taint dedicated=special:NoSchedule is not tolerated
         system-0  no label workload, nodeSelector asks for workload=extra
       fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`: `kubectl --kubeconfig observer.kubeconfig patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
        or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl --kubeconfig observer.kubeconfig taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
@@ -82,7 +77,7 @@ fn what_a_user_may_not_read_is_said_and_left_out() {
     --- stderr
     error: could not explain `web`: you may not list the nodes of the cluster
     caused by: nodes is forbidden: User "learner" cannot list resource "nodes" in API group "" at the cluster scope
-    hint: the scheduler says of default/web-POD: 0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.
+    hint: the scheduler says of default/web-POD: 0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.
     hint: `kubectl --kubeconfig learner.kubeconfig auth can-i list nodes` says whether you may
     hint: who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes`, then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`
     --- status 3

@@ -12,7 +12,7 @@ use kube_core::ResourceExt;
 use super::context::Context;
 use super::pod::{self, PodState};
 use super::snapshot::Snapshot;
-use crate::membership::labelled_pool;
+use crate::membership::{labelled_pool, pool_of};
 use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{NodeSet, Workload, WorkloadKind};
 
@@ -281,9 +281,8 @@ impl<'a> View<'a> {
     }
 
     /// The pool a node belongs to, by its labels.
-    #[expect(clippy::unused_self, reason = "pools are the cluster's, whatever a caller knows of it")]
     pub(crate) fn pool_of_node(&self, node: &'a Node) -> Option<&'a str> {
-        labelled_pool(node).map(|(_, pool)| pool)
+        pool_of(self.context.provider, self.context.pools, node)
     }
 
     /// The nodes of a pool that are there.
@@ -294,6 +293,9 @@ impl<'a> View<'a> {
 
     /// The label selector by which kubectl finds the nodes of a pool.
     pub(crate) fn pool_selector(&self, pool: &str) -> String {
+        if let Some(known) = self.context.pool(pool) {
+            return known.selector_text();
+        }
         let of_all = |key: &str| self.members(pool).all(|(_, node)| label(&node.metadata, key) == Some(pool));
         let named = || self.members(pool).find_map(|(_, node)| labelled_pool(node)).map(|(key, _)| key);
         let key = if of_all(POOL_LABEL) { POOL_LABEL } else { named().unwrap_or(POOL_LABEL) };

@@ -31,6 +31,9 @@ pub(in crate::spec) struct Pool {
     /// Labels of the nodes, besides those that the provider sets.
     #[serde(default)]
     pub labels: Table<At<String>>,
+    /// Labels by which the pool's nodes are found on a cluster that klab did not make. Default: the label `pool_label` of `[existing]` with the pool's name.
+    #[serde(default, rename = "match")]
+    pub matches: Option<Table<At<String>>>,
     /// Annotations of the nodes (sim and kind).
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,

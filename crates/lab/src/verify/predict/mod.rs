@@ -60,10 +60,14 @@ struct Candidate {
 /// Predicts where the pods of `objects` (in the order in which they are applied) go in a cluster that looks like the
 /// snapshot: with planned nodes where none exist yet, with the pods that are there. Pods that a present object already
 /// has stay where they are, unless its template changes; then all of them are placed again.
-pub fn predict(snapshot: &Snapshot, objects: &[impl Borrow<Value>], tie_break: TieBreak) -> Prediction {
+pub fn predict(
+    snapshot: &Snapshot,
+    context: &Context<'_>,
+    objects: &[impl Borrow<Value>],
+    tie_break: TieBreak,
+) -> Prediction {
     let objects = || objects.iter().map(Borrow::borrow);
-    let context = Context::default();
-    let view = View::new(snapshot, &context);
+    let view = View::new(snapshot, context);
     let mut cluster = model::cluster(&view, tie_break);
     let mut defaults = Defaults {
         priority_classes: snapshot
