@@ -184,8 +184,14 @@ impl Applier {
         let mut outcome = Outcome::default();
         let mut refused = Vec::new();
         for tier in Tier::ALL {
-            let of_tier: Vec<&Manifest> =
+            let mut of_tier: Vec<&Manifest> =
                 manifests.iter().filter(|manifest| Tier::of(&manifest.object) == tier).collect();
+            if dry_run {
+                // A cluster that only says what would happen refuses what is in a namespace that would be made first.
+                let (to_be, there) = of_tier.into_iter().partition(|manifest| is_in_new(manifest, &outcome.created));
+                of_tier = there;
+                outcome.created.extend(Vec::into_iter(to_be).map(|manifest| ObjectKey::of(&manifest.object)));
+            }
             if tier != Tier::First {
                 // Kinds that the first tier defined are served only now.
                 self.resolve(&kinds).await?;
@@ -327,6 +333,12 @@ fn refusal(refused: Vec<String>, outcome: &Outcome) -> Error {
         "{} applied before; the cluster is still running",
         klab_lab::words::plural(done, "object")
     ))
+}
+
+/// Whether an object is in a namespace that is among those that would be made.
+fn is_in_new(manifest: &Manifest, created: &[ObjectKey]) -> bool {
+    let namespace = manifest.object["metadata"]["namespace"].as_str();
+    created.iter().any(|key| key.kind == "Namespace" && Some(key.name.as_str()) == namespace)
 }
 
 /// What must be there before what.

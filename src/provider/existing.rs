@@ -170,6 +170,11 @@ impl Provider for Existing {
         self.nodes(lab).map(|nodes| nodes::caveats(lab, &nodes)).unwrap_or_default()
     }
 
+    fn found(&self, lab: &Lab) -> Option<String> {
+        let site = self.find(lab).ok()?.site;
+        Some(format!("{} at {}, somebody else's: nothing of it is changed", site.context, site.server))
+    }
+
     fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
         if let Some(file) = file {
             return Ok(observed(&self.nodes(file)?, Some(file)));

@@ -83,6 +83,11 @@ pub trait Provider {
         Vec::new()
     }
 
+    /// Which cluster it is, in words, where klab does not make it.
+    fn found(&self, _: &Lab) -> Option<String> {
+        None
+    }
+
     /// What differs from the lab file that only a new cluster can change, in words; done when
     /// [`Options::recreate`] allows it.
     ///

@@ -113,14 +113,31 @@ impl Somebodys {
 fn a_lab_comes_and_goes_and_the_cluster_is_as_it_was() {
     let cluster = Somebodys::new();
     cluster.own.write("mine.toml", LAB);
-    assert_snapshot!(cluster.lab("plan mine.toml"), @r#"
-    --- stderr
-    error: could not apply the lab's objects
-    caused by: the cluster refused 1 object:
-        Service/api in namespace here (from mine.toml:17): namespaces "here" not found
-    left behind: 2 objects applied before; the cluster is still running
-    --- status 4
-    "#);
+    assert_snapshot!(cluster.lab("plan mine.toml"), @"
+    --- stdout
+    lab mine on existing
+
+    cluster
+      klab-theirs at https://ADDRESS/clusters/theirs, somebody else's: nothing of it is changed
+
+    objects
+      + create Namespace/here
+      + create Service/api in namespace here
+      + create ConfigMap/settings
+      + create Deployment/api in namespace here
+      + create Deployment/guest in namespace team
+
+    placement, as kube-scheduler would decide
+      api    busy 1
+      guest  system 1
+
+    steps
+      1 grow: grow
+          kubectl scale deployment/api --replicas 2 -n here
+      2 open: open
+          kubectl taint nodes -l workload=extra dedicated-
+    --- status 0
+    ");
     assert!(cluster.own.leftovers().is_empty(), "a plan leaves nothing");
     assert_snapshot!(cluster.lab("up mine.toml"), @"
     --- stderr
@@ -198,6 +215,36 @@ fn a_lab_comes_and_goes_and_the_cluster_is_as_it_was() {
     --- status 0
     ");
     cluster.own.nothing_is_left();
+    cluster.is_as_it_was();
+}
+
+/// klab killed at every entry of its journal: `up` goes on, and `down` leaves the cluster as it was.
+#[test]
+fn a_klab_that_is_killed_leaves_nothing_that_the_next_does_not_remove() {
+    let cluster = Somebodys::new();
+    cluster.own.write("mine.toml", LAB);
+    let killed = |command: &str, fault: &str| {
+        let arguments: Vec<&str> = command.split_whitespace().collect();
+        let output = cluster.own.command(&arguments).env("KLAB_FAULT", fault).output().unwrap();
+        assert!(output.status.success() || output.status.code().is_none(), "{}", cluster.shown(&output));
+        !output.status.success()
+    };
+    for moment in ["before", "after"] {
+        for entry in 1.. {
+            let fault = format!("{moment}:{entry}");
+            let in_up = killed("up mine.toml", &fault);
+            if in_up && entry % 2 == 0 {
+                cluster.own.succeeds(&["up", "mine.toml"]);
+            }
+            let in_down = killed("down mine", &fault);
+            cluster.own.succeeds(&["down", "mine"]);
+            cluster.own.nothing_is_left();
+            if !in_up && !in_down {
+                assert!(entry > 2, "{entry}");
+                break;
+            }
+        }
+    }
     cluster.is_as_it_was();
 }
 
