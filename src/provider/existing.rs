@@ -20,6 +20,7 @@ use self::site::{Found, Site};
 use super::{Options, Provider, Work};
 use crate::client::{self, cause, connect};
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::exec::quoted;
 use crate::guard::guarded;
 use crate::state::{Home, Record};
 use klab_lab::membership::labelled_pool;
@@ -235,8 +236,10 @@ impl Provider for Existing {
             removal::remove(&client, lab, &made, |words| activity.progress(words)).await
         });
         let removed = removed.map_err(|error| {
-            let gone =
-                format!("if the cluster is gone for good, `rm -r {}` makes klab forget the lab", folder.display());
+            let gone = format!(
+                "if the cluster is gone for good, `rm -r {}` makes klab forget the lab",
+                quoted(&folder.display().to_string())
+            );
             if error.kind == Kind::Outside { error.hint(gone) } else { error }
         })?;
         activity.finish(

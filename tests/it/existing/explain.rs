@@ -50,6 +50,10 @@ fn a_cluster_that_klab_did_not_make_is_explained_with_commands() {
     hint: `klab explain POD --context NAME` explains on a cluster that klab did not make
     --- status 2
     ");
+    // As kubectl does, a list of files is read with those that are there.
+    let mut command = cluster.own.command(&["explain", "web", "--context", "klab-theirs", "-q"]);
+    let output = command.env("KUBECONFIG", "missing:.kube/config").output().unwrap();
+    assert!(output.status.success(), "{}", cluster.shown(&output));
     assert!(cluster.own.leftovers().is_empty());
 }
 
