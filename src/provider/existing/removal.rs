@@ -27,6 +27,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Most names in a sentence.
 const NAMES: usize = 5;
 
+/// Groups that show objects of other groups once more: who deletes an OpenShift project deletes its namespace, with all in it.
+const MIRRORS: [&str; 2] = ["project.openshift.io", "authorization.openshift.io"];
+
 /// An object of the cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
@@ -149,7 +152,11 @@ async fn kinds(client: &Client) -> Result<Vec<(ApiResource, Scope)>> {
         Error::new(Kind::Outside, cause(&error).context("could not ask the cluster which kinds it serves"))
     })?;
     let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
-    let usable = kinds.filter(|(_, can)| can.supports_operation(verbs::LIST) && can.supports_operation(verbs::DELETE));
+    let usable = kinds.filter(|(resource, can)| {
+        can.supports_operation(verbs::LIST)
+            && can.supports_operation(verbs::DELETE)
+            && !MIRRORS.contains(&resource.group.as_str())
+    });
     Ok(usable.map(|(resource, can)| (resource, can.scope)).collect())
 }
 
@@ -247,11 +254,18 @@ async fn others_in(client: &Client, object: &Object) -> Result<Vec<Object>> {
     Ok(found.into_iter().map(|(object, _)| object).collect())
 }
 
-/// What Kubernetes puts into every namespace, and what passes by itself.
+/// What Kubernetes, OpenShift and Istio put into every namespace, and what passes by itself.
 fn comes_with_a_namespace(object: &Object) -> bool {
+    let name = object.name.as_str();
+    let accounts = ["default", "builder", "deployer"];
     match object.resource.kind.as_str() {
-        "ServiceAccount" => object.name == "default",
-        "ConfigMap" => object.name == "kube-root-ca.crt",
+        "ServiceAccount" => accounts.contains(&name),
+        "Secret" => accounts.iter().any(|account| {
+            let rest = name.strip_prefix(account);
+            rest.is_some_and(|rest| rest.starts_with("-dockercfg-") || rest.starts_with("-token-"))
+        }),
+        "RoleBinding" => name.starts_with("system:"),
+        "ConfigMap" => matches!(name, "kube-root-ca.crt" | "openshift-service-ca.crt" | "istio-ca-root-cert"),
         "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "PodMetrics" => true,
         _ => false,
     }
@@ -272,4 +286,32 @@ async fn release(client: &Client, object: &Object, heir: Option<&str>) -> Result
     patched.map(drop).map_err(|error| {
         Error::new(Kind::Failed, cause(&error).context(format!("could not change klab's labels of {object}")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_with_a_namespace_is_nobodys() {
+        for (kind, name, comes) in [
+            ("ServiceAccount", "default", true),
+            ("ServiceAccount", "builder", true),
+            ("ServiceAccount", "mine", false),
+            ("ConfigMap", "kube-root-ca.crt", true),
+            ("ConfigMap", "settings", false),
+            ("Secret", "default-dockercfg-x7k2p", true),
+            ("Secret", "default-password", false),
+            ("RoleBinding", "system:deployers", true),
+            ("RoleBinding", "team", false),
+            ("Event", "web.17a", true),
+            ("Pod", "web", false),
+        ] {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
+            let object = Object { resource, namespace: None, name: name.to_owned(), uid: None, lab: None };
+            assert_eq!(comes_with_a_namespace(&object), comes, "{object}");
+        }
+    }
 }
