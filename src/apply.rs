@@ -111,6 +111,14 @@ struct Live {
     resource_version: String,
 }
 
+/// An object that was applied.
+struct Applied {
+    key: ObjectKey,
+    version: String,
+    /// Whether it is the lab's own.
+    is_own: bool,
+}
+
 /// Applies manifests to one cluster.
 pub struct Applier {
     client: Client,
@@ -176,8 +184,14 @@ impl Applier {
         let mut outcome = Outcome::default();
         let mut refused = Vec::new();
         for tier in Tier::ALL {
-            let of_tier: Vec<&Manifest> =
+            let mut of_tier: Vec<&Manifest> =
                 manifests.iter().filter(|manifest| Tier::of(&manifest.object) == tier).collect();
+            if dry_run {
+                // A cluster that only says what would happen refuses what is in a namespace that would be made first.
+                let (to_be, there) = of_tier.into_iter().partition(|manifest| is_in_new(manifest, &outcome.created));
+                of_tier = there;
+                outcome.created.extend(Vec::into_iter(to_be).map(|manifest| ObjectKey::of(&manifest.object)));
+            }
             if tier != Tier::First {
                 // Kinds that the first tier defined are served only now.
                 self.resolve(&kinds).await?;
@@ -189,7 +203,9 @@ impl Applier {
                 .await;
             for result in results {
                 match result {
-                    Ok((key, version)) => match live.get(&key) {
+                    // A namespace of somebody else's, which was left as it is.
+                    Ok(Applied { key, is_own: false, .. }) => outcome.unchanged.push(key),
+                    Ok(Applied { key, version, .. }) => match live.get(&key) {
                         None => outcome.created.push(key),
                         Some(before) if before.resource_version == version => outcome.unchanged.push(key),
                         Some(_) => outcome.updated.push(key),
@@ -268,7 +284,7 @@ impl Applier {
         Ok(live)
     }
 
-    async fn apply_one(&self, manifest: &Manifest, dry_run: bool) -> Result<(ObjectKey, String), String> {
+    async fn apply_one(&self, manifest: &Manifest, dry_run: bool) -> Result<Applied, String> {
         let mut key = ObjectKey::of(&manifest.object);
         let words = |reason: String| format!("{key} (from {}): {reason}", manifest.origin);
         let Some(api) = self.api(&key) else {
@@ -280,7 +296,8 @@ impl Applier {
         let applied = api.patch_metadata(&key.name, &parameters, &Patch::Apply(object.as_ref())).await;
         let applied = applied.map_err(|error| words(cause(&error).to_string()))?;
         key.namespace = applied.namespace().unwrap_or_default();
-        Ok((key, applied.resource_version().unwrap_or_default()))
+        let is_own = applied.labels().get(LAB_LABEL).is_some_and(|lab| *lab == self.lab);
+        Ok(Applied { key, version: applied.resource_version().unwrap_or_default(), is_own })
     }
 
     async fn delete(&self, key: &ObjectKey, live: &Live, dry_run: bool) -> Result<ObjectKey, String> {
@@ -316,6 +333,12 @@ fn refusal(refused: Vec<String>, outcome: &Outcome) -> Error {
         "{} applied before; the cluster is still running",
         klab_lab::words::plural(done, "object")
     ))
+}
+
+/// Whether an object is in a namespace that is among those that would be made.
+fn is_in_new(manifest: &Manifest, created: &[ObjectKey]) -> bool {
+    let namespace = manifest.object["metadata"]["namespace"].as_str();
+    created.iter().any(|key| key.kind == "Namespace" && Some(key.name.as_str()) == namespace)
 }
 
 /// What must be there before what.

@@ -12,6 +12,7 @@ use crate::client::{NoAnswer, connect_within, is_cut_off};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::event::Sink;
+use crate::guard::guarded;
 use crate::interruption::{CleanUp, Interruption};
 use crate::provider::sim::daemon;
 use crate::provider::{self, Memory, Provider};
@@ -83,13 +84,26 @@ impl Context {
     /// # Errors
     /// As [`Context::client`].
     pub(crate) fn client_within(&self, lab: &str, kubeconfig: &Path, patience: Duration) -> Result<Client> {
-        match self.block_on(connect_within(kubeconfig, patience)) {
+        let connected = match self.block_on(connect_within(kubeconfig, patience)) {
             Err(error) if is_cut_off(&error) => {
                 let kubeconfig = self.kubeconfig(lab)?;
                 self.block_on(connect_within(&kubeconfig, patience))
             }
             connected => connected,
-        }
+        };
+        let provider = Record::read(&self.home.lab(lab), lab)?.record.map(|record| record.provider);
+        let client = connected?;
+        provider.map_or(Ok(client.clone()), |provider| self.on(provider, lab, client))
+    }
+
+    /// A client for a lab on a provider: where the cluster is somebody else's, one that keeps to what klab made there.
+    ///
+    /// # Errors
+    /// When the system refuses a runtime.
+    pub(crate) fn on(&self, provider: spec::Provider, lab: &str, client: Client) -> Result<Client> {
+        // A client has a worker of its own, which runs where it was made.
+        let _entered = self.runtime()?.enter();
+        Ok(if provider.profile().makes_nodes { client } else { guarded(client, lab) })
     }
 
     /// An error with what the person can do about a server that does not answer, if that is its cause.
@@ -246,7 +260,7 @@ impl Context {
     }
 
     /// The lab, or seat, whose kubeconfig `KUBECONFIG` names.
-    fn lab_of_kubeconfig(&self) -> Option<String> {
+    pub(crate) fn lab_of_kubeconfig(&self) -> Option<String> {
         let named = environment::KUBECONFIG.path()?;
         let file = named.canonicalize().ok()?;
         let is_of = |lab: &String| {

@@ -39,7 +39,7 @@ macro_rules! variables {
 
 variables! {
     KLAB_HOME Users "klab's state: records, journals, kubeconfigs, embedded clusters; `$XDG_STATE_HOME/klab` by default";
-    KLAB_PROVIDER Users "who makes the cluster: `sim`, `kind` or `aks`; `--provider` overrides it, and it overrides the lab file";
+    KLAB_PROVIDER Users "who makes the cluster: `sim`, `kind` or `aks`, or `existing` for one that is there; `--provider` overrides it, and it overrides the lab file";
     KLAB_SIM_PORT Users "the port of the embedded cluster's server; the last one if it is free, else any, by default";
     KLAB_SEAT Users "on kind, a name for one of several people on a machine: `KLAB_SEAT=s07` makes the cluster `klab-LAB-s07`";
     KLAB_KIND_SIZES Users "on kind, how machines get the size of a VM: `shrink` mounts no generated files, `full` mounts them where nobody has tried that";
@@ -48,7 +48,7 @@ variables! {
     KLAB_AKS_POLL Users "least time between two looks at Azure, such as `2s`; 250 ms by default, growing to 10 s the longer something takes";
     KLAB_FAULT Tests "kills klab `before:N` or `after:N`, the N-th entry of its journal";
     KLAB_KIND_LATE Tests "how many milliseconds klab waits for containers that appear after a failure of kind";
-    KUBECONFIG Others "which lab is meant where none is named: the one whose kubeconfig it is";
+    KUBECONFIG Others "which lab is meant where none is named: the one whose kubeconfig it is; and your own kubeconfig, as kubectl reads it, for clusters that klab did not make";
     SHELL Others "the shell that `klab shell` opens";
     ZDOTDIR Others "where zsh reads its files in `klab shell`";
     HOME Others "where klab's state and az's login are by default";

@@ -14,7 +14,7 @@ use klab_lab::names::POOL_LABEL;
 use klab_lab::nodes;
 use klab_lab::plan::is_system_taint;
 use klab_lab::spec::{Lab, Pool};
-use klab_lab::verify::{PredictedWorkload, Prediction, Snapshot, predict};
+use klab_lab::verify::{Context, PredictedWorkload, Prediction, Snapshot, predict};
 use klab_scheduler::TieBreak;
 
 /// Where the lab's pods will go: in the cluster that is there with its pools as the lab file says, or, without one, in
@@ -25,8 +25,13 @@ pub fn forecast(lab: &Lab, manifests: &[Manifest], present: Option<&Snapshot>) -
     let of_system = system.len() + addons.len();
     let manifests = manifests.iter().map(|manifest| &manifest.object);
     let objects: Vec<&Value> = system.iter().chain(&addons).chain(manifests).collect();
-    let snapshot = with_pools(lab, present.cloned().unwrap_or_default());
-    let mut prediction = predict(&snapshot, &objects, TieBreak::Seeded(lab.sim.seed.unwrap_or_default()));
+    let snapshot = match present {
+        // Nodes of others stay as they are.
+        Some(present) if !lab.provider.profile().makes_nodes => present.clone(),
+        present => with_pools(lab, present.cloned().unwrap_or_default()),
+    };
+    let context = Context::of(lab);
+    let mut prediction = predict(&snapshot, &context, &objects, TieBreak::Seeded(lab.sim.seed.unwrap_or_default()));
     let of_lab = |workload: &PredictedWorkload| {
         objects[of_system..].iter().any(|object| {
             object["kind"] == workload.kind.as_str() && object["metadata"]["name"] == workload.name.as_str()

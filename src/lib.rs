@@ -22,11 +22,15 @@ pub mod event;
 pub mod exec;
 pub mod forecast;
 pub mod grade;
+pub mod guard;
 pub mod handout;
 pub mod interruption;
+pub mod invocation;
+pub mod kubeconfig;
 pub mod lesson;
 pub mod observe;
 pub mod parallel;
+pub mod permitted;
 pub mod pool;
 pub mod provider;
 pub mod render;
@@ -39,17 +43,28 @@ pub mod until_decided;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::interruption::{Interruption, on_interrupt};
+use crate::invocation::Invocation;
 use crate::state::Home;
 use crate::ui::Ui;
 
 /// Runs klab on a command line and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut command = Cli::command();
+    let names = command.get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>();
+    let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), names);
+    if invocation.is_plugin() {
+        command = command.bin_name(invocation.name());
+    }
+    let matches = command.try_get_matches_from_mut(arguments);
+    let parsed =
+        matches.and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(usage) => {
             // Help and versions go to stdout with 0, mistakes to stderr with 2; clap knows which.
@@ -59,7 +74,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             };
         }
     };
-    let ui = Ui::new(cli.format, cli.quiet, cli.verbose > 0);
+    let ui = Ui::new(cli.format, cli.quiet, cli.verbose > 0).called(invocation);
     match cli.verbose {
         0 => {}
         1 => ui::trace("klab=debug,kube_client=debug"),

@@ -28,7 +28,6 @@ use tokio::time::Instant;
 
 use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
-use klab_lab::names::POOL_LABEL;
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
 use klab_lab::verify::{FetchedObject, Snapshot};
 
@@ -221,16 +220,17 @@ pub async fn nodes_named<'a>(client: &Client, lab: &'a Lab) -> Result<Cow<'a, La
         return Ok(Cow::Borrowed(lab));
     }
     let nodes = list::<Node>(client).await?;
+    let named = lab;
     let mut lab = lab.clone();
     for pool in &mut lab.pools {
-        let of_pool = nodes.iter().filter(|node| node.labels().get(POOL_LABEL) == Some(&pool.name.value));
+        let of_pool = nodes.iter().filter(|node| named.pool_of(node) == Some(pool.name.value.as_str()));
         let mut names: Vec<String> = of_pool.map(|node| node.name_any()).collect();
         names.sort_unstable();
         pool.present = Some(names);
     }
     for workload in &mut lab.workloads {
         let of_pool = workload.node_pool().map(|pool| {
-            let of_pool = nodes.iter().filter(|node| node.labels().get(POOL_LABEL).is_some_and(|name| name == pool));
+            let of_pool = nodes.iter().filter(|node| named.pool_of(node).is_some_and(|name| name == pool));
             of_pool.map(|node| node.name_any()).min()
         });
         if let (Some(Some(name)), Some(node)) = (of_pool, &mut workload.node_name) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -13,6 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::environment;
 use crate::error::{Error, Kind};
 use crate::event::{Event, Events, Sink};
+use crate::invocation::Invocation;
 use klab_lab::printable::{printable, printable_with_styles};
 use klab_lab::words::duration;
 
@@ -48,6 +49,8 @@ pub struct Ui {
 
 struct Shared {
     format: Format,
+    /// How klab was called, where that was said.
+    invocation: OnceLock<Invocation>,
     quiet: bool,
     /// Whether stdout takes one event a line in JSON; else it takes the one document of the command.
     streams: AtomicBool,
@@ -67,6 +70,7 @@ impl Ui {
         Self {
             shared: Arc::new(Shared {
                 format,
+                invocation: OnceLock::new(),
                 quiet,
                 streams: AtomicBool::new(false),
                 spoke: AtomicBool::new(false),
@@ -82,6 +86,18 @@ impl Ui {
     /// An interface for work that is part of a command and says nothing itself: events go to `sink`, results nowhere.
     pub fn apart(&self, sink: Arc<dyn Sink>) -> Self {
         Self { shared: Arc::clone(&self.shared), apart: Some(sink) }
+    }
+
+    /// The same interface of a klab that was called so: its commands are written as they are typed.
+    #[must_use]
+    pub fn called(self, invocation: Invocation) -> Self {
+        let _ = self.shared.invocation.set(invocation);
+        self
+    }
+
+    /// How klab was called.
+    pub fn invocation(&self) -> &Invocation {
+        self.shared.invocation()
     }
 
     /// What goes on outside klab now, even if klab is interrupted.
@@ -201,10 +217,11 @@ impl Ui {
         // Who reads documents gets one, too, where there is nothing but the error.
         if self.shared.streams.load(Ordering::Relaxed) || silent {
             let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
+            let hints: Vec<_> = error.hints.iter().map(|hint| self.invocation().spelled(hint)).collect();
             self.result(
                 &serde_json::json!({
                     "event": "error", "message": chain.first(), "causes": chain.get(1..).unwrap_or_default(),
-                    "left_behind": error.left_behind, "hints": error.hints, "exit_code": error.kind.exit_code(),
+                    "left_behind": error.left_behind, "hints": hints, "exit_code": error.kind.exit_code(),
                 })
                 .to_string(),
             );
@@ -224,7 +241,8 @@ impl Ui {
             let _ = writeln!(text, "{CARE}left behind{CARE:#}: {}", indented(left));
         }
         for hint in &error.hints {
-            let _ = writeln!(text, "{LEAD}hint{LEAD:#}: {}", indented(hint));
+            let hint = self.invocation().spelled(hint);
+            let _ = writeln!(text, "{LEAD}hint{LEAD:#}: {}", indented(&hint));
         }
         self.shared.line(text.trim_end());
     }
@@ -274,10 +292,15 @@ impl Shared {
         }
     }
 
+    fn invocation(&self) -> &Invocation {
+        self.invocation.get_or_init(Invocation::default)
+    }
+
     fn line(&self, text: &str) {
+        let text = self.invocation().spelled(text);
         self.suspended(|| {
             // A closed stderr must not end the work.
-            let _ = writeln!(anstream::stderr().lock(), "{}", printable_with_styles(text));
+            let _ = writeln!(anstream::stderr().lock(), "{}", printable_with_styles(&text));
         });
     }
 

@@ -6,6 +6,7 @@ use super::Context;
 use super::lesson::{Lesson, WhichLesson, find, label};
 use crate::changes::{Scope, Told, Twin, compare, live_objects};
 use crate::error::Result;
+use crate::provider::refuse_foreign;
 use crate::ui::Format;
 
 /// What can be typed after `klab diff`.
@@ -25,6 +26,11 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lesson = Lesson::open(context, &arguments.which)?;
     let lab = &lesson.lab;
+    refuse_foreign(
+        lab,
+        "`klab diff` compares a whole cluster with its lab",
+        &format!("`klab verify {0}` says what does not hold, `klab plan FILE` which of its objects differ", lab.name),
+    )?;
     let steps = match &arguments.step {
         Some(name) => find(lab, name)? + 1,
         None => lesson.progress.done,

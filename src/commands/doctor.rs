@@ -8,6 +8,7 @@ use super::Context;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::exec::{self, Command};
+use crate::kubeconfig;
 use crate::provider::kind::{docker, failure as kind_failure};
 use crate::provider::sim::daemon;
 use crate::ui::Format;
@@ -58,7 +59,7 @@ impl Finding {
 /// # Errors
 /// When something klab cannot do without is broken.
 pub fn run(context: &Context, _: &Arguments) -> Result<()> {
-    let mut findings = vec![state(context), loopback(), kubectl(), kind(), runtime(), azure()];
+    let mut findings = vec![state(context), loopback(), kubectl(), kind(), runtime(), azure(), current_context()];
     findings.extend(server(context));
     let broken: Vec<&Finding> = findings.iter().filter(|finding| finding.mark == Mark::Bad).collect();
     if context.ui.format() == Format::Json {
@@ -164,6 +165,23 @@ fn runtime() -> Finding {
 fn azure() -> Finding {
     tool("az", &["version", "--output", "tsv"], "labs on aks need it")
         .or_fix("install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli")
+}
+
+/// The cluster that `klab explain` without a lab, and labs on `existing`, work with where nobody names another.
+fn current_context() -> Finding {
+    match kubeconfig::read(None).and_then(|kubeconfig| kubeconfig::of_context(kubeconfig, None)) {
+        Ok(kubeconfig) => {
+            let server = kubeconfig.clusters.iter().find_map(|named| named.cluster.as_ref()?.server.clone());
+            let name = kubeconfig.current_context.unwrap_or_default();
+            good("context", format!("{name}, at {}", server.unwrap_or_default()))
+        }
+        Err(error) => Finding {
+            mark: Mark::Optional,
+            subject: "context",
+            fact: format!("{error}; `klab explain --context` and labs on existing need one"),
+            fix: None,
+        },
+    }
 }
 
 fn good(subject: &'static str, fact: String) -> Finding {

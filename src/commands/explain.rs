@@ -1,24 +1,29 @@
-//! `klab explain`: why a pod is where it is, or why it is nowhere.
+//! `klab explain`: why a pod is where it is, or why it is nowhere; in a lab, or on any cluster.
 
+mod elsewhere;
+mod shown;
+
+use self::shown::{not_there, show};
 use super::{Context, LabOptions};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::observe;
-use crate::ui::Format;
 use klab_lab::report;
 use klab_lab::verify;
 
 /// What can be typed after `klab explain`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A pod, or a workload of the lab.
+    /// A pod or what makes it: `web-7c9f`, `deployment/web`, or a workload of the lab.
     #[arg(value_name = "POD|WORKLOAD")]
     target: String,
     /// The lab, by its name or its file; the one that is up by default.
-    #[arg(long, value_name = "LAB")]
+    #[arg(long, value_name = "LAB", conflicts_with_all = ["context", "kubeconfig"])]
     lab: Option<String>,
-    /// Namespace of the pod or workload; all are looked through by default.
+    /// Namespace of the pod or workload; in a lab all are looked through by default, elsewhere it is that of the context.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    #[command(flatten)]
+    elsewhere: elsewhere::Elsewhere,
     #[command(flatten)]
     options: LabOptions,
 }
@@ -26,23 +31,24 @@ pub struct Arguments {
 /// Looks once at the cluster and explains.
 ///
 /// # Errors
-/// When the lab is not up, or there is no such pod or workload.
+/// When the lab is not up, the cluster cannot be read, or there is no such pod or workload.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lab = super::applied::lab(context, arguments.lab.as_deref(), &arguments.options)?;
+    // Who types `kubectl klab` means the cluster that kubectl is at, which may be a lab's.
+    let as_kubectl =
+        context.ui.invocation().is_plugin() && arguments.lab.is_none() && context.lab_of_kubeconfig().is_none();
+    if arguments.elsewhere.is_meant() || as_kubectl {
+        let (target, namespace) = (arguments.target.as_str(), arguments.namespace.as_deref());
+        return elsewhere::run(context, &arguments.elsewhere, target, namespace);
+    }
+    let lab = super::applied::lab(context, arguments.lab.as_deref(), &arguments.options).map_err(|error| {
+        let hint = "`klab explain POD --context NAME` explains on a cluster that klab did not make";
+        if arguments.lab.is_none() { error.hint(hint) } else { error }
+    })?;
     let path = context.kubeconfig(&lab.name.value)?;
     let snapshot = context.block_on(observe::look_at_all(&context.client(&lab.name.value, &path)?))?;
     let around = verify::Context::of(&lab);
-    let explanations =
-        verify::explain(&snapshot, &around, &arguments.target, arguments.namespace.as_deref()).map_err(|nothing| {
-            let error = Error::message(Kind::Usage, nothing.to_string());
-            match nothing.similar {
-                Some(similar) => error.hint(format!("did you mean `klab explain {similar}`?")),
-                None => error.hint("`klab status` shows the workloads, `kubectl get pods -A` the pods"),
-            }
-        })?;
-    match context.ui.format() {
-        Format::Json => context.ui.result(&report::explanation_json(&arguments.target, &explanations).to_string()),
-        _ => context.ui.result(&report::explanation_text(&explanations, report::Styles::coloured())),
-    }
+    let explanations = verify::explain(&snapshot, &around, &arguments.target, arguments.namespace.as_deref())
+        .map_err(|nothing| not_there(&nothing, "`klab status` shows the workloads, `kubectl get pods -A` the pods"))?;
+    show(context, &report::explanation_json(&arguments.target, &explanations), &explanations);
     Ok(())
 }

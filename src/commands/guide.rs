@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, find, lines, shown, step_document, title};
+use super::lesson::{Lesson, WhichLesson, find, lines, only_typed, shown, step_document, title};
 use crate::error::Result;
 use crate::ui::Format;
 use klab_lab::report::markdown;
@@ -121,6 +121,9 @@ fn step_text(context: &Context, lab: &Lab, number: usize) -> String {
     let rest = match (lines.is_empty(), step.checks.is_empty()) {
         (_, true) => "Nothing is checked after it: `klab verify` opens the next step.",
         (true, false) => "`klab verify` checks it.",
+        (false, false) if only_typed(lab, number).is_some() => {
+            "Then `klab verify` checks it. klab itself changes no nodes here."
+        }
         (false, false) => "Then `klab verify` checks it. `klab step` does all of it for you.",
     };
     let _ = writeln!(text, "\n{rest}");

@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
 use crate::provider::AzureNames;
 use crate::state::{Lock, Progress};
-use klab_lab::spec::{Lab, Step};
+use klab_lab::spec::{Action, Lab, Located, Step};
 use klab_lab::words::plural;
 
 /// The lesson that a command is about.
@@ -149,6 +149,12 @@ pub(super) fn label(lab: &Lab, step: usize) -> String {
 /// `taint  Repel pods with a taint`: the title, or the name where there is none.
 pub(super) fn title(step: &Step) -> &str {
     step.title.as_deref().unwrap_or(&step.name.value)
+}
+
+/// The action of a step that klab leaves to the learner: one on nodes of a cluster that klab did not make.
+pub(super) fn only_typed(lab: &Lab, step: usize) -> Option<&Located<Action>> {
+    let step = lab.steps.get(step).filter(|_| !lab.provider.profile().makes_nodes)?;
+    step.actions.iter().find(|action| action.value.nodes().is_some())
 }
 
 /// The lines a learner types for a step.

@@ -35,6 +35,8 @@ pub struct Arguments {
 struct Plan {
     actions: Vec<Action>,
     commands: Vec<String>,
+    /// Which cluster it is, where klab does not make it.
+    found: Option<String>,
     caveats: Vec<String>,
     recreation: Vec<String>,
     /// Why `up` would not do it.
@@ -109,6 +111,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     let (outcome, snapshot) = if observed.exists && !observed.stopped {
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
         let client = context.client(&lab.name.value, &kubeconfig)?;
+        let client = context.on(lab.provider, &lab.name.value, client)?;
         context.block_on(async {
             let snapshot = observe::look_at_all(&client).await?;
             Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, Some(snapshot)))
@@ -118,6 +121,7 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     };
     Ok(Plan {
         commands: provider.commands(lab, &actions).or_else(|error| if unseen { Ok(Vec::new()) } else { Err(error) })?,
+        found: provider.found(lab),
         caveats,
         refusals: if unseen { Vec::new() } else { provider.refusals(lab, &actions) },
         recreation: if unseen { Vec::new() } else { provider.recreation(lab)? },
@@ -141,7 +145,7 @@ fn steps(context: &Context, lab: &Lab) -> Vec<String> {
 fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
     json!({
         "schema": "klab.plan/1", "lab": lab.name.value, "provider": lab.provider.as_str(), "actions": plan.actions,
-        "commands": plan.commands, "taken": taken(lab), "caveats": plan.caveats, "recreation": plan.recreation,
+        "found": plan.found, "commands": plan.commands, "taken": taken(lab), "caveats": plan.caveats, "recreation": plan.recreation,
         "refusals": plan.refusals.iter().map(|refusal| json!({ "message": refusal.to_string(), "hints": refusal.hints })).collect::<Vec<_>>(),
         "objects": plan.outcome, "cost": plan.cost.as_ref().map(LabCost::document), "placement": plan.prediction.workloads.iter().map(placement).collect::<Vec<_>>(),
     })
@@ -149,7 +153,8 @@ fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
 
 fn text(lab: &Lab, plan: &Plan) -> String {
     let mut text = format!("lab {} on {}\n", lab.name.value, lab.provider);
-    section(&mut text, "cluster", plan.actions.iter().map(ToString::to_string), "as the lab file says");
+    let unchanged = plan.found.as_deref().unwrap_or("as the lab file says");
+    section(&mut text, "cluster", plan.actions.iter().map(ToString::to_string), unchanged);
     section(&mut text, "only with --recreate", plan.recreation.iter().cloned(), "");
     section(&mut text, "commands", plan.commands.iter().cloned(), "");
     let marked = |mark: &'static str, keys: &'static str, objects: &[ObjectKey]| {

@@ -12,6 +12,7 @@ use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
 use crate::grade::report_set_up;
 use crate::lesson::{Performer, WallClock, change_nodes, delete_all};
+use crate::provider::refuse_foreign;
 use crate::render;
 use klab_lab::words::{duration, first_of, plural};
 
@@ -41,6 +42,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lesson = Lesson::open(context, &arguments.which)?;
     let lab = &lesson.lab;
     let name = &lab.name.value;
+    refuse_foreign(
+        lab,
+        "`klab reset` takes back whatever was done to a cluster",
+        &format!("`klab up {}` brings the lab's own objects to the set-up", lab.source.name()),
+    )?;
     if let Some(step) = &arguments.to {
         find(lab, step)?;
     }

@@ -15,8 +15,10 @@ use crate::grade::warn_of_faults;
 use crate::observe;
 use crate::state::class::Class;
 use crate::ui::Format;
-use klab_lab::names::{POOL_LABEL, WORKLOAD_LABEL};
+use klab_lab::membership::labelled_pool;
+use klab_lab::names::WORKLOAD_LABEL;
 use klab_lab::plan::{is_system_taint, taint_text};
+use klab_lab::spec::Lab;
 use klab_lab::words::table;
 
 /// What can be typed after `klab status`.
@@ -38,6 +40,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let lesson = Lesson::open(context, &WhichLesson::of(&lab)).ok();
+    let file = lesson.as_ref().map(|lesson| lesson.lab.clone());
+    let file = file.as_ref();
     let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
     let path = context.kubeconfig(&lab)?;
     let client = context.client(&lab, &path)?;
@@ -46,11 +50,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         observe::look(&client).await
     })?;
 
-    let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods)).collect();
+    let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods, file)).collect();
     let mut workloads: BTreeMap<String, Where> = BTreeMap::new();
     for pod in &snapshot.pods {
-        if let Some(workload) = pod.labels().get(WORKLOAD_LABEL) {
-            workloads.entry(workload.clone()).or_default().count(pod, &snapshot.nodes);
+        if let Some(workload) = pod.labels().get(WORKLOAD_LABEL).filter(|workload| is_of(file, workload, pod)) {
+            workloads.entry(workload.clone()).or_default().count(pod, &snapshot.nodes, file);
         }
     }
     if context.ui.format() == Format::Json {
@@ -97,7 +101,7 @@ struct NodeRow {
 }
 
 impl NodeRow {
-    fn of(node: &Node, pods: &[Arc<Pod>]) -> Self {
+    fn of(node: &Node, pods: &[Arc<Pod>], lab: Option<&Lab>) -> Self {
         let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
         let ready =
             conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True");
@@ -106,7 +110,7 @@ impl NodeRow {
         let taints = spec.and_then(|spec| spec.taints.as_ref()).into_iter().flatten();
         let name = node.name_any();
         Self {
-            pool: pool_of(node),
+            pool: pool_of(node, lab),
             state: format!("{}{}", if ready { "Ready" } else { "NotReady" }, if cordoned { ", cordoned" } else { "" }),
             taints: taints.filter(|taint| !is_system_taint(taint)).map(taint_text).collect(),
             pods: pods.iter().filter(|pod| node_of(pod) == Some(&name)).count(),
@@ -127,7 +131,7 @@ struct Where {
 }
 
 impl Where {
-    fn count(&mut self, pod: &Pod, nodes: &[Arc<Node>]) {
+    fn count(&mut self, pod: &Pod, nodes: &[Arc<Node>], lab: Option<&Lab>) {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
         match phase {
             "Running" => self.running += 1,
@@ -136,7 +140,7 @@ impl Where {
         }
         if let Some(name) = node_of(pod) {
             let node = nodes.iter().find(|node| node.name_any() == *name);
-            *self.pools.entry(node.map_or("-".to_owned(), |node| pool_of(node))).or_default() += 1;
+            *self.pools.entry(node.map_or("-".to_owned(), |node| pool_of(node, lab))).or_default() += 1;
         }
     }
 
@@ -150,6 +154,19 @@ fn node_of(pod: &Pod) -> Option<&String> {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref())
 }
 
-fn pool_of(node: &Node) -> String {
-    node.labels().get(POOL_LABEL).cloned().unwrap_or_else(|| "-".to_owned())
+/// Whether pods of a workload are the lab's: on a cluster of others, other labs may have one of the same name.
+fn is_of(lab: Option<&Lab>, workload: &str, pod: &Pod) -> bool {
+    lab.is_none_or(|lab| {
+        lab.provider.profile().makes_nodes
+            || lab.workload(workload).is_some_and(|workload| pod.namespace().as_ref() == Some(&workload.namespace))
+    })
+}
+
+/// The pool as the lab tells nodes apart; without its file, as their makers do.
+fn pool_of(node: &Node, lab: Option<&Lab>) -> String {
+    let pool = match lab {
+        Some(lab) => lab.pool_of(node),
+        None => labelled_pool(node).map(|(_, pool)| pool),
+    };
+    pool.unwrap_or("-").to_owned()
 }

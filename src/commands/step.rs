@@ -7,7 +7,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, azure, find, label, title};
+use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, only_typed, shown, title};
 use crate::at_work::LabAtWork;
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
@@ -142,6 +142,7 @@ impl AtWork<'_> {
             self.grade(&before, Grading { what: &what, step: None, quietly: true, document: false })?;
         }
         self.refuse_runs(step)?;
+        self.refuse_nodes(&lab, number, "type it yourself, then `klab verify`")?;
         self.keep_kinds(&lab, number)?;
         lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: false });
         lesson.keep()?;
@@ -178,6 +179,7 @@ impl AtWork<'_> {
         let Some((number, step)) = undone.and_then(|number| Some((number, lab.steps.get(number)?))) else {
             return Err(Error::message(Kind::Usage, "no step is done: the lab is at its set-up"));
         };
+        self.refuse_nodes(&lab, number, "take back yourself what you typed for it")?;
         let label = label(&lab, number);
         self.announce("Undoing", &label, title(step));
         self.keep_kinds(&lab, number)?;
@@ -255,6 +257,19 @@ impl AtWork<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Nodes of somebody else's cluster are the learner's to change, or nobody's.
+    fn refuse_nodes(&self, lab: &klab_lab::spec::Lab, number: usize, instead: &str) -> Result<()> {
+        let (Some(step), Some(action)) = (lab.steps.get(number), only_typed(lab, number)) else { return Ok(()) };
+        let typed: Vec<String> = lines(self.context, lab, number).iter().map(shown).collect();
+        let message = format!(
+            "step `{}` changes nodes ({}), and klab changes none on {}; nothing was done",
+            step.name,
+            action.at,
+            lab.provider.profile().title
+        );
+        Err(Error::message(Kind::Usage, message).hint(format!("{instead}:\n{}", typed.join("\n"))))
     }
 
     /// Notes the kinds that a step may make before it does, so that `up` and `down` know where to look.

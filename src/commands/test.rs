@@ -60,6 +60,7 @@ pub struct Arguments {
 /// When a lab file is invalid (all problems of all files), or a lesson fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
+    real::refuse_foreign(arguments.provider)?;
     real::refuse_seeds(arguments.provider, arguments.seeds, arguments.seed)?;
     let paths = files::lab_files(&context.home, &arguments.labs)?;
     let lessons = load(context, arguments, &paths)?;
@@ -131,6 +132,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Err(Error::message(Kind::NotHeld, message))
 }
 
+/// Whether a provider other than the embedded cluster makes clusters.
+fn is_made_elsewhere(provider: Provider) -> bool {
+    let profile = provider.profile();
+    !profile.is_embedded && profile.makes_nodes
+}
+
 /// Whether a lesson needs a cluster that other programs reach.
 fn is_real(lab: &Lab, arguments: &Arguments) -> bool {
     let mut actions = lab.steps.iter().flat_map(|step| &step.actions);
@@ -172,7 +179,7 @@ fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<V
         match read(path, arguments.provider) {
             Ok(lab) if arguments.as_seat => {
                 lessons.push(as_seat(path, lab));
-                for provider in Provider::ALL.into_iter().filter(|provider| !provider.profile().is_embedded) {
+                for provider in Provider::ALL.into_iter().filter(|provider| is_made_elsewhere(*provider)) {
                     match read(path, provider) {
                         Ok(lab) => lessons.push(as_seat(path, lab)),
                         Err(_) => context.ui.events().warn(format!(

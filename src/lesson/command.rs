@@ -13,7 +13,7 @@ use crate::provider::{AzureNames, aks};
 use crate::render::{render_main, render_workload};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Action, Lab, Located, NodeForm, NodeSet, ObjectRef, Provider, Workload};
+use klab_lab::spec::{Action, Lab, Located, NodeForm, NodeSet, ObjectRef, Workload};
 
 /// One line of what is to be done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,25 +43,25 @@ pub fn lines(lab: &Lab, step: usize, action: usize, azure: &AzureNames) -> Vec<L
 
 fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
     match action {
-        Action::Taint { taint, nodes } => vec![kubectl(&["taint", "nodes"], nodes, [taint_text(taint)])],
+        Action::Taint { taint, nodes } => vec![kubectl(before, &["taint", "nodes"], nodes, [taint_text(taint)])],
         Action::Untaint { key, value, effect, nodes } => {
             let pattern = pattern_text(key, value.as_deref(), effect.as_deref());
-            vec![kubectl(&["taint", "nodes"], nodes, [format!("{pattern}-")])]
+            vec![kubectl(before, &["taint", "nodes"], nodes, [format!("{pattern}-")])]
         }
         Action::Label { labels, nodes } => {
             let pairs = labels.iter().map(|(key, value)| format!("{key}={value}"));
-            vec![kubectl(&["label", "nodes"], nodes, pairs.chain(["--overwrite".to_owned()]))]
+            vec![kubectl(before, &["label", "nodes"], nodes, pairs.chain(["--overwrite".to_owned()]))]
         }
         Action::Unlabel { keys, nodes } => {
-            vec![kubectl(&["label", "nodes"], nodes, keys.iter().map(|key| format!("{key}-")))]
+            vec![kubectl(before, &["label", "nodes"], nodes, keys.iter().map(|key| format!("{key}-")))]
         }
-        Action::Cordon { nodes } => vec![kubectl(&["cordon"], nodes, [])],
-        Action::Uncordon { nodes } => vec![kubectl(&["uncordon"], nodes, [])],
+        Action::Cordon { nodes } => vec![kubectl(before, &["cordon"], nodes, [])],
+        Action::Uncordon { nodes } => vec![kubectl(before, &["uncordon"], nodes, [])],
         Action::Drain { nodes, within, force } => {
             let mut options = vec!["--ignore-daemonsets".to_owned(), "--delete-emptydir-data".to_owned()];
             options.extend(force.then(|| "--force".to_owned()));
             options.extend(within.map(|within| format!("--timeout={}s", within.as_secs())));
-            vec![kubectl(&["drain"], nodes, options)]
+            vec![kubectl(before, &["drain"], nodes, options)]
         }
         Action::Scale { workload, replicas } => match before.workload(workload) {
             Some(spec) => {
@@ -87,8 +87,8 @@ fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) ->
         Action::AddPool { .. } | Action::RemovePool { .. } | Action::ScalePool { .. } | Action::UpgradePool { .. } => {
             pool(before, after, action, azure)
         }
-        Action::FailNode { nodes, count } => power(before.provider, nodes, *count, false),
-        Action::RestoreNode { nodes } => power(before.provider, nodes, None, true),
+        Action::FailNode { nodes, count } => power(before, nodes, *count, false),
+        Action::RestoreNode { nodes } => power(before, nodes, None, true),
         Action::Wait { duration } => {
             let duration = std::time::Duration::try_from(*duration).unwrap_or_default();
             vec![Line::Note(format!("wait for {}", klab_lab::words::duration(duration)))]
@@ -109,9 +109,13 @@ fn command_of(argv: &[String]) -> Line {
 }
 
 /// A command about nodes: by label, or by name.
-fn kubectl(verb: &[&str], nodes: &NodeSet, rest: impl IntoIterator<Item = String>) -> Line {
+fn kubectl(lab: &Lab, verb: &[&str], nodes: &NodeSet, rest: impl IntoIterator<Item = String>) -> Line {
     let mut arguments: Vec<String> = verb.iter().map(|word| (*word).to_owned()).collect();
-    match (nodes, selector(nodes)) {
+    let selector = match nodes {
+        NodeSet::Pool(pool) => Some(lab.pool_selector(pool)),
+        nodes => selector(nodes),
+    };
+    match (nodes, selector) {
         (NodeSet::Node(name), _) => arguments.push(name.clone()),
         (_, selector) => arguments.extend(["-l".to_owned(), selector.unwrap_or_default()]),
     }
@@ -239,7 +243,7 @@ fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<L
     lines.into_iter().map(Line::Command).collect()
 }
 
-fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -> Vec<Line> {
+fn power(before: &Lab, nodes: &NodeSet, count: Option<u32>, start: bool) -> Vec<Line> {
     let first = count.filter(|_| !start).map(|count| {
         let which = selector(nodes).map_or_else(String::new, |selector| format!(" -l {selector}"));
         let many = klab_lab::words::plural(count as usize, "node");
@@ -247,12 +251,12 @@ fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -
     });
     let named = NodeSet::Node("NODE".to_owned());
     let mut lines: Vec<Line> = first.into_iter().collect();
-    match provider.profile().nodes {
+    match before.provider.profile().nodes {
         NodeForm::Object => {
             let set = if lines.is_empty() { nodes } else { &named };
             let value =
                 if start { format!("{HEARTBEAT_ANNOTATION}-") } else { format!("{HEARTBEAT_ANNOTATION}=stopped") };
-            lines.push(kubectl(&["annotate", "nodes"], set, [value]));
+            lines.push(kubectl(before, &["annotate", "nodes"], set, [value]));
         }
         NodeForm::Container => {
             if lines.is_empty() && !matches!(nodes, NodeSet::Node(_)) {
@@ -264,7 +268,7 @@ fn power(provider: Provider, nodes: &NodeSet, count: Option<u32>, start: bool) -
             lines.push(command("docker", [verb.to_owned(), node]));
         }
         NodeForm::Machine => {
-            let title = provider.profile().title;
+            let title = before.provider.profile().title;
             lines = vec![Line::Note(format!("{title} cannot stop single nodes: do this step on sim or kind"))];
         }
     }

@@ -32,7 +32,9 @@ pub async fn reset(client: &Client, lab: &Lab, work: &mut Work<'_>) -> Result<()
     if lab.steps.is_empty() {
         return Ok(());
     }
-    let nodes = observe::look(client).await?.nodes;
+    // Nodes of others stay as they are.
+    let own = lab.provider.profile().makes_nodes;
+    let nodes = if own { observe::look(client).await?.nodes } else { Vec::new() };
     let keys = changed_labels(lab);
     let api: Api<Node> = Api::all(client.clone());
     let mut count = 0;

@@ -12,7 +12,7 @@ use crate::at_work::LabAtWork;
 use crate::context::{Context, not_up};
 use crate::error::Result;
 use crate::lesson::stage;
-use crate::provider::{Provider, refuse_absent};
+use crate::provider::{Provider, refuse_absent, refuse_foreign};
 use crate::state::Progress;
 
 /// The pools of a lab as they are.
@@ -28,6 +28,11 @@ fn look_through(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Liv
     let lab = applied::lab(context, name.to_owned(), None, LoadOptions { reach, ..LoadOptions::default() })?;
     let folder = context.home.lab(name);
     let staged = stage(&lab, Progress::read(&folder)?.done.min(lab.steps.len()));
+    refuse_foreign(
+        &lab,
+        "pools are changed by those who made them",
+        "the cluster's owner adds and removes nodes; `klab status` shows those there are",
+    )?;
     let provider = context.provider(lab.provider)?;
     let observed = provider.observe(name, Some(&staged))?;
     refuse_absent(name, &observed)?;

@@ -1,6 +1,7 @@
 //! Who makes the cluster: the trait that each provider implements. What they are like is in [`klab_lab::spec::Profile`].
 
 pub mod aks;
+pub mod existing;
 pub mod kind;
 mod row;
 pub mod sim;
@@ -80,6 +81,11 @@ pub trait Provider {
     /// What of the lab this machine can only approximate, in words; shown by `plan` and `up`.
     fn caveats(&self, _: &Lab) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Which cluster it is, in words, where klab does not make it.
+    fn found(&self, _: &Lab) -> Option<String> {
+        None
     }
 
     /// What differs from the lab file that only a new cluster can change, in words; done when
@@ -224,6 +230,19 @@ pub fn refuse_absent(lab: &str, observed: &Observed) -> Result<()> {
         return Err(Error::message(Kind::Outside, message).hint(format!("`klab resume {lab}` starts its machines")));
     }
     Ok(())
+}
+
+/// Refuses what would change or take back more than klab's own objects, on a cluster that klab did not make.
+///
+/// # Errors
+/// When the lab is on one.
+pub fn refuse_foreign(lab: &Lab, what: &str, instead: &str) -> Result<()> {
+    let profile = lab.provider.profile();
+    if profile.makes_nodes {
+        return Ok(());
+    }
+    let message = format!("{what}, and lab `{}` is on {}", lab.name, profile.title);
+    Err(Error::message(Kind::Usage, message).hint(instead))
 }
 
 /// The machines of a lab that is to be paused or resumed.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Provider, aks, kind, sim};
+use super::{Provider, aks, existing, kind, sim};
 use crate::error::Result;
 use crate::state::Home;
 use klab_lab::spec::{Diagnostics, Lab, Provider as Name};
@@ -22,6 +22,7 @@ pub fn provider(name: Name, home: &Home, memory: &Memory) -> Result<Box<dyn Prov
         Name::Sim => Ok(Box::new(sim::Sim::new(home)?)),
         Name::Kind => Ok(Box::new(kind::KindProvider::new(home, Arc::clone(&memory.kind)))),
         Name::Aks => Ok(Box::new(aks::Aks::new(home))),
+        Name::Existing => Ok(Box::new(existing::Existing::new(home)?)),
     }
 }
 
@@ -29,6 +30,6 @@ pub fn provider(name: Name, home: &Home, memory: &Memory) -> Result<Box<dyn Prov
 pub fn refused_anywhere(lab: &Lab) -> Diagnostics {
     match lab.provider {
         Name::Kind => kind::rules::of_any_machine(lab),
-        Name::Sim | Name::Aks => Diagnostics::default(),
+        Name::Sim | Name::Aks | Name::Existing => Diagnostics::default(),
     }
 }

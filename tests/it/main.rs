@@ -10,6 +10,7 @@ mod classes;
 mod cli;
 mod docs;
 mod environment;
+mod existing;
 mod faults;
 mod hostile;
 mod house;

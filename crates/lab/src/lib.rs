@@ -57,6 +57,7 @@
 
 pub mod cost;
 mod expression;
+pub mod membership;
 pub mod names;
 pub mod nodes;
 pub mod plan;

@@ -196,6 +196,10 @@ impl fmt::Display for Action {
 /// What must be done so that the cluster is the lab's, in order: first what adds room, then what takes it away.
 pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
     let mut actions = Vec::new();
+    if !lab.provider.profile().makes_nodes {
+        // What is there is somebody else's, and stays as it is.
+        return actions;
+    }
     if !observed.exists {
         actions.push(Action::CreateCluster);
     }

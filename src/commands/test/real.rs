@@ -222,6 +222,16 @@ pub(super) fn jobs(provider: Provider) -> usize {
     provider.profile().tests_at_once.unwrap_or_else(one_for_each_processor)
 }
 
+/// A trial makes nodes, and changes them.
+pub(super) fn refuse_foreign(provider: Provider) -> Result<()> {
+    let profile = provider.profile();
+    if profile.makes_nodes {
+        return Ok(());
+    }
+    let message = format!("lessons are not tried out on {}: a trial makes pools and changes nodes", profile.title);
+    Err(Error::message(Kind::Usage, message).hint("leave out `--provider`: they are tried on the embedded cluster"))
+}
+
 /// Several seeds make no sense where the scheduler is not klab's.
 pub(super) fn refuse_seeds(provider: Provider, seeds: u32, seed: Option<u64>) -> Result<()> {
     if provider.profile().is_embedded || (seeds == 1 && seed.is_none()) {

@@ -9,7 +9,7 @@ use super::check::Check;
 use super::diagnostic::Diagnostics;
 use super::files::{Files, Reach};
 use super::pool::Pool;
-use super::provider::{Addon, AksSettings, KindSettings, Provider, SimSettings};
+use super::provider::{Addon, AksSettings, ExistingSettings, KindSettings, Provider, SimSettings};
 use super::source::{Located, Source};
 use super::step::{SkippedStep, Step};
 use super::version::KubernetesVersion;
@@ -59,6 +59,8 @@ pub struct Lab {
     pub kind: KindSettings,
     /// Settings of AKS.
     pub aks: AksSettings,
+    /// Which cluster of somebody else's.
+    pub existing: ExistingSettings,
     /// What the lab refers to outside its file.
     pub files: Files,
     /// What is worth a look but does not stop.

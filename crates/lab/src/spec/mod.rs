@@ -42,7 +42,8 @@ pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
 pub use pool_table::pool_table;
 pub use profile::{NodeForm, Profile};
 pub use provider::{
-    Addon, AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,
+    Addon, AksNetwork, AksSettings, AksTier, ExistingSettings, KindSettings, Mount, PortMapping, Provider, SimLike,
+    SimSettings,
 };
 pub use read::{Unread, read_regular};
 pub use schema::schema;

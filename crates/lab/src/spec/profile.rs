@@ -6,6 +6,7 @@ use super::lab::Lab;
 use super::provider::{Provider, SimLike};
 use super::source::Located;
 use super::version::KubernetesVersion;
+use crate::names::POOL_LABEL;
 
 /// What a node of a provider is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,9 @@ pub struct Profile {
     pub nodes: NodeForm,
     /// Whether the clusters are klab's own: one server on this machine holds all, and their scheduler takes a seed.
     pub is_embedded: bool,
+    /// Whether klab makes the nodes. Else cluster and nodes are somebody else's: klab finds them, and changes nothing there but
+    /// what it made itself.
+    pub makes_nodes: bool,
     /// Whether what runs costs money.
     pub is_billed: bool,
     /// Whether pools are a service's, with rules of its own: it refuses custom machine sizes, reserved labels and taints without
@@ -56,13 +60,14 @@ pub struct Profile {
 }
 
 /// The rows.
-const PROFILES: [Profile; 3] = [
+const PROFILES: [Profile; 4] = [
     Profile {
         provider: Provider::Sim,
         title: "the embedded cluster",
         like: None,
         nodes: NodeForm::Object,
         is_embedded: true,
+        makes_nodes: true,
         is_billed: false,
         has_managed_pools: false,
         has_windows: true,
@@ -81,6 +86,7 @@ const PROFILES: [Profile; 3] = [
         like: Some(SimLike::Kind),
         nodes: NodeForm::Container,
         is_embedded: false,
+        makes_nodes: true,
         is_billed: false,
         has_managed_pools: false,
         has_windows: false,
@@ -99,6 +105,7 @@ const PROFILES: [Profile; 3] = [
         like: Some(SimLike::Aks),
         nodes: NodeForm::Machine,
         is_embedded: false,
+        makes_nodes: true,
         is_billed: true,
         has_managed_pools: true,
         has_windows: true,
@@ -109,6 +116,24 @@ const PROFILES: [Profile; 3] = [
         pending: Duration::from_secs(3),
         labs_at_once: 8,
         tests_at_once: Some(4),
+    },
+    Profile {
+        provider: Provider::Existing,
+        title: "a cluster that klab did not make",
+        like: None,
+        nodes: NodeForm::Machine,
+        is_embedded: false,
+        makes_nodes: false,
+        is_billed: false,
+        has_managed_pools: false,
+        has_windows: true,
+        takes_node_names: false,
+        mounts_folders: false,
+        own_version: |_| None,
+        settle: Duration::from_secs(10),
+        pending: Duration::from_secs(3),
+        labs_at_once: 1,
+        tests_at_once: Some(1),
     },
 ];
 
@@ -130,6 +155,9 @@ impl Lab {
     pub fn embedded(mut self) -> Self {
         self.sim.like = self.like();
         self.provider = Provider::Sim;
+        for pool in &mut self.pools {
+            pool.selector = [(POOL_LABEL.to_owned(), pool.name.value.clone())].into();
+        }
         self
     }
 }

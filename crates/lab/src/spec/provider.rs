@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Located;
 use super::version::KubernetesVersion;
+use crate::names::POOL_LABEL;
 
 /// Who makes the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,11 +21,13 @@ pub enum Provider {
     Kind,
     /// Azure Kubernetes Service, through `az`.
     Aks,
+    /// A cluster that somebody else made.
+    Existing,
 }
 
 impl Provider {
     /// All providers.
-    pub const ALL: [Self; 3] = [Self::Sim, Self::Kind, Self::Aks];
+    pub const ALL: [Self; 4] = [Self::Sim, Self::Kind, Self::Aks, Self::Existing];
 
     /// The name in the lab file and on the command line.
     pub const fn as_str(self) -> &'static str {
@@ -32,6 +35,7 @@ impl Provider {
             Self::Sim => "sim",
             Self::Kind => "kind",
             Self::Aks => "aks",
+            Self::Existing => "existing",
         }
     }
 }
@@ -48,7 +52,7 @@ impl FromStr for Provider {
         Self::ALL
             .into_iter()
             .find(|provider| provider.as_str() == text)
-            .ok_or_else(|| format!("there is no provider `{text}`; there are sim, kind and aks"))
+            .ok_or_else(|| format!("there is no provider `{text}`; there are sim, kind, aks and existing"))
     }
 }
 
@@ -210,6 +214,23 @@ impl AksNetwork {
             Self::NodeSubnet => 30,
             Self::Kubenet => 110,
         }
+    }
+}
+
+/// `[existing]`: which cluster of somebody else's, and how its pools are told apart.
+#[derive(Clone, Debug)]
+pub struct ExistingSettings {
+    /// Context of the kubeconfig; none: the current one.
+    pub context: Option<Located<String>>,
+    /// The kubeconfig; none: the one that kubectl would read.
+    pub kubeconfig: Option<Located<String>>,
+    /// The label whose value is the name of a node's pool, where the pool has no `match`.
+    pub pool_label: String,
+}
+
+impl Default for ExistingSettings {
+    fn default() -> Self {
+        Self { context: None, kubeconfig: None, pool_label: POOL_LABEL.to_owned() }
     }
 }
 

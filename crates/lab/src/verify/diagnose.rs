@@ -18,8 +18,8 @@ use super::explain::{Edit, Explainer, Pending, Settles, age, alike};
 use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
-use super::view::{Owner, PodView, View, pool_of};
-use crate::names::POOL_LABEL;
+use super::view::{Owner, PodView, View};
+use crate::membership::POOL_LABELS;
 use crate::spec::{Check, Condition, NodeSet, Subject};
 use crate::words::{counted, duration, listed, plural};
 use klab_scheduler::selector::Operator;
@@ -41,7 +41,7 @@ pub fn diagnose(report: &mut Report, checks: &[Check], snapshot: &Snapshot, cont
             continue;
         }
         let (causes, suggestions) = match &check.subject.value {
-            Subject::Nodes(set) => (Vec::new(), node_commands(check, result, set, context)),
+            Subject::Nodes(set) => (Vec::new(), node_commands(explainer.view(), check, result, set)),
             Subject::Object(_) => (Vec::new(), Vec::new()),
             Subject::Workload(_) | Subject::Pods { .. } => {
                 of_pods(check, result, (snapshot, context), &mut explainer, &positions)
@@ -260,7 +260,9 @@ fn moved_label(
     let (key, value) = wanted.into_iter().find(|(key, value)| {
         !homes.nodes.is_empty()
             && homes.nodes.iter().all(|name| !carries(name, key, value))
-            && nodes.iter().all(|name| carries(name, key, value) && !is_declared(name, key) && *key != POOL_LABEL)
+            && nodes
+                .iter()
+                .all(|name| carries(name, key, value) && !is_declared(name, key) && !POOL_LABELS.contains(key))
     })?;
     let elsewhere: Vec<String> = view
         .nodes
@@ -268,10 +270,8 @@ fn moved_label(
         .filter(|name| !homes.nodes.contains(**name) && carries(name, key, value))
         .map(|name| (*name).to_owned())
         .collect();
-    let pool = homes.pools.first().filter(|pool| {
-        homes.pools.len() == 1
-            && homes.nodes.len() == view.nodes.values().filter(|it| pool_of(it) == Some(pool)).count()
-    });
+    let pool =
+        homes.pools.first().filter(|pool| homes.pools.len() == 1 && homes.nodes.len() == view.members(pool).count());
     let mut edits = vec![
         Edit::Label {
             pool: pool.cloned(),
@@ -331,7 +331,7 @@ fn distinguishing_label(check: &Check, view: &View<'_>, homes: &HomesOwned) -> O
         Condition::On(NodeSet::Node(name)) => Some(("kubernetes.io/hostname".to_owned(), name.clone())),
         _ => None,
     });
-    let of_pool = homes.pools.iter().map(|pool| (POOL_LABEL.to_owned(), pool.clone()));
+    let of_pool = homes.pools.iter().flat_map(|pool| POOL_LABELS.map(|key| (key.to_owned(), pool.clone())));
     let exact = |(key, value): &(String, String)| {
         view.nodes.iter().all(|(name, node)| (node.labels().get(key) == Some(value)) == homes.nodes.contains(*name))
     };
@@ -339,13 +339,15 @@ fn distinguishing_label(check: &Check, view: &View<'_>, homes: &HomesOwned) -> O
 }
 
 /// Commands that make nodes as a check wants them.
-fn node_commands(check: &Check, result: &CheckResult, set: &NodeSet, context: &Context<'_>) -> Vec<Suggestion> {
+fn node_commands(view: &View<'_>, check: &Check, result: &CheckResult, set: &NodeSet) -> Vec<Suggestion> {
     let mut suggestions: BTreeMap<&'static str, Suggestion> = BTreeMap::new();
     if let NodeSet::Pool(pool) = set
-        && context.pool(pool).is_some()
+        && view.context.pool(pool).is_some()
+        && view.context.provider.is_some_and(|provider| provider.profile().makes_nodes)
         && result.findings.iter().any(|finding| finding.code == "no-nodes")
     {
-        let (text, command) = (format!("make the pool {pool}"), format!("klab pool add {pool} --lab {}", context.lab));
+        let (text, command) =
+            (format!("make the pool {pool}"), format!("klab pool add {pool} --lab {}", view.context.lab));
         let suggestion =
             Suggestion { code: "add-pool", text, at: None, command: Some(command), changes: 1, nodes: Vec::new() };
         return vec![suggestion];
@@ -355,7 +357,7 @@ fn node_commands(check: &Check, result: &CheckResult, set: &NodeSet, context: &C
             continue;
         }
         let target = match set {
-            NodeSet::Pool(pool) => format!("-l {POOL_LABEL}={pool}"),
+            NodeSet::Pool(pool) => format!("-l {}", view.pool_selector(pool)),
             NodeSet::Selector(selector) => format!("-l '{selector}'"),
             NodeSet::Node(name) => name.clone(),
         };

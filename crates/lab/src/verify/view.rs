@@ -12,11 +12,10 @@ use kube_core::ResourceExt;
 use super::context::Context;
 use super::pod::{self, PodState};
 use super::snapshot::Snapshot;
-use crate::names::{AKS_POOL_LABEL, POOL_LABEL, WORKLOAD_LABEL};
+use crate::membership::{labelled_pool, pool_of};
+use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{NodeSet, Workload, WorkloadKind};
 
-/// Labels that name a node's pool: AKS' own, and the older one that every provider of klab sets.
-const POOL_LABELS: [&str; 2] = [AKS_POOL_LABEL, POOL_LABEL];
 /// Annotation of Deployments and their ReplicaSets that counts revisions.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
@@ -278,7 +277,29 @@ impl<'a> View<'a> {
 
     /// The pool a node belongs to.
     pub(crate) fn pool_of(&self, node: &str) -> Option<&'a str> {
-        pool_of(self.nodes.get(node)?)
+        self.pool_of_node(self.nodes.get(node)?)
+    }
+
+    /// The pool a node belongs to, by its labels.
+    pub(crate) fn pool_of_node(&self, node: &'a Node) -> Option<&'a str> {
+        pool_of(self.context.provider, self.context.pools, node)
+    }
+
+    /// The nodes of a pool that are there.
+    pub(crate) fn members<'s>(&'s self, pool: &'s str) -> impl Iterator<Item = (&'a str, &'a Node)> + 's {
+        let nodes = self.nodes.iter().map(|(name, node)| (*name, *node));
+        nodes.filter(move |(_, node)| self.pool_of_node(node) == Some(pool))
+    }
+
+    /// The label selector by which kubectl finds the nodes of a pool.
+    pub(crate) fn pool_selector(&self, pool: &str) -> String {
+        if let Some(known) = self.context.pool(pool) {
+            return known.selector_text();
+        }
+        let of_all = |key: &str| self.members(pool).all(|(_, node)| label(&node.metadata, key) == Some(pool));
+        let named = || self.members(pool).find_map(|(_, node)| labelled_pool(node)).map(|(key, _)| key);
+        let key = if of_all(POOL_LABEL) { POOL_LABEL } else { named().unwrap_or(POOL_LABEL) };
+        format!("{key}={pool}")
     }
 
     /// Whether a node is one of the set. A node that is not in the snapshot is in a set only by its name.
@@ -324,11 +345,6 @@ impl<'a> View<'a> {
             })
             .or_else(|| job().filter(|_| wanted(WorkloadKind::Job)).map(|owner| Owner::Job(owner)))
     }
-}
-
-/// The pool a node belongs to, by its labels.
-pub(crate) fn pool_of(node: &Node) -> Option<&str> {
-    POOL_LABELS.iter().find_map(|key| label(&node.metadata, key))
 }
 
 /// Whether the chain of owners of a pod ends at the object of a workload, or the pod is itself that object.

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 pub(super) use check::Check;
 pub(super) use pool::{Autoscale, Eviction, Os, Pool, PoolMode};
-pub(super) use provider::{Aks, AksNetwork, AksTier, Kind, PortMapping, Provider, Sim, SimLike};
+pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
 pub(super) use skip::Skip;
 pub(super) use step::{ACTIONS, Action, ActionForm, Step};
 pub(super) use text::{
@@ -47,7 +47,7 @@ pub(super) struct Lab {
     /// Parts to add to the cluster where the provider does not have them already.
     #[serde(default)]
     pub addons: Vec<At<Addon>>,
-    /// Variables for templates, as `{{ vars.NAME }}` in every string and file. The tables `sim`, `kind` and `aks` hold values for that provider only; `--var NAME=VALUE` overrides.
+    /// Variables for templates, as `{{ vars.NAME }}` in every string and file. The tables `sim`, `kind`, `aks` and `existing` hold values for that provider only; `--var NAME=VALUE` overrides.
     #[serde(default)]
     #[expect(dead_code, reason = "read from the tree before strings are rendered; here for the schema and the key")]
     pub vars: Table<Anything>,
@@ -84,6 +84,9 @@ pub(super) struct Lab {
     /// Settings of Azure Kubernetes Service.
     #[serde(default)]
     pub aks: Option<Aks>,
+    /// Which cluster of somebody else's, for `provider = "existing"`.
+    #[serde(default)]
+    pub existing: Option<Existing>,
 }
 
 /// A part that klab can add to a cluster.

@@ -34,6 +34,9 @@ pub(in crate::spec) struct Pool {
     /// Names of the nodes, in their order; further nodes are named as the provider does. Embedded cluster; elsewhere the provider names nodes.
     #[serde(default)]
     pub names: Vec<At<String>>,
+    /// Labels by which the pool's nodes are found on a cluster that klab did not make. Default: the label `pool_label` of `[existing]` with the pool's name.
+    #[serde(default, rename = "match")]
+    pub matches: Option<Table<At<String>>>,
     /// Annotations of the nodes (sim and kind).
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,

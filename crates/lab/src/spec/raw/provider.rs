@@ -1,4 +1,4 @@
-//! `[sim]`, `[kind]` and `[aks]` as written.
+//! `[sim]`, `[kind]`, `[aks]` and `[existing]` as written.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub(in crate::spec) enum Provider {
     Kind,
     /// Azure Kubernetes Service, through the `az` command.
     Aks,
+    /// A cluster that somebody else made; klab changes nothing in it but what it made there itself.
+    Existing,
 }
 
 /// Settings of the embedded cluster.
@@ -98,6 +100,18 @@ pub(in crate::spec) struct Mount {
     /// The node may only read it. Default: false.
     #[serde(default)]
     pub read_only: bool,
+}
+
+/// A cluster that somebody else made.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Existing {
+    /// Context of the kubeconfig. Default: the current one when the lab is first brought up.
+    pub context: Option<At<String>>,
+    /// The kubeconfig: a path, absolute, from `~/`, or relative to the lab file. Default: that of KUBECONFIG, else ~/.kube/config.
+    pub kubeconfig: Option<At<String>>,
+    /// Label of the nodes whose value is the name of their pool, for pools without `match`: "agentpool" on AKS, "eks.amazonaws.com/nodegroup" on EKS, "cloud.google.com/gke-nodepool" on GKE. Default: agentpool.
+    pub pool_label: Option<At<String>>,
 }
 
 /// Settings of Azure Kubernetes Service.

@@ -128,8 +128,18 @@ pub const RULES: &[Rule] = &[
         steps::workloads,
         "Workloads that steps deploy, scale or change must allow it.",
     ),
+    rule(
+        "foreign-nodes",
+        &[],
+        steps::foreign_nodes,
+        "On a cluster that klab did not make, no step makes, removes, stops or upgrades nodes.",
+    ),
     rule("never-deployed", &["step"], steps::never_deployed, "A deferred pool or workload that no step makes."),
 ];
+
+/// Rules about what makers of nodes take, besides those that need to know all nodes.
+const OF_MADE_NODES: [&str; 7] =
+    ["system-pool", "system-taint", "max-pods", "autoscale", "reserved-label", "reserved-taint", "pool-version"];
 
 /// Codes of problems that are found before rules are asked: while the file is read and its parts are parsed.
 pub const READING_CODES: &[(&str, &str)] = &[
@@ -196,7 +206,12 @@ pub(super) fn check(lab: &Lab, broken: &Broken, diagnostics: &mut Diagnostics) {
         return;
     }
     let context = Context::new(lab);
+    let makes_nodes = lab.provider.profile().makes_nodes;
     for rule in RULES {
+        // What nodes are like that somebody else made is not in the file.
+        if !makes_nodes && (rule.needs.contains(&"pool") || OF_MADE_NODES.contains(&rule.code)) {
+            continue;
+        }
         if rule.needs.iter().any(|table| broken.contains(*table)) {
             continue;
         }

@@ -105,6 +105,27 @@ pub(super) fn pools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
+pub(super) fn foreign_nodes(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let profile = context.lab.provider.profile();
+    if profile.makes_nodes {
+        return;
+    }
+    for step in &context.lab.steps {
+        let impossible = step.actions.iter().find(|action| {
+            action.value.pool().is_some()
+                || matches!(action.value, Action::FailNode { .. } | Action::RestoreNode { .. })
+        });
+        if let Some(action) = impossible {
+            let message = format!("step `{}` cannot be done on {}", step.name, profile.title);
+            found.push(
+                Diagnostic::error("foreign-nodes", message)
+                    .at(&action.at, "nodes are made, removed and stopped by those whose cluster it is")
+                    .help("leave the step out there: `skip = { existing = \"its pools are somebody else's\" }`"),
+            );
+        }
+    }
+}
+
 pub(super) fn workloads(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let lab = context.lab;
     let mut there: BTreeSet<&str> =

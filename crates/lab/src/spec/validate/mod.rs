@@ -19,7 +19,8 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::files::Files;
 use super::lab::Lab;
 use super::provider::{
-    Addon, AksNetwork, AksSettings, AksTier, KindSettings, Mount, PortMapping, Provider, SimLike, SimSettings,
+    Addon, AksNetwork, AksSettings, AksTier, ExistingSettings, KindSettings, Mount, PortMapping, Provider, SimLike,
+    SimSettings,
 };
 use super::raw::{self, At, Table};
 use super::source::{Located, Location, Source};
@@ -39,7 +40,8 @@ pub(super) fn lab(
     let name = reader.text(&raw.lab, "lab-name", syntax::lab_name);
     let aks = reader.aks(raw.aks.as_ref());
     let before = reader.diagnostics.errors();
-    let pools = reader.pools(&raw.pool, aks.network);
+    let existing = reader.existing(raw.existing.as_ref());
+    let pools = reader.pools(&raw.pool, aks.network, &existing);
     if reader.diagnostics.errors() > before {
         broken.insert("pool".to_owned());
     }
@@ -71,6 +73,7 @@ pub(super) fn lab(
         sim: sim(raw.sim.as_ref()),
         kind: reader.kind(raw.kind.as_ref()),
         aks,
+        existing,
         files: Files::default(),
         warnings: Diagnostics::default(),
     }
@@ -222,6 +225,18 @@ impl Reader<'_> {
             None => None,
         };
         Some(PortMapping { host: port.host, container: port.container, protocol, address })
+    }
+
+    fn existing(&mut self, raw: Option<&raw::Existing>) -> ExistingSettings {
+        let default = ExistingSettings::default();
+        let Some(raw) = raw else { return default };
+        let mut text = |raw: &Option<At<String>>, code: &'static str, parse: fn(&str) -> Parsed<String>| {
+            raw.as_ref().and_then(|text| self.text(text, code, parse))
+        };
+        let context = text(&raw.context, "path", syntax::not_empty);
+        let kubeconfig = text(&raw.kubeconfig, "path", syntax::not_empty);
+        let pool_label = text(&raw.pool_label, "label", syntax::label_key);
+        ExistingSettings { context, kubeconfig, pool_label: pool_label.map_or(default.pool_label, |label| label.value) }
     }
 
     fn aks(&mut self, raw: Option<&raw::Aks>) -> AksSettings {

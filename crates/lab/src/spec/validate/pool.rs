@@ -1,12 +1,15 @@
 //! Pools.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{Reader, syntax};
+use crate::names::POOL_LABEL;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::machine::{Machine, VmSize};
 use crate::spec::pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
-use crate::spec::provider::AksNetwork;
+use crate::spec::provider::{AksNetwork, ExistingSettings};
 use crate::spec::raw::{self, At, Table};
 use crate::spec::source::Located;
 use klab_scheduler::quantity::Quantity as Amount;
@@ -15,7 +18,12 @@ use klab_scheduler::quantity::Quantity as Amount;
 const DEFAULT_SIZE: &str = "Standard_B2ms";
 
 impl Reader<'_> {
-    pub(super) fn pools(&mut self, raw: &Table<raw::Pool>, network: AksNetwork) -> Vec<Pool> {
+    pub(super) fn pools(
+        &mut self,
+        raw: &Table<raw::Pool>,
+        network: AksNetwork,
+        existing: &ExistingSettings,
+    ) -> Vec<Pool> {
         let mut has_system =
             raw.iter().any(|(_, pool)| matches!(pool.mode.as_ref().map(At::get), Some(raw::PoolMode::System)));
         raw.iter()
@@ -26,12 +34,44 @@ impl Reader<'_> {
                     Some(raw::PoolMode::User) | None => PoolMode::User,
                 };
                 has_system |= mode == PoolMode::System;
-                self.pool(name, pool, mode, network)
+                let selector = self.selector(name, pool, existing);
+                self.pool((name, pool), mode, network, selector)
             })
             .collect()
     }
 
-    fn pool(&mut self, name: &At<String>, raw: &raw::Pool, mode: PoolMode, network: AksNetwork) -> Pool {
+    /// The labels by which the nodes of a pool are found.
+    fn selector(
+        &mut self,
+        name: &At<String>,
+        raw: &raw::Pool,
+        existing: &ExistingSettings,
+    ) -> BTreeMap<String, String> {
+        let matches = raw.matches.as_ref().map(|matches| self.plain_labels(matches));
+        if let Some(matches) = &raw.matches
+            && matches.iter().next().is_none()
+        {
+            let at = self.at(name.span());
+            self.report(
+                Diagnostic::error("label", format!("pool `{}` matches every node", name.get()))
+                    .at(&at, "its `match` names no label")
+                    .help("name a label that its nodes have and others do not"),
+            );
+        }
+        let own = if self.provider.profile().makes_nodes { POOL_LABEL } else { &existing.pool_label };
+        match matches {
+            Some(matches) if !self.provider.profile().makes_nodes => matches,
+            _ => [(own.to_owned(), name.get().clone())].into(),
+        }
+    }
+
+    fn pool(
+        &mut self,
+        (name, raw): (&At<String>, &raw::Pool),
+        mode: PoolMode,
+        network: AksNetwork,
+        selector: BTreeMap<String, String>,
+    ) -> Pool {
         let os = match raw.os.as_ref().map(At::get) {
             None | Some(raw::Os::Linux) => Os::Linux,
             Some(raw::Os::Windows) => Os::Windows,
@@ -59,6 +99,7 @@ impl Reader<'_> {
             labels: self.labels(&raw.labels),
             names: self.texts(&raw.names, "name", syntax::dns_label),
             present: None,
+            selector,
             annotations: raw.annotations.clone(),
             taints: self.texts(&raw.taints, "taint", syntax::taint),
             zones: self.zones(&raw.zones),

@@ -11,7 +11,7 @@ use crate::verify::context::Context;
 use crate::verify::evaluate::evaluate;
 use crate::verify::explain::Destination;
 use crate::verify::snapshot::Snapshot;
-use crate::verify::view::{PodView, View, pool_of};
+use crate::verify::view::{PodView, View};
 
 /// The nodes where a check wants its pods.
 pub(super) struct Homes<'c, 'v, 'a> {
@@ -23,7 +23,7 @@ impl<'c, 'v, 'a> Homes<'c, 'v, 'a> {
     pub(super) fn of(check: &'c Check, view: &'v View<'a>) -> HomesOwned {
         let homes = Self { check, view };
         let nodes = view.nodes.keys().filter(|name| homes.accept_node(name)).map(|name| (*name).to_owned()).collect();
-        let pools: BTreeSet<&str> = view.nodes.values().filter_map(|node| pool_of(node)).collect();
+        let pools: BTreeSet<&str> = view.nodes.values().filter_map(|node| view.pool_of_node(node)).collect();
         let pools = pools.into_iter().filter(|pool| homes.accept_pool(pool)).map(str::to_owned).collect();
         HomesOwned { nodes, pools }
     }
@@ -37,7 +37,7 @@ impl<'c, 'v, 'a> Homes<'c, 'v, 'a> {
         let by_name = self.check.conditions.iter().any(|condition| {
             matches!(&condition.value, Condition::On(NodeSet::Node(_)) | Condition::OnePerNode(NodeSet::Node(_)))
         });
-        let mut members = self.view.nodes.iter().filter(|(_, node)| pool_of(node) == Some(pool));
+        let mut members = self.view.members(pool);
         !by_name && members.any(|(name, _)| self.accept_node(name))
     }
 }

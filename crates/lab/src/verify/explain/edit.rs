@@ -279,7 +279,7 @@ fn on_same_node(selector: &LabelSelector) -> PodAffinityTerm {
 }
 
 /// A toleration of one taint, as small as it can be.
-pub(super) fn toleration(taint: &Taint) -> Toleration {
+fn toleration(taint: &Taint) -> Toleration {
     let value = Some(taint.value.clone()).filter(|value| !value.is_empty());
     Toleration {
         key: Some(taint.key.clone()),

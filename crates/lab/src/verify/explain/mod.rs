@@ -1,12 +1,13 @@
 //! Why a pod is where it is, and why not elsewhere; what would let a Pending pod in.
 
 mod edit;
-mod patches;
+mod kubectl;
 mod proposals;
 mod question;
 mod reasons;
 mod room;
 mod sandbox;
+mod slip;
 mod suggest;
 mod wording;
 
@@ -21,7 +22,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use edit::Edit;
-pub(crate) use patches::in_namespace;
+pub(crate) use kubectl::in_namespace;
 pub(crate) use question::{Destination, Question, Settles};
 pub(crate) use reasons::{Refusal, group};
 pub(crate) use suggest::{steer, suggest};
@@ -149,7 +150,8 @@ impl<'a> Explainer<'a> {
     pub fn explain(&mut self, target: &str, namespace: Option<&str>) -> Result<Vec<Explanation>, NothingToExplain> {
         let chosen = self.find(target, namespace);
         if chosen.is_empty() {
-            let names = self.view.pods.iter().flat_map(|pod| [pod.name, pod.owner.name()]);
+            let here = |pod: &&PodView<'_>| namespace.is_none_or(|namespace| namespace == pod.namespace);
+            let names = self.view.pods.iter().filter(here).flat_map(|pod| [pod.name, pod.owner.name()]);
             let similar = nearest(target, names.filter(|name| !name.is_empty())).map(str::to_owned);
             return Err(NothingToExplain {
                 target: target.to_owned(),
@@ -176,7 +178,7 @@ impl<'a> Explainer<'a> {
         }
         let of_workload = |pod: &PodView<'_>| {
             let kind_fits = kind.is_none_or(|kind| {
-                let kind = kind.to_ascii_lowercase();
+                let kind = kind.split('.').next().unwrap_or(kind).to_ascii_lowercase();
                 let short = match pod.owner.kind() {
                     "Deployment" => "deploy",
                     "DaemonSet" => "ds",

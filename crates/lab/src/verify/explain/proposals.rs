@@ -10,7 +10,7 @@ use super::question::Question;
 use super::reasons::Refusal;
 use super::room::{Sources, lowered_requests, roomiest};
 use super::wording::{said_of_label, workload_of};
-use crate::names::POOL_LABEL;
+use crate::membership::POOL_LABELS;
 use klab_scheduler::Reason;
 use klab_scheduler::selector::Operator;
 
@@ -195,8 +195,16 @@ fn alike(one: &str, two: &str) -> bool {
 
 /// Whether people set this label: those that name the node's own nature are not theirs to change.
 fn may_be_set(key: &str) -> bool {
-    let reserved = ["kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "kubernetes.azure.com/"];
-    !reserved.iter().any(|prefix| key.starts_with(prefix)) && key != POOL_LABEL
+    let reserved = [
+        "kubernetes.io/",
+        "node.kubernetes.io/",
+        "topology.kubernetes.io/",
+        "kubernetes.azure.com/",
+        "eks.amazonaws.com/",
+        "cloud.google.com/",
+        "karpenter.sh/",
+    ];
+    !reserved.iter().any(|prefix| key.starts_with(prefix)) && !POOL_LABELS.contains(&key)
 }
 
 fn roomiest_first<'r>(refusal: &'r Refusal<'_>) -> impl Iterator<Item = String> + 'r {

@@ -9,7 +9,7 @@ use kube_core::ResourceExt;
 use super::edit::Edit;
 use super::question::Question;
 use super::reasons::Refusal;
-use crate::verify::view::{Owner, PodView, View, pool_of};
+use crate::verify::view::{Owner, PodView, View};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::{Reason, pod_requests};
 
@@ -39,7 +39,7 @@ impl<'q, 'a> Sources<'q, 'a> {
         let view = question.view;
         let mut pools: BTreeMap<&str, Vec<&Arc<Node>>> = BTreeMap::new();
         for node in &view.snapshot.nodes {
-            if let Some(pool) = pool_of(node) {
+            if let Some(pool) = view.pool_of_node(node) {
                 pools.entry(pool).or_default().push(node);
             }
         }

@@ -42,7 +42,7 @@ fn an_untolerated_taint() {
       fits on none of 3 nodes:
         extra-0         taint dedicated=special:NoSchedule is not tolerated
         main-0, main-1  no label workload, nodeSelector asks for workload=extra
-      fix: let `deployment/web` tolerate dedicated=special:NoSchedule: `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
+      fix: add a toleration of the taint dedicated=special:NoSchedule to `deployment/web`: `kubectl patch deployment/web -p '{"spec":{"template":{"spec":{"tolerations":[{"effect":"NoSchedule","key":"dedicated","operator":"Equal","value":"special"}]}}}}'`
        or: remove the taint dedicated=special:NoSchedule from pool extra: `kubectl taint nodes -l agentpool=extra dedicated=special:NoSchedule-`
        or: label pool main `workload=extra`: `kubectl label nodes -l agentpool=main workload=extra`
     "#);
@@ -124,7 +124,11 @@ fn cordoned_and_tainted_nodes_are_told_and_mended_apart() {
     let cluster = Cluster::default().node("main", 0, both).pod("web", &unschedulable(""));
     let said = said(&cluster, "web-1");
     assert!(said.contains("main-0  cordoned; taint dedicated=special:NoSchedule is not tolerated\n"), "{said}");
-    assert!(said.contains("fix: uncordon main-0 and let `pod/web-1` tolerate dedicated=special:NoSchedule"), "{said}");
+    assert!(
+        said.contains("fix: uncordon main-0 and add a toleration of the taint dedicated=special:NoSchedule to"),
+        "{said}"
+    );
+    assert!(said.contains("`kubectl uncordon main-0 && kubectl patch pod/web-1 -p "), "{said}");
 }
 
 #[test]
@@ -229,12 +233,12 @@ fn gates_other_schedulers_and_empty_clusters() {
         {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}]}});
     let mine = json!({"spec": {"schedulerName": "mine"}});
     let cluster = cluster().pod("gated", &gated).pod("mine", &mine);
-    assert_snapshot!(said(&cluster, "gated-1"), @"
+    assert_snapshot!(said(&cluster, "gated-1"), @r#"
     gated-1  held by its scheduling gates for 31 s
       gates: example.com/quota
       3 nodes would take it now: extra-0, main-0, main-1
-      fix: remove the scheduling gates example.com/quota of `pod/gated-1`
-    ");
+      fix: remove the scheduling gates example.com/quota of `pod/gated-1`: `kubectl patch pod/gated-1 -p '{"spec":{"schedulingGates":null}}'`
+    "#);
     assert_snapshot!(said(&cluster, "mine-2"), @"
     mine-2  not scheduled yet for 31 s
       it waits for the scheduler `mine`, not for the default one
@@ -248,4 +252,44 @@ fn gates_other_schedulers_and_empty_clusters() {
     let error = explain(&cluster.snapshot, &Context::default(), "gated-2", Some("default")).unwrap_err();
     assert_eq!(error.to_string(), "there is no pod or workload `gated-2` in namespace default");
     assert_eq!(error.similar.as_deref(), Some("gated-1"));
+}
+
+/// The commands by which explanations of a cluster that no lab describes change its objects.
+#[test]
+fn objects_of_no_lab_are_changed_by_commands() {
+    let template = |spec: Value| json!({"spec": {"template": {"spec": spec}}});
+    let said = |spec: Value| {
+        let mut pod = pending(spec.clone());
+        pod["metadata"] = json!({"namespace": "team"});
+        let mut cluster = cluster().deployment_with("web", 1, template(spec)).replica_set("web", 1).pod("web", &pod);
+        cluster.snapshot.pods[0] = crate::verify::fixture::from(pod_with_owner(&cluster));
+        said(&cluster, "deployment.apps/web")
+    };
+    let affinity = |kind: &str| {
+        json!({"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "none"}}, "topologyKey": "kubernetes.io/hostname"}]}}})
+    };
+    for (spec, command) in [
+        (
+            json!({"nodeSelector": {"workload": "extr"}}),
+            r#"kubectl -n team patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"workload":"extra"}}}}}'"#,
+        ),
+        (
+            json!({"nodeSelector": {"example.com/none": "x", "workload": "extra"}}),
+            r#"kubectl -n team patch deployment/web -p '{"spec":{"template":{"spec":{"nodeSelector":{"example.com/none":null}}}}}'"#,
+        ),
+        (
+            affinity("podAffinity"),
+            r#"kubectl -n team patch deployment/web --type json -p '[{"op":"remove","path":"/spec/template/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/0"}]'"#,
+        ),
+    ] {
+        let said = said(spec);
+        assert!(said.contains(command), "{command} is not in\n{said}");
+    }
+}
+
+fn pod_with_owner(cluster: &Cluster) -> Value {
+    let mut pod = serde_json::to_value(&*cluster.snapshot.pods[0]).unwrap();
+    pod["metadata"]["namespace"] = json!("team");
+    pod
 }

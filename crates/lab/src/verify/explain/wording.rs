@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Toleration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::json;
-
-use super::edit::{Edit, toleration};
-use super::patches::{edit_by_hand, in_namespace, is_slip_of, object, patch, tolerations, written};
+use super::edit::Edit;
+use super::kubectl::{edit_by_hand, edited, in_namespace, object};
 use super::question::{Proof, Question};
 use super::reasons::amount;
-use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
+use super::slip;
+use crate::names::WORKLOAD_LABEL;
 use crate::spec::{Location, Workload};
 use crate::verify::cause::Suggestion;
 use crate::verify::view::{Owner, PodView, View};
 use crate::words::listed;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::taint::{Taint, tolerated};
 
@@ -97,20 +95,22 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
     let table =
         workload.map_or_else(|| format!("`{}`", object(pod)), |workload| format!("`[workload.{}]`", *workload.name));
     let begin = || workload.map(|workload| workload.at.clone());
+    let by_hand = |words: Words| words.perhaps(edited(edit, pod));
     match edit {
-        Edit::Tolerate(taints) => tolerate(taints, pod, workload),
+        Edit::Tolerate(taints) => tolerate(taints, pod, workload).perhaps(edited(edit, pod)),
         Edit::Require { key, value } => {
             let said = workload.and_then(|workload| workload.node_selector.get(key));
-            let text = format!("add `{key} = \"{value}\"` to the node selector of {table}");
             // Where the file says so already, somebody took it away since.
-            let words = match said.filter(|said| said.value == *value) {
-                Some(_) => Words::new(format!(
-                    "add `{key}: {value}` to the node selector of `{}`, as the lab says",
-                    object(pod)
+            let words = match workload.filter(|_| said.is_none_or(|said| said.value != *value)) {
+                Some(_) => Words::new(format!("add `{key} = \"{value}\"` to the node selector of {table}"))
+                    .at(said.map(|value| value.at.clone()).or_else(begin)),
+                None => Words::new(format!(
+                    "add `{key}={value}` to the node selector of `{}`{}",
+                    object(pod),
+                    as_the_lab_says(workload, key, value)
                 )),
-                None => Words::new(text).at(said.map(|value| value.at.clone()).or_else(begin)),
             };
-            words.perhaps(patch(pod, &json!({ "nodeSelector": { key: value } })))
+            words.perhaps(edited(edit, pod))
         }
         Edit::KeepApart(selector) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
@@ -142,7 +142,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                     object(pod),
                     as_the_lab_says(workload, key, to)
                 ))
-                .perhaps(patch(pod, &json!({ "nodeSelector": { key: to } }))),
+                .perhaps(edited(edit, pod)),
             }
         }
         Edit::ChangeAffinity { key, from, to } => {
@@ -165,15 +165,11 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 Some(at) => Words::new(format!("remove `{key}` from the node selector of {table}")).at(Some(at)),
                 None => Words::new(format!("remove `{key}` from the node selector of `{}`", object(pod))),
             }
-            .perhaps(patch(pod, &json!({ "nodeSelector": { key: null } })))
+            .perhaps(edited(edit, pod))
         }
         Edit::DropNodeAffinity => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            let none =
-                json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": null } } });
-            Words::new(format!("remove the required node affinity of {table}"))
-                .at(at.or_else(begin))
-                .perhaps(patch(pod, &none))
+            by_hand(Words::new(format!("remove the required node affinity of {table}")).at(at.or_else(begin)))
         }
         Edit::LowerRequest { resource, from, to } => {
             let written = Quantity::of_resource(resource, *to).to_string();
@@ -194,29 +190,21 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 words
             }
         }
-        Edit::DropHostPort(port) => {
-            Words::new(format!("remove the host port {port} of {table}")).at(begin()).perhaps(edit_by_hand(pod))
-        }
+        Edit::DropHostPort(port) => by_hand(Words::new(format!("remove the host port {port} of {table}")).at(begin())),
         Edit::RelaxSpread { constraint, from, to } => {
             let at = workload.and_then(|workload| workload.topology_spread.get(*constraint)).map(|it| it.at.clone());
-            Words::new(format!("raise `maxSkew` of {table} from {from} to {to}"))
-                .at(at.or_else(begin))
-                .perhaps(edit_by_hand(pod))
+            by_hand(Words::new(format!("raise `maxSkew` of {table} from {from} to {to}")).at(at.or_else(begin)))
         }
         Edit::DropPodAffinity(_) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required pod affinity of {table}"))
-                .at(at.or_else(begin))
-                .perhaps(edit_by_hand(pod))
+            by_hand(Words::new(format!("remove the required pod affinity of {table}")).at(at.or_else(begin)))
         }
         Edit::DropPodAntiAffinity(_) => {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
-            Words::new(format!("remove the required pod anti-affinity of {table}"))
-                .at(at.or_else(begin))
-                .perhaps(edit_by_hand(pod))
+            by_hand(Words::new(format!("remove the required pod anti-affinity of {table}")).at(at.or_else(begin)))
         }
         Edit::DropGates(gates) => {
-            Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin())
+            by_hand(Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin()))
         }
         Edit::Label { pool, nodes, key, value } => label(view, pool.as_deref(), nodes, key, value),
         Edit::Unlabel { nodes, key } => {
@@ -236,7 +224,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let plural = if texts.len() == 1 { "taint" } else { "taints" };
             Words::new(format!("remove the {plural} {} from {}", texts.join(", "), whose(pool.as_deref(), nodes)))
                 .at(declared)
-                .command(format!("kubectl taint nodes {} {}", targets(pool.as_deref(), nodes), minus.join(" ")))
+                .command(format!("kubectl taint nodes {} {}", targets(view, pool.as_deref(), nodes), minus.join(" ")))
         }
         Edit::Uncordon(nodes) => {
             let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
@@ -261,18 +249,6 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
 
 /// Tolerations to add, or to write in place of one that looks like a slip of the pen.
 fn tolerate(taints: &[Taint], pod: &PodView<'_>, workload: Option<&Workload>) -> Words {
-    let present = tolerations(pod);
-    let wanted: Vec<Toleration> = taints.iter().map(toleration).collect();
-    let slip = match taints {
-        [taint] => present.iter().position(|toleration| is_slip_of(toleration, taint)),
-        _ => None,
-    };
-    let mut list = present.clone();
-    match slip {
-        Some(at) => list.splice(at..=at, wanted),
-        None => list.splice(list.len().., wanted),
-    };
-    let command = patch(pod, &json!({ "tolerations": list }));
     // Where the file says so already, somebody wrote something else since.
     let of_lab: Vec<klab_scheduler::taint::Toleration> = workload
         .iter()
@@ -280,24 +256,20 @@ fn tolerate(taints: &[Taint], pod: &PodView<'_>, workload: Option<&Workload>) ->
         .map(|toleration| klab_scheduler::taint::Toleration::from(&toleration.value))
         .collect();
     let said = workload.is_some() && taints.iter().all(|taint| tolerated(&of_lab, taint));
-    let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
     let as_said = if said { ", as the lab says" } else { "" };
-    let words = match (slip.and_then(|at| present.get(at)), workload.filter(|_| !said)) {
-        (Some(slip), _) => Words::new(format!(
-            "write the toleration `{}` for `{}` in `{}`{as_said}",
-            texts.join(", "),
-            written(slip),
-            object(pod)
-        )),
-        (None, Some(workload)) => {
-            let list: Vec<String> = texts.iter().map(|taint| format!("\"{taint}\"")).collect();
-            let at = workload.tolerations.last().map_or(&workload.at, |toleration| &toleration.at);
-            Words::new(format!("add `tolerations = [{}]` to `[workload.{}]`", list.join(", "), *workload.name))
-                .at(Some(at.clone()))
-        }
-        (None, None) => Words::new(format!("let `{}` tolerate {}{as_said}", object(pod), texts.join(", "))),
-    };
-    words.perhaps(command)
+    let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
+    if let Some(slip) = slip::of_tolerations(pod.pod.spec.as_ref(), taints) {
+        let (wanted, written) = (texts.join(", "), slip::written(slip));
+        return Words::new(format!("write the toleration `{wanted}` for `{written}` in `{}`{as_said}", object(pod)));
+    }
+    if let Some(workload) = workload.filter(|_| !said) {
+        let list: Vec<String> = texts.iter().map(|taint| format!("\"{taint}\"")).collect();
+        let at = workload.tolerations.last().map_or(&workload.at, |toleration| &toleration.at);
+        return Words::new(format!("add `tolerations = [{}]` to `[workload.{}]`", list.join(", "), *workload.name))
+            .at(Some(at.clone()));
+    }
+    let (noun, it) = if texts.len() == 1 { ("a toleration", "the taint") } else { ("tolerations", "the taints") };
+    Words::new(format!("add {noun} of {it} {} to `{}`{as_said}", texts.join(", "), object(pod)))
 }
 
 /// A selector as kubectl takes it.
@@ -306,7 +278,7 @@ fn labels(selector: &LabelSelector) -> String {
 }
 
 fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value: &str) -> Words {
-    let command = format!("kubectl label nodes {} {key}={value}", targets(pool, nodes));
+    let command = format!("kubectl label nodes {} {key}={value}", targets(view, pool, nodes));
     // Where the file says so already, somebody took the label off since.
     let by_step = || view.context.labels_by_step(key, value);
     let missing =
@@ -320,7 +292,7 @@ fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value
 }
 
 fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
-    let now = view.nodes.values().filter(|node| crate::verify::view::pool_of(node) == Some(pool)).count();
+    let now = view.members(pool).count();
     match view.context.pool(pool) {
         Some(declared) => {
             let to = now + steps;
@@ -336,6 +308,6 @@ fn whose(pool: Option<&str>, nodes: &[String]) -> String {
     pool.map_or_else(|| listed(&names), |pool| format!("pool {pool}"))
 }
 
-fn targets(pool: Option<&str>, nodes: &[String]) -> String {
-    pool.map_or_else(|| nodes.join(" "), |pool| format!("-l {POOL_LABEL}={pool}"))
+fn targets(view: &View<'_>, pool: Option<&str>, nodes: &[String]) -> String {
+    pool.map_or_else(|| nodes.join(" "), |pool| format!("-l {}", view.pool_selector(pool)))
 }

@@ -20,7 +20,7 @@ pub use compare::{Difference, compare};
 use super::context::Context;
 use super::model;
 use super::snapshot::Snapshot;
-use super::view::{PodView, View, pool_of};
+use super::view::{PodView, View};
 use expand::{Defaults, Planned, Root};
 use klab_scheduler::{Cluster, Outcome, TieBreak};
 
@@ -60,10 +60,14 @@ struct Candidate {
 /// Predicts where the pods of `objects` (in the order in which they are applied) go in a cluster that looks like the
 /// snapshot: with planned nodes where none exist yet, with the pods that are there. Pods that a present object already
 /// has stay where they are, unless its template changes; then all of them are placed again.
-pub fn predict(snapshot: &Snapshot, objects: &[impl Borrow<Value>], tie_break: TieBreak) -> Prediction {
+pub fn predict(
+    snapshot: &Snapshot,
+    context: &Context<'_>,
+    objects: &[impl Borrow<Value>],
+    tie_break: TieBreak,
+) -> Prediction {
     let objects = || objects.iter().map(Borrow::borrow);
-    let context = Context::default();
-    let view = View::new(snapshot, &context);
+    let view = View::new(snapshot, context);
     let mut cluster = model::cluster(&view, tie_break);
     let mut defaults = Defaults {
         priority_classes: snapshot
@@ -199,14 +203,14 @@ impl Forecast<'_, '_> {
     }
 
     fn count(&mut self, workload: usize, node: &str) {
-        let pool = self.view.nodes.get(node).and_then(|node: &&Node| pool_of(node)).unwrap_or(node);
+        let pool = self.view.pool_of(node).unwrap_or(node);
         let workload = &mut self.workloads[workload];
         *workload.pools.entry(pool.to_owned()).or_default() += 1;
         *workload.nodes.entry(node.to_owned()).or_default() += 1;
     }
 
     fn uncount(&mut self, workload: usize, node: &str) {
-        let pool = self.view.nodes.get(node).and_then(|node: &&Node| pool_of(node)).unwrap_or(node);
+        let pool = self.view.pool_of(node).unwrap_or(node);
         let workload = &mut self.workloads[workload];
         for (counts, key) in [(&mut workload.pools, pool), (&mut workload.nodes, node)] {
             if let Some(count) = counts.get_mut(key) {

@@ -17,7 +17,7 @@ fn deployment(name: &str, replicas: u32, spec: Value) -> Value {
 }
 
 fn said(cluster: &Fixture, objects: &[Value]) -> Vec<String> {
-    let prediction = predict(&cluster.snapshot, objects, TieBreak::default());
+    let prediction = predict(&cluster.snapshot, &Context::default(), objects, TieBreak::default());
     let one = |workload: &PredictedWorkload| {
         let pools: Vec<String> = workload.pools.iter().map(|(pool, pods)| format!("{pool} {pods}")).collect();
         let total: u32 = workload.nodes.values().sum();
@@ -93,11 +93,11 @@ fn what_is_there_stays_and_takes_room() {
         .running("other", "extra-0", 19);
     // Two pods stay on main-0 though a new Deployment would spread them; 19 pods of others take 1.9 of 2 CPUs.
     assert_eq!(said(&here, &[deployment("web", 3, json!({}))]), ["web: main 3; 0 pending"]);
-    let two = predict(&here.snapshot, &[deployment("web", 2, json!({}))], TieBreak::default());
+    let two = predict(&here.snapshot, &Context::default(), &[deployment("web", 2, json!({}))], TieBreak::default());
     assert_eq!(two.workloads[0].nodes, [("main-0".to_owned(), 2)].into());
     // Another template: all of them go again.
     let changed = deployment("web", 3, json!({"nodeSelector": {"agentpool": "extra"}}));
-    let again = predict(&here.snapshot, &[changed], TieBreak::default());
+    let again = predict(&here.snapshot, &Context::default(), &[changed], TieBreak::default());
     assert_eq!((again.workloads[0].pools.clone(), again.workloads[0].pending), (BTreeMap::new(), 3));
 }
 
@@ -142,7 +142,7 @@ fn higher_priority_displaces_lower() {
 #[test]
 fn differences_name_both_sides() {
     let objects = [deployment("web", 4, json!({"nodeSelector": {"agentpool": "extra"}}))];
-    let prediction = predict(&cluster().snapshot, &objects, TieBreak::default());
+    let prediction = predict(&cluster().snapshot, &Context::default(), &objects, TieBreak::default());
     let as_predicted = cluster().deployment("web", 4).running("web", "extra-0", 4);
     assert_eq!(compare(&prediction, &as_predicted.snapshot, &Context::default()), []);
     let otherwise = cluster().deployment("web", 4).running("web", "extra-0", 3).running("web", "main-1", 1);

@@ -1,0 +1,28 @@
+//! What `klab explain` writes.
+
+use serde_json::Value;
+
+use super::super::Context;
+use crate::error::{Error, Kind};
+use crate::ui::Format;
+use klab_lab::report;
+use klab_lab::verify::{Explanation, NothingToExplain};
+
+/// There is nothing of that name; `otherwise` is said where nothing is like it.
+pub(super) fn not_there(nothing: &NothingToExplain, otherwise: &str) -> Error {
+    let error = Error::message(Kind::Usage, nothing.to_string());
+    match &nothing.similar {
+        Some(similar) => error.hint(format!("did you mean `klab explain {similar}`?")),
+        None => error.hint(otherwise),
+    }
+}
+
+/// Writes explanations, for people or as a document.
+pub(super) fn show(context: &Context, document: &Value, explanations: &[Explanation]) {
+    if context.ui.format() == Format::Json {
+        context.ui.result(&document.to_string());
+        return;
+    }
+    let text = report::explanation_text(explanations, report::Styles::coloured());
+    context.ui.result(&context.ui.invocation().spelled(&text));
+}

@@ -1,0 +1,144 @@
+//! What a user may read of a cluster that klab did not make: a snapshot, and what is missing in it.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use klab_lab::verify::Snapshot;
+use kube::api::{Api, ListParams};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::client::cause;
+use crate::error::{Error, Kind, Result};
+
+/// A snapshot as far as the user may read the cluster.
+#[derive(Debug, Default)]
+pub struct Permitted {
+    /// What could be read.
+    pub snapshot: Snapshot,
+    /// Kinds that could not be read at all, by their plural.
+    pub unread: Vec<String>,
+    /// Kinds of which only the objects of the user's namespace could be read.
+    pub of_namespace: Vec<String>,
+    /// Why the nodes could not be read, in the server's words.
+    pub no_nodes: Option<String>,
+}
+
+/// How much of a kind was read.
+struct Listed<K> {
+    objects: Vec<Arc<K>>,
+    extent: Extent,
+}
+
+enum Extent {
+    All,
+    /// Those of one namespace.
+    Namespace,
+    /// None; why, in the server's words.
+    Refused(String),
+}
+
+/// Reads what explanations need, for a user who is about to ask about `namespace`. What the server refuses is left out and
+/// named; the lists are asked for at once, as the way to the cluster may be long.
+///
+/// # Errors
+/// When the cluster does not answer, or answers with anything but a refusal.
+pub async fn look(client: &Client, namespace: &str) -> Result<Permitted> {
+    let (nodes, pods, deployments, replica_sets, replication_controllers, daemon_sets, stateful_sets, jobs) = futures::try_join!(
+        of_cluster(client),
+        namespaced(client, namespace),
+        namespaced(client, namespace),
+        namespaced(client, namespace),
+        namespaced(client, namespace),
+        namespaced(client, namespace),
+        namespaced(client, namespace),
+        namespaced(client, namespace),
+    )?;
+    let (namespaces, services, budgets, classes, claims, volumes, storage_classes, csi_nodes) = futures::try_join!(
+        of_cluster(client),
+        namespaced(client, namespace),
+        namespaced(client, namespace),
+        of_cluster(client),
+        namespaced(client, namespace),
+        of_cluster(client),
+        of_cluster(client),
+        of_cluster(client),
+    )?;
+    let mut seen = Permitted::default();
+    seen.no_nodes = match &nodes.extent {
+        Extent::Refused(words) => Some(words.clone()),
+        _ => None,
+    };
+    seen.snapshot = Snapshot {
+        taken_at: Some(Timestamp::now()),
+        nodes: seen.note::<Node>(nodes),
+        pods: seen.note::<Pod>(pods),
+        deployments: seen.note(deployments),
+        replica_sets: seen.note(replica_sets),
+        replication_controllers: seen.note(replication_controllers),
+        daemon_sets: seen.note(daemon_sets),
+        stateful_sets: seen.note(stateful_sets),
+        jobs: seen.note(jobs),
+        namespaces: seen.note(namespaces),
+        services: seen.note(services),
+        pod_disruption_budgets: seen.note(budgets),
+        priority_classes: seen.note(classes),
+        persistent_volume_claims: seen.note(claims),
+        persistent_volumes: seen.note(volumes),
+        storage_classes: seen.note(storage_classes),
+        csi_nodes: seen.note(csi_nodes),
+        ..Snapshot::default()
+    };
+    Ok(seen)
+}
+
+impl Permitted {
+    /// Takes objects in; what is missing of their kind is noted.
+    fn note<K: Resource<DynamicType = ()>>(&mut self, listed: Listed<K>) -> Vec<Arc<K>> {
+        match listed.extent {
+            Extent::All => {}
+            Extent::Namespace => self.of_namespace.push(K::plural(&()).into_owned()),
+            Extent::Refused(_) => self.unread.push(K::plural(&()).into_owned()),
+        }
+        listed.objects
+    }
+}
+
+async fn of_cluster<K>(client: &Client) -> Result<Listed<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    list(Api::all(client.clone()), Extent::All).await
+}
+
+async fn namespaced<K>(client: &Client, namespace: &str) -> Result<Listed<K>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let all = of_cluster(client).await?;
+    match all.extent {
+        Extent::Refused(_) => list(Api::namespaced(client.clone(), namespace), Extent::Namespace).await,
+        _ => Ok(all),
+    }
+}
+
+async fn list<K>(api: Api<K>, extent: Extent) -> Result<Listed<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match api.list(&ListParams::default()).await {
+        Ok(list) => Ok(Listed { objects: list.items.into_iter().map(Arc::new).collect(), extent }),
+        // A kind that the cluster does not serve has no objects.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Listed { objects: Vec::new(), extent: Extent::All }),
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            Ok(Listed { objects: Vec::new(), extent: Extent::Refused(status.message.clone()) })
+        }
+        Err(error) => Err(Error::new(
+            Kind::Outside,
+            cause(&error).context(format!("could not list the cluster's {}", K::plural(&()))),
+        )),
+    }
+}

@@ -1,0 +1,317 @@
+//! Removal of what a lab made on somebody else's cluster: found by its labels among all kinds, and looked for again.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, Preconditions};
+use kube::core::PartialObjectMeta;
+use kube::discovery::{Discovery, Scope, verbs};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::apply::patch_parameters;
+use crate::client::cause;
+use crate::error::{Context as _, Error, Kind, Result};
+use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER};
+use klab_lab::words::{first_of, plural};
+
+/// How many kinds are asked for at once.
+const CONCURRENCY: usize = 16;
+/// How long objects may take to be gone.
+const GONE: Duration = Duration::from_mins(2);
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Most names in a sentence.
+const NAMES: usize = 5;
+
+/// Groups that show objects of other groups once more: who deletes an OpenShift project deletes its namespace, with all in it.
+const MIRRORS: [&str; 2] = ["project.openshift.io", "authorization.openshift.io"];
+
+/// An object of the cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    pub(super) resource: ApiResource,
+    namespace: Option<String>,
+    name: String,
+    uid: Option<String>,
+    /// The lab that made it.
+    lab: Option<String>,
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.resource.kind, self.name)?;
+        match &self.namespace {
+            Some(namespace) => write!(formatter, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Object {
+    fn of(resource: &ApiResource, found: &PartialObjectMeta<DynamicObject>) -> Self {
+        Self {
+            resource: resource.clone(),
+            namespace: found.namespace(),
+            name: found.name_any(),
+            uid: found.uid(),
+            lab: found.labels().get(LAB_LABEL).filter(|_| is_klabs(found)).cloned(),
+        }
+    }
+
+    fn api(&self, client: &Client) -> Api<DynamicObject> {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
+            None => Api::all_with(client.clone(), &self.resource),
+        }
+    }
+
+    /// As it is named within its namespace.
+    fn short(&self) -> String {
+        format!("{}/{}", self.resource.kind, self.name)
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.resource.kind == kind
+    }
+}
+
+/// What a removal did.
+pub(super) struct Removed {
+    /// How many objects are gone.
+    pub(super) objects: usize,
+    /// What stays because others have put something into it, in words.
+    pub(super) kept: Vec<String>,
+}
+
+/// The label selector of everything that a lab made.
+pub(super) fn selector(lab: &str) -> String {
+    format!("{LAB_LABEL}={lab},{MANAGED_BY_LABEL}={MANAGER}")
+}
+
+/// Objects for people.
+pub(super) fn named(objects: &[Object]) -> String {
+    first_of(&objects.iter().map(ToString::to_string).collect::<Vec<_>>(), NAMES)
+}
+
+/// Everything in the cluster that the lab made itself; what controllers made of it goes with it. `made` are the kinds that klab
+/// noted down before it made them.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) async fn own_objects(client: &Client, lab: &str, made: &BTreeSet<String>) -> Result<Vec<Object>> {
+    let parameters = ListParams::default().labels(&selector(lab));
+    let found = list_all(client, &kinds(client).await?, made, None, &parameters).await?;
+    Ok(found.into_iter().filter(|(_, owned)| !owned).map(|(object, _)| object).collect())
+}
+
+/// Removes what the lab made and waits until it is gone: what runs first, then the rest, namespaces and kinds at the end.
+///
+/// # Errors
+/// When the cluster does not answer, refuses, or does not remove something in time.
+pub(super) async fn remove(
+    client: &Client,
+    lab: &str,
+    made: &BTreeSet<String>,
+    progress: impl Fn(String),
+) -> Result<Removed> {
+    let all = own_objects(client, lab, made).await?;
+    let is_last = |object: &&Object| object.is("Namespace") || object.is("CustomResourceDefinition");
+    let (last, first): (Vec<&Object>, Vec<&Object>) = all.iter().partition(is_last);
+    delete(client, &first, &progress).await?;
+    let (mut going, mut kept) = (Vec::new(), Vec::new());
+    for object in last {
+        let others = others_in(client, object).await?;
+        if others.is_empty() {
+            going.push(object);
+            continue;
+        }
+        let what = if object.is("Namespace") { "namespace" } else { "the kind" };
+        let what = format!("{what} {}", object.name);
+        let heir = others.iter().find_map(|other| other.lab.as_deref());
+        release(client, object, heir).await?;
+        kept.push(if let Some(heir) = heir {
+            format!("{what} stays: lab `{heir}` uses it, and removes it at its end")
+        } else {
+            let count = plural(others.len(), "object");
+            let names = first_of(&others.iter().map(Object::short).collect::<Vec<_>>(), NAMES);
+            format!("{what} stays, without klab's labels: it has {count} that no lab made: {names}")
+        });
+    }
+    delete(client, &going, &progress).await?;
+    Ok(Removed { objects: first.len().saturating_add(going.len()), kept })
+}
+
+/// The kinds whose objects can be listed and deleted.
+async fn kinds(client: &Client) -> Result<Vec<(ApiResource, Scope)>> {
+    let discovery = Discovery::new(client.clone()).run_aggregated().await;
+    let discovery = discovery.map_err(|error| {
+        Error::new(Kind::Outside, cause(&error).context("could not ask the cluster which kinds it serves"))
+    })?;
+    let kinds = discovery.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
+    let usable = kinds.filter(|(resource, can)| {
+        can.supports_operation(verbs::LIST)
+            && can.supports_operation(verbs::DELETE)
+            && !MIRRORS.contains(&resource.group.as_str())
+    });
+    Ok(usable.map(|(resource, can)| (resource, can.scope)).collect())
+}
+
+/// Objects of many kinds, each with whether another object owns it. Kinds that the user may not list are passed over, unless
+/// they are among those (`apiVersion/Kind`) that the lab `made`.
+async fn list_all(
+    client: &Client,
+    kinds: &[(ApiResource, Scope)],
+    made: &BTreeSet<String>,
+    namespace: Option<&str>,
+    parameters: &ListParams,
+) -> Result<Vec<(Object, bool)>> {
+    let lists =
+        kinds.iter().filter(|(_, scope)| namespace.is_none() || *scope == Scope::Namespaced).map(|(resource, _)| {
+            let api: Api<DynamicObject> = match namespace {
+                Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+                None => Api::all_with(client.clone(), resource),
+            };
+            async move { (resource, api.list_metadata(parameters).await) }
+        });
+    let lists: Vec<_> = stream::iter(lists.collect::<Vec<_>>()).buffered(CONCURRENCY).collect().await;
+    let mut found = Vec::new();
+    for (resource, list) in lists {
+        match list {
+            Ok(list) => found.extend(list.items.iter().map(|item| {
+                let owned = !item.owner_references().is_empty();
+                (Object::of(resource, item), owned)
+            })),
+            // Forbidden, gone in this moment, or a kind that lists nothing (405).
+            Err(kube::Error::Api(status))
+                if (403..=405).contains(&status.code)
+                    && !made.contains(&format!("{}/{}", resource.api_version, resource.kind)) => {}
+            Err(error) => {
+                let words = format!("could not list the cluster's {}", resource.plural);
+                return Err(Error::new(Kind::Outside, cause(&error).context(words)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Deletes objects and waits until they and what controllers made of them are gone.
+async fn delete(client: &Client, objects: &[&Object], progress: &impl Fn(String)) -> Result<()> {
+    for object in objects {
+        let preconditions = Preconditions { uid: object.uid.clone(), ..Preconditions::default() };
+        let parameters = DeleteParams::foreground().preconditions(preconditions);
+        match object.api(client).delete(&object.name, &parameters).await {
+            Ok(_) => {}
+            // Gone, or another one of its name is there.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Err(error) => {
+                return Err(Error::new(Kind::Failed, cause(&error).context(format!("could not remove {object}"))));
+            }
+        }
+    }
+    let until = Instant::now().checked_add(GONE);
+    let mut left: Vec<&Object> = objects.to_vec();
+    loop {
+        let mut still = Vec::new();
+        for object in left {
+            let found = object.api(client).get_metadata_opt(&object.name).await;
+            let found = found.kind(Kind::Outside, || format!("could not read {object}"))?;
+            if found.is_some_and(|found| found.uid() == object.uid) {
+                still.push(object);
+            }
+        }
+        left = still;
+        if left.is_empty() {
+            return Ok(());
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            let names = named(&left.iter().map(|object| (*object).clone()).collect::<Vec<_>>());
+            let after = klab_lab::words::duration(GONE);
+            let message = format!("{names} still there {after} after klab asked to remove it");
+            return Err(Error::message(Kind::Deadline, message).hint("a finalizer may keep it"));
+        }
+        progress(format!("{} going", plural(left.len(), "object")));
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// What others have in a namespace, or of a kind, that the lab made.
+async fn others_in(client: &Client, object: &Object) -> Result<Vec<Object>> {
+    let (everything, unknown) = (ListParams::default(), BTreeSet::new());
+    if object.is("Namespace") {
+        let found = list_all(client, &kinds(client).await?, &unknown, Some(&object.name), &everything).await?;
+        let others = found.into_iter().filter(|(object, owned)| !owned && !comes_with_a_namespace(object));
+        return Ok(others.map(|(object, _)| object).collect());
+    }
+    // A definition is named `plural.group`.
+    let of_kind =
+        |(resource, _): &(ApiResource, Scope)| format!("{}.{}", resource.plural, resource.group) == object.name;
+    let kinds: Vec<_> = kinds(client).await?.into_iter().filter(of_kind).collect();
+    let found = list_all(client, &kinds, &unknown, None, &everything).await?;
+    Ok(found.into_iter().map(|(object, _)| object).collect())
+}
+
+/// What Kubernetes, OpenShift and Istio put into every namespace, and what passes by itself.
+fn comes_with_a_namespace(object: &Object) -> bool {
+    let name = object.name.as_str();
+    let accounts = ["default", "builder", "deployer"];
+    match object.resource.kind.as_str() {
+        "ServiceAccount" => accounts.contains(&name),
+        "Secret" => accounts.iter().any(|account| {
+            let rest = name.strip_prefix(account);
+            rest.is_some_and(|rest| rest.starts_with("-dockercfg-") || rest.starts_with("-token-"))
+        }),
+        "RoleBinding" => name.starts_with("system:"),
+        "ConfigMap" => matches!(name, "kube-root-ca.crt" | "openshift-service-ca.crt" | "istio-ca-root-cert"),
+        "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "PodMetrics" => true,
+        _ => false,
+    }
+}
+
+fn is_klabs(found: &PartialObjectMeta<DynamicObject>) -> bool {
+    found.labels().get(MANAGED_BY_LABEL).is_some_and(|manager| manager == MANAGER)
+}
+
+/// Takes klab's labels off what stays, or gives it to the lab that uses it.
+async fn release(client: &Client, object: &Object, heir: Option<&str>) -> Result<()> {
+    let labels = match heir {
+        Some(heir) => json!({ LAB_LABEL: heir }),
+        None => json!({ LAB_LABEL: null, MANAGED_BY_LABEL: null }),
+    };
+    let patch = json!({ "metadata": { "labels": labels } });
+    let patched = object.api(client).patch_metadata(&object.name, &patch_parameters(), &Patch::Merge(&patch)).await;
+    patched.map(drop).map_err(|error| {
+        Error::new(Kind::Failed, cause(&error).context(format!("could not change klab's labels of {object}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_with_a_namespace_is_nobodys() {
+        for (kind, name, comes) in [
+            ("ServiceAccount", "default", true),
+            ("ServiceAccount", "builder", true),
+            ("ServiceAccount", "mine", false),
+            ("ConfigMap", "kube-root-ca.crt", true),
+            ("ConfigMap", "settings", false),
+            ("Secret", "default-dockercfg-x7k2p", true),
+            ("Secret", "default-password", false),
+            ("RoleBinding", "system:deployers", true),
+            ("RoleBinding", "team", false),
+            ("Event", "web.17a", true),
+            ("Pod", "web", false),
+        ] {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
+            let object = Object { resource, namespace: None, name: name.to_owned(), uid: None, lab: None };
+            assert_eq!(comes_with_a_namespace(&object), comes, "{object}");
+        }
+    }
+}
