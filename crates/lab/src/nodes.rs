@@ -9,7 +9,7 @@ use crate::spec::{Lab, NodeResources, Os, Pool, SimLike, VmSize};
 use klab_scheduler::hash::fnv64_closed;
 
 /// The Kubernetes version embedded nodes report where neither lab nor pool asks for one.
-const VERSION: &str = "1.36.2";
+pub const VERSION: &str = "1.36.2";
 
 /// The node of a pool with this number, counted from 0. Equal labs give equal nodes.
 ///
