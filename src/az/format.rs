@@ -195,9 +195,7 @@ mod tests {
         }
         assert_eq!(written("json", &json!({ "b": [], "a": "ä" }), None), "{\n  \"a\": \"ä\",\n  \"b\": []\n}\n");
         assert_eq!(written("none", &document, None), "");
-        assert_eq!(
-            written("yaml", &json!({ "a": { "b": ["1.36"] } }), None).trim_end(),
-            "a:\n  b:\n  - \"1.36\"".replace("\"1.36\"", "'1.36'").trim_end()
-        );
+        let yaml = written("yaml", &json!({ "a": { "b": ["1.36"] } }), None);
+        assert_eq!(yaml.trim_end(), "a:\n  b:\n  - \"1.36\"");
     }
 }

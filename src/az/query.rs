@@ -19,7 +19,7 @@ pub struct Found {
 /// # Errors
 /// When it is none, or asks for what the document cannot give.
 pub fn search(expression: &str, document: &Value) -> Result<Found, Refusal> {
-    let compiled = jmespath::compile(expression).map_err(|_| {
+    let compiled = jmespath::compile(&with_json_literals(expression)).map_err(|_| {
         Refusal::usage(format!("argument --query: invalid jmespath_type value: '{expression}'")).advise(
             "To learn more about --query, please visit: 'https://learn.microsoft.com/cli/azure/query-azure-cli'",
         )
@@ -28,6 +28,34 @@ pub fn search(expression: &str, document: &Value) -> Result<Found, Refusal> {
     let found = compiled.search(document).map_err(failed)?;
     let value = serde_json::to_value(&*found).map_err(|error| Refusal::new(error.to_string()))?;
     Ok(Found { value: whole_numbers(value), order: order(compiled.as_ast()) })
+}
+
+/// The expression with literals that are JSON: az takes `` `text` `` for a text, as older JMESPath did.
+fn with_json_literals(expression: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = expression;
+    while let Some(at) = rest.find(['`', '\'', '"']) {
+        let (before, from) = rest.split_at(at);
+        plain.push_str(before);
+        let quote = from.chars().next().unwrap_or_default();
+        let inside = from.get(1..).unwrap_or_default();
+        let mut is_escaped = false;
+        let end = inside.find(|letter: char| {
+            let ends = letter == quote && !is_escaped;
+            is_escaped = letter == '\\' && !is_escaped;
+            ends
+        });
+        let Some(end) = end else {
+            rest = from;
+            break;
+        };
+        let (literal, after) = inside.split_at(end);
+        let is_text = quote == '`' && serde_json::from_str::<Value>(literal).is_err();
+        let text = if is_text { Value::from(literal.trim_start()).to_string() } else { literal.to_owned() };
+        plain.extend([quote.to_string(), text, quote.to_string()]);
+        rest = after.get(1..).unwrap_or_default();
+    }
+    plain + rest
 }
 
 /// Numbers that were whole before the library made floating-point numbers of them.
@@ -78,6 +106,9 @@ mod tests {
             ("[?count > `1`].[name, count]", json!([["nodepool1", 2]])),
             ("sort_by(@, &name)[].name", json!(["extra", "nodepool1"])),
             ("[0].nothing", json!(null)),
+            ("[?mode==`User`].name", json!(["extra"])),
+            ("[?count==`2`].name | join(`, `, @)", json!("nodepool1")),
+            ("[?name=='a`b'] || `[]`", json!([])),
         ] {
             assert_eq!(search(expression, &document).unwrap().value, expected, "{expression}");
         }

@@ -45,7 +45,9 @@ impl From<Error> for Refusal {
         let refusal = if error.kind == Kind::Usage { Self::azure("BadRequest", &words) } else { Self::new(words) };
         let left = error.left_behind.into_iter().map(|left| format!("Left behind: {left}"));
         let refusal = left.fold(refusal, Self::advise);
-        error.hints.into_iter().fold(refusal, Self::advise)
+        // What is to be written into a lab file is nothing that helps here.
+        let hints = error.hints.into_iter().filter(|hint| !hint.contains(" = "));
+        hints.fold(refusal, Self::advise)
     }
 }
 

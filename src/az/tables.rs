@@ -128,9 +128,24 @@ mod tests {
             "name": "extra", "osType": "Linux", "orchestratorVersion": "1.36", "vmSize": "Standard_B2ms", "osDiskSizeGb": 128,
             "count": 1, "maxPods": 250, "provisioningState": "Succeeded", "mode": "User",
         });
-        assert_snapshot!(table(&json!([pool]), pools), @r"");
-        assert_snapshot!(table(&versions::document(), super::versions), @r"");
+        assert_snapshot!(table(&json!([pool]), pools), @r"
+        Name    OsType    KubernetesVersion    VmSize         OsDiskSizeGB    Count    MaxPods    ProvisioningState    Mode
+        ------  --------  -------------------  -------------  --------------  -------  ---------  -------------------  ------
+        extra   Linux     1.36                 Standard_B2ms  128             1        250        Succeeded            User
+        ");
+        assert_snapshot!(table(&versions::document(), super::versions), @r"
+        KubernetesVersion    Upgrades        SupportPlan
+        -------------------  --------------  --------------------------------------
+        1.36.2               None available  KubernetesOfficial, AKSLongTermSupport
+        1.35.0               1.36.2          KubernetesOfficial, AKSLongTermSupport
+        1.34.0               1.35.0          KubernetesOfficial, AKSLongTermSupport
+        1.33.0               1.34.0          KubernetesOfficial, AKSLongTermSupport
+        ");
         let upgrades = json!({ "name": "default", "resourceGroup": "rg", "controlPlaneProfile": { "kubernetesVersion": "1.36.2" } });
-        assert_snapshot!(table(&upgrades, super::upgrades), @r"");
+        assert_snapshot!(table(&upgrades, super::upgrades), @r"
+        Name     ResourceGroup    MasterVersion    Upgrades
+        -------  ---------------  ---------------  --------------
+        default  rg               1.36.2           None available
+        ");
     }
 }

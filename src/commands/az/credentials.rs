@@ -49,11 +49,11 @@ pub(super) fn get(session: &Session<'_>, given: &Given) -> Answer {
         Some(text) => merged(yaml(&path, &text)?, &config, replaces)?,
         None => config.clone(),
     };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |error: std::io::Error| {
         Refusal::new(format!("could not write {shown}: {error}")).advise("--file/-f names another file.")
     };
-    if !folder.exists() {
+    let path = std::path::absolute(&path).map_err(failed)?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
         create_private_folder(folder).map_err(failed)?;
     }
     write_private(&path, written(&config_of_all)?.as_bytes()).map_err(failed)?;

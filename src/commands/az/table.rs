@@ -149,7 +149,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         account::show,
     ),
-    shown(
+    row(
         Command::new(
             "aks create",
             "Create a cluster: a lab of one system pool.",
@@ -177,7 +177,6 @@ pub(super) const ROWS: &[Row] = &[
         )
         .with_moot(MOOT_OF_CLUSTERS),
         create::create,
-        tables::clusters,
     ),
     row(
         Command::new("aks delete", "Delete a cluster, and its lab.", &[OWN_NAME, GROUP, NO_WAIT, YES]),
