@@ -1,6 +1,6 @@
 //! The Kubernetes versions that klab's Azure offers, and the steps between them.
 
-use klab_lab::nodes::VERSION;
+use klab_lab::nodes::{VERSION, full_version};
 use klab_lab::spec::KubernetesVersion;
 use serde_json::{Value, json};
 
@@ -20,9 +20,7 @@ pub fn minors() -> Vec<u32> {
 
 /// The patch that is meant where none is said: the newest that is offered of the minor.
 pub fn patched(version: KubernetesVersion) -> String {
-    let newest = newest();
-    let patch = version.patch.or(if version.minor == newest.minor { newest.patch } else { Some(0) });
-    KubernetesVersion { patch, ..version }.to_string()
+    full_version(version)
 }
 
 /// The offered versions, down to the patch, the oldest first.

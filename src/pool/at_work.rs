@@ -1,6 +1,6 @@
 //! The pools of a lab that is up: looked at, and changed under the lab's lock and journal.
 
-use klab_lab::plan::Declared;
+use klab_lab::plan::{Action, Declared};
 use klab_lab::spec::{KubernetesVersion, Lab, LoadOptions, Located, Reach};
 use toml::Table;
 
@@ -12,7 +12,7 @@ use crate::at_work::LabAtWork;
 use crate::context::{Context, not_up};
 use crate::error::Result;
 use crate::lesson::stage;
-use crate::provider::{Provider, refuse_absent};
+use crate::provider::{Options, Provider, refuse_absent};
 use crate::state::Progress;
 
 /// The pools of a lab as they are.
@@ -95,11 +95,14 @@ impl<'c> PoolsAtWork<'c> {
         self.bring_about(&wanted, pool, keys)
     }
 
-    /// Says that the cluster is of another version than its file says; its nodes stay as they are.
+    /// Brings the control plane to another version than its file says; the nodes stay as they are.
     ///
     /// # Errors
-    /// When that cannot be kept.
-    pub(crate) fn set_kubernetes(&mut self, version: KubernetesVersion) -> Result<()> {
+    /// When the provider cannot, or that cannot be kept.
+    pub(crate) fn upgrade_control_plane(&mut self, from: KubernetesVersion, version: KubernetesVersion) -> Result<()> {
+        let upgrade = Action::UpgradeCluster { from: from.to_string(), to: version.to_string() };
+        let mut work = self.lab.work()?;
+        self.provider.perform_all(&self.live.lab, &[upgrade], &Options::default(), &mut work)?;
         let folder = self.context.home.lab(&self.live.lab.name.value);
         let mut kept = Kept::read(&folder)?;
         kept.set_kubernetes(version);

@@ -485,7 +485,14 @@ fn control_plane_goes_first_and_pools_follow() {
     let versions = || {
         let cluster = document(&environment, &format!("aks show {cluster}"));
         let pool = cluster["agentPoolProfiles"][0]["currentOrchestratorVersion"].clone();
-        format!("{} {pool}", cluster["currentKubernetesVersion"]).replace('"', "")
+        let kubeconfig = environment.home().join("labs/small/kubeconfig");
+        let answered =
+            Command::new("kubectl").arg("--kubeconfig").arg(kubeconfig).args(["get", "--raw", "/version"]).output();
+        let server: serde_json::Value =
+            answered.ok().and_then(|output| serde_json::from_slice(&output.stdout).ok()).unwrap_or_default();
+        let current = cluster["currentKubernetesVersion"].as_str().unwrap();
+        assert!(server.is_null() || server["gitVersion"] == format!("v{current}"), "{server}");
+        format!("{current} {pool}").replace('"', "")
     };
     assert_eq!(versions(), "1.35.0 1.35.0");
     document(&environment, &format!("aks upgrade {cluster} -k 1.36 --control-plane-only --yes"));

@@ -74,6 +74,15 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
         }
         return changed(session, &known, given);
     }
+    if !known.provider.profile().is_embedded {
+        let message = format!(
+            "klab's az cannot upgrade cluster '{}': the version of its control plane is that of the image it was made of.",
+            known.cluster
+        );
+        return Err(Refusal::new(message)
+            .advise("'az aks nodepool upgrade' brings the nodes of a pool to another version.")
+            .advise("Another version in the lab file, and 'klab up FILE --recreate', makes the cluster again."));
+    }
     let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
     let now = version(&pools.live);
     let Some(target) = asked.and_then(|text| text.parse::<KubernetesVersion>().ok()).filter(|target| *target != now)
@@ -109,7 +118,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
         return Ok(Value::Null);
     }
     let names: Vec<String> = pools.live.names().iter().map(|name| (*name).to_owned()).collect();
-    pools.set_kubernetes(target)?;
+    pools.upgrade_control_plane(now, target)?;
     drop(pools);
     if !is_control_plane_only {
         for name in names {
