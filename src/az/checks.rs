@@ -97,6 +97,14 @@ fn is_taint(text: &str) -> bool {
         && ["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect)
 }
 
+const PREFIX: &str = "Prefix part a DNS-1123 label must consist of lower case alphanumeric characters or '-', and must start and end \
+                      with an alphanumeric character";
+const QUALIFIED: &str = "A qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc') with an optional DNS subdomain prefix \
+                         and '/' (e.g. 'example.com/MyName')";
+const VALUE: &str = "A valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
+                     and end with an alphanumeric character";
+
 /// Labels as they are typed, each a word of its own.
 ///
 /// # Errors
@@ -109,33 +117,32 @@ pub fn labels(words: &[String]) -> Checked<BTreeMap<String, String>> {
         let [key, value] = parts.as_slice() else {
             return refused("Label definition must be of format name=value.");
         };
-        let (prefix, name) = key.split_once('/').map_or((None, *key), |(prefix, name)| (Some(prefix), name));
+        let (prefix, name) = match key.split('/').collect::<Vec<_>>().as_slice() {
+            [name] => (None, *name),
+            [prefix, name] => (Some(*prefix), *name),
+            _ => return refused(QUALIFIED),
+        };
         if let Some(prefix) = prefix {
             if prefix.is_empty() || prefix.len() > 253 {
                 return refused("Label prefix can't be empty or more than 253 chars.");
             }
             let is_part = |part: &str| is_enclosed(part, |letter| letter == '-') && !part.contains(char::is_uppercase);
             if !prefix.split('.').all(is_part) {
-                return refused(
-                    "Prefix part a DNS-1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character.",
-                );
+                return refused(PREFIX);
             }
         }
         let between = |letter| matches!(letter, '-' | '_' | '.');
-        let qualified = "A qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character.";
         if name.is_empty() || name.len() > 63 {
             return refused("Label name can't be empty or more than 63 chars.");
         }
         if !is_enclosed(name, between) {
-            return refused(qualified);
+            return refused(QUALIFIED);
         }
         if value.len() > 63 {
             return refused("Label must not be more than 63 chars.");
         }
         if !value.is_empty() && !is_enclosed(value, between) {
-            return refused(
-                "A valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character.",
-            );
+            return refused(VALUE);
         }
         labels.insert((*key).to_owned(), (*value).to_owned());
     }

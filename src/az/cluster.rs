@@ -47,7 +47,7 @@ pub fn document(cluster: &Cluster<'_>) -> Value {
         site.cluster
     );
     let said = json!({
-        "agentPoolProfiles": cluster.pools.iter().map(|pool| in_list(within_cluster(site, pool))).collect::<Vec<_>>(),
+        "agentPoolProfiles": cluster.pools.iter().map(|pool| within_cluster(site, pool)).collect::<Vec<_>>(),
         "autoUpgradeProfile": { "nodeOsUpgradeChannel": "NodeImage", "upgradeChannel": null },
         "azurePortalFqdn": site.fqdn().replacen(".hcp.", ".portal.hcp.", 1),
         "bootstrapProfile": { "artifactSource": "Direct", "containerRegistryId": null },
@@ -82,13 +82,14 @@ pub fn document(cluster: &Cluster<'_>) -> Value {
             "azureKeyVaultKms": null, "customCaTrustCertificates": null, "defender": null, "imageCleaner": null,
             "workloadIdentity": null,
         },
-        "servicePrincipalProfile": { "clientId": "msi" },
+        "servicePrincipalProfile": { "clientId": "msi", "secret": null },
         "sku": { "name": "Base", "tier": tier },
         "storageProfile": {
             "blobCsiDriver": null, "diskCsiDriver": { "enabled": true }, "fileCsiDriver": { "enabled": true },
             "snapshotController": { "enabled": true },
         },
         "supportPlan": "KubernetesOfficial",
+        "tags": note.tags,
         "type": "Microsoft.ContainerService/ManagedClusters",
         "windowsProfile": {
             "adminPassword": null, "adminUsername": "azureuser", "enableCsiProxy": true, "gmsaProfile": null,
@@ -103,25 +104,9 @@ pub fn document(cluster: &Cluster<'_>) -> Value {
     if is_scaled || !cluster.autoscaler.is_empty() {
         all.insert("autoScalerProfile".to_owned(), autoscaler_document(&cluster.autoscaler));
     }
-    // az leaves these out where they are null.
-    if let Some(tags) = &note.tags {
-        all.insert("tags".to_owned(), json!(tags));
-    }
     let tag = entity_tag(&json!(all).to_string());
     all.insert("eTag".to_owned(), tag.into());
     Value::Object(all)
-}
-
-/// A pool as `az aks show` has it: without some keys where they are null.
-fn in_list(mut pool: Value) -> Value {
-    if let Value::Object(keys) = &mut pool {
-        for key in ["osDiskSizeGb", "vnetSubnetId"] {
-            if keys.get(key).is_some_and(Value::is_null) {
-                keys.remove(key);
-            }
-        }
-    }
-    pool
 }
 
 fn network() -> Value {

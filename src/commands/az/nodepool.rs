@@ -85,6 +85,7 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
     let is_system = given.word("--mode") == Some("System");
     let count = given.number("--node-count").unwrap_or_default();
     refuse_name(name)?;
+    refuse_gateway(given)?;
     let (labels, taints) = labels_and_taints(given, "--labels", "--node-taints")?;
     let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
     let price = checks::spot_price(given)?;
@@ -153,6 +154,7 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
 /// `update`.
 pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
+    refuse_gateway(given)?;
     let (enable, update, disable) = (
         given.has("--enable-cluster-autoscaler"),
         given.has("--update-cluster-autoscaler"),
@@ -354,6 +356,16 @@ pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
 fn refuse_name(name: &str) -> Result<(), Refusal> {
     match checks::pool_name(name) {
         Err(refusal) if !refusal.message.starts_with('(') => Err(refusal),
+        _ => Ok(()),
+    }
+}
+
+/// Pools of static egress gateways have nothing that a lab could show.
+fn refuse_gateway(given: &Given) -> Result<(), Refusal> {
+    match given.word("--mode") {
+        Some("Gateway") => {
+            Err(Refusal::new("klab's az makes no gateway pools: labs have pools of mode System and User."))
+        }
         _ => Ok(()),
     }
 }

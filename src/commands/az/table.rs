@@ -70,7 +70,7 @@ const MACHINE: &[Flag] = &[
         "WindowsAnnual",
     ]),
 ];
-const MODE: [&str; 2] = ["System", "User"];
+const MODE: [&str; 3] = ["System", "User", "Gateway"];
 const LOCATION: &[Flag] = &[Flag::word("--location -l").required().configured("location")];
 const ANY_LOCATION: &[Flag] = &[Flag::word("--location -l").configured("location")];
 const TIER: &[Flag] = &[Flag::word("--tier").one_of(&["free", "standard", "premium"])];

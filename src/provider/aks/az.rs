@@ -223,6 +223,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn az_of_a_labs_shell_is_passed_over_for_the_one_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [ours, theirs] = ["ours", "theirs"].map(|name| folder.path().join(name));
+        let klab = folder.path().join("klab");
+        for place in [&ours, &theirs] {
+            std::fs::create_dir(place).unwrap();
+        }
+        std::fs::write(&klab, "").unwrap();
+        std::fs::write(theirs.join("az"), "").unwrap();
+        std::os::unix::fs::symlink(&klab, ours.join("az")).unwrap();
+        let klab = klab.canonicalize().unwrap();
+        let of = |folders: &[&PathBuf]| behind(&std::env::join_paths(folders).unwrap(), Some(&klab));
+        assert_eq!(of(&[&ours, &theirs]), theirs.join("az").into_os_string());
+        assert_eq!([of(&[&theirs, &ours]), of(&[&ours]), of(&[])], ["az", "az", "az"].map(OsString::from));
+    }
+
+    #[test]
     fn looks_grow_rarer_the_longer_it_takes() {
         let pace = Pace::default();
         let next = |seconds| pace.next(Duration::from_secs(seconds)).as_millis();
