@@ -4,6 +4,7 @@ use klab_lab::spec::KubernetesVersion;
 use serde_json::Value;
 
 use super::super::one;
+use super::demands::labels_and_taints;
 use super::nodepool;
 use super::session::{Answer, Known, Pools, Session, shown, version};
 use crate::az::cluster::{autoscaler, document, upgrades_document};
@@ -175,7 +176,7 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
         return Err(Refusal::new("Please specify at least one of the parameters to update.")
             .advise("'az aks update --help' lists what klab's az can update."));
     }
-    let (labels, taints) = nodepool::labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
+    let (labels, taints) = labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
     let mut known = session.cluster(given, NAME)?;
     if enable || renew || disable || !given.has_none_of(&["--min-count", "--max-count"]) {
         let live = session.look(&known)?;

@@ -5,7 +5,7 @@ use toml::{Table, Value as Key};
 
 use super::super::one::{Arguments, make};
 use super::cluster::{capital_first, changed};
-use super::nodepool::{DEFAULT_SIZE, autoscale, labels_and_taints, size};
+use super::demands::{DEFAULT_SIZE, autoscale, labels_and_taints, size};
 use super::session::{Answer, Session};
 use crate::at_work::LabAtWork;
 use crate::az::cluster::autoscaler;

@@ -5,6 +5,7 @@ mod cluster;
 mod config;
 mod create;
 mod credentials;
+mod demands;
 mod group;
 mod nodepool;
 mod session;
