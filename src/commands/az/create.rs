@@ -5,7 +5,7 @@ use toml::{Table, Value as Key};
 
 use super::super::one::{Arguments, make};
 use super::cluster::{capital_first, changed};
-use super::demands::{DEFAULT_SIZE, autoscale, labels_and_taints, size};
+use super::demands::{DEFAULT_SIZE, autoscale, labels_and_taints, refuse_count, size};
 use super::session::{Answer, Session};
 use crate::at_work::LabAtWork;
 use crate::az::cluster::autoscaler;
@@ -71,6 +71,7 @@ fn lab_file(given: &Given, site: &Site) -> Result<String, Refusal> {
     let name = given.needed("--nodepool-name");
     checks::pool_name(name)?;
     let count = given.number("--node-count").unwrap_or_default();
+    refuse_count(count, true)?;
     let (labels, taints) = labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
     let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), true, Some(count))?;
     let mut pool = Table::new();

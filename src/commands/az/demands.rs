@@ -48,6 +48,18 @@ pub(super) fn is_last_system(live: &Live, name: &str) -> bool {
     systems == [name]
 }
 
+/// The number of nodes that a pool may have.
+pub(super) fn refuse_count(count: i64, is_system: bool) -> Result<(), Refusal> {
+    let (least, mode) = if is_system { (1, "System") } else { (0, "User") };
+    if (least..=1000).contains(&count) {
+        return Ok(());
+    }
+    let message = format!(
+        "The value of parameter agentPoolProfile.count is invalid. A pool of mode {mode} has from {least} to 1000 nodes."
+    );
+    Err(Refusal::azure("InvalidParameter", &message))
+}
+
 /// Labels and taints of the flags of these names, as keys of a pool.
 pub(super) fn labels_and_taints(
     given: &Given,

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use toml::{Table, Value as Key};
 
 use super::demands::{
-    DEFAULT_SIZE, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_gateway, refuse_name,
-    refuse_stopped, refuse_unknown, size,
+    DEFAULT_SIZE, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
+    refuse_name, refuse_stopped, refuse_unknown, size,
 };
 use super::session::{Answer, Known, Pools, Session, version};
 use crate::az::grammar::Given;
@@ -101,6 +101,7 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
         return Err(Refusal::new(message));
     }
     checks::pool_name(name)?;
+    refuse_count(count, is_system)?;
     let location = pools.live.lab.aks.location.value.clone();
     let mut keys: Table = pools.live.declared(name).unwrap_or_default();
     keys = keys.into_iter().filter(|(key, _)| WITHOUT_FLAG.contains(&key.as_str())).collect();
@@ -240,14 +241,7 @@ pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given
         return Err(Refusal::new("The new node count is the same as the current node count."));
     }
     refuse_stopped(known, name)?;
-    let least = i64::from(before["mode"] == "System");
-    if !(least..=1000).contains(&count) {
-        let message = format!(
-            "The value of parameter agentPoolProfile.count is invalid. A pool of mode {} has from {least} to 1000 nodes.",
-            before["mode"].as_str().unwrap_or_default()
-        );
-        return Err(Refusal::azure("InvalidParameter", &message));
-    }
+    refuse_count(count, before["mode"] == "System")?;
     let mut keys = pools.live.keys(name)?.clone();
     keys.insert("nodes".to_owned(), count.into());
     pools.put(name, keys)?;
