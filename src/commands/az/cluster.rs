@@ -11,7 +11,6 @@ use crate::az::cluster::{autoscaler, document, upgrades_document};
 use crate::az::grammar::Given;
 use crate::az::refusal::Refusal;
 use crate::az::{checks, versions, words};
-use crate::pool::at_work::PoolsAtWork;
 use crate::provider::machines_of;
 
 const NAME: &str = "--name";
@@ -53,7 +52,7 @@ pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
 /// `get-upgrades`.
 pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
     let known = session.cluster(given, NAME)?;
-    let live = session.look(&known)?;
+    let live = session.look_even_stopped(&known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
     Ok(upgrades_document(&shown(&site, &known, &live, &pools)))
 }
@@ -84,7 +83,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
             .advise("'az aks nodepool upgrade' brings the nodes of a pool to another version.")
             .advise("Another version in the lab file, and 'klab up FILE --recreate', makes the cluster again."));
     }
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(&known)?;
     let now = version(&pools.live);
     let Some(target) = asked.and_then(|text| text.parse::<KubernetesVersion>().ok()).filter(|target| *target != now)
     else {
@@ -123,7 +122,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
     drop(pools);
     if !is_control_plane_only {
         for name in names {
-            let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+            let mut pools = session.pools_at_work(&known)?;
             let mut keys = pools.live.keys(&name)?.clone();
             // It is the cluster's from now on.
             keys.remove("kubernetes");
@@ -204,7 +203,7 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
     if labels.is_some() || taints.is_some() {
         let names: Vec<String> = session.look(&known)?.names().iter().map(|name| (*name).to_owned()).collect();
         for name in names {
-            let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+            let mut pools = session.pools_at_work(&known)?;
             let mut keys = pools.live.keys(&name)?.clone();
             let said = [("labels", &labels), ("taints", &taints)].into_iter();
             keys.extend(said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?))));

@@ -13,7 +13,6 @@ use crate::az::grammar::Given;
 use crate::az::refusal::Refusal;
 use crate::az::{checks, pool as document, versions, words};
 use crate::pool::Live;
-use crate::pool::at_work::PoolsAtWork;
 use crate::state::azure::PoolNote;
 
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
@@ -51,7 +50,7 @@ fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> A
 /// `list`.
 pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
     let known = cluster(session, given)?;
-    let live = session.look(&known)?;
+    let live = session.look_even_stopped(&known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
     Ok(pools.shown(&known.note).iter().map(|shown| document::document(&site, shown)).collect())
 }
@@ -59,13 +58,13 @@ pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
 /// `show`.
 pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
     let known = cluster(session, given)?;
-    shown(&known, &session.look(&known)?, given.needed("--nodepool-name"))
+    shown(&known, &session.look_even_stopped(&known)?, given.needed("--nodepool-name"))
 }
 
 /// `get-upgrades`.
 pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
     let known = cluster(session, given)?;
-    let live = session.look(&known)?;
+    let live = session.look_even_stopped(&known)?;
     let pool = shown(&known, &live, given.needed("--nodepool-name"))?;
     let text = |key: &str| pool[key].as_str().unwrap_or_default();
     let now: KubernetesVersion = text("currentOrchestratorVersion").parse().unwrap_or_else(|()| versions::newest());
@@ -93,7 +92,7 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
     let max_pods = checks::max_pods(given, is_system)?;
     let asked = given.word("--kubernetes-version").map(checks::version).transpose()?;
     let mut known = cluster(session, given)?;
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(&known)?;
     if pools.live.names().iter().any(|there| there.eq_ignore_ascii_case(name)) {
         let message = format!(
             "Node pool {name} already exists, please try a different name, use 'aks nodepool list' to get current list of node pool"
@@ -179,7 +178,7 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
         ));
     }
     let mut known = cluster(session, given)?;
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(&known)?;
     let before = shown(&known, &pools.live, name)?;
     refuse_stopped(&known, name)?;
     let mut keys = pools.live.keys(name)?.clone();
@@ -232,7 +231,7 @@ pub(super) fn scale(session: &Session<'_>, given: &Given) -> Answer {
 /// Brings a pool to the number of nodes that was typed.
 pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> Answer {
     let count = given.number("--node-count").unwrap_or_default();
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(known)?;
     let before = shown(known, &pools.live, name)?;
     if before["enableAutoScaling"] == json!(true) {
         return Err(Refusal::new("Cannot scale cluster autoscaler enabled node pool."));
@@ -260,7 +259,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
         ));
     }
     let mut known = cluster(session, given)?;
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(&known)?;
     let before = shown(&known, &pools.live, name)?;
     refuse_stopped(&known, name)?;
     if is_image_only {
@@ -292,7 +291,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
 pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(&known)?;
     let names = pools.live.names();
     let Some(name) = names.iter().find(|there| there.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned()) else {
         return Err(words::pool_does_not_exist(name, &names));
@@ -312,7 +311,7 @@ pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
 pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(&known)?;
     refuse_unknown(&pools.live, name)?;
     if pools.live.lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
         return Err(Refusal::azure("OperationNotAllowed", "System node pools can't be stopped."));
@@ -334,7 +333,7 @@ pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
 pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = PoolsAtWork::of(&session.context, &known.lab, "az")?;
+    let mut pools = session.pools_at_work(&known)?;
     refuse_unknown(&pools.live, name)?;
     if let Some(count) = known.note.pool(name).stopped {
         let mut keys = pools.live.keys(name)?.clone();

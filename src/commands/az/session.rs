@@ -16,7 +16,7 @@ use crate::az::refusal::Refusal;
 use crate::az::{versions, words};
 use crate::event::{Event, Sink};
 use crate::pool::Live;
-use crate::pool::at_work::{look, look_even_stopped};
+use crate::pool::at_work::{PoolsAtWork, look_even_stopped};
 use crate::state::azure::{Account, ClusterNote, Group};
 use crate::ui::Ui;
 
@@ -213,7 +213,23 @@ impl<'c> Session<'c> {
     /// # Errors
     /// When it does not answer, or is stopped.
     pub(super) fn look(&self, known: &Known) -> Result<Live, Refusal> {
-        Ok(look(&self.context, &known.lab)?)
+        let live = self.look_even_stopped(known)?;
+        if live.observed.stopped {
+            let start = format!("az aks start -g {} -n {}", known.group, known.cluster);
+            return Err(words::stopped(&format!("the managed cluster {}", known.cluster)).advise(start));
+        }
+        Ok(live)
+    }
+
+    /// The pools of a cluster, to be changed under its lab's lock.
+    ///
+    /// # Errors
+    /// When it does not answer, or is stopped; when another klab works on it.
+    pub(super) fn pools_at_work<'s>(&'s self, known: &Known) -> Result<PoolsAtWork<'s>, Refusal> {
+        PoolsAtWork::of(&self.context, &known.lab, "az").map_err(|error| match self.look(known) {
+            Err(refusal) if refusal.message.starts_with("(OperationNotAllowed)") => refusal,
+            _ => error.into(),
+        })
     }
 
     /// A cluster's pools, also of one that is stopped.
