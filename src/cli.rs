@@ -57,6 +57,8 @@ enum Command {
     Status(commands::status::Arguments),
     /// Add, change and remove pools of a lab that is up.
     Pool(commands::pool::Arguments),
+    /// Answer az's commands for labs that are not in Azure.
+    Az(commands::az::Arguments),
     /// List the labs that are up.
     List(commands::list::Arguments),
     /// Why a pod is where it is, or why it is nowhere.
@@ -93,6 +95,14 @@ enum Command {
 }
 
 impl Cli {
+    /// What was typed after `az`, where that is the command.
+    pub fn az(&self) -> Option<&[std::ffi::OsString]> {
+        match &self.command {
+            Command::Az(arguments) => Some(&arguments.words),
+            _ => None,
+        }
+    }
+
     /// Runs the command.
     ///
     /// # Errors
@@ -116,6 +126,8 @@ impl Cli {
             Command::Plan(arguments) => commands::plan::run(context, arguments),
             Command::Status(arguments) => commands::status::run(context, &arguments),
             Command::Pool(arguments) => commands::pool::run(context, &arguments),
+            // Its exit codes are az's own: whoever runs the command line asks [`Cli::az`] first.
+            Command::Az(_) => Ok(()),
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::Render(arguments) => commands::render::run(context, &arguments),

@@ -15,7 +15,8 @@ use crate::event::Sink;
 use crate::guard::guarded;
 use crate::interruption::{CleanUp, Interruption};
 use crate::provider::sim::daemon;
-use crate::provider::{self, Memory, Provider};
+use crate::provider::{self, AzureNames, Memory, Provider};
+use crate::state::azure::ClusterNote;
 use crate::state::class::Class;
 use crate::state::home::state_error;
 use crate::state::{Home, Record};
@@ -70,6 +71,19 @@ impl Context {
         self.provider(record.provider)?.kubeconfig(lab)
     }
 
+    /// What a lab's cluster is called in Azure, or would be called there.
+    ///
+    /// # Errors
+    /// When its provider cannot be had, or the lab's folder not be read.
+    pub(crate) fn azure_names(&self, lab: &str, provider: spec::Provider) -> Result<AzureNames> {
+        if let Some(names) = self.provider(provider)?.azure_names(lab) {
+            return Ok(names);
+        }
+        let note = ClusterNote::read(&self.home.lab(lab))?;
+        let name = |said: Option<String>| said.unwrap_or_else(|| format!("klab-{lab}"));
+        Ok(AzureNames { group: name(note.group), cluster: name(note.cluster) })
+    }
+
     /// A client of a lab that is up, by the kubeconfig that its provider gave. A server that was killed in this moment is
     /// brought back, once.
     ///
@@ -118,6 +132,11 @@ impl Context {
     /// is that command's business.
     pub fn apart(&self, home: Home, sink: Arc<dyn Sink>) -> Self {
         Self::new(self.ui.apart(sink), home, Interruption::default()).remembering(&self.memory)
+    }
+
+    /// A context that is this one, but for its talk, which goes to `sink`, and its results, which go nowhere.
+    pub(crate) fn talking_to(&self, sink: Arc<dyn Sink>) -> Self {
+        Self::new(self.ui.apart(sink), self.home.clone(), self.interruption.clone()).remembering(&self.memory)
     }
 
     /// What the first interruption does before klab ends.

@@ -100,6 +100,11 @@ impl Events {
         self.0.event(&Event::UnderWay { outside });
     }
 
+    /// Hands on what another sink was given.
+    pub fn pass(&self, event: &Event) {
+        self.0.event(event);
+    }
+
     /// A warning.
     pub fn warn(&self, message: impl Into<String>) {
         self.0.event(&Event::Warned { message: message.into() });

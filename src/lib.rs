@@ -10,6 +10,7 @@
 mod applied;
 pub mod apply;
 mod at_work;
+pub mod az;
 pub mod changes;
 pub mod cli;
 pub mod client;
@@ -47,14 +48,18 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::context::Context;
+use crate::error::Result;
 use crate::interruption::{Interruption, on_interrupt};
 use crate::invocation::Invocation;
 use crate::state::Home;
-use crate::ui::Ui;
+use crate::ui::{Format, Ui};
 
 /// Runs klab on a command line and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(words) = commands::az::typed(&arguments) {
+        return with_context(&Ui::new(Format::Human, false, false), |context| Ok(commands::az::run(context, words)));
+    }
     let mut command = Cli::command();
     let names = command.get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>();
     let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), names);
@@ -80,19 +85,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         1 => ui::trace("klab=debug,kube_client=debug"),
         _ => ui::trace("klab=trace,kube_client=trace,hyper=debug"),
     }
+    with_context(&ui, |context| match cli.az() {
+        Some(words) => Ok(commands::az::run(context, words)),
+        None => cli.run(context).map(|()| 0),
+    })
+}
+
+/// Runs a command with what every command works with, and shows its error.
+fn with_context(ui: &Ui, run: impl FnOnce(&mut Context) -> Result<u8>) -> u8 {
     let events = ui.events();
     client::tell_of_silence(move |words| events.warn(words));
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
-        on_interrupt(&ui, &interruption)?;
+        on_interrupt(ui, &interruption)?;
         let mut context = Context::new(ui.clone(), home, interruption);
-        cli.run(&mut context).map_err(|error| context.advised(error))
+        run(&mut context).map_err(|error| context.advised(error))
     });
-    match outcome {
-        Ok(()) => 0,
-        Err(error) => {
-            ui.error(&error);
-            error.kind.exit_code()
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        ui.error(&error);
+        error.kind.exit_code()
+    })
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::environment;
 use crate::exec::{Command, quoted};
 use klab_cluster::server::files::{create_private_folder, write_private};
 
@@ -18,6 +19,8 @@ pub struct LabShell {
     pub resource_group: String,
     /// What its cluster is called on AKS, or would be called.
     pub cluster: String,
+    /// A folder of programs that come before all others, where the lab has some.
+    pub programs: Option<PathBuf>,
 }
 
 impl LabShell {
@@ -37,6 +40,12 @@ impl LabShell {
         self.variables().into_iter().map(line).collect()
     }
 
+    /// As [`Self::exports`], for a shell that this one starts: its programs come first.
+    fn exports_with_programs(&self) -> String {
+        let path = |folder: &PathBuf| format!("export PATH={}:\"$PATH\"\n", quoted(&folder.to_string_lossy()));
+        self.exports() + &self.programs.as_ref().map(path).unwrap_or_default()
+    }
+
     /// The user's shell with the variables and the lab's name in its prompt. What it reads when it starts is written into
     /// `folder`; a shell that klab does not know starts with the variables alone.
     ///
@@ -49,7 +58,11 @@ impl LabShell {
             Some("bash") => {
                 create_private_folder(folder)?;
                 let file = folder.join("bashrc");
-                let text = format!("[ -f ~/.bashrc ] && . ~/.bashrc\n{}PS1={}\"$PS1\"\n", self.exports(), quoted(&prompt));
+                let text = format!(
+                    "[ -f ~/.bashrc ] && . ~/.bashrc\n{}PS1={}\"$PS1\"\n",
+                    self.exports_with_programs(),
+                    quoted(&prompt)
+                );
                 write_private(&file, text.as_bytes())?;
                 command.arg("--rcfile").arg(file).arg("-i")
             }
@@ -60,17 +73,29 @@ impl LabShell {
                 write_private(&folder.join(".zshenv"), environment.as_bytes())?;
                 let text = format!(
                     "ZDOTDIR={own}\n[ -f {own}/.zshrc ] && . {own}/.zshrc\n{}PROMPT={}\"$PROMPT\"\n",
-                    self.exports(),
+                    self.exports_with_programs(),
                     quoted(&prompt)
                 );
                 write_private(&folder.join(".zshrc"), text.as_bytes())?;
                 command.arg("-i").env("ZDOTDIR", folder)
             }
-            Some("fish") => command.arg("--init-command").arg(format!(
-                "functions --copy fish_prompt klab_other_prompt; function fish_prompt; echo -n {}; klab_other_prompt; end",
-                quoted(&prompt)
-            )),
-            _ => command,
+            Some("fish") => {
+                let first = |folder: &PathBuf| format!("; set -gx PATH {} $PATH", quoted(&folder.to_string_lossy()));
+                command.arg("--init-command").arg(format!(
+                    "functions --copy fish_prompt klab_other_prompt; function fish_prompt; echo -n {}; klab_other_prompt; end{}",
+                    quoted(&prompt),
+                    self.programs.as_ref().map(first).unwrap_or_default()
+                ))
+            }
+            _ => match (&self.programs, environment::PATH.value()) {
+                (Some(folder), Some(path)) => {
+                    let mut first = folder.clone().into_os_string();
+                    first.push(":");
+                    first.push(path);
+                    command.env("PATH", first)
+                }
+                _ => command,
+            },
         };
         Ok(self.variables().into_iter().fold(command, |command, (name, value)| command.env(name, value)))
     }
@@ -86,6 +111,7 @@ mod tests {
             kubeconfig: PathBuf::from("/home/a b/it's/kubeconfig"),
             resource_group: "klab-one".into(),
             cluster: "klab-one".into(),
+            programs: Some(PathBuf::from("/home/a b/bin")),
         }
     }
 
@@ -114,7 +140,7 @@ mod tests {
             let command = words(&shell(), program);
             assert!(command.contains("KUBECONFIG") && command.contains("AKS_NAME"), "{command}");
         }
-        assert!(read("bashrc").contains("PS1='(klab:one) '\"$PS1\""));
+        assert!(read("bashrc").contains("export PATH='/home/a b/bin':\"$PATH\"\nPS1='(klab:one) '\"$PS1\""));
         assert!(read(".zshrc").starts_with("ZDOTDIR=/home/me\n[ -f /home/me/.zshrc ]"), "{}", read(".zshrc"));
         assert!(read(".zshenv").contains("/home/me/.zshenv"));
     }

@@ -4,6 +4,7 @@
 //! `record.json`, `progress.json`, `journal.jsonl`, `lock`. Every file is replaced whole (write beside, fsync, rename); the journal is
 //! appended and fsynced **before** each outside action.
 
+pub mod azure;
 pub mod class;
 pub mod home;
 pub mod journal;

@@ -314,3 +314,141 @@ fn pool_whose_change_failed_is_changed_by_the_real_az_again() {
     setup.succeeds(&["down", "real"]);
     setup.nothing_is_left();
 }
+
+/// What an az said: exit code, stdout, and the first line of its error.
+fn said(command: &mut Command, line: &str) -> (Option<i32>, String, String) {
+    let mut words: Vec<&str> = Vec::new();
+    for (index, part) in line.split('\'').enumerate() {
+        if index % 2 == 1 { words.push(part) } else { words.extend(part.split_whitespace()) }
+    }
+    let output = command.args(words).stdin(std::process::Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let error = text.lines().find(|line| line.starts_with("ERROR: ")).unwrap_or_default().to_owned();
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), error)
+}
+
+/// Every key of a document, with the path to it; of lists, those of the first item.
+fn keys(document: &serde_json::Value, path: &str, into: &mut std::collections::BTreeSet<String>) {
+    match document {
+        serde_json::Value::Object(entries) => {
+            for (key, value) in entries {
+                into.insert(format!("{path}{key}"));
+                // What a user named, and what the stand-in says less of than Azure.
+                if path.is_empty() && key == "agentPoolProfiles" {
+                    keys(value, &format!("{key}."), into);
+                }
+            }
+        }
+        serde_json::Value::Array(items) => items.first().into_iter().for_each(|item| keys(item, path, into)),
+        _ => {}
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a row for each command")]
+fn klabs_own_az_says_what_the_real_one_says() {
+    let Some(az) = az_or_skip("klabs_own_az_says_what_the_real_one_says") else { return };
+    let setup = Setup::new(&az, Latency::NONE);
+    let real = |line: &str| said(Command::new(&az).envs(setup.login.environment.iter().cloned()), line);
+    let klab = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_klab"));
+        said(command.arg("az").env("KLAB_HOME", setup.folder.path().join("other")).env_remove("KUBECONFIG"), line)
+    };
+    let of = |verb: &str, rest: &str| format!("aks nodepool {verb} -g rg --cluster-name c {rest}");
+    let changes = [
+        "group create -n rg -l westeurope -o none".to_owned(),
+        "aks create -g rg -n c --no-ssh-key --node-count 2 --node-vm-size Standard_B2ms -o none".to_owned(),
+        of(
+            "add",
+            "-n other -c 1 -s Standard_B2ms --labels a=b --node-taints k=v:NoSchedule --zones 1 2 --max-pods 30 -o none",
+        ),
+        of("add", "-n spotty -c 1 -s Standard_B2ms --priority Spot -e --min-count 1 --max-count 3 -o none"),
+        of("scale", "-n other -c 2 -o none"),
+        of("update", "-n other --labels c=d e=f -o none"),
+        of("update", "-n spotty -u --min-count 1 --max-count 5 -o none"),
+    ];
+    for line in &changes {
+        assert_eq!(
+            (real(line), klab(line)),
+            ((Some(0), String::new(), String::new()), (Some(0), String::new(), String::new())),
+            "{line}"
+        );
+    }
+    let lines = [
+        of("list", "--query [].name"),
+        of("list", "--query '[].{Name:name, Count:count, Mode:mode, Size:vmSize}' -o table"),
+        of("list", "--query '[].[name, count, mode]' -o table"),
+        of("list", "--query [].name -o table"),
+        of("list", "--query '[].{Name:name, Scaled:enableAutoScaling, Max:maxCount}' -o tsv"),
+        of("list", "--query '[?mode==`User`].name' -o tsv"),
+        of("list", "--query '[].{b:name, a:count}' -o yaml"),
+        of(
+            "show",
+            "-n other --query '[count, nodeLabels, nodeTaints, availabilityZones, maxPods, provisioningState, powerState.code]'",
+        ),
+        of("show", "-n spotty --query '[scaleSetPriority, minCount, maxCount, nodeTaints, nodeLabels, type]'"),
+        of("show", "-n other --query nodeLabels -o tsv"),
+        of("show", "-n other --query nodeLabels"),
+        "group exists -n rg".to_owned(),
+        "group exists -n rg -o tsv".to_owned(),
+        "group exists -n other".to_owned(),
+        "group show -n rg --query '{n:name, l:location}' -o table".to_owned(),
+        "aks show -g rg -n c --query '[name, resourceGroup, location, provisioningState]'".to_owned(),
+        "aks list --query [].name -o tsv".to_owned(),
+        // What az itself refuses.
+        of("add", "-n other"),
+        of("add", "-n toolongpoolname"),
+        of("add", "-n a-b"),
+        of("add", "-n new --node-taints dedicated:NoSchedule"),
+        of("add", "-n new --labels a"),
+        of("add", "-n new --labels -x=y"),
+        of("add", "-n new --labels a=b=c"),
+        of("add", "-n new --labels a/b/c=d"),
+        of("add", "-n new -k abc"),
+        of("add", "-n new --mode foo"),
+        of("add", "-n new --spot-max-price 0.1"),
+        of("add", "-n new -e"),
+        of("add", "-n new -e --min-count 5 --max-count 3"),
+        of("add", "-n new -e --min-count 5 --max-count 9"),
+        of("add", "-n new --min-count 5"),
+        of("add", "-n new --os-sku Windows2022"),
+        of("add", "-n new --foo bar"),
+        of("add", "-n new -c two"),
+        of("add", "-n"),
+        of("add", ""),
+        of("scale", "-n other -c 2"),
+        of("scale", "-n spotty -c 2"),
+        of("delete", "-n nope"),
+        of("update", "-n other -e -d"),
+        of("update", "-n other -u --min-count 1 --max-count 2"),
+        of("upgrade", "-n other -k 1.34 --node-image-only"),
+        of("list", "-o tabel"),
+        of("list", "--query ["),
+        of("lisst", ""),
+        "aks create -g rg -n c --no-ssh-key".to_owned(),
+        "aks scale -g rg -n c -c 3".to_owned(),
+        "aks update -g rg -n c --cluster-autoscaler-profile foo=1".to_owned(),
+        "aks update -g rg -n c -e --min-count 1 --max-count 2".to_owned(),
+        "aks wait -g rg -n c".to_owned(),
+        "group show -n other".to_owned(),
+        "aks delete -g rg -n c".to_owned(),
+        "foo".to_owned(),
+    ];
+    let different: Vec<String> = lines
+        .iter()
+        .filter_map(|line| {
+            let (one, other) = (real(line), klab(line));
+            (one != other).then(|| format!("az {line}\n  real {one:?}\n  klab {other:?}\n"))
+        })
+        .collect();
+    assert!(different.is_empty(), "{}", different.concat());
+    for line in [of("show", "-n other"), "aks show -g rg -n c".to_owned(), "group show -n rg".to_owned()] {
+        let of_document = |(_, text, _): (Option<i32>, String, String)| {
+            let mut all = std::collections::BTreeSet::new();
+            keys(&serde_json::from_str(&text).unwrap(), "", &mut all);
+            all
+        };
+        assert_eq!(of_document(klab(&line)), of_document(real(&line)), "az {line}");
+    }
+    assert_eq!(klab("group delete -n rg --yes").0, Some(0));
+}

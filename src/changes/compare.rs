@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
+use klab_cluster::VERSION_ANNOTATION;
 use klab_lab::names::POOL_LABEL;
 use klab_scheduler::taint::Taint;
 
 /// Annotations that controllers and tools write by themselves.
-const OTHERS_ANNOTATIONS: [&str; 7] = [
+const OTHERS_ANNOTATIONS: [&str; 8] = [
     "kubectl.kubernetes.io/",
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
@@ -19,6 +20,7 @@ const OTHERS_ANNOTATIONS: [&str; 7] = [
     "volume.kubernetes.io/",
     "volume.beta.kubernetes.io/",
     "kubernetes.io/",
+    VERSION_ANNOTATION,
 ];
 /// Fields that the cluster fills in, by kind (empty: of any) and path.
 const OTHERS_FIELDS: [(&str, &[&str]); 10] = [

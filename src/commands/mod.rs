@@ -7,6 +7,7 @@ use crate::environment;
 use klab_lab::spec::{self, LoadOptions, Reach};
 
 mod applied;
+pub mod az;
 pub mod check;
 pub mod completions;
 pub mod diff;

@@ -9,6 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::provider::AzureNames;
 use crate::shell::LabShell;
 use crate::state::home::state_error;
+use klab_cluster::server::files::create_private_folder;
 
 /// What can be typed after `klab shell`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,8 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or the shell does not start.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let shell = of(context, &arguments.lab)?;
+    let mut shell = of(context, &arguments.lab)?;
+    shell.programs = programs(context, &shell.lab)?;
     let program = environment::SHELL.path().unwrap_or_else(|| PathBuf::from("/bin/sh"));
     let home = environment::ZDOTDIR.path().or_else(|| environment::HOME.path()).unwrap_or_default();
     let folder = context.home.lab(&shell.lab).join("shell");
@@ -41,7 +43,25 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let provider = context.provider(record.provider)?;
     let kubeconfig = provider.kubeconfig(&lab)?;
-    let would_be = || AzureNames { group: format!("klab-{lab}"), cluster: format!("klab-{lab}") };
-    let AzureNames { group, cluster } = provider.azure_names(&lab).unwrap_or_else(would_be);
-    Ok(LabShell { lab, kubeconfig, resource_group: group, cluster })
+    let AzureNames { group, cluster } = context.azure_names(&lab, record.provider)?;
+    Ok(LabShell { lab, kubeconfig, resource_group: group, cluster, programs: None })
+}
+
+/// A folder with an `az` that is klab, for a lab that is not in Azure; one that is there has the real one.
+fn programs(context: &Context, lab: &str) -> Result<Option<PathBuf>> {
+    let record = context.record(lab)?.ok_or_else(|| not_up(lab))?;
+    if record.provider.profile().has_managed_pools {
+        return Ok(None);
+    }
+    let folder = context.home.lab(lab).join("shell").join("bin");
+    let link = folder.join("az");
+    let failed = |error| state_error(error, "write", &link);
+    create_private_folder(&folder).map_err(failed)?;
+    match std::fs::remove_file(&link) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let klab = std::env::current_exe().map_err(failed)?;
+    std::os::unix::fs::symlink(klab, &link).map_err(failed)?;
+    Ok(Some(folder))
 }

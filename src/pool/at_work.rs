@@ -1,7 +1,7 @@
 //! The pools of a lab that is up: looked at, and changed under the lab's lock and journal.
 
-use klab_lab::plan::Declared;
-use klab_lab::spec::{Lab, LoadOptions, Reach};
+use klab_lab::plan::{Action, Declared};
+use klab_lab::spec::{KubernetesVersion, Lab, LoadOptions, Located, Reach};
 use toml::Table;
 
 use super::kept::Kept;
@@ -12,7 +12,7 @@ use crate::at_work::LabAtWork;
 use crate::context::{Context, not_up};
 use crate::error::Result;
 use crate::lesson::stage;
-use crate::provider::{Provider, refuse_absent, refuse_foreign};
+use crate::provider::{Options, Provider, refuse_absent, refuse_foreign};
 use crate::state::Progress;
 
 /// The pools of a lab as they are.
@@ -23,20 +23,40 @@ pub(crate) fn look(context: &Context, lab: &str) -> Result<Live> {
     look_through(context, lab).map(|(_, live)| live)
 }
 
+/// As [`look`], also where the machines are stopped.
+///
+/// # Errors
+/// When the lab is not up, or its cluster is gone or silent.
+pub(crate) fn look_even_stopped(context: &Context, lab: &str) -> Result<Live> {
+    seen(context, lab).map(|(_, live)| live)
+}
+
 fn look_through(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Live)> {
+    let (provider, live) = seen(context, name)?;
+    refuse_absent(name, &live.observed)?;
+    Ok((provider, live))
+}
+
+fn seen(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Live)> {
     let reach = Reach { outside: false, environment: true };
     let lab = applied::lab(context, name.to_owned(), None, LoadOptions { reach, ..LoadOptions::default() })?;
     let folder = context.home.lab(name);
-    let staged = stage(&lab, Progress::read(&folder)?.done.min(lab.steps.len()));
+    let mut staged = stage(&lab, Progress::read(&folder)?.done.min(lab.steps.len()));
     refuse_foreign(
         &lab,
         "pools are changed by those who made them",
         "the cluster's owner adds and removes nodes; `klab status` shows those there are",
     )?;
+    let kept = Kept::read(&folder)?;
+    if let Some(version) = kept.kubernetes() {
+        staged.kubernetes = Some(Located::new(version, staged.name.at.clone()));
+    }
     let provider = context.provider(lab.provider)?;
     let observed = provider.observe(name, Some(&staged))?;
-    refuse_absent(name, &observed)?;
-    let live = Live::of(&staged, &Kept::read(&folder)?, observed)?;
+    if !observed.exists {
+        refuse_absent(name, &observed)?;
+    }
+    let live = Live::of(&staged, &kept, observed)?;
     Ok((provider, live))
 }
 
@@ -78,6 +98,20 @@ impl<'c> PoolsAtWork<'c> {
         let mut keys = self.live.keys(pool)?.clone();
         deferred(&mut keys);
         self.bring_about(&wanted, pool, keys)
+    }
+
+    /// Brings the control plane to another version than its file says; the nodes stay as they are.
+    ///
+    /// # Errors
+    /// When the provider cannot, or that cannot be kept.
+    pub(crate) fn upgrade_control_plane(&mut self, from: KubernetesVersion, version: KubernetesVersion) -> Result<()> {
+        let upgrade = Action::UpgradeCluster { from: from.to_string(), to: version.to_string() };
+        let mut work = self.lab.work()?;
+        self.provider.perform_all(&self.live.lab, &[upgrade], &Options::default(), &mut work)?;
+        let folder = self.context.home.lab(&self.live.lab.name.value);
+        let mut kept = Kept::read(&folder)?;
+        kept.set_kubernetes(version);
+        kept.write(&folder)
     }
 
     fn bring_about(&mut self, wanted: &Lab, pool: &str, keys: Table) -> Result<bool> {

@@ -10,11 +10,15 @@ use toml::Table;
 use crate::error::Result;
 use crate::state::home::state_error;
 use klab_cluster::server::files::write_private;
+use klab_lab::spec::KubernetesVersion;
 
 /// Pools that were added, changed or removed by hand, in the order of their first change: the nodes of a pool have their
 /// addresses by its place among the others, so that none ever leaves the list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
+    /// The version of the cluster, where it was upgraded by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kubernetes: Option<String>,
     #[serde(default, rename = "pool")]
     pools: Vec<KeptPool>,
 }
@@ -73,6 +77,16 @@ impl Kept {
         let before = kept.pools.len();
         kept.pools.retain(|known| known.name != pool);
         if kept.pools.len() == before { Ok(()) } else { kept.write(folder) }
+    }
+
+    /// The version of the cluster, where it was upgraded by hand.
+    pub fn kubernetes(&self) -> Option<KubernetesVersion> {
+        self.kubernetes.as_ref()?.parse().ok()
+    }
+
+    /// Keeps the version of the cluster.
+    pub fn set_kubernetes(&mut self, version: KubernetesVersion) {
+        self.kubernetes = Some(version.to_string());
     }
 
     /// The names, in order.

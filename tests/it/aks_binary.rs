@@ -448,3 +448,30 @@ fn lab_that_costs_too_much_is_refused_before_anything_is_asked_of_azure() {
     setup.succeeds(&["up", "small.toml", "--no-wait", "--max-hourly", "0.2"]);
     setup.succeeds(&["down", "small"]);
 }
+
+#[test]
+fn lab_on_aks_is_left_to_the_az_of_azure() {
+    let setup = Setup::new(Latency::NONE);
+    setup.succeeds(&["up", "small.toml", "--no-wait"]);
+    let variables = setup.succeeds(&["env", "small"]);
+    let value = |name: &str| {
+        let line = variables.lines().find_map(|line| line.strip_prefix(&format!("export {name}=")));
+        line.unwrap().to_owned()
+    };
+    let (group, cluster) = (value("RES_GROUP"), value("AKS_NAME"));
+    let output = setup.run(&["az", "aks", "show", "-g", &group, "-n", &cluster]);
+    let shown = setup.environment.shown(&output);
+    assert!(shown.contains("which is on AKS itself") && output.status.code() == Some(1), "{shown}");
+    assert!(setup.succeeds(&["az", "aks", "list"]).contains("[]"));
+    let mut shell = setup
+        .command(&["shell", "small"])
+        .env("SHELL", "/bin/sh")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut shell.stdin.take().unwrap(), b"echo $PATH\n").unwrap();
+    let path = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(path.trim_end(), std::env::var("PATH").unwrap());
+    setup.succeeds(&["down", "small"]);
+}

@@ -4,6 +4,7 @@
 mod aks;
 mod aks_binary;
 mod aks_troubles;
+mod az;
 #[path = "../azure/mod.rs"]
 mod azure;
 mod classes;

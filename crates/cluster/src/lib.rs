@@ -83,6 +83,7 @@ pub mod system;
 mod table;
 mod validation;
 
+pub use api::VERSION_ANNOTATION;
 pub use clock::SteppedClock;
 pub use control::{Controller, HEARTBEAT_ANNOTATION, UnknownController};
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Map, Value, json};
 
-use crate::spec::{Lab, NodeResources, Os, Pool, SimLike, VmSize};
+use crate::spec::{KubernetesVersion, Lab, NodeResources, Os, Pool, SimLike, VmSize};
 use klab_scheduler::hash::fnv64_closed;
 
 /// The Kubernetes version embedded nodes report where neither lab nor pool asks for one.
-const VERSION: &str = "1.36.2";
+pub const VERSION: &str = "1.36.2";
 
 /// The node of a pool with this number, counted from 0. Equal labs give equal nodes.
 ///
@@ -235,13 +235,18 @@ fn labels(lab: &Lab, pool: &Pool, name: &str, number: u32) -> Value {
     labels
 }
 
+/// A version down to the patch: that of [`VERSION`] for its minor, the first one for others.
+pub fn full_version(version: KubernetesVersion) -> String {
+    match version.patch {
+        None if VERSION.starts_with(&format!("{version}.")) => VERSION.to_owned(),
+        None => format!("{version}.0"),
+        Some(_) => version.to_string(),
+    }
+}
+
 fn node_info(lab: &Lab, pool: &Pool, pool_name: &str) -> Value {
-    let version = pool.kubernetes.as_ref().or(lab.kubernetes.as_ref()).map(|version| version.value);
-    let version = match version {
-        Some(version) if version.patch.is_some() || !VERSION.starts_with(&format!("{version}.")) => version.to_string(),
-        _ => VERSION.to_owned(),
-    };
-    let version = if version.matches('.').count() == 1 { format!("{version}.0") } else { version };
+    let version = pool.kubernetes.as_ref().or(lab.kubernetes.as_ref());
+    let version = version.map_or_else(|| VERSION.to_owned(), |version| full_version(version.value));
     let machine = hash(&[&lab.name.value, pool_name]);
     json!({
         "architecture": pool.machine.arch(),

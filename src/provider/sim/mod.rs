@@ -25,6 +25,7 @@ use klab_cluster::server::Flavour;
 use klab_cluster::server::{Access, Seed};
 use klab_cluster::server::{is_complete, remove_saved};
 use klab_cluster::system;
+use klab_lab::nodes::{VERSION, full_version};
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::{Addon, Lab, SimLike};
 use klab_lab::words::plural;
@@ -103,6 +104,11 @@ impl Sim {
             self.block_on(async { server::Client::new(&access).await?.add(name, &seed).await })
         })?;
         self.link_kubeconfig(name, &cluster.kubeconfig_path)?;
+        if let Some(version) = &lab.kubernetes
+            && full_version(version.value) != VERSION
+        {
+            self.block_on(pools::answer_as(self.client(name)?, Some(version.value)))?;
+        }
         activity.finish("Created", format!("cluster {name} (embedded)"));
         Ok(())
     }
@@ -189,6 +195,8 @@ impl Provider for Sim {
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {
+        let version = lab.kubernetes.as_ref().map(|version| version.value);
+        self.block_on(pools::answer_as(self.client(&lab.name.value)?, version))?;
         let access = self.server(&lab.name.value)?;
         self.block_on(async { server::Client::new(&access).await?.restore(&lab.name.value).await })
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{Node, Pod, Taint};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Taint};
 use kube::api::{Api, DeleteParams, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -12,10 +12,11 @@ use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
+use klab_cluster::VERSION_ANNOTATION;
 use klab_lab::names::{DECLARED_ANNOTATION, MODE_LABEL, POOL_LABEL};
-use klab_lab::nodes;
+use klab_lab::nodes::{self, VERSION, full_version};
 use klab_lab::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
-use klab_lab::spec::{Lab, Pool};
+use klab_lab::spec::{KubernetesVersion, Lab, Pool};
 use klab_lab::words::plural;
 
 /// How many requests are under way at once.
@@ -58,8 +59,9 @@ pub(super) async fn perform(
         lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
     };
     match action {
-        // The embedded cluster has no control plane of its own to make or upgrade.
-        Action::CreateCluster | Action::UpgradeCluster { .. } => Ok(()),
+        Action::CreateCluster => Ok(()),
+        // The embedded cluster has no control plane of its own to upgrade: what it says of itself is all there is of one.
+        Action::UpgradeCluster { to, .. } => answer_as(client, to.parse().ok()).await,
         Action::AddPool { pool, nodes, size } => {
             let activity = events.start("Creating", format!("pool {pool} ({nodes} × {size})"));
             scale(client, make, lab, find(pool)?, *nodes).await?;
@@ -95,6 +97,15 @@ pub(super) async fn perform(
             Ok(())
         }
     }
+}
+
+/// Has the API server answer as this version; as its own, where there is none.
+pub(super) async fn answer_as(client: &Client, version: Option<KubernetesVersion>) -> Result<()> {
+    let other = version.map(full_version).filter(|version| version != VERSION);
+    let patch = json!({ "metadata": { "annotations": { VERSION_ANNOTATION: other } } });
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let patched = namespaces.patch_metadata("kube-system", &patch_parameters(), &Patch::Merge(&patch)).await;
+    patched.map(drop).map_err(|error| failure("change", "kube-system", &error))
 }
 
 /// Brings a pool to this many nodes: missing ones are made in order of their numbers, the last ones go first.

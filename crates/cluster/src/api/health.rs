@@ -3,8 +3,9 @@
 use http::Response;
 use serde_json::json;
 
-use super::super::cluster::ControlFault;
+use super::super::cluster::{Cluster, ControlFault};
 use super::super::object::Object;
+use super::super::resource::NAMESPACES;
 use super::super::status::Status;
 use super::body::Body;
 use super::call::{Call, Target};
@@ -13,13 +14,31 @@ use super::{answer, present};
 /// The Kubernetes version the embedded cluster answers as.
 const VERSION: &str = "v1.36.2";
 
+/// Annotation of the namespace `kube-system` with another version that `/version` answers, such as `1.35.0`; all else stays
+/// as it is.
+pub const VERSION_ANNOTATION: &str = "klab.dev/kubernetes";
+
+/// The version that is asked for in place of the cluster's own, and its minor.
+fn asked(cluster: &Cluster) -> Option<(String, u32)> {
+    let namespace = cluster.get(NAMESPACES, "", "kube-system")?;
+    let value = namespace.value();
+    let text = value["metadata"]["annotations"][VERSION_ANNOTATION].as_str()?;
+    let mut numbers = text.split('.').map(str::parse::<u32>);
+    match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
+        (Some(Ok(1)), Some(Ok(minor)), Some(Ok(_)), None) => Some((format!("v{text}"), minor)),
+        _ => None,
+    }
+}
+
 /// Clients compare these, so all of them are what the API server that is stood in for answers.
-pub(super) fn version() -> Response<Body> {
+pub(super) fn version(cluster: &Cluster) -> Response<Body> {
+    let (version, minor) = asked(cluster).unwrap_or_else(|| (VERSION.to_owned(), 36));
+    let (before, minor) = (minor.saturating_sub(1).to_string(), minor.to_string());
     let value = json!({
-        "major": "1", "minor": "36",
-        "emulationMajor": "1", "emulationMinor": "36",
-        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
-        "gitVersion": VERSION, "gitCommit": "$Format:%H$", "gitTreeState": "",
+        "major": "1", "minor": minor,
+        "emulationMajor": "1", "emulationMinor": minor,
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": before,
+        "gitVersion": version, "gitCommit": "$Format:%H$", "gitTreeState": "",
         "buildDate": "2026-06-09T00:00:00Z",
         "goVersion": "go1.27.3", "compiler": "gc", "platform": "linux/amd64",
     });

@@ -45,6 +45,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 pub use self::answer::status as status_response;
 pub use self::body::Body;
 pub(crate) use self::custom::{group_versions, resources_of};
+pub use self::health::VERSION_ANNOTATION;
 pub use self::usage::Metrics;
 
 use self::answer::{method_not_allowed, no_such_resource, page_not_found};
@@ -152,7 +153,7 @@ impl Call<'_> {
         }
         match path {
             Path::Root => Ok(self.root()),
-            Path::Version => Ok(health::version()),
+            Path::Version => Ok(health::version(self.cluster())),
             Path::Health(check, one) => {
                 let faults = self.cluster().control_faults();
                 Ok(health::check(&check, one.as_deref(), self.query.flag("verbose"), &faults))

@@ -446,3 +446,28 @@ proptest! {
         prop_assert!((200..600).contains(&status));
     }
 }
+
+#[tokio::test]
+async fn version_is_the_clusters_own_or_the_one_that_kube_system_names() {
+    let cluster = cluster();
+    let api = Api::new(Arc::clone(&cluster));
+    let namespace = |version: &str| {
+        let annotations = json!({ klab_cluster::VERSION_ANNOTATION: version });
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "kube-system", "annotations": annotations } })
+    };
+    let answered = async || {
+        let (_, version) = get(&api, "/version").await;
+        let field = |name: &str| version[name].as_str().unwrap().to_owned();
+        format!("{} {} {}", field("gitVersion"), field("minor"), field("minCompatibilityMinor"))
+    };
+    assert_eq!(answered().await, "v1.36.2 36 35");
+    for (asked, expected) in [("1.35.0", "v1.35.0 35 34"), ("1.35", "v1.36.2 36 35"), ("soon", "v1.36.2 36 35")] {
+        let path = "/api/v1/namespaces/kube-system";
+        let made = send(&api, "POST", "/api/v1/namespaces", &[], &namespace(asked).to_string()).await.status();
+        if made != 201 {
+            let patch = [("content-type", "application/merge-patch+json")];
+            assert_eq!(send(&api, "PATCH", path, &patch, &namespace(asked).to_string()).await.status(), 200);
+        }
+        assert_eq!(answered().await, expected, "{asked}");
+    }
+}

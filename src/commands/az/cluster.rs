@@ -1,0 +1,267 @@
+//! `az aks show`, `list`, `get-upgrades`, `upgrade`, `scale`, `update`, `stop`, `start`, `delete`: clusters, which are labs.
+
+use klab_lab::spec::KubernetesVersion;
+use serde_json::Value;
+
+use super::super::one;
+use super::demands::labels_and_taints;
+use super::nodepool;
+use super::session::{Answer, Known, Pools, Session, shown, version};
+use crate::az::cluster::{autoscaler, document, upgrades_document};
+use crate::az::grammar::Given;
+use crate::az::refusal::Refusal;
+use crate::az::{checks, versions, words};
+use crate::provider::machines_of;
+
+const NAME: &str = "--name";
+
+/// A cluster's document.
+fn shown_document(session: &Session<'_>, known: &Known) -> Answer {
+    let live = session.look_even_stopped(known)?;
+    let (site, pools) = (known.site(&live), Pools::of(&live));
+    let mut cluster = shown(&site, known, &live, &pools);
+    if !live.observed.stopped {
+        cluster.autoscaler = session.autoscaler(known)?;
+    }
+    Ok(document(&cluster))
+}
+
+/// What a command that changed a cluster answers.
+pub(super) fn changed(session: &Session<'_>, known: &Known, given: &Given) -> Answer {
+    if given.has("--no-wait") { Ok(Value::Null) } else { shown_document(session, known) }
+}
+
+/// `show`.
+pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
+    shown_document(session, &session.cluster(given, NAME)?)
+}
+
+/// `list`.
+pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
+    let group = given.word("--resource-group");
+    if let Some(group) = group
+        && session.group(group)?.is_none()
+    {
+        return Err(words::no_group(group));
+    }
+    let mut clusters = session.clusters()?;
+    clusters.retain(|known| group.is_none_or(|group| known.group.eq_ignore_ascii_case(group)));
+    clusters.iter().map(|known| shown_document(session, known)).collect()
+}
+
+/// `get-upgrades`.
+pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
+    let known = session.cluster(given, NAME)?;
+    let live = session.look_even_stopped(&known)?;
+    let (site, pools) = (known.site(&live), Pools::of(&live));
+    Ok(upgrades_document(&shown(&site, &known, &live, &pools)))
+}
+
+/// `upgrade`.
+pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
+    let question =
+        "Kubernetes may be unavailable during cluster upgrades.\n Are you sure you want to perform this operation?";
+    if session.declines(given, question) {
+        return Ok(Value::Null);
+    }
+    let asked = given.word("--kubernetes-version").filter(|text| !text.is_empty()).map(checks::version).transpose()?;
+    let known = session.cluster(given, NAME)?;
+    if given.has("--node-image-only") {
+        if asked.is_some() {
+            return Err(Refusal::new(
+                "Conflicting flags. Upgrading the Kubernetes version will also upgrade node image version. If you only want to upgrade the node version please use the \"--node-image-only\" option only.",
+            ));
+        }
+        return changed(session, &known, given);
+    }
+    if !known.provider.profile().is_embedded {
+        let message = format!(
+            "klab's az cannot upgrade cluster '{}': the version of its control plane is that of the image it was made of.",
+            known.cluster
+        );
+        return Err(Refusal::new(message)
+            .advise("'az aks nodepool upgrade' brings the nodes of a pool to another version.")
+            .advise("Another version in the lab file, and 'klab up FILE --recreate', makes the cluster again."));
+    }
+    let mut pools = session.pools_at_work(&known)?;
+    let now = version(&pools.live);
+    let Some(target) = asked.and_then(|text| text.parse::<KubernetesVersion>().ok()).filter(|target| *target != now)
+    else {
+        if let Some(text) = asked.filter(|text| text.parse::<KubernetesVersion>().is_err()) {
+            return Err(words::no_version(&known.site(&pools.live), text, &versions::offered()));
+        }
+        session.warn(&format!(
+            "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
+        ));
+        drop(pools);
+        return changed(session, &known, given);
+    };
+    if !versions::minors().contains(&target.minor) {
+        return Err(words::no_version(&known.site(&pools.live), &target.to_string(), &versions::offered()));
+    }
+    let is_step = target.minor == now.minor || Some(target.minor) == now.minor.checked_add(1);
+    if !is_step || target.minor < now.minor {
+        let (from, to) = (versions::patched(now), versions::patched(target));
+        return Err(words::no_upgrade(&from, &to, &versions::upgrades(now)));
+    }
+    let is_control_plane_only = given.has("--control-plane-only");
+    let question = if is_control_plane_only {
+        format!(
+            "Since --control-plane-only parameter is specified, this will upgrade only the kubernetes version of the control plane to {target}. Kubernetes versions of the node pools will remain unchanged, but node image version may be upgraded if there has been cluster config change that requires VM reimage. Continue?"
+        )
+    } else {
+        format!(
+            "Since --control-plane-only parameter is not specified, this will upgrade the control plane AND all nodepools to version {target}. Continue?"
+        )
+    };
+    if session.declines(given, &question) {
+        return Ok(Value::Null);
+    }
+    let names: Vec<String> = pools.live.names().iter().map(|name| (*name).to_owned()).collect();
+    pools.upgrade_control_plane(now, target)?;
+    drop(pools);
+    if !is_control_plane_only {
+        for name in names {
+            let mut pools = session.pools_at_work(&known)?;
+            let mut keys = pools.live.keys(&name)?.clone();
+            // It is the cluster's from now on.
+            keys.remove("kubernetes");
+            pools.put(&name, keys)?;
+        }
+    }
+    changed(session, &known, given)
+}
+
+/// `scale`.
+pub(super) fn scale(session: &Session<'_>, given: &Given) -> Answer {
+    let known = session.cluster(given, NAME)?;
+    let live = session.look(&known)?;
+    let names = live.names();
+    let asked = given.word("--nodepool-name").unwrap_or_default();
+    let name = match names.as_slice() {
+        [only] if asked.is_empty() => *only,
+        _ if asked.is_empty() => {
+            return Err(Refusal::new(
+                "There are more than one node pool in the cluster. Please specify nodepool name or use az aks nodepool command to scale node pool",
+            ));
+        }
+        names => names
+            .iter()
+            .copied()
+            .find(|name| *name == asked)
+            .ok_or_else(|| Refusal::new(format!("The nodepool \"{asked}\" was not found.")))?,
+    };
+    nodepool::scale_pool(session, &known, name, given)?;
+    changed(session, &known, given)
+}
+
+/// `update`.
+pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
+    let (enable, renew, disable) = (
+        given.has("--enable-cluster-autoscaler"),
+        given.has("--update-cluster-autoscaler"),
+        given.has("--disable-cluster-autoscaler"),
+    );
+    let own = [
+        "--cluster-autoscaler-profile",
+        "--tags",
+        "--tier",
+        "--nodepool-labels",
+        "--nodepool-taints",
+        "--min-count",
+        "--max-count",
+    ];
+    if !(enable || renew || disable) && given.has_none_of(&own) && given.warnings.is_empty() {
+        return Err(Refusal::new("Please specify at least one of the parameters to update.")
+            .advise("'az aks update --help' lists what klab's az can update."));
+    }
+    let (labels, taints) = labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
+    let mut known = session.cluster(given, NAME)?;
+    if enable || renew || disable || !given.has_none_of(&["--min-count", "--max-count"]) {
+        let live = session.look(&known)?;
+        let names = live.names();
+        let [only] = names.as_slice() else {
+            return Err(Refusal::new(
+                "There are more than one node pool in the cluster. Please use \"az aks nodepool\" command to update per node pool auto scaler settings",
+            ));
+        };
+        let flags = [
+            "--resource-group",
+            "--enable-cluster-autoscaler",
+            "--update-cluster-autoscaler",
+            "--disable-cluster-autoscaler",
+            "--min-count",
+            "--max-count",
+        ];
+        let of_pool = given.only(&flags, &[("--cluster-name", given.needed(NAME)), ("--nodepool-name", only)]);
+        nodepool::update(session, &of_pool)?;
+    }
+    if let Some(words) = given.words("--cluster-autoscaler-profile") {
+        let profile = autoscaler(words, &session.autoscaler(&known)?)?;
+        session.tell_autoscaler(&known, &profile)?;
+    }
+    if labels.is_some() || taints.is_some() {
+        let names: Vec<String> = session.look(&known)?.names().iter().map(|name| (*name).to_owned()).collect();
+        for name in names {
+            let mut pools = session.pools_at_work(&known)?;
+            let mut keys = pools.live.keys(&name)?.clone();
+            let said = [("labels", &labels), ("taints", &taints)].into_iter();
+            keys.extend(said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?))));
+            pools.put(&name, keys)?;
+        }
+    }
+    if let Some(tags) = given.words("--tags") {
+        let tags = checks::tags(tags);
+        known.note.tags = (!tags.is_empty()).then_some(tags);
+    }
+    if let Some(tier) = given.word("--tier") {
+        known.note.tier = Some(capital_first(tier));
+    }
+    session.note(&known)?;
+    changed(session, &known, given)
+}
+
+/// `Free` for `free`.
+pub(super) fn capital_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+/// `stop`.
+pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
+    switch(session, given, |provider, lab, work| machines_of(provider, lab)?.pause(lab, work))
+}
+
+/// `start`.
+pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
+    switch(session, given, |provider, lab, work| machines_of(provider, lab)?.resume(lab, work))
+}
+
+fn switch(session: &Session<'_>, given: &Given, act: one::Switch) -> Answer {
+    let known = session.cluster(given, NAME)?;
+    if session.context.provider(known.provider)?.machines().is_none() {
+        let message = format!(
+            "Cluster '{}' has no machines that could be stopped or started: it is an embedded one.",
+            known.cluster
+        );
+        return Err(Refusal::new(message)
+            .advise("'az aks nodepool stop' takes the nodes of a pool away and keeps their number.")
+            .advise("Labs on kind can be stopped."));
+    }
+    one::switch_one(&session.context, &known.lab, "az", act)?;
+    Ok(Value::Null)
+}
+
+/// `delete`.
+pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
+    session.confirm(given, "Are you sure you want to perform this operation?")?;
+    let known = match session.cluster(given, NAME) {
+        // Azure takes what is not there for deleted.
+        Err(refusal) if refusal.message.starts_with("(ResourceNotFound)") => return Ok(Value::Null),
+        known => known?,
+    };
+    // The group stays when the cluster goes, as in Azure.
+    session.keep_group(&known)?;
+    one::remove(&session.context, &known.lab)?;
+    Ok(Value::Null)
+}

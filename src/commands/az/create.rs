@@ -1,0 +1,160 @@
+//! `az aks create`: a lab of one system pool, under the names that were typed.
+
+use klab_lab::spec::{LoadOptions, Provider};
+use toml::{Table, Value as Key};
+
+use super::super::one::{Arguments, make};
+use super::cluster::{capital_first, changed};
+use super::demands::{DEFAULT_SIZE, autoscale, labels_and_taints, refuse_count, size};
+use super::session::{Answer, Session};
+use crate::at_work::LabAtWork;
+use crate::az::cluster::autoscaler;
+use crate::az::grammar::Given;
+use crate::az::names::{Site, lab_name, region};
+use crate::az::refusal::Refusal;
+use crate::az::{checks, versions, words};
+use crate::environment;
+use crate::render;
+use crate::state::azure::ClusterNote;
+use crate::state::home::{remove_empty, state_error};
+use klab_cluster::server::files::write_private;
+
+/// What the lab file of a cluster that az made is called, in the lab's folder.
+const FILE: &str = "az.toml";
+
+/// `create`.
+pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
+    let (group, cluster) = (given.needed("--resource-group"), given.needed("--name"));
+    checks::cluster_name(cluster)?;
+    let site = Site { group: group.to_owned(), cluster: cluster.to_owned(), location: location(session, given)? };
+    let text = lab_file(given, &site)?;
+    let profile = given.words("--cluster-autoscaler-profile").unwrap_or_default();
+    let profile = autoscaler(profile, &std::collections::BTreeMap::new())?;
+    let group = session.group(group)?.ok_or_else(|| words::no_group(group))?;
+    let taken = session.clusters()?;
+    if taken.iter().any(|known| known.group.eq_ignore_ascii_case(&group) && known.cluster.eq_ignore_ascii_case(cluster))
+    {
+        let message = format!(
+            "The cluster '{cluster}' under resource group '{group}' already exists. Please use command 'az aks update' to update the existing cluster, or select a different cluster name to create a new cluster."
+        );
+        return Err(Refusal::new(message));
+    }
+    let lab = free_name(session, cluster)?;
+    let note = ClusterNote {
+        group: Some(group),
+        cluster: Some(cluster.to_owned()),
+        tags: given.words("--tags").map(checks::tags).filter(|tags| !tags.is_empty()),
+        tier: given.word("--tier").map(capital_first),
+        pools: std::collections::BTreeMap::new(),
+    };
+    let text = format!("# Made by az aks create.\nlab = \"{lab}\"\n{text}");
+    up(session, &lab, &text, &note)?;
+    let known = session.cluster(given, "--name")?;
+    if !profile.is_empty() {
+        session.tell_autoscaler(&known, &profile)?;
+    }
+    changed(session, &known, given)
+}
+
+/// The region: the one that is typed, else the group's.
+fn location(session: &Session<'_>, given: &Given) -> Result<String, Refusal> {
+    if let Some(typed) = given.word("--location") {
+        return Ok(region(typed));
+    }
+    let account = session.account()?;
+    let made = account.groups.get(&given.needed("--resource-group").to_lowercase());
+    Ok(made.map_or_else(|| "westeurope".to_owned(), |group| group.location.clone()))
+}
+
+/// What of the lab file follows its name.
+fn lab_file(given: &Given, site: &Site) -> Result<String, Refusal> {
+    let name = given.needed("--nodepool-name");
+    checks::pool_name(name)?;
+    let count = given.number("--node-count").unwrap_or_default();
+    refuse_count(count, true)?;
+    let (labels, taints) = labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
+    let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), true, Some(count))?;
+    let mut pool = Table::new();
+    let mut set = |key: &str, value: Key| pool.insert(key.to_owned(), value);
+    set("mode", "system".into());
+    set("nodes", count.into());
+    set("size", size(given.word("--node-vm-size").unwrap_or(DEFAULT_SIZE), &site.location)?.into());
+    labels.map(|labels| set("labels", labels));
+    taints.map(|taints| set("taints", taints));
+    bounds.map(|bounds| set("autoscale", autoscale(bounds)));
+    checks::max_pods(given, true)?.map(|most| set("max_pods", most.into()));
+    if let Some(zones) = given.words("--zones") {
+        let zones = checks::zones(zones, &site.location)?;
+        set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
+    }
+    given.word("--os-sku").map(|flavour| set("os_sku", flavour.into()));
+    let mut aks = Table::from_iter([("location".to_owned(), site.location.clone().into())]);
+    if given.word("--network-plugin") == Some("kubenet") {
+        aks.insert("network".to_owned(), "kubenet".into());
+    }
+    let mut whole = Table::new();
+    if let Some(text) = given.word("--kubernetes-version").filter(|text| !text.is_empty()) {
+        let text = checks::version(text)?;
+        let version = text
+            .parse()
+            .ok()
+            .filter(|version: &klab_lab::spec::KubernetesVersion| versions::minors().contains(&version.minor));
+        let version = version.ok_or_else(|| words::no_version(site, text, &versions::offered()))?;
+        whole.insert("kubernetes".to_owned(), version.to_string().into());
+    }
+    if let Some(provider) = environment::KLAB_PROVIDER.text() {
+        match provider.parse::<Provider>() {
+            Ok(provider) if !provider.profile().has_managed_pools => {
+                whole.insert("provider".to_owned(), provider.as_str().into());
+            }
+            _ => {
+                let message = format!("klab's az makes no cluster on `{provider}`, which KLAB_PROVIDER names.");
+                return Err(Refusal::new(message)
+                    .advise("Without KLAB_PROVIDER it makes an embedded one; `kind` does as well."));
+            }
+        }
+    }
+    whole.insert("aks".to_owned(), aks.into());
+    whole.insert("pool".to_owned(), Table::from_iter([(name.to_owned(), Key::from(pool))]).into());
+    toml::to_string(&whole).map_err(|error| Refusal::new(error.to_string()))
+}
+
+/// A name that no lab has.
+fn free_name(session: &Session<'_>, cluster: &str) -> Result<String, Refusal> {
+    let home = &session.context.home;
+    let labs = home.labs().map_err(|error| state_error(error, "read", home.root()))?;
+    let name = lab_name(cluster);
+    let others = (2u32..100).map(|number| format!("{}-{number}", name.chars().take(27).collect::<String>()));
+    let mut names = std::iter::once(name.clone()).chain(others);
+    names
+        .find(|name| !labs.contains(name))
+        .ok_or_else(|| Refusal::new(format!("there are too many labs like `{name}`")))
+}
+
+/// Makes the lab.
+fn up(session: &Session<'_>, lab: &str, text: &str, note: &ClusterNote) -> Result<(), Refusal> {
+    let context = &session.context;
+    let folder = context.home.lab(lab);
+    let path = folder.join(FILE);
+    let mut at_work = LabAtWork::new(context, lab, "up")?;
+    at_work.interruption_leaves(format!("lab `{lab}` is partly made; `klab down {lab}` removes it"));
+    let made = (|| {
+        write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;
+        let read = context.load(&path, &LoadOptions::default())?;
+        let manifests = render::render(&read).map_err(|problems| super::super::invalid(&path, &problems))?;
+        note.write(&folder)?;
+        make(&mut at_work, &Arguments::of(&path, &[]), &read, &manifests).map(drop)
+    })();
+    if let Err(error) = made {
+        if at_work.record.is_none() {
+            // Nothing was begun.
+            drop(at_work);
+            if std::fs::remove_dir_all(&folder).is_ok() {
+                remove_empty(&folder);
+            }
+            return Err(error.into());
+        }
+        return Err(error.hint(format!("`klab down {lab}` removes what there is")).into());
+    }
+    Ok(())
+}

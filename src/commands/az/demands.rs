@@ -1,0 +1,142 @@
+//! What a pool may be, before klab's own rules judge it: what `az aks nodepool` and `az aks create` ask of names, sizes, versions.
+
+use klab_lab::spec::{KubernetesVersion, PoolMode, VmSize};
+use toml::{Table, Value as Key};
+
+use super::session::{Known, Session, version};
+use crate::az::grammar::Given;
+use crate::az::refusal::Refusal;
+use crate::az::{checks, versions, words};
+use crate::pool::Live;
+
+/// The size of nodes where nobody says one: az's documentation names it for pools without a size.
+pub(super) const DEFAULT_SIZE: &str = "Standard_DS2_v2";
+
+/// az's own look at a name, before it knows whether there is such a pool.
+pub(super) fn refuse_name(name: &str) -> Result<(), Refusal> {
+    match checks::pool_name(name) {
+        Err(refusal) if !refusal.message.starts_with('(') => Err(refusal),
+        _ => Ok(()),
+    }
+}
+
+/// Pools of static egress gateways have nothing that a lab could show.
+pub(super) fn refuse_gateway(given: &Given) -> Result<(), Refusal> {
+    match given.word("--mode") {
+        Some("Gateway") => {
+            Err(Refusal::new("klab's az makes no gateway pools: labs have pools of mode System and User."))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn refuse_unknown(live: &Live, name: &str) -> Result<(), Refusal> {
+    if live.names().contains(&name) { Ok(()) } else { Err(words::pool_does_not_exist(name, &live.names())) }
+}
+
+pub(super) fn refuse_stopped(known: &Known, name: &str) -> Result<(), Refusal> {
+    let note = known.note.pools.get(name);
+    if note.is_some_and(|note| note.stopped.is_some()) {
+        return Err(words::stopped(&format!("agent pool {name}")));
+    }
+    Ok(())
+}
+
+pub(super) fn is_last_system(live: &Live, name: &str) -> bool {
+    let there = live.lab.pools.iter().filter(|pool| !pool.deferred && pool.mode == PoolMode::System);
+    let systems: Vec<&str> = there.map(|pool| pool.name.value.as_str()).collect();
+    systems == [name]
+}
+
+/// The number of nodes that a pool may have.
+pub(super) fn refuse_count(count: i64, is_system: bool) -> Result<(), Refusal> {
+    let (least, mode) = if is_system { (1, "System") } else { (0, "User") };
+    if (least..=1000).contains(&count) {
+        return Ok(());
+    }
+    let message = format!(
+        "The value of parameter agentPoolProfile.count is invalid. A pool of mode {mode} has from {least} to 1000 nodes."
+    );
+    Err(Refusal::azure("InvalidParameter", &message))
+}
+
+/// Labels and taints of the flags of these names, as keys of a pool.
+pub(super) fn labels_and_taints(
+    given: &Given,
+    labels: &str,
+    taints: &str,
+) -> Result<(Option<Key>, Option<Key>), Refusal> {
+    let taints = given.word(taints).map(checks::taints).transpose()?;
+    let labels = given.words(labels).map(checks::labels).transpose()?;
+    for key in labels.iter().flatten().map(|(key, _)| key) {
+        if let Some((prefix, _)) = key.split_once('/')
+            && (is_within(prefix, "kubernetes.azure.com") || is_within(prefix, "kubernetes.io"))
+        {
+            return Err(words::reserved_label(key));
+        }
+    }
+    let labels =
+        labels.map(|labels| labels.into_iter().map(|(key, value)| (key, value.into())).collect::<Table>().into());
+    let taints = taints.map(|taints| taints.into_iter().map(Key::from).collect::<Vec<_>>().into());
+    Ok((labels, taints))
+}
+
+fn is_within(prefix: &str, domain: &str) -> bool {
+    prefix == domain || prefix.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// A size that klab knows, as Azure spells it.
+pub(super) fn size(name: &str, location: &str) -> Result<String, Refusal> {
+    if let Some(size) = VmSize::find(name) {
+        return Ok(size.name.clone());
+    }
+    let likeness = |size: &VmSize| strsim::jaro_winkler(&name.to_lowercase(), &size.name.to_lowercase());
+    let mut near: Vec<(f64, &str)> = VmSize::all().iter().map(|size| (likeness(size), size.name.as_str())).collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let near: Vec<&str> = near.into_iter().take(5).map(|(_, name)| name).collect();
+    Err(words::no_size(name, location, &near))
+}
+
+/// Bounds of the autoscaler as a key of a pool.
+pub(super) fn autoscale((min, max): (i64, i64)) -> Key {
+    Key::Table(Table::from_iter([("min".to_owned(), min.into()), ("max".to_owned(), max.into())]))
+}
+
+/// The version of a new pool; none where it is the cluster's. Guides outlive versions: one that has been retired since is
+/// replaced by the cluster's, and that is said.
+pub(super) fn pool_version(
+    session: &Session<'_>,
+    live: &Live,
+    wanted: &str,
+) -> Result<Option<KubernetesVersion>, Refusal> {
+    let oldest = versions::minors().first().copied().unwrap_or_default();
+    let asked: Option<KubernetesVersion> = wanted.parse().ok();
+    if asked.is_some_and(|asked| asked.minor < oldest) {
+        let of_cluster = versions::patched(version(live));
+        session.warn(&format!(
+            "Kubernetes {wanted} is not offered any more (oldest: 1.{oldest}). The pool gets the version of the cluster, {of_cluster}; AKS would refuse it."
+        ));
+        return Ok(None);
+    }
+    offered(live, wanted).map(Some)
+}
+
+/// A version that pools of the cluster can have.
+pub(super) fn offered(live: &Live, wanted: &str) -> Result<KubernetesVersion, Refusal> {
+    let of_cluster = version(live);
+    let unknown = || {
+        let message = format!(
+            "Version {wanted} is not supported in this region. Please use [az aks get-versions] command to get the supported version list in this region. For more information, please check https://aka.ms/supported-version-list"
+        );
+        Refusal::azure("AgentPoolK8sVersionNotSupported", &message)
+            .advise(format!("klab offers {}.", versions::offered().join(", ")))
+    };
+    let asked: KubernetesVersion = wanted.parse().map_err(|()| unknown())?;
+    if !versions::minors().contains(&asked.minor) {
+        return Err(unknown());
+    }
+    if asked.minor > of_cluster.minor {
+        return Err(words::newer_than_cluster(&versions::patched(asked), &versions::patched(of_cluster)));
+    }
+    Ok(asked)
+}

@@ -1,0 +1,114 @@
+//! `az group …`: resource groups. A lab is in one of its own; others are remembered.
+
+use serde_json::{Value, json};
+
+use super::super::one;
+use super::session::{Answer, Session};
+use crate::az::grammar::Given;
+use crate::az::names::{group_id, region};
+use crate::az::refusal::Refusal;
+use crate::az::{checks, words};
+use crate::state::azure::Group;
+
+const NAME: &str = "--name";
+
+fn document(group: &Group) -> Value {
+    json!({
+        "id": group_id(&group.name),
+        "location": group.location,
+        "managedBy": null,
+        "name": group.name,
+        "properties": { "provisioningState": "Succeeded" },
+        "tags": group.tags,
+        "type": "Microsoft.Resources/resourceGroups",
+    })
+}
+
+/// All groups: those that were made, and those that labs are in.
+fn all(session: &Session<'_>) -> Result<Vec<Group>, Refusal> {
+    let mut groups: Vec<Group> = session.account()?.groups.into_values().collect();
+    for known in session.clusters()? {
+        if !groups.iter().any(|group| group.name.eq_ignore_ascii_case(&known.group)) {
+            let location = session
+                .look_even_stopped(&known)
+                .map_or_else(|_| "westeurope".to_owned(), |live| live.lab.aks.location.value);
+            groups.push(Group { name: known.group, location, tags: None });
+        }
+    }
+    groups.sort_by_key(|group| group.name.to_lowercase());
+    Ok(groups)
+}
+
+fn find(session: &Session<'_>, name: &str) -> Result<Option<Group>, Refusal> {
+    Ok(all(session)?.into_iter().find(|group| group.name.eq_ignore_ascii_case(name)))
+}
+
+/// `create`.
+pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
+    let (name, location) = (given.needed(NAME), region(given.needed("--location")));
+    let is_allowed = |letter: char| letter.is_alphanumeric() || "_-.()".contains(letter);
+    if name.is_empty() || name.chars().count() > 90 || name.ends_with('.') || !name.chars().all(is_allowed) {
+        let message = format!(
+            "The provided resource group name '{name}' has these invalid characters: the name can have up to 90 letters, digits, underscores, hyphens, periods and parentheses, and cannot end with a period."
+        );
+        return Err(Refusal::azure("InvalidResourceGroup", &message));
+    }
+    let known = find(session, name)?;
+    if let Some(known) = &known
+        && known.location != location
+    {
+        let message = format!(
+            "Invalid resource group location '{location}'. The Resource group already exists in location '{}'.",
+            known.location
+        );
+        return Err(Refusal::azure("InvalidResourceGroupLocation", &message));
+    }
+    let tags = given.words("--tags").map(checks::tags).filter(|tags| !tags.is_empty());
+    let group = Group { name: known.map_or_else(|| name.to_owned(), |known| known.name), location, tags };
+    let mut account = session.account()?;
+    account.groups.insert(name.to_lowercase(), group.clone());
+    session.keep(&account)?;
+    Ok(document(&group))
+}
+
+/// `show`.
+pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
+    let name = given.needed(NAME);
+    find(session, name)?.map(|group| document(&group)).ok_or_else(|| words::no_group(name))
+}
+
+/// `exists`.
+pub(super) fn exists(session: &Session<'_>, given: &Given) -> Answer {
+    Ok(find(session, given.needed(NAME))?.is_some().into())
+}
+
+/// `list`.
+pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
+    let tag = given.word("--tag").map(|tag| tag.split_once('=').map_or((tag, None), |(key, value)| (key, Some(value))));
+    let has_tag = |group: &Group| {
+        tag.is_none_or(|(key, value)| {
+            let own = group.tags.as_ref().and_then(|tags| tags.get(key));
+            own.is_some_and(|own| value.is_none_or(|value| own == value))
+        })
+    };
+    Ok(all(session)?.iter().filter(|group| has_tag(group)).map(document).collect())
+}
+
+/// `delete`: with the labs that are in the group.
+pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
+    session.confirm(given, "Are you sure you want to perform this operation?")?;
+    let name = given.needed(NAME);
+    if find(session, name)?.is_none() {
+        return Err(words::no_group(name));
+    }
+    for known in session.clusters()? {
+        if known.group.eq_ignore_ascii_case(name) {
+            one::remove(&session.context, &known.lab)?;
+        }
+    }
+    let mut account = session.account()?;
+    if account.groups.remove(&name.to_lowercase()).is_some() {
+        session.keep(&account)?;
+    }
+    Ok(Value::Null)
+}

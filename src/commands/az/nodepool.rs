@@ -1,0 +1,365 @@
+//! `az aks nodepool …`: pools shown, added, changed, upgraded, stopped, started and deleted.
+
+use klab_lab::spec::{KubernetesVersion, PoolMode};
+use serde_json::{Value, json};
+use toml::{Table, Value as Key};
+
+use super::demands::{
+    DEFAULT_SIZE, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
+    refuse_name, refuse_stopped, refuse_unknown, size,
+};
+use super::session::{Answer, Known, Pools, Session, version};
+use crate::az::grammar::Given;
+use crate::az::refusal::Refusal;
+use crate::az::{checks, pool as document, versions, words};
+use crate::pool::Live;
+use crate::state::azure::PoolNote;
+
+/// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
+const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];
+
+/// The flags that set how a pool is upgraded, by the keys of az's document.
+const UPGRADE: [(&str, &str); 5] = [
+    ("--max-surge", "maxSurge"),
+    ("--max-unavailable", "maxUnavailable"),
+    ("--drain-timeout", "drainTimeoutInMinutes"),
+    ("--node-soak-duration", "nodeSoakDurationInMinutes"),
+    ("--undrainable-node-behavior", "undrainableNodeBehavior"),
+];
+
+fn cluster(session: &Session<'_>, given: &Given) -> Result<Known, Refusal> {
+    session.cluster(given, "--cluster-name")
+}
+
+/// A pool that is there, as its document; az's `get` of one that is not is Azure's refusal.
+fn shown(known: &Known, live: &Live, name: &str) -> Answer {
+    let site = known.site(live);
+    let pools = Pools::of(live);
+    let found = pools.shown(&known.note).into_iter().find(|shown| shown.pool.name.value == name);
+    found.map(|shown| document::document(&site, &shown)).ok_or_else(|| words::no_pool(name))
+}
+
+/// What a command that changed a pool answers.
+fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> Answer {
+    if given.has("--no-wait") {
+        return Ok(Value::Null);
+    }
+    shown(known, &session.look(known)?, name)
+}
+
+/// `list`.
+pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
+    let known = cluster(session, given)?;
+    let live = session.look_even_stopped(&known)?;
+    let (site, pools) = (known.site(&live), Pools::of(&live));
+    Ok(pools.shown(&known.note).iter().map(|shown| document::document(&site, shown)).collect())
+}
+
+/// `show`.
+pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
+    let known = cluster(session, given)?;
+    shown(&known, &session.look_even_stopped(&known)?, given.needed("--nodepool-name"))
+}
+
+/// `get-upgrades`.
+pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
+    let known = cluster(session, given)?;
+    let live = session.look_even_stopped(&known)?;
+    let pool = shown(&known, &live, given.needed("--nodepool-name"))?;
+    let text = |key: &str| pool[key].as_str().unwrap_or_default();
+    let now: KubernetesVersion = text("currentOrchestratorVersion").parse().unwrap_or_else(|()| versions::newest());
+    let of_cluster = version(&live);
+    let to: Vec<String> = versions::minors()
+        .into_iter()
+        .filter(|minor| *minor > now.minor && *minor <= of_cluster.minor)
+        .map(|minor| versions::patched(KubernetesVersion { minor, patch: None }))
+        .collect();
+    let site = known.site(&live);
+    let current = text("currentOrchestratorVersion");
+    Ok(document::upgrades(&site, text("name"), text("osType"), current, text("nodeImageVersion"), &to))
+}
+
+/// `add`.
+pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
+    let name = given.needed("--nodepool-name");
+    let is_system = given.word("--mode") == Some("System");
+    let count = given.number("--node-count").unwrap_or_default();
+    refuse_name(name)?;
+    refuse_gateway(given)?;
+    let (labels, taints) = labels_and_taints(given, "--labels", "--node-taints")?;
+    let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
+    let price = checks::spot_price(given)?;
+    let max_pods = checks::max_pods(given, is_system)?;
+    let asked = given.word("--kubernetes-version").map(checks::version).transpose()?;
+    let mut known = cluster(session, given)?;
+    let mut pools = session.pools_at_work(&known)?;
+    if pools.live.names().iter().any(|there| there.eq_ignore_ascii_case(name)) {
+        let message = format!(
+            "Node pool {name} already exists, please try a different name, use 'aks nodepool list' to get current list of node pool"
+        );
+        return Err(Refusal::new(message));
+    }
+    checks::pool_name(name)?;
+    refuse_count(count, is_system)?;
+    let location = pools.live.lab.aks.location.value.clone();
+    let mut keys: Table = pools.live.declared(name).unwrap_or_default();
+    keys = keys.into_iter().filter(|(key, _)| WITHOUT_FLAG.contains(&key.as_str())).collect();
+    let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
+    set("mode", if is_system { "system" } else { "user" }.into());
+    set("nodes", count.into());
+    set("size", size(given.word("--node-vm-size").unwrap_or(DEFAULT_SIZE), &location)?.into());
+    labels.map(|labels| set("labels", labels));
+    taints.map(|taints| set("taints", taints));
+    max_pods.map(|count| set("max_pods", count.into()));
+    bounds.map(|bounds| set("autoscale", autoscale(bounds)));
+    if let Some(zones) = given.words("--zones") {
+        let zones = checks::zones(zones, &location)?;
+        set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
+    }
+    if let Some(wanted) = asked
+        && let Some(version) = pool_version(session, &pools.live, wanted)?
+    {
+        set("kubernetes", version.to_string().into());
+    }
+    if given.word("--priority") == Some("Spot") {
+        set("spot", true.into());
+        price.map(|price| set("max_price", price.into()));
+        set("eviction", given.needed("--eviction-policy").to_lowercase().into());
+    }
+    if let Some(system) = given.word("--os-type") {
+        match system.to_lowercase().as_str() {
+            "linux" => {}
+            "windows" => drop(set("os", "windows".into())),
+            _ => {
+                return Err(Refusal::azure(
+                    "InvalidParameter",
+                    "The value of parameter agentPoolProfile.osType is invalid.",
+                ));
+            }
+        }
+    }
+    if let Some(flavour) = given.word("--os-sku") {
+        if flavour.starts_with("Windows") && !keys.contains_key("os") {
+            let message = "OS SKU is invalid for Linux OS Type. Please specify '--os-type Windows' for Windows SKUs";
+            return Err(Refusal::new(message));
+        }
+        keys.insert("os_sku".to_owned(), flavour.into());
+    }
+    pools.put(name, keys)?;
+    drop(pools);
+    known.note.pools.remove(name);
+    remember(session, &mut known, name, given)?;
+    changed(session, &known, name, given)
+}
+
+/// `update`.
+pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
+    let name = given.needed("--nodepool-name");
+    refuse_gateway(given)?;
+    let (enable, update, disable) = (
+        given.has("--enable-cluster-autoscaler"),
+        given.has("--update-cluster-autoscaler"),
+        given.has("--disable-cluster-autoscaler"),
+    );
+    let (labels, taints) = labels_and_taints(given, "--labels", "--node-taints")?;
+    let flags = ["--labels", "--node-taints", "--mode", "--tags", "--os-sku", "--scale-down-mode"];
+    let upgrade = UPGRADE.map(|(flag, _)| flag);
+    let autoscaler = ["--min-count", "--max-count"];
+    if !(enable || update || disable)
+        && [&flags[..], &upgrade, &autoscaler].iter().all(|flags| given.has_none_of(flags))
+        && given.warnings.is_empty()
+    {
+        let message = "Please specify one or more of \"--enable-cluster-autoscaler\" or \"--disable-cluster-autoscaler\" or \"--update-cluster-autoscaler\" or \"--tags\" or \"--mode\" or \"--labels\" or \"--node-taints\" or \"--max-surge\".";
+        return Err(Refusal::new(message));
+    }
+    if u8::from(enable) + u8::from(update) + u8::from(disable) > 1 {
+        return Err(Refusal::new(
+            "Can only specify one of --enable-cluster-autoscaler, --update-cluster-autoscaler and --disable-cluster-autoscaler",
+        ));
+    }
+    let mut known = cluster(session, given)?;
+    let mut pools = session.pools_at_work(&known)?;
+    let before = shown(&known, &pools.live, name)?;
+    refuse_stopped(&known, name)?;
+    let mut keys = pools.live.keys(name)?.clone();
+    let mode = given.word("--mode").unwrap_or(before["mode"].as_str().unwrap_or_default());
+    let bounds = checks::bounds(given, enable || update, mode == "System", None)?;
+    let is_scaled = before["enableAutoScaling"] == json!(true);
+    if enable && is_scaled {
+        session.warn(
+            "Cluster autoscaler is already enabled for this node pool.\nPlease run \"az aks --update-cluster-autoscaler\" if you want to update min-count or max-count.",
+        );
+        return Ok(Value::Null);
+    }
+    if update && !is_scaled {
+        return Err(Refusal::new(
+            "Cluster autoscaler is not enabled for this node pool.\nRun \"az aks nodepool update --enable-cluster-autoscaler\" to enable cluster with min-count and max-count.",
+        ));
+    }
+    if disable && !is_scaled {
+        session.warn("Cluster autoscaler is already disabled for this node pool.");
+        return Ok(Value::Null);
+    }
+    if mode == "User" && is_last_system(&pools.live, name) {
+        return Err(words::last_system_pool());
+    }
+    let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
+    labels.map(|labels| set("labels", labels));
+    taints.map(|taints| set("taints", taints));
+    set("mode", mode.to_lowercase().into());
+    given.word("--os-sku").map(|flavour| set("os_sku", flavour.into()));
+    if let Some((min, max)) = bounds {
+        set("autoscale", autoscale((min, max)));
+        let now = before["count"].as_i64().unwrap_or(min);
+        set("nodes", now.clamp(min, max).into());
+    }
+    if disable {
+        keys.remove("autoscale");
+    }
+    pools.put(name, keys)?;
+    drop(pools);
+    remember(session, &mut known, name, given)?;
+    changed(session, &known, name, given)
+}
+
+/// `scale`.
+pub(super) fn scale(session: &Session<'_>, given: &Given) -> Answer {
+    let known = cluster(session, given)?;
+    scale_pool(session, &known, given.needed("--nodepool-name"), given)
+}
+
+/// Brings a pool to the number of nodes that was typed.
+pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> Answer {
+    let count = given.number("--node-count").unwrap_or_default();
+    let mut pools = session.pools_at_work(known)?;
+    let before = shown(known, &pools.live, name)?;
+    if before["enableAutoScaling"] == json!(true) {
+        return Err(Refusal::new("Cannot scale cluster autoscaler enabled node pool."));
+    }
+    if before["count"] == json!(count) {
+        return Err(Refusal::new("The new node count is the same as the current node count."));
+    }
+    refuse_stopped(known, name)?;
+    refuse_count(count, before["mode"] == "System")?;
+    let mut keys = pools.live.keys(name)?.clone();
+    keys.insert("nodes".to_owned(), count.into());
+    pools.put(name, keys)?;
+    drop(pools);
+    changed(session, known, name, given)
+}
+
+/// `upgrade`.
+pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
+    let name = given.needed("--nodepool-name");
+    let asked = given.word("--kubernetes-version").filter(|text| !text.is_empty()).map(checks::version).transpose()?;
+    let is_image_only = given.has("--node-image-only");
+    if asked.is_some() && is_image_only {
+        return Err(Refusal::new(
+            "Conflicting flags. Upgrading the Kubernetes version will also upgrade node image version. If you only want to upgrade the node version please use the \"--node-image-only\" option only.",
+        ));
+    }
+    let mut known = cluster(session, given)?;
+    let mut pools = session.pools_at_work(&known)?;
+    let before = shown(&known, &pools.live, name)?;
+    refuse_stopped(&known, name)?;
+    if is_image_only {
+        return Ok(if given.has("--no-wait") { Value::Null } else { before });
+    }
+    let now = before["orchestratorVersion"].as_str().unwrap_or_default();
+    let Some(wanted) = asked.filter(|wanted| *wanted != now) else {
+        let question = format!(
+            "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
+        );
+        let is_agreed = given.has("--yes") || session.agrees(&question);
+        return Ok(if is_agreed && !given.has("--no-wait") { before } else { Value::Null });
+    };
+    let current = before["currentOrchestratorVersion"].as_str().unwrap_or_default();
+    let target = offered(&pools.live, wanted)?;
+    let current_version: KubernetesVersion = current.parse().unwrap_or(target);
+    if target < (KubernetesVersion { patch: target.patch.and(current_version.patch), ..current_version }) {
+        return Err(words::no_upgrade(current, &versions::patched(target), &versions::upgrades(current_version)));
+    }
+    let mut keys = pools.live.keys(name)?.clone();
+    keys.insert("kubernetes".to_owned(), target.to_string().into());
+    pools.put(name, keys)?;
+    drop(pools);
+    remember(session, &mut known, name, given)?;
+    changed(session, &known, name, given)
+}
+
+/// `delete`.
+pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
+    let name = given.needed("--nodepool-name");
+    let mut known = cluster(session, given)?;
+    let mut pools = session.pools_at_work(&known)?;
+    let names = pools.live.names();
+    let Some(name) = names.iter().find(|there| there.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned()) else {
+        return Err(words::pool_does_not_exist(name, &names));
+    };
+    if is_last_system(&pools.live, &name) {
+        return Err(words::last_system_pool());
+    }
+    pools.remove(&name)?;
+    drop(pools);
+    if known.note.pools.remove(&name).is_some() {
+        session.note(&known)?;
+    }
+    Ok(Value::Null)
+}
+
+/// `stop`: the nodes go, the pool keeps their number.
+pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
+    let name = given.needed("--nodepool-name");
+    let mut known = cluster(session, given)?;
+    let mut pools = session.pools_at_work(&known)?;
+    refuse_unknown(&pools.live, name)?;
+    if pools.live.lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
+        return Err(Refusal::azure("OperationNotAllowed", "System node pools can't be stopped."));
+    }
+    if known.note.pool(name).stopped.is_none() {
+        let mut keys = pools.live.keys(name)?.clone();
+        let count = keys.get("nodes").and_then(Key::as_integer).and_then(|count| u32::try_from(count).ok());
+        keys.insert("nodes".to_owned(), 0.into());
+        keys.remove("autoscale");
+        known.note.pool(name).stopped = Some(count.unwrap_or_default());
+        session.note(&known)?;
+        pools.put(name, keys)?;
+    }
+    drop(pools);
+    changed(session, &known, name, given)
+}
+
+/// `start`: the nodes of a stopped pool come back.
+pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
+    let name = given.needed("--nodepool-name");
+    let mut known = cluster(session, given)?;
+    let mut pools = session.pools_at_work(&known)?;
+    refuse_unknown(&pools.live, name)?;
+    if let Some(count) = known.note.pool(name).stopped {
+        let mut keys = pools.live.keys(name)?.clone();
+        keys.insert("nodes".to_owned(), i64::from(count).into());
+        pools.put(name, keys)?;
+        known.note.pool(name).stopped = None;
+    }
+    drop(pools);
+    session.note(&known)?;
+    changed(session, &known, name, given)
+}
+
+/// Keeps what a lab has no place for: tags, and how the pool is upgraded.
+fn remember(session: &Session<'_>, known: &mut Known, name: &str, given: &Given) -> Result<(), Refusal> {
+    let note = known.note.pool(name);
+    if let Some(tags) = given.words("--tags") {
+        let tags = checks::tags(tags);
+        note.tags = (!tags.is_empty()).then_some(tags);
+    }
+    for (flag, key) in UPGRADE {
+        if let Some(value) = given.word(flag) {
+            note.upgrade.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    if *note == PoolNote::default() {
+        known.note.pools.remove(name);
+    }
+    session.note(known)
+}

@@ -1,0 +1,467 @@
+//! The commands of az that klab answers: a row each, with its flags and what does it.
+
+use super::session::{Answer, Session};
+use super::{account, cluster, config, create, credentials, group, nodepool, wait};
+use crate::az::flag::{Command, Flag, Moot};
+use crate::az::format::Transformer;
+use crate::az::grammar::Given;
+use crate::az::tables;
+
+/// What does a command.
+pub(super) type Act = fn(&Session<'_>, &Given) -> Answer;
+
+/// A row.
+pub(super) struct Row {
+    /// The command.
+    pub(super) command: Command,
+    /// What does it.
+    pub(super) act: Act,
+    /// How `-o table` shows its answer, where that is not column by column.
+    pub(super) table: Option<Transformer>,
+}
+
+const fn row(command: Command, act: Act) -> Row {
+    Row { command, act, table: None }
+}
+
+const fn shown(command: Command, act: Act, table: Transformer) -> Row {
+    Row { command, act, table: Some(table) }
+}
+
+const GROUP: &[Flag] = &[Flag::word("--resource-group -g").required().configured("group")];
+const ANY_GROUP: &[Flag] = &[Flag::word("--resource-group -g").configured("group")];
+const OWN_NAME: &[Flag] = &[Flag::word("--name -n").required()];
+const GROUP_NAME: &[Flag] = &[Flag::word("--name -n --resource-group -g").required().configured("group")];
+const CLUSTER: &[Flag] = &[Flag::word("--cluster-name").required()];
+const POOL: &[Flag] = &[Flag::word("--nodepool-name --name -n").required()];
+const NO_WAIT: &[Flag] = &[Flag::switch("--no-wait")];
+const YES: &[Flag] = &[Flag::switch("--yes -y")];
+const VERSION: &[Flag] = &[Flag::word("--kubernetes-version -k")];
+const COUNT: &[Flag] = &[Flag::number("--node-count -c").or("3")];
+const TAGS: &[Flag] = &[Flag::any_words("--tags")];
+const BOUNDS: &[Flag] =
+    &[Flag::switch("--enable-cluster-autoscaler -e"), Flag::number("--min-count"), Flag::number("--max-count")];
+const LESS_AUTOSCALER: &[Flag] =
+    &[Flag::switch("--disable-cluster-autoscaler -d"), Flag::switch("--update-cluster-autoscaler -u")];
+const AUTOSCALER_PROFILE: &[Flag] = &[Flag::words("--cluster-autoscaler-profile --ca-profile")];
+const UPGRADE: &[Flag] = &[
+    Flag::word("--max-surge"),
+    Flag::word("--max-unavailable"),
+    Flag::number("--drain-timeout"),
+    Flag::number("--node-soak-duration"),
+    Flag::word("--undrainable-node-behavior").one_of(&["Cordon", "Schedule"]),
+];
+const MACHINE: &[Flag] = &[
+    Flag::word("--node-vm-size -s"),
+    Flag::number("--max-pods -m"),
+    Flag::words("--zones -z"),
+    Flag::word("--os-sku").one_of(&[
+        "AzureLinux",
+        "AzureLinux3",
+        "AzureContainerLinux",
+        "Ubuntu",
+        "CBLMariner",
+        "Mariner",
+        "Ubuntu2204",
+        "Ubuntu2404",
+        "Windows2019",
+        "Windows2022",
+        "Windows2025",
+        "WindowsAnnual",
+    ]),
+];
+const MODE: [&str; 3] = ["System", "User", "Gateway"];
+const LOCATION: &[Flag] = &[Flag::word("--location -l").required().configured("location")];
+const ANY_LOCATION: &[Flag] = &[Flag::word("--location -l").configured("location")];
+const TIER: &[Flag] = &[Flag::word("--tier").one_of(&["free", "standard", "premium"])];
+const WAIT: &[Flag] = &[
+    Flag::switch("--created"),
+    Flag::switch("--updated"),
+    Flag::switch("--deleted"),
+    Flag::switch("--exists"),
+    Flag::word("--custom"),
+    Flag::number("--interval").or("30"),
+    Flag::number("--timeout").or("3600"),
+];
+
+/// What every guide types, and what asks for nothing that a lab could be without: no warning is due.
+const UNTOLD: &[Flag] = &[
+    Flag::switch("--generate-ssh-keys"),
+    Flag::switch("--no-ssh-key -x"),
+    Flag::word("--ssh-key-value"),
+    Flag::switch("--enable-managed-identity"),
+    Flag::word("--network-plugin-mode").one_of(&["overlay"]),
+];
+
+/// What a pool or a cluster of Azure has beyond nodes: networks, disks, security.
+const MOOT_OF_POOLS: Moot = Moot {
+    words: "--aks-custom-headers --crg-id --gateway-prefix-size --gpu-driver --gpu-instance-profile --host-group-id --if-match \
+            --if-none-match --kubelet-config --linux-os-config --localdns-config --message-of-the-day --node-osdisk-size \
+            --node-osdisk-type --node-public-ip-prefix-id --pod-ip-allocation-mode --pod-subnet-id --ppg --scale-down-mode \
+            --snapshot-id --vm-set-type --vm-sizes --vnet-subnet-id --workload-runtime",
+    switches: "--disable-windows-outbound-nat --enable-artifact-streaming --enable-encryption-at-host --enable-fips-image \
+               --enable-managed-dranet --enable-node-public-ip --enable-secure-boot --enable-ultra-ssd --enable-vtpm \
+               --disable-artifact-streaming --disable-fips-image --disable-secure-boot --disable-vtpm",
+    lists: "--allowed-host-ports --asg-ids --node-public-ip-tags",
+};
+
+const MOOT_OF_CLUSTERS: Moot = Moot {
+    words: "--aad-admin-group-object-ids --aad-tenant-id --admin-username --aks-custom-headers --api-server-authorized-ip-ranges \
+            --appgw-name --appgw-subnet-cidr --assign-identity --assign-kubelet-identity --attach-acr --auto-upgrade-channel \
+            --client-secret --detach-acr --dns-name-prefix --dns-service-ip --enable-addons --fqdn-subdomain --ip-families \
+            --k8s-support-plan --kubelet-config --linux-os-config --load-balancer-managed-outbound-ip-count --load-balancer-sku \
+            --message-of-the-day --nat-gateway-managed-outbound-ip-count --network-dataplane --network-policy --node-os-upgrade-channel --node-osdisk-size --node-osdisk-type --node-resource-group \
+            --outbound-type --pod-cidr --pod-subnet-id --ppg --private-dns-zone --service-cidr --service-principal --sku \
+            --vm-set-type --vm-sizes --vnet-subnet-id --windows-admin-password --windows-admin-username \
+            --workload-runtime --workspace-resource-id",
+    switches: "--disable-local-accounts --disable-rbac --disable-run-command --enable-aad --enable-acns --enable-ahub \
+               --enable-app-routing --enable-azure-monitor-metrics --enable-azure-rbac --enable-azure-service-mesh \
+               --enable-blob-driver --enable-cost-analysis --enable-defender --enable-encryption-at-host --enable-fips-image \
+               --enable-image-cleaner --enable-keda --enable-node-public-ip --enable-oidc-issuer \
+               --enable-private-cluster --enable-secret-rotation --enable-ultra-ssd --enable-vpa --enable-workload-identity",
+    lists: "--nodepool-tags",
+};
+
+/// The rows, in the order in which they are listed.
+pub(super) const ROWS: &[Row] = &[
+    shown(
+        Command::new(
+            "account list",
+            "Get a list of subscriptions.",
+            &[&[Flag::switch("--all"), Flag::switch("--refresh")]],
+        ),
+        account::list,
+        tables::subscriptions,
+    ),
+    row(
+        Command::new(
+            "account set",
+            "Set a subscription to be the current active one.",
+            &[&[Flag::word("--subscription --name -s -n").required()]],
+        ),
+        account::set,
+    ),
+    row(
+        Command::new(
+            "account show",
+            "Get the details of a subscription.",
+            &[&[Flag::word("--subscription --name -s -n")]],
+        ),
+        account::show,
+    ),
+    row(
+        Command::new(
+            "aks create",
+            "Create a cluster: a lab of one system pool.",
+            &[
+                OWN_NAME,
+                GROUP,
+                ANY_LOCATION,
+                COUNT,
+                MACHINE,
+                VERSION,
+                BOUNDS,
+                AUTOSCALER_PROFILE,
+                TAGS,
+                TIER,
+                NO_WAIT,
+                YES,
+                &[
+                    Flag::word("--nodepool-name").or("nodepool1"),
+                    Flag::any_words("--nodepool-labels"),
+                    Flag::word("--nodepool-taints"),
+                    Flag::word("--network-plugin").one_of(&["kubenet", "azure", "none"]),
+                ],
+                UNTOLD,
+            ],
+        )
+        .with_moot(MOOT_OF_CLUSTERS),
+        create::create,
+    ),
+    row(
+        Command::new("aks delete", "Delete a cluster, and its lab.", &[OWN_NAME, GROUP, NO_WAIT, YES]),
+        cluster::delete,
+    ),
+    row(
+        Command::new(
+            "aks get-credentials",
+            "Get access credentials for a cluster.",
+            &[
+                OWN_NAME,
+                GROUP,
+                &[
+                    Flag::switch("--admin -a"),
+                    Flag::word("--context"),
+                    Flag::word("--file -f"),
+                    Flag::word("--format").one_of(&["azure", "exec"]),
+                    Flag::switch("--overwrite-existing"),
+                    Flag::switch("--public-fqdn"),
+                ],
+            ],
+        ),
+        credentials::get,
+    ),
+    shown(
+        Command::new("aks get-upgrades", "Get the upgrade versions available for a cluster.", &[OWN_NAME, GROUP]),
+        cluster::get_upgrades,
+        tables::upgrades,
+    ),
+    shown(
+        Command::new("aks get-versions", "Get the versions available for creating a cluster.", &[LOCATION]),
+        account::get_versions,
+        tables::versions,
+    ),
+    shown(
+        Command::new("aks list", "List clusters: the labs that are up.", &[ANY_GROUP]),
+        cluster::list,
+        tables::clusters,
+    ),
+    row(
+        Command::new(
+            "aks nodepool add",
+            "Add a node pool to the cluster.",
+            &[
+                CLUSTER,
+                POOL,
+                GROUP,
+                COUNT,
+                MACHINE,
+                VERSION,
+                BOUNDS,
+                TAGS,
+                UPGRADE,
+                NO_WAIT,
+                &[
+                    Flag::any_words("--labels"),
+                    Flag::word("--node-taints"),
+                    Flag::word("--mode").one_of(&MODE).or("User"),
+                    Flag::word("--priority").one_of(&["Regular", "Spot"]).or("Regular"),
+                    Flag::word("--eviction-policy").one_of(&["Delete", "Deallocate"]).or("Delete"),
+                    Flag::word("--spot-max-price"),
+                    Flag::word("--os-type"),
+                ],
+            ],
+        )
+        .with_moot(MOOT_OF_POOLS),
+        nodepool::add,
+    ),
+    row(
+        Command::new(
+            "aks nodepool delete",
+            "Delete the node pool.",
+            &[CLUSTER, POOL, GROUP, NO_WAIT, &[Flag::switch("--ignore-pdb -i")]],
+        )
+        .with_moot(Moot { words: "--if-match", ..Moot::NONE }),
+        nodepool::delete,
+    ),
+    row(
+        Command::new(
+            "aks nodepool get-upgrades",
+            "Get the available upgrade versions for a node pool.",
+            &[CLUSTER, POOL, GROUP],
+        ),
+        nodepool::get_upgrades,
+    ),
+    shown(
+        Command::new("aks nodepool list", "List node pools in the cluster.", &[CLUSTER, GROUP]),
+        nodepool::list,
+        tables::pools,
+    ),
+    row(
+        Command::new("aks nodepool scale", "Scale the node pool.", &[CLUSTER, POOL, GROUP, COUNT, NO_WAIT]),
+        nodepool::scale,
+    ),
+    shown(
+        Command::new("aks nodepool show", "Show the details of a node pool.", &[CLUSTER, POOL, GROUP]),
+        nodepool::show,
+        tables::pools,
+    ),
+    row(
+        Command::new("aks nodepool start", "Start a stopped node pool.", &[CLUSTER, POOL, GROUP, NO_WAIT]),
+        nodepool::start,
+    ),
+    row(
+        Command::new(
+            "aks nodepool stop",
+            "Stop a node pool: its nodes go, their number is kept.",
+            &[CLUSTER, POOL, GROUP, NO_WAIT],
+        ),
+        nodepool::stop,
+    ),
+    row(
+        Command::new(
+            "aks nodepool update",
+            "Update a node pool: labels, taints, mode, autoscaler.",
+            &[
+                CLUSTER,
+                POOL,
+                GROUP,
+                BOUNDS,
+                LESS_AUTOSCALER,
+                TAGS,
+                UPGRADE,
+                NO_WAIT,
+                &[
+                    Flag::any_words("--labels"),
+                    Flag::word("--node-taints"),
+                    Flag::word("--mode").one_of(&MODE),
+                    Flag::word("--os-sku").one_of(&["AzureLinux", "AzureLinux3", "Ubuntu", "Ubuntu2204", "Ubuntu2404"]),
+                ],
+            ],
+        )
+        .with_moot(MOOT_OF_POOLS),
+        nodepool::update,
+    ),
+    row(
+        Command::new(
+            "aks nodepool upgrade",
+            "Upgrade the node pool to another Kubernetes version; its nodes are replaced.",
+            &[CLUSTER, POOL, GROUP, VERSION, UPGRADE, NO_WAIT, YES, &[Flag::switch("--node-image-only")]],
+        )
+        .with_moot(Moot { words: "--aks-custom-headers --if-match --if-none-match --snapshot-id", ..Moot::NONE }),
+        nodepool::upgrade,
+    ),
+    row(
+        Command::new("aks nodepool wait", "Wait until a node pool is as it is to be.", &[CLUSTER, POOL, GROUP, WAIT]),
+        wait::for_pool,
+    ),
+    row(
+        Command::new(
+            "aks scale",
+            "Scale the node pool of a cluster.",
+            &[OWN_NAME, GROUP, NO_WAIT, &[Flag::number("--node-count -c").required(), Flag::word("--nodepool-name")]],
+        ),
+        cluster::scale,
+    ),
+    shown(
+        Command::new("aks show", "Show the details of a cluster.", &[OWN_NAME, GROUP]),
+        cluster::show,
+        tables::clusters,
+    ),
+    row(Command::new("aks start", "Start a stopped cluster.", &[OWN_NAME, GROUP, NO_WAIT]), cluster::start),
+    row(Command::new("aks stop", "Stop a cluster's machines.", &[OWN_NAME, GROUP, NO_WAIT]), cluster::stop),
+    row(
+        Command::new(
+            "aks update",
+            "Update a cluster: autoscaler and its profile, labels and taints of all pools, tags.",
+            &[
+                OWN_NAME,
+                GROUP,
+                BOUNDS,
+                LESS_AUTOSCALER,
+                AUTOSCALER_PROFILE,
+                TAGS,
+                TIER,
+                NO_WAIT,
+                YES,
+                &[Flag::any_words("--nodepool-labels"), Flag::word("--nodepool-taints")],
+            ],
+        )
+        .with_moot(MOOT_OF_CLUSTERS),
+        cluster::update,
+    ),
+    row(
+        Command::new(
+            "aks upgrade",
+            "Upgrade a cluster to another Kubernetes version, with its pools or without.",
+            &[
+                OWN_NAME,
+                GROUP,
+                VERSION,
+                NO_WAIT,
+                YES,
+                &[Flag::switch("--control-plane-only"), Flag::switch("--node-image-only")],
+            ],
+        )
+        .with_moot(Moot {
+            words: "--if-match --if-none-match --k8s-support-plan --tier --upgrade-override-until",
+            switches: "--disable-force-upgrade --enable-force-upgrade",
+            lists: "",
+        }),
+        cluster::upgrade,
+    ),
+    row(
+        Command::new("aks wait", "Wait until a cluster is as it is to be.", &[OWN_NAME, GROUP, WAIT]),
+        wait::for_cluster,
+    ),
+    row(Command::new("config get", "Get a configuration.", &[]).with_operands("KEY"), config::get),
+    row(
+        Command::new("config set", "Set a configuration: defaults.group, defaults.location, core.output.", &[])
+            .with_operands("KEY=VALUE"),
+        config::set,
+    ),
+    row(Command::new("config unset", "Unset a configuration.", &[]).with_operands("KEY"), config::unset),
+    row(
+        Command::new(
+            "configure",
+            "Set defaults.",
+            &[&[Flag::words("--defaults -d"), Flag::switch("--list-defaults -l"), Flag::word("--scope")]],
+        ),
+        config::configure,
+    ),
+    row(
+        Command::new("group create", "Create a resource group.", &[GROUP_OF_CREATE, LOCATION, TAGS])
+            .with_moot(Moot { words: "--managed-by", ..Moot::NONE }),
+        group::create,
+    ),
+    row(
+        Command::new("group delete", "Delete a resource group, and the labs in it.", &[GROUP_NAME, NO_WAIT, YES])
+            .with_moot(Moot { words: "--force-deletion-types", ..Moot::NONE }),
+        group::delete,
+    ),
+    row(Command::new("group exists", "Check if a resource group exists.", &[GROUP_NAME]), group::exists),
+    shown(Command::new("group list", "List resource groups.", &[&[Flag::word("--tag")]]), group::list, tables::groups),
+    row(Command::new("group show", "Get a resource group.", &[GROUP_NAME]), group::show),
+    row(
+        Command::new("group wait", "Wait until a resource group is as it is to be.", &[GROUP_NAME, WAIT]),
+        wait::for_group,
+    ),
+    shown(
+        Command::new("login", "Log in: klab's az needs nobody to.", &[]).with_moot(Moot {
+            words: "--username -u --password -p --tenant -t",
+            switches: "--use-device-code --service-principal --identity",
+            lists: "",
+        }),
+        account::login,
+        tables::subscriptions,
+    ),
+    row(Command::new("logout", "Log out.", &[]), account::nothing),
+    row(
+        Command::new("provider register", "Register a provider.", &[NAMESPACE, &[Flag::switch("--wait")]]),
+        account::nothing,
+    ),
+    row(Command::new("provider show", "Get a provider.", &[NAMESPACE]), account::provider),
+    row(Command::new("version", "Show the versions of az and klab.", &[]), account::version),
+    row(Command::new("vm list-sizes", "List the sizes that nodes can have.", &[LOCATION]), account::sizes),
+];
+
+const GROUP_OF_CREATE: &[Flag] = &[Flag::word("--name -n --resource-group -g").required()];
+const NAMESPACE: &[Flag] = &[Flag::word("--namespace -n").required()];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_a_command_of_its_own_with_flags_that_are_told_apart() {
+        let mut words = BTreeSet::new();
+        for row in ROWS {
+            let command = &row.command;
+            assert!(words.insert(command.words), "{} twice", command.words);
+            let mut names = BTreeSet::new();
+            for flag in command.flags.iter().flat_map(|group| group.iter()) {
+                assert!(flag.default.is_none_or(|default| flag.choices.is_empty() || flag.choices.contains(&default)));
+                flag.each().for_each(|name| assert!(names.insert(name), "{}: {name} twice", command.words));
+            }
+            let moot = [command.moot.words, command.moot.switches, command.moot.lists];
+            for name in moot.iter().flat_map(|names| names.split_whitespace()) {
+                assert!(names.insert(name), "{}: {name} twice", command.words);
+            }
+            assert!(command.about.ends_with('.'), "{}", command.words);
+        }
+        let sorted: Vec<&str> = words.iter().copied().collect();
+        assert_eq!(ROWS.iter().map(|row| row.command.words).collect::<Vec<_>>(), sorted);
+    }
+}

@@ -1,0 +1,76 @@
+//! `az … wait`: asks again until what was waited for is so.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::session::{Answer, Session};
+use super::{cluster, group, nodepool};
+use crate::az::grammar::Given;
+use crate::az::query::search;
+use crate::az::refusal::Refusal;
+
+/// `aks wait`.
+pub(super) fn for_cluster(session: &Session<'_>, given: &Given) -> Answer {
+    wait(given, || cluster::show(session, given))
+}
+
+/// `aks nodepool wait`.
+pub(super) fn for_pool(session: &Session<'_>, given: &Given) -> Answer {
+    wait(given, || nodepool::show(session, given))
+}
+
+/// `group wait`.
+pub(super) fn for_group(session: &Session<'_>, given: &Given) -> Answer {
+    wait(given, || group::show(session, given))
+}
+
+fn wait(given: &Given, look: impl Fn() -> Answer) -> Answer {
+    if given.has_none_of(&["--created", "--updated", "--deleted", "--exists", "--custom"]) {
+        return Err(Refusal::new("incorrect usage: --created | --updated | --deleted | --exists | --custom JMESPATH"));
+    }
+    let number = |flag: &str| given.number(flag).and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default();
+    let (interval, timeout) = (number("--interval").max(1), number("--timeout"));
+    let mut waited = 0;
+    loop {
+        match look() {
+            Ok(seen) => {
+                if is_so(given, &seen)? {
+                    return Ok(Value::Null);
+                }
+            }
+            Err(refusal) if refusal.exit_code == 3 => {
+                if given.has("--deleted") {
+                    return Ok(Value::Null);
+                }
+                if given.has_none_of(&["--created", "--exists", "--custom"]) {
+                    return Err(refusal);
+                }
+            }
+            Err(refusal) => return Err(refusal),
+        }
+        waited = interval.saturating_add(waited);
+        if waited >= timeout {
+            // az has no better word for it, and ends well.
+            return Ok(Value::Object(serde_json::Map::new()));
+        }
+        std::thread::sleep(Duration::from_secs(interval));
+    }
+}
+
+/// Whether what was waited for is so, of something that is there.
+fn is_so(given: &Given, seen: &Value) -> Result<bool, Refusal> {
+    let state = seen["provisioningState"].as_str().or_else(|| seen["properties"]["provisioningState"].as_str());
+    let is_done = state == Some("Succeeded") && !given.has_none_of(&["--created", "--updated"]);
+    if given.has("--exists") || is_done {
+        return Ok(true);
+    }
+    let Some(condition) = given.word("--custom") else { return Ok(false) };
+    let found = search(condition, seen)?.value;
+    let is_empty = found.is_null()
+        || found == Value::Bool(false)
+        || found.as_str().is_some_and(str::is_empty)
+        || found.as_array().is_some_and(Vec::is_empty)
+        || found.as_object().is_some_and(serde_json::Map::is_empty);
+    Ok(!is_empty)
+}
