@@ -109,7 +109,7 @@ impl ClusterAutoscaler {
     /// Asks for a look at the first tick from `instant` on.
     fn look_by(&mut self, plane: &mut Plane, instant: Timestamp) {
         let at = match (self.began, self.looked) {
-            (Some(began), Some(looked)) => tick(began, self.interval, instant.max(later(looked, self.interval))),
+            (Some(began), Some(looked)) => tick(began, self.interval, looked, instant),
             _ => plane.now(),
         };
         if self.look_at.is_none_or(|known| at < known) {
@@ -199,10 +199,34 @@ impl ClusterAutoscaler {
     }
 }
 
-/// The first tick from `instant` on.
-fn tick(began: Timestamp, interval: SignedDuration, instant: Timestamp) -> Timestamp {
-    let (interval, passed) = (interval.as_millis().max(1), instant.duration_since(began).as_millis());
-    let ticks = passed.div_euclid(interval) + i128::from(passed.rem_euclid(interval) > 0);
+/// The first tick from `instant` on, and not the one at which it looked last, which may have come a moment late.
+fn tick(began: Timestamp, interval: SignedDuration, looked: Timestamp, instant: Timestamp) -> Timestamp {
+    let interval = interval.as_millis().max(1);
+    let passed = |until: Timestamp| until.duration_since(began).as_millis().max(0);
+    let due = passed(instant).div_euclid(interval) + i128::from(passed(instant).rem_euclid(interval) > 0);
+    let ticks = due.max(passed(looked).div_euclid(interval) + 1);
     let since = i64::try_from(ticks.saturating_mul(interval)).unwrap_or(i64::MAX);
     later(began, SignedDuration::from_millis(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_came_late_does_not_cost_the_next_tick() {
+        let at = |millis: i64| Timestamp::from_millisecond(millis).unwrap();
+        for (looked, instant, expected) in [
+            (0, 0, 10_000),
+            (7, 100, 10_000),
+            (7, 10_000, 10_000),
+            (10_030, 10_030, 20_000),
+            (10_030, 20_001, 30_000),
+            (10_000, 60_000, 60_000),
+            (9_999, 9_999, 10_000),
+        ] {
+            let tick = tick(at(0), SignedDuration::from_secs(10), at(looked), at(instant));
+            assert_eq!(tick, at(expected), "looked at {looked}, asked at {instant}");
+        }
+    }
 }
