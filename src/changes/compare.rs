@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
-use klab_lab::names::POOL_LABEL;
+use klab_lab::names::{DECLARED_ANNOTATION, POOL_LABEL};
+use klab_lab::plan::Declared;
+use klab_scheduler::autoscaler::{DELETION_CANDIDATE, TO_BE_DELETED};
 use klab_scheduler::taint::Taint;
 
 /// Annotations that controllers and tools write by themselves.
@@ -33,8 +35,10 @@ const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
     ("Pod", &["spec", "volumes"]),
     ("Deployment", &["spec", "template", "metadata", "creationTimestamp"]),
 ];
-/// ConfigMaps in which a cluster keeps its own certificates and dates.
-const OF_THE_CLUSTER: [&str; 4] = [
+/// ConfigMaps in which a cluster keeps its own certificates and dates, and its autoscaler what it did.
+const OF_THE_CLUSTER: [&str; 6] = [
+    "cluster-autoscaler-node-pools",
+    "cluster-autoscaler-status",
     "kube-root-ca.crt",
     "cluster-info",
     "extension-apiserver-authentication",
@@ -91,10 +95,12 @@ fn nodes_differ(
         for (name, node) in found {
             match wanted.get(name) {
                 Some(wanted) => node_differs(name, wanted, node, scope, changes),
+                None if is_autoscaled(node) => {}
                 None => changes.push(Change::New(of(name))),
             }
         }
-        changes.extend(wanted.keys().filter(|name| !found.contains_key(*name)).map(|name| Change::Gone(of(name))));
+        let gone = wanted.iter().filter(|(name, node)| !found.contains_key(*name) && !is_autoscaled(node));
+        changes.extend(gone.map(|(name, _)| Change::Gone(of(name))));
         return;
     }
     let pools = |nodes: &BTreeMap<&str, &Value>| -> BTreeMap<String, Vec<String>> {
@@ -114,6 +120,12 @@ fn nodes_differ(
             }
         }
     }
+}
+
+/// Whether the autoscaler decides how many nodes of this one's pool there are.
+fn is_autoscaled(node: &Value) -> bool {
+    let declared = node["metadata"]["annotations"][DECLARED_ANNOTATION].as_str();
+    declared.is_some_and(|text| serde_json::from_str::<Declared>(text).is_ok_and(|it| it.autoscale.is_some()))
 }
 
 fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes: &mut Vec<Change>) {
@@ -145,11 +157,12 @@ fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes
     }
 }
 
-/// The taints that people put on a node; those of its condition follow from it.
+/// The taints that people put on a node; those of its condition follow from it, and the autoscaler's come and go.
 fn taints(node: &Value) -> BTreeSet<Taint> {
     let all = node["spec"]["taints"].as_array().into_iter().flatten();
     let taints = all.filter_map(|taint| ApiTaint::deserialize(taint).ok()).map(|taint| Taint::from(&taint));
-    taints.filter(|taint| !taint.key.starts_with("node.kubernetes.io/")).collect()
+    let of_autoscaler = [DELETION_CANDIDATE, TO_BE_DELETED];
+    taints.filter(|it| !it.key.starts_with("node.kubernetes.io/") && !of_autoscaler.contains(&&*it.key)).collect()
 }
 
 /// Whether an object is somebody's own doing: what controllers make follows from what made them.

@@ -36,6 +36,8 @@ pub struct Profile {
     /// Whether pools are a service's, with rules of its own: it refuses custom machine sizes, reserved labels and taints without
     /// a value, keeps a pool's labels and taints apart from those of its nodes, and never goes back to an older version.
     pub has_managed_pools: bool,
+    /// Whether a cluster autoscaler acts on pools with bounds.
+    pub has_autoscaler: bool,
     /// Whether a node can run Windows.
     pub has_windows: bool,
     /// Whether the lab file can mount folders of this machine into nodes.
@@ -63,6 +65,7 @@ const PROFILES: [Profile; 3] = [
         is_embedded: true,
         is_billed: false,
         has_managed_pools: false,
+        has_autoscaler: true,
         has_windows: true,
         mounts_folders: false,
         own_version: |_| None,
@@ -80,6 +83,7 @@ const PROFILES: [Profile; 3] = [
         is_embedded: false,
         is_billed: false,
         has_managed_pools: false,
+        has_autoscaler: false,
         has_windows: false,
         mounts_folders: true,
         own_version: |_| None,
@@ -97,6 +101,7 @@ const PROFILES: [Profile; 3] = [
         is_embedded: false,
         is_billed: true,
         has_managed_pools: true,
+        has_autoscaler: true,
         has_windows: true,
         mounts_folders: false,
         own_version: |lab| lab.aks.kubernetes.as_ref(),
