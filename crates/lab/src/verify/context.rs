@@ -13,12 +13,20 @@ pub struct Context<'a> {
     pub workloads: &'a [Workload],
     /// Who makes the cluster, where that is known.
     pub provider: Option<Provider>,
+    /// The lab itself, where one describes the cluster: what a new node of a pool would be.
+    pub whole: Option<&'a Lab>,
 }
 
 impl<'a> Context<'a> {
     /// The context of a lab.
     pub fn of(lab: &'a Lab) -> Self {
-        Self { lab: &lab.name, pools: &lab.pools, workloads: &lab.workloads, provider: Some(lab.provider) }
+        Self {
+            lab: &lab.name,
+            pools: &lab.pools,
+            workloads: &lab.workloads,
+            provider: Some(lab.provider),
+            whole: Some(lab),
+        }
     }
 
     /// The pool of this name.

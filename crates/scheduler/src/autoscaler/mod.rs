@@ -25,7 +25,7 @@ pub use expander::Expander;
 pub use group::{NodeGroup, Template};
 pub use profile::{Profile, Setting, SettingError, SettingForm};
 pub use scale_down::{Candidate, Judgement, Obstacle, Verdict, judge};
-pub use scale_up::{ExpansionOption, Refused, Remaining, Resize, ScaleUp, Skipped, scale_up};
+pub use scale_up::{ExpansionOption, Refused, Remaining, Resize, ScaleUp, Skipped, refusal, scale_up};
 pub use unneeded::{InProgress, Removal, Unneeded};
 pub use utilization::Utilization;
 

@@ -17,6 +17,7 @@ use super::group::NodeGroup;
 use super::profile::Profile;
 use super::simulation::{Kind, Simulation};
 use crate::cluster::Cluster;
+use crate::error::ObjectError;
 use crate::pod_info::namespace_of;
 use crate::pod_key::PodKey;
 use crate::reason::Reason;
@@ -192,6 +193,20 @@ pub fn scale_up(
             .extend(alike.pods.iter().map(|(pod, _)| Remaining { pod: *pod, refused: Arc::clone(&refused) }));
     }
     result
+}
+
+/// Why a new node of a pool would not take a pod: what the first filter that refuses says. None where it would take it;
+/// the bounds of the pool play no part.
+///
+/// # Errors
+/// When the scheduler cannot read the pod.
+pub fn refusal(cluster: &Cluster, pod: &Pod, group: &NodeGroup) -> Result<Option<Vec<Reason>>, ObjectError> {
+    let mut simulation = Simulation::of(cluster);
+    let kind = simulation.kind(pod)?;
+    let node = format!("template-node-for-{}", group.name);
+    simulation.add_new(&group.template, &node);
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    Ok(simulation.refusal(kind, name, &node).map(|rejection| rejection.reasons))
 }
 
 /// The pods by kind, those of the greatest priority first. Pods that cannot be read are left out: no node takes them.
