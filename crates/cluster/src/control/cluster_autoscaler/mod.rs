@@ -14,8 +14,10 @@ mod removal;
 mod shrinking;
 mod status;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::{SignedDuration, Timestamp};
-use klab_scheduler::autoscaler::{Profile, TO_BE_DELETED};
+use klab_scheduler::autoscaler::{NodeGroup, Profile, TO_BE_DELETED};
 
 use self::component::{set_taint, tell};
 use self::removal::Removals;
@@ -76,6 +78,10 @@ impl Reconciler for ClusterAutoscaler {
 
     fn sync(&mut self, plane: &mut Plane, _: &Key) {
         if !self.is_active {
+            if self.began.is_some() {
+                shrinking::unmark_others(plane, &BTreeMap::new());
+                self.forget();
+            }
             return;
         }
         let now = plane.now();
@@ -85,7 +91,9 @@ impl Reconciler for ClusterAutoscaler {
             self.begin(plane, &problems);
         }
         let (has_registered, next_machine) = machines::register(plane);
-        let outcome = self.removals.proceed(plane, &profile);
+        let groups: BTreeSet<String> =
+            configuration::pools(&plane.cluster).into_values().map(|pool| pool.group).collect();
+        let outcome = self.removals.proceed(plane, &profile, &groups);
         if outcome.has_failed {
             self.last_failure = Some(now);
         }
@@ -97,6 +105,10 @@ impl Reconciler for ClusterAutoscaler {
             plane.queue.add(key());
         } else if self.look_at.is_some_and(|at| at <= now) {
             self.look(plane, &profile);
+        }
+        // A key has one timer, the earliest: those behind it are asked for again.
+        if let Some(at) = self.look_at {
+            plane.queue.add_at(key(), at.max(now));
         }
     }
 
@@ -158,8 +170,8 @@ impl ClusterAutoscaler {
         &mut self,
         plane: &mut Plane,
         profile: &Profile,
-        groups: &[klab_scheduler::autoscaler::NodeGroup],
-        pools: &mut std::collections::BTreeMap<String, NodePool>,
+        groups: &[NodeGroup],
+        pools: &mut BTreeMap<String, NodePool>,
     ) {
         let now = plane.now();
         let growth = growth::grow(plane, profile, groups, pools);
@@ -186,6 +198,7 @@ impl ClusterAutoscaler {
             again.extend(self.shrinking.again(plane, profile));
         }
         self.shrinking.mark(plane, pools, &self.removals);
+        shrinking::unmark_others(plane, pools);
         if !growth.has_grown && growth::grow_to_least(plane, groups, pools) {
             self.last_growth = Some(now);
         }

@@ -118,11 +118,11 @@ impl Removals {
         self.0.insert(Arc::clone(node), Leaving { group: Arc::clone(group), drains: moved.is_some(), stage });
     }
 
-    /// Goes on with all removals.
-    pub(super) fn proceed(&mut self, plane: &mut Plane, profile: &Profile) -> Outcome {
+    /// Goes on with all removals; with those of pools that are no longer autoscaled (not among `groups`) no more.
+    pub(super) fn proceed(&mut self, plane: &mut Plane, profile: &Profile, groups: &BTreeSet<String>) -> Outcome {
         let mut outcome = Outcome::default();
         for (node, mut leaving) in std::mem::take(&mut self.0) {
-            if plane.cluster.get(NODES, "", &node).is_none() {
+            if plane.cluster.get(NODES, "", &node).is_none() || !groups.contains(&*leaving.group) {
                 continue;
             }
             match proceed(plane, profile, &node, leaving.drains, leaving.stage) {

@@ -22,7 +22,7 @@ use crate::node_pools::{NodePool, POOL_LABEL};
 use crate::resource::POD_DISRUPTION_BUDGETS;
 use klab_scheduler::autoscaler::{
     Budgets, Candidate, DELETION_CANDIDATE, Judgement, NodeGroup, Obstacle, Owner, Profile, SCALE_DOWN_DISABLED,
-    Unneeded, Verdict, judge,
+    TO_BE_DELETED, Unneeded, Verdict, judge,
 };
 
 /// A node that could not go is looked at again after so long (`--unremovable-node-recheck-timeout`).
@@ -34,6 +34,8 @@ const MARKED_AT_ONCE: usize = 10;
 #[derive(Debug, Default)]
 pub(super) struct Shrinking {
     unneeded: Unneeded,
+    /// Whether it has looked before: then the nodes' taints say nothing that it does not know.
+    has_looked: bool,
     /// Nodes that could not go, and when they are looked at again.
     recheck: BTreeMap<Arc<str>, Timestamp>,
     judgements: Vec<Judgement>,
@@ -112,7 +114,9 @@ impl Shrinking {
                 self.recheck.insert(Arc::clone(&judgement.node), later(now, RECHECK));
             }
         }
-        self.unneeded.update(&self.judgements, now, |node| marked_since(plane.view.node(node)?));
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
+        let marked = |node: &str| marked_since(plane.view.node(node).filter(|_| is_first)?);
+        self.unneeded.update(&self.judgements, now, marked);
     }
 
     /// Begins to remove the nodes whose time has come; says whether any goes.
@@ -127,7 +131,7 @@ impl Shrinking {
         let members: BTreeMap<Arc<str>, (Arc<str>, bool)> =
             members(plane, pools).into_iter().map(|member| (member.name, (member.group, member.is_ready))).collect();
         let spare = groups.iter().map(|group| {
-            // Machines that are still to come cannot go, and those that go already count no more.
+            // Machines that are still to come count, those that go already count no more.
             let there = group.target.saturating_sub(removals.of_group(&group.name));
             (Arc::clone(&group.name), there.saturating_sub(group.min))
         });
@@ -171,6 +175,24 @@ impl Shrinking {
             set_taint(plane, &member.name, DELETION_CANDIDATE, taint);
         }
     }
+}
+
+/// Takes the marks off nodes that the autoscaler has no business with any more.
+pub(super) fn unmark_others(plane: &Plane, pools: &BTreeMap<String, NodePool>) {
+    let others = plane.view.nodes().filter(|node| {
+        let pool = node.object.label(POOL_LABEL);
+        !pool.is_some_and(|pool| pools.contains_key(pool)) && is_marked(node)
+    });
+    let others: Vec<Arc<NodeInfo>> = others.map(Arc::clone).collect();
+    for node in others {
+        for key in [DELETION_CANDIDATE, TO_BE_DELETED] {
+            set_taint(plane, &node.object.name, key, None);
+        }
+    }
+}
+
+fn is_marked(node: &NodeInfo) -> bool {
+    node.taints.iter().any(|taint| taint["key"] == DELETION_CANDIDATE || taint["key"] == TO_BE_DELETED)
 }
 
 /// Since when a node has been marked, as its taint says.

@@ -213,3 +213,47 @@ fn a_restart_takes_back_a_removal_that_was_under_way() {
     lab.seconds(1);
     assert!(lab.get(NODES, &name)["spec"]["taints"].is_null());
 }
+
+#[test]
+fn a_pool_that_is_taken_from_the_autoscaler_keeps_no_marks() {
+    for others in [true, false] {
+        let mut pools = vec![("burst", pool("burst", 0, 3, 1))];
+        if others {
+            pools.push(("other", pool("other", 0, 3, 2)));
+        }
+        let mut lab = lab(pools, json!({ "scale-down-unneeded-time": "1m", "scale-down-delay-after-add": "0m" }));
+        lab.apply(work("web", 2, "3"));
+        lab.seconds(60);
+        lab.change(DEPLOYMENTS, "web", |web| web["spec"]["replicas"] = json!(0));
+        // One is on its way out, both are marked.
+        let is_leaving =
+            |lab: &Lab| lab.get(NODES, &nodes(lab)[0])["spec"]["taints"].to_string().contains("ToBeDeleted");
+        let begun = (0..100).any(|_| {
+            lab.seconds(1);
+            is_leaving(&lab)
+        });
+        assert!(begun, "no node is about to go");
+        let change = |map: &mut Value| drop(map["data"].as_object_mut().unwrap().remove("burst"));
+        lab.cluster.modify(CONFIG_MAPS, Part::Main, SYSTEM, NODE_POOLS, &WriteOptions::client("test"), change).unwrap();
+        lab.seconds(300);
+        assert_eq!(nodes(&lab).len(), 2, "other pools: {others}");
+        for name in nodes(&lab) {
+            let taints = lab.get(NODES, &name)["spec"]["taints"].to_string();
+            assert_eq!(taints, "null", "{name}, other pools: {others}");
+        }
+    }
+}
+
+#[test]
+fn settings_that_mean_nothing_are_told_and_the_others_hold() {
+    let mut lab =
+        lab(vec![("burst", pool("burst", 0, 1, 1))], json!({ "scan-interval": "30s", "expander": "cheapest" }));
+    lab.seconds(1);
+    let told = system_events(&lab, "InvalidProfile");
+    assert_eq!(told, ["`expander` cannot be `cheapest`: it takes least-waste, most-pods, priority or random"]);
+    lab.apply(work("web", 1, "3"));
+    lab.seconds(25);
+    assert!(lab.messages("TriggeredScaleUp").is_empty());
+    lab.seconds(10);
+    assert_eq!(lab.messages("TriggeredScaleUp").len(), 1);
+}
