@@ -257,3 +257,31 @@ fn settings_that_mean_nothing_are_told_and_the_others_hold() {
     lab.seconds(10);
     assert_eq!(lab.messages("TriggeredScaleUp").len(), 1);
 }
+
+#[test]
+fn priorities_of_the_config_map_choose_the_pool() {
+    let profile = json!({ "expander": "priority" });
+    let mut lab = lab(vec![("main", pool("main", 0, 3, 1)), ("spot", pool("spot", 0, 3, 2))], profile);
+    let priorities = |text: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": { "priorities": text },
+            "metadata": { "name": "cluster-autoscaler-priority-expander", "namespace": SYSTEM },
+        })
+    };
+    lab.apply(priorities("10:\n  - .*\n50:\n  - aks-spot-.*\n"));
+    let mut filler = deployment("filler", 3);
+    filler["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "3" } });
+    lab.apply(filler);
+    lab.seconds(60);
+    assert_eq!(nodes(&lab), ["aks-spot-vmss000000", "aks-spot-vmss000001"]);
+    let write = WriteOptions::client("test");
+    let change = |map: &mut Value| map["data"]["priorities"] = json!("x");
+    let name = "cluster-autoscaler-priority-expander";
+    lab.cluster.modify(CONFIG_MAPS, Part::Main, SYSTEM, name, &write, change).unwrap();
+    lab.change(DEPLOYMENTS, "filler", |filler| filler["spec"]["replicas"] = json!(4));
+    lab.seconds(60);
+    assert_eq!(lab.running(), 4);
+    assert!(
+        system_events(&lab, "PriorityConfigMapInvalid")[0].starts_with("Wrong configuration for priority expander")
+    );
+}
