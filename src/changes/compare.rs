@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
-use klab_lab::names::{DECLARED_ANNOTATION, POOL_LABEL};
-use klab_lab::plan::Declared;
+use klab_cluster::node_pools::NODE_POOLS;
+use klab_lab::names::POOL_LABEL;
 use klab_scheduler::autoscaler::{DELETION_CANDIDATE, TO_BE_DELETED};
 use klab_scheduler::taint::Taint;
 
@@ -37,7 +37,7 @@ const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
 ];
 /// ConfigMaps in which a cluster keeps its own certificates and dates, and its autoscaler what it did.
 const OF_THE_CLUSTER: [&str; 6] = [
-    "cluster-autoscaler-node-pools",
+    NODE_POOLS,
     "cluster-autoscaler-status",
     "kube-root-ca.crt",
     "cluster-info",
@@ -52,7 +52,7 @@ pub fn compare(wanted: &Objects, found: &Objects, scope: Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let wanted_nodes = nodes(wanted);
     let found_nodes = nodes(found);
-    nodes_differ(&wanted_nodes, &found_nodes, scope, &mut changes);
+    nodes_differ(&wanted_nodes, &found_nodes, scope, &autoscaled(wanted, found), &mut changes);
     let others = |objects: &Objects| -> BTreeMap<Named, Value> {
         let own = objects.iter().filter(|(name, object)| is_compared(name, object, scope));
         own.map(|(name, object)| (name.clone(), essence(name, object))).collect()
@@ -83,13 +83,16 @@ fn nodes(objects: &Objects) -> BTreeMap<&str, &Value> {
     objects.iter().filter(|(name, _)| name.kind == "Node").map(|(name, object)| (name.name.as_str(), object)).collect()
 }
 
-/// Nodes are compared by name; on a provider that names them otherwise than the twin, by their place in the pool.
+/// Nodes are compared by name, those of pools that the autoscaler changes only where both have them; on a provider that names them otherwise than the twin, by their place in the pool.
 fn nodes_differ(
     wanted: &BTreeMap<&str, &Value>,
     found: &BTreeMap<&str, &Value>,
     scope: Scope,
+    autoscaled: &BTreeSet<String>,
     changes: &mut Vec<Change>,
 ) {
+    let is_autoscaled =
+        |node: &Value| node["metadata"]["labels"][POOL_LABEL].as_str().is_some_and(|pool| autoscaled.contains(pool));
     let of = |name: &str| Named::of_cluster("Node", name);
     if scope == Scope::All {
         for (name, node) in found {
@@ -122,10 +125,14 @@ fn nodes_differ(
     }
 }
 
-/// Whether the autoscaler decides how many nodes of this one's pool there are.
-fn is_autoscaled(node: &Value) -> bool {
-    let declared = node["metadata"]["annotations"][DECLARED_ANNOTATION].as_str();
-    declared.is_some_and(|text| serde_json::from_str::<Declared>(text).is_ok_and(|it| it.autoscale.is_some()))
+/// The pools of which the autoscaler decides how many nodes there are, in both.
+fn autoscaled(wanted: &Objects, found: &Objects) -> BTreeSet<String> {
+    let pools = |objects: &Objects| -> BTreeSet<String> {
+        let map = objects.iter().find(|(name, _)| name.kind == "ConfigMap" && name.name == NODE_POOLS);
+        let data = map.and_then(|(_, map)| map["data"].as_object());
+        data.into_iter().flatten().map(|(pool, _)| pool.clone()).collect()
+    };
+    pools(wanted).intersection(&pools(found)).cloned().collect()
 }
 
 fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes: &mut Vec<Change>) {
@@ -384,6 +391,27 @@ mod tests {
                 "node/a: is cordoned, and is not in the lab",
             ]
         );
+    }
+
+    #[test]
+    fn how_many_nodes_an_autoscaled_pool_has_is_no_difference() {
+        let node = |name: &str, pool: &str| {
+            let taints =
+                json!([{ "key": "DeletionCandidateOfClusterAutoscaler", "value": "1", "effect": "PreferNoSchedule" }]);
+            json!({
+                "kind": "Node", "metadata": { "name": name, "labels": { "agentpool": pool } }, "spec": { "taints": taints },
+            })
+        };
+        let pools = |names: &[&str]| {
+            let data: BTreeMap<&str, &str> = names.iter().map(|name| (*name, "{}")).collect();
+            json!({
+                "kind": "ConfigMap", "metadata": { "name": NODE_POOLS, "namespace": "kube-system" }, "data": data,
+            })
+        };
+        let (lab, cluster) = (pools(&["burst", "taken"]), pools(&["burst", "added"]));
+        let wanted = [lab, node("a", "burst"), node("b", "taken")];
+        let found = [cluster, node("c", "burst"), node("d", "added")];
+        assert_eq!(words(&wanted, &found), ["node/d: is not in the lab", "node/b: is gone"]);
     }
 
     #[test]
