@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
 use klab_cluster::VERSION_ANNOTATION;
+use klab_cluster::node_pools::NODE_POOLS;
 use klab_lab::names::POOL_LABEL;
+use klab_scheduler::autoscaler::{DELETION_CANDIDATE, TO_BE_DELETED};
 use klab_scheduler::taint::Taint;
 
 /// Annotations that controllers and tools write by themselves.
@@ -35,8 +37,10 @@ const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
     ("Pod", &["spec", "volumes"]),
     ("Deployment", &["spec", "template", "metadata", "creationTimestamp"]),
 ];
-/// ConfigMaps in which a cluster keeps its own certificates and dates.
-const OF_THE_CLUSTER: [&str; 4] = [
+/// ConfigMaps in which a cluster keeps its own certificates and dates, and its autoscaler what it did.
+const OF_THE_CLUSTER: [&str; 6] = [
+    NODE_POOLS,
+    "cluster-autoscaler-status",
     "kube-root-ca.crt",
     "cluster-info",
     "extension-apiserver-authentication",
@@ -50,7 +54,7 @@ pub fn compare(wanted: &Objects, found: &Objects, scope: Scope) -> Vec<Change> {
     let mut changes = Vec::new();
     let wanted_nodes = nodes(wanted);
     let found_nodes = nodes(found);
-    nodes_differ(&wanted_nodes, &found_nodes, scope, &mut changes);
+    nodes_differ(&wanted_nodes, &found_nodes, scope, &autoscaled(wanted, found), &mut changes);
     let others = |objects: &Objects| -> BTreeMap<Named, Value> {
         let own = objects.iter().filter(|(name, object)| is_compared(name, object, scope));
         own.map(|(name, object)| (name.clone(), essence(name, object))).collect()
@@ -81,14 +85,16 @@ fn nodes(objects: &Objects) -> BTreeMap<&str, &Value> {
     objects.iter().filter(|(name, _)| name.kind == "Node").map(|(name, object)| (name.name.as_str(), object)).collect()
 }
 
-/// Nodes are compared by name; on a provider that names them otherwise than the twin, by their place in the pool.
+/// Nodes are compared by name, those of pools that the autoscaler changes only where both have them; on a provider that names them otherwise than the twin, by their place in the pool.
 fn nodes_differ(
     wanted: &BTreeMap<&str, &Value>,
     found: &BTreeMap<&str, &Value>,
     scope: Scope,
+    autoscaled: &BTreeSet<String>,
     changes: &mut Vec<Change>,
 ) {
     let pool_of = |node: &Value| node["metadata"]["labels"][POOL_LABEL].as_str().map(str::to_owned);
+    let is_autoscaled = |node: &Value| pool_of(node).is_some_and(|pool| autoscaled.contains(&pool));
     let size = |nodes: &BTreeMap<&str, &Value>, pool: &Option<String>| {
         nodes.values().filter(|node| pool.is_some() && pool_of(node) == *pool).count()
     };
@@ -101,10 +107,11 @@ fn nodes_differ(
         for (name, node) in found {
             match wanted.get(name) {
                 Some(wanted) => node_differs(name, wanted, node, scope, changes),
+                None if is_autoscaled(node) => {}
                 None => changes.push(whole(name, node, true)),
             }
         }
-        let gone = wanted.iter().filter(|(name, _)| !found.contains_key(*name));
+        let gone = wanted.iter().filter(|(name, node)| !found.contains_key(*name) && !is_autoscaled(node));
         changes.extend(gone.map(|(name, node)| whole(name, node, false)));
         return;
     }
@@ -125,6 +132,16 @@ fn nodes_differ(
             }
         }
     }
+}
+
+/// The pools of which the autoscaler decides how many nodes there are, in both.
+fn autoscaled(wanted: &Objects, found: &Objects) -> BTreeSet<String> {
+    let pools = |objects: &Objects| -> BTreeSet<String> {
+        let map = objects.iter().find(|(name, _)| name.kind == "ConfigMap" && name.name == NODE_POOLS);
+        let data = map.and_then(|(_, map)| map["data"].as_object());
+        data.into_iter().flatten().map(|(pool, _)| pool.clone()).collect()
+    };
+    pools(wanted).intersection(&pools(found)).cloned().collect()
 }
 
 fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes: &mut Vec<Change>) {
@@ -156,11 +173,12 @@ fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes
     }
 }
 
-/// The taints that people put on a node; those of its condition follow from it.
+/// The taints that people put on a node; those of its condition follow from it, and the autoscaler's come and go.
 fn taints(node: &Value) -> BTreeSet<Taint> {
     let all = node["spec"]["taints"].as_array().into_iter().flatten();
     let taints = all.filter_map(|taint| ApiTaint::deserialize(taint).ok()).map(|taint| Taint::from(&taint));
-    taints.filter(|taint| !taint.key.starts_with("node.kubernetes.io/")).collect()
+    let of_autoscaler = [DELETION_CANDIDATE, TO_BE_DELETED];
+    taints.filter(|it| !it.key.starts_with("node.kubernetes.io/") && !of_autoscaler.contains(&&*it.key)).collect()
 }
 
 /// Whether an object is somebody's own doing: what controllers make follows from what made them.
@@ -382,6 +400,27 @@ mod tests {
                 "node/a: is cordoned, and is not in the lab",
             ]
         );
+    }
+
+    #[test]
+    fn how_many_nodes_an_autoscaled_pool_has_is_no_difference() {
+        let node = |name: &str, pool: &str| {
+            let taints =
+                json!([{ "key": "DeletionCandidateOfClusterAutoscaler", "value": "1", "effect": "PreferNoSchedule" }]);
+            json!({
+                "kind": "Node", "metadata": { "name": name, "labels": { "agentpool": pool } }, "spec": { "taints": taints },
+            })
+        };
+        let pools = |names: &[&str]| {
+            let data: BTreeMap<&str, &str> = names.iter().map(|name| (*name, "{}")).collect();
+            json!({
+                "kind": "ConfigMap", "metadata": { "name": NODE_POOLS, "namespace": "kube-system" }, "data": data,
+            })
+        };
+        let (lab, cluster) = (pools(&["burst", "taken"]), pools(&["burst", "added"]));
+        let wanted = [lab, node("a", "burst"), node("b", "taken")];
+        let found = [cluster, node("c", "burst"), node("d", "added")];
+        assert_eq!(words(&wanted, &found), ["node/d: is not in the lab", "node/b: is gone"]);
     }
 
     #[test]

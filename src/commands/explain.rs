@@ -6,8 +6,12 @@ mod shown;
 use self::shown::{not_there, show};
 use super::{Context, LabOptions};
 use crate::error::Result;
+use crate::lesson::stage;
 use crate::observe;
+use crate::pool::at_work::look;
+use crate::state::Progress;
 use klab_lab::report;
+use klab_lab::spec::{Lab, Located};
 use klab_lab::verify;
 
 /// What can be typed after `klab explain`.
@@ -44,6 +48,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let hint = "`klab explain POD --context NAME` explains on a cluster that klab did not make";
         if arguments.lab.is_none() { error.hint(hint) } else { error }
     })?;
+    let lab = as_it_is(context, &lab)?;
     let path = context.kubeconfig(&lab.name.value)?;
     let snapshot = context.block_on(observe::look_at_all(&context.client(&lab.name.value, &path)?))?;
     let around = verify::Context::of(&lab);
@@ -51,4 +56,21 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         .map_err(|nothing| not_there(&nothing, "`klab status` shows the workloads, `kubectl get pods -A` the pods"))?;
     show(context, &report::explanation_json(&arguments.target, &explanations), &explanations);
     Ok(())
+}
+
+/// The lab after the steps that were done. Where that costs nothing to ask, its pools are there, and in the autoscaler's
+/// hands, as they are now: `klab pool` may have changed them.
+fn as_it_is(context: &Context, lab: &Lab) -> Result<Lab> {
+    let name = &lab.name.value;
+    let done = Progress::read(&context.home.lab(name))?.done.min(lab.steps.len());
+    let mut lab = stage(lab, done);
+    let live = if lab.provider.profile().is_embedded { look(context, name).ok() } else { None };
+    for pool in &mut lab.pools {
+        if let Some(live) = live.as_ref().and_then(|live| live.lab.pool(&pool.name)) {
+            let at = pool.autoscale.as_ref().map_or(&pool.name.at, |bounds| &bounds.at).clone();
+            pool.deferred = live.deferred;
+            pool.autoscale = live.autoscale.as_ref().map(|bounds| Located::new(bounds.value, at));
+        }
+    }
+    Ok(lab)
 }

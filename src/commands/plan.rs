@@ -19,7 +19,7 @@ use klab_lab::cost::LabCost;
 use klab_lab::plan::{Action, Observed, plan};
 use klab_lab::spec::{self, Lab, ManifestContent};
 use klab_lab::verify::{PredictedWorkload, Prediction};
-use klab_lab::words::table;
+use klab_lab::words::{listed, table};
 
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]
@@ -119,17 +119,34 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
     } else {
         (Outcome { created: keys(), ..Outcome::default() }, None)
     };
+    let prediction = forecast(lab, manifests, snapshot.as_ref());
+    caveats.extend(growth_caveat(lab, &prediction));
     Ok(Plan {
         commands: provider.commands(lab, &actions).or_else(|error| if unseen { Ok(Vec::new()) } else { Err(error) })?,
         found: provider.found(lab),
         caveats,
         refusals: if unseen { Vec::new() } else { provider.refusals(lab, &actions) },
         recreation: if unseen { Vec::new() } else { provider.recreation(lab)? },
-        prediction: forecast(lab, manifests, snapshot.as_ref()),
+        prediction,
         cost: lab.provider.profile().is_billed.then(|| LabCost::of(lab)),
         actions,
         outcome,
     })
+}
+
+/// That pods which are shown as Pending may get nodes of the autoscaler: the prediction counts those that there are.
+fn growth_caveat(lab: &Lab, prediction: &Prediction) -> Option<String> {
+    let pending: u32 = prediction.workloads.iter().map(|workload| workload.pending).sum();
+    let bounds = |pool: &spec::Pool| Some(format!("{} (up to {})", pool.name, pool.autoscale.as_ref()?.max));
+    let pools: Vec<String> = lab.pools.iter().filter(|pool| !pool.deferred).filter_map(bounds).collect();
+    if pending == 0 || pools.is_empty() || !lab.provider.profile().has_autoscaler {
+        return None;
+    }
+    let pools: Vec<&str> = pools.iter().map(String::as_str).collect();
+    Some(format!(
+        "for pods shown as Pending the cluster autoscaler adds nodes that would take them: {}",
+        listed(&pools)
+    ))
 }
 
 /// The steps with what is typed for each.

@@ -13,7 +13,7 @@ pub(crate) fn pool_of(action: &Action) -> Option<&str> {
         | Action::UpdatePool { pool, .. }
         | Action::ReplacePool { pool, .. }
         | Action::RemovePool { pool, .. } => Some(pool),
-        Action::CreateCluster | Action::UpgradeCluster { .. } => None,
+        Action::CreateCluster | Action::UpgradeCluster { .. } | Action::SetAutoscaler { .. } => None,
     }
 }
 

@@ -187,7 +187,7 @@ impl KindProvider {
     fn one(cluster: &mut ClusterAtWork<'_>, action: &Action, work: &mut Work<'_>) -> Result<()> {
         let live = cluster.session.live()?;
         match action {
-            Action::CreateCluster | Action::UpgradeCluster { .. } => Ok(()),
+            Action::CreateCluster | Action::UpgradeCluster { .. } | Action::SetAutoscaler { .. } => Ok(()),
             Action::AddPool { pool, nodes, .. } | Action::ReplacePool { pool, nodes, .. } => {
                 cluster.scale(pool, *nodes, &live, work)
             }

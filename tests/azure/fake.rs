@@ -279,6 +279,11 @@ fn answer(model: &mut Model, arguments: &[String]) -> Said {
             if options.has("--tags") {
                 body["tags"] = options.pairs("--tags");
             }
+            if let Some(settings) = options.pairs("--cluster-autoscaler-profile").as_object() {
+                for (name, value) in settings {
+                    body["properties"]["autoScalerProfile"][name] = value.clone();
+                }
+            }
             let principal = body["properties"]["identityProfile"]["kubeletidentity"]["objectId"].clone();
             let updated = silent(ask("PUT", &cluster("-n"), body));
             if let (0, Some(registry)) = (updated.0, options.get("--attach-acr")) {
@@ -417,7 +422,8 @@ fn cluster_body(options: &Options) -> Value {
     pool["name"] = json!(options.text("--nodepool-name"));
     json!({
         "location": options.text("-l"), "tags": options.pairs("--tags"), "sku": { "name": "Base", "tier": options.text("--tier") },
-        "properties": { "kubernetesVersion": options.get("-k"), "nodeResourceGroup": options.get("--node-resource-group"), "agentPoolProfiles": [pool] },
+        "properties": { "kubernetesVersion": options.get("-k"), "nodeResourceGroup": options.get("--node-resource-group"), "agentPoolProfiles": [pool],
+            "autoScalerProfile": options.pairs("--cluster-autoscaler-profile") },
     })
 }
 

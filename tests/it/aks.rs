@@ -328,6 +328,30 @@ fn account_is_read_where_az_keeps_it() {
 }
 
 #[test]
+fn autoscaler_gets_the_settings_of_the_lab_with_its_cluster_and_later() {
+    let setup = Setup::new();
+    let text = |settings: &str| format!("{LAB}\n[autoscaler]\n{settings}\n");
+    let profiles = || -> Vec<String> {
+        let calls = setup.fake.take_calls();
+        let said = calls.iter().filter_map(|call| call.split_once("--cluster-autoscaler-profile "));
+        said.map(|(before, after)| {
+            let settings: Vec<&str> = after.split(' ').take_while(|word| !word.starts_with("--")).collect();
+            let words: Vec<&str> = before.split(' ').take(2).collect();
+            format!("{}: {}", words.join(" "), settings.join(" "))
+        })
+        .collect()
+    };
+    setup.up(&text("scan-interval = \"30s\""), Options::default()).unwrap();
+    assert_eq!(profiles(), ["aks create: scan-interval=30s"]);
+    assert_eq!(setup.up(&text("scan-interval = \"30\""), Options::default()).unwrap(), []);
+    assert_eq!(profiles(), [""; 0]);
+    setup.up(&text("scan-interval = \"20s\"\nexpander = \"least-waste\""), Options::default()).unwrap();
+    assert_eq!(profiles(), ["aks update: expander=least-waste scan-interval=20s"]);
+    // What the file does not name is left as it is.
+    assert_eq!(setup.up(&text("scan-interval = \"20s\""), Options::default()).unwrap(), []);
+}
+
+#[test]
 fn registry_is_attached_once_the_cluster_is_there_and_only_once() {
     let setup = Setup::new();
     let text = format!("{LAB}\n[aks]\nregistry = \"shop\"\n");

@@ -66,6 +66,7 @@ pub mod deadline;
 mod defaults;
 mod embedded;
 mod log;
+pub mod node_pools;
 pub mod object;
 mod openapi;
 pub mod patch;

@@ -18,6 +18,19 @@ pub fn node(lab: &Lab, pool: &Pool, number: u32) -> Value {
     named(lab, pool, number, &node_name(lab, pool, number))
 }
 
+/// The node of a pool with this number, with these texts in place of its name, its number and its address: what the
+/// embedded cluster's autoscaler makes nodes of.
+pub fn template(lab: &Lab, pool: &Pool, number: u32, name: &str, number_text: &str, address: &str) -> Value {
+    with_texts(lab, pool, number, &Texts { name, number: number_text, address })
+}
+
+/// The texts of a node that no other has.
+struct Texts<'a> {
+    name: &'a str,
+    number: &'a str,
+    address: &'a str,
+}
+
 /// The nodes that a pool is to get, where these are there: of the pool itself, and of the whole cluster by name. Numbers
 /// that are free in the pool are taken up again. Like kind, a node has the first free name of the cluster.
 pub fn missing<'a>(
@@ -50,6 +63,12 @@ fn address_of(node: &Node) -> Option<String> {
 
 /// The node of a pool with this number, under this name.
 fn named(lab: &Lab, pool: &Pool, number: u32, name: &str) -> Value {
+    let (text, address) = (number.to_string(), address(lab, pool, number));
+    with_texts(lab, pool, number, &Texts { name, number: &text, address: &address })
+}
+
+fn with_texts(lab: &Lab, pool: &Pool, number: u32, texts: &Texts<'_>) -> Value {
+    let Texts { name, number: number_text, address } = *texts;
     let pool_name = pool.name.value.as_str();
     let location = lab.aks.location.as_str();
     let capacity = pool.machine.capacity(pool.max_pods);
@@ -71,14 +90,13 @@ fn named(lab: &Lab, pool: &Pool, number: u32, name: &str) -> Value {
         }
         resources
     };
-    let address = address(lab, pool, number);
     let taints = pool.node_taints();
     let provider = if like_kind(lab) {
         format!("kind://docker/{}/{name}", lab.name.value)
     } else {
         format!(
             "azure:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/mc_{lab}_{lab}_{location}\
-             /providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number}",
+             /providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number_text}",
             lab = lab.name.value,
             set = scale_set(lab, pool),
         )
@@ -159,7 +177,8 @@ fn worker_name(lab: &Lab, number: u32) -> String {
     format!("{}-worker{suffix}", lab.name.value)
 }
 
-fn scale_set(lab: &Lab, pool: &Pool) -> String {
+/// The scale set of a pool, as AKS names it; its nodes' names begin with it.
+pub fn scale_set(lab: &Lab, pool: &Pool) -> String {
     format!("aks-{}-{:08}-vmss", pool.name.value, hash(&[&lab.name.value, &pool.name.value]) % 100_000_000)
 }
 
@@ -182,7 +201,7 @@ fn cpu(millis: u64) -> String {
 }
 
 /// An address of AKS's default node network, one a node: pools follow each other in file order.
-fn address(lab: &Lab, pool: &Pool, number: u32) -> String {
+pub fn address(lab: &Lab, pool: &Pool, number: u32) -> String {
     let host = 4 + first_place(lab, pool) + number;
     let network = if like_kind(lab) { "172.18" } else { "10.224" };
     format!("{network}.{}.{}", host / 256 % 256, host % 256)

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Lab, Pool};
+use klab_scheduler::autoscaler::Profile;
 
 /// A lab's cluster as the provider sees it in the world, never as a state file remembers it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Observed {
     pub pools: BTreeMap<String, ObservedPool>,
     /// Kubernetes version of its control plane, `1.34.2`, where the provider can change it; else none.
     pub kubernetes: Option<String>,
+    /// Settings of the cluster autoscaler that are not its defaults, by name, where the provider has one; else none.
+    pub autoscaler: BTreeMap<String, String>,
     /// Whether size, zones and number of pods change on the nodes there are, without making new ones.
     pub changes_in_place: bool,
 }
@@ -130,6 +133,11 @@ pub enum Action {
         /// The version it is to have.
         to: String,
     },
+    /// Give the cluster autoscaler these settings, by the names of AKS's profile; the others get their defaults.
+    SetAutoscaler {
+        /// What changes, in words.
+        changes: Vec<String>,
+    },
     /// Make a pool with all its nodes.
     AddPool {
         /// The pool.
@@ -180,6 +188,7 @@ impl fmt::Display for Action {
             Self::UpgradeCluster { from, to } => {
                 write!(formatter, "upgrade the control plane from Kubernetes {from} to {to}")
             }
+            Self::SetAutoscaler { changes } => write!(formatter, "set the cluster autoscaler: {}", changes.join(", ")),
             Self::AddPool { pool, nodes, size } => write!(formatter, "add pool {pool} ({nodes} × {size})"),
             Self::ScalePool { pool, from, to } => write!(formatter, "scale pool {pool} from {from} to {to} nodes"),
             Self::UpdatePool { pool, changes } => write!(formatter, "change pool {pool}: {}", changes.join(", ")),
@@ -208,6 +217,10 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
     {
         actions.push(Action::UpgradeCluster { from: live.clone(), to: wanted });
     }
+    let changes = autoscaler_changes(lab, observed);
+    if !changes.is_empty() {
+        actions.push(Action::SetAutoscaler { changes });
+    }
     let wanted: Vec<&Pool> = lab.pools.iter().filter(|pool| !pool.deferred).collect();
     for pool in &wanted {
         match observed.pools.get(&*pool.name.value) {
@@ -225,6 +238,30 @@ pub fn plan(lab: &Lab, observed: &Observed) -> Vec<Action> {
         }
     }
     actions
+}
+
+/// What is to change about the autoscaler's settings, in words: `scan-interval=30s`, `no expander=priority`.
+fn autoscaler_changes(lab: &Lab, observed: &Observed) -> Vec<String> {
+    if !lab.provider.profile().has_autoscaler {
+        return Vec::new();
+    }
+    let wanted = lab.autoscaler_settings();
+    let differs = |(name, value): &(&String, &String)| !is_same(name, observed.autoscaler.get(*name), value);
+    let set = wanted.iter().filter(differs).map(|(name, value)| format!("{name}={value}"));
+    let gone = observed.autoscaler.iter().filter(|(name, _)| !wanted.contains_key(*name));
+    set.chain(gone.map(|(name, value)| format!("no {name}={value}"))).collect()
+}
+
+/// Whether a setting that is not there, or written otherwise, means the same.
+fn is_same(name: &str, have: Option<&String>, wanted: &str) -> bool {
+    let read = |value: &str| {
+        let mut profile = Profile::default();
+        profile.set(name, value).is_ok().then_some(profile)
+    };
+    match have {
+        Some(have) => have == wanted || (read(have).is_some() && read(have) == read(wanted)),
+        None => read(wanted) == Some(Profile::default()),
+    }
 }
 
 /// The Kubernetes version the lab asks for: of a pool, else of the cluster.

@@ -81,6 +81,11 @@ impl Cluster {
         cluster
     }
 
+    /// What is known, to go on from in thought.
+    pub(crate) fn fork(&self) -> State {
+        self.state.clone()
+    }
+
     /// Adds a node or takes over its changes. Returns the event if anything changed that matters to scheduling.
     pub fn set_node(&mut self, node: &Node) -> Result<Option<Event>, ObjectError> {
         let spec = NodeSpec::from_api(node)?;

@@ -38,6 +38,7 @@
 //!   as data ([`Reason`]) whose text is kube-scheduler's,
 //! - [`Cluster::reconsider`]: where a placed pod would go if it were new.
 //!
+//! [`autoscaler`] decides which pools of nodes grow and shrink, as the cluster autoscaler does.
 //! [`queue::Queue`] is the scheduling queue with its backoff and requeue rules; [`Cluster`] returns the events it wants.
 //! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody.
 //!
@@ -52,6 +53,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
 pub mod admission;
+pub mod autoscaler;
 mod class_cache;
 mod cluster;
 mod culprits;

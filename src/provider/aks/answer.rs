@@ -95,6 +95,9 @@ pub(super) struct ManagedCluster {
     /// Its pools.
     #[serde(default, deserialize_with = "null_is_default")]
     pub(super) agent_pool_profiles: Vec<AgentPool>,
+    /// Settings of its cluster autoscaler.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub(super) auto_scaler_profile: BTreeMap<String, serde_json::Value>,
     /// Why it failed.
     pub(super) status: Option<Status>,
 }
@@ -179,6 +182,25 @@ impl ManagedCluster {
         self.is_failed() && !self.agent_pool_profiles.iter().any(|pool| pool.provisioning_state == "Succeeded")
     }
 
+    /// The settings of its autoscaler by their names; az shows them as `scanInterval`, Azure itself as `scan-interval`.
+    fn autoscaler(&self) -> BTreeMap<String, String> {
+        let setting = |(name, value): (&String, &serde_json::Value)| {
+            let mut kebab = String::new();
+            for letter in name.chars() {
+                if letter.is_ascii_uppercase() {
+                    kebab.push('-');
+                }
+                kebab.push(letter.to_ascii_lowercase());
+            }
+            match value {
+                serde_json::Value::Null => None,
+                serde_json::Value::String(text) => Some((kebab, text.clone())),
+                other => Some((kebab, other.to_string())),
+            }
+        };
+        self.auto_scaler_profile.iter().filter_map(setting).collect()
+    }
+
     /// The pool of a name.
     pub(super) fn pool(&self, name: &str) -> Option<&AgentPool> {
         self.agent_pool_profiles.iter().find(|pool| pool.name == name)
@@ -196,6 +218,7 @@ impl ManagedCluster {
                 .map(|pool| (pool.name.clone(), pool.observed()))
                 .collect(),
             kubernetes: self.version().map(str::to_owned),
+            autoscaler: self.autoscaler(),
             changes_in_place: false,
         }
     }

@@ -10,6 +10,9 @@ use klab_lab::spec::{AksNetwork, KubernetesVersion, Lab, Os, Pool, PoolMode};
 /// Arguments of one call, without subscription and output format.
 pub(super) type Arguments = Vec<String>;
 
+/// The option for settings of the cluster autoscaler.
+const PROFILE: &str = "--cluster-autoscaler-profile";
+
 /// Collects arguments.
 #[derive(Default)]
 struct Line(Arguments);
@@ -123,6 +126,11 @@ pub(super) fn registry_attach(place: &Place, registry: &str, tags: &BTreeMap<Str
     cluster("aks update", place).option("--attach-acr", registry).list("--tags", pairs(tags)).0
 }
 
+/// The settings of the cluster autoscaler; those that are not named stay as they are.
+pub(super) fn cluster_autoscaler(place: &Place, settings: &BTreeMap<String, String>) -> Arguments {
+    cluster("aks update", place).list(PROFILE, pairs(settings)).flag("--no-wait").0
+}
+
 pub(super) fn credentials(place: &Place, file: &str) -> Arguments {
     cluster("aks get-credentials", place).option("--file", file).flag("--overwrite-existing").0
 }
@@ -152,7 +160,8 @@ pub(super) fn cluster_create(lab: &Lab, place: &Place, first: &Pool, tags: &BTre
         .option("--node-vm-size", klab_lab::plan::size_name(first))
         .list("--nodepool-labels", labels(first))
         .list("--nodepool-taints", joined_taints(first.taints.iter().map(|taint| taint_text(&taint.value))))
-        .list("--nodepool-tags", pairs(tags));
+        .list("--nodepool-tags", pairs(tags))
+        .list(PROFILE, pairs(&lab.autoscaler_settings()));
     machines(line, first, "--node-count").extend(&settings.extra_args).flag("--no-wait").0
 }
 
@@ -349,7 +358,8 @@ mod tests {
     #[test]
     fn every_setting_of_the_cluster_is_an_argument() {
         let text = "kubernetes = \"1.34\"\n[pool.sys]\ntaints = [\"CriticalAddonsOnly=true:NoSchedule\"]\n[aks]\nlocation = \"eastus\"\ntier = \"standard\"\n\
-                    network = \"node-subnet\"\nsubnet = \"/subscriptions/s/n\"\nkubernetes = \"1.35.1\"\nregistry = \"acr\"\nextra_args = [\"--enable-oidc-issuer\"]\n";
+                    network = \"node-subnet\"\nsubnet = \"/subscriptions/s/n\"\nkubernetes = \"1.35.1\"\nregistry = \"acr\"\nextra_args = [\"--enable-oidc-issuer\"]\n\
+                    [autoscaler]\nscan-interval = \"30s\"\nmax-empty-bulk-delete = 5\n";
         let (lab, place) = lab(text);
         let tags = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
         let line = cluster_create(&lab, &place, lab.pool("sys").unwrap(), &tags).join(" ");
@@ -358,7 +368,8 @@ mod tests {
             "--network-plugin azure --no-ssh-key",
             "--vnet-subnet-id /subscriptions/s/n --tags a=b",
             "--nodepool-name sys --node-vm-size Standard_B2ms",
-            "--nodepool-taints CriticalAddonsOnly=true:NoSchedule --nodepool-tags a=b --node-count 1",
+            "--nodepool-taints CriticalAddonsOnly=true:NoSchedule --nodepool-tags a=b --cluster",
+            "--cluster-autoscaler-profile max-empty-bulk-delete=5 scan-interval=30s --node-count",
             "--enable-oidc-issuer --no-wait",
         ] {
             assert!(line.contains(expected), "{expected}: {line}");

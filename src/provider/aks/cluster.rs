@@ -200,6 +200,35 @@ pub(super) fn upgrade(site: Site<'_>, from: &str, to: &str, work: &mut Work<'_>)
     Ok(())
 }
 
+/// Gives the cluster autoscaler the settings of the lab file, and waits until it has them.
+///
+/// # Errors
+/// When Azure refuses or fails.
+pub(super) fn set_autoscaler(at: &LabSite<'_>, changes: &[String], work: &mut Work<'_>) -> Result<()> {
+    let (site, place) = (at.site, at.site.place);
+    let what = format!("the cluster autoscaler: {}", changes.join(", "));
+    let activity = work.events.start("Setting", what.clone());
+    work.events.under_way(vec![format!("the autoscaler of `{}` is being changed", place.cluster)]);
+    let request = arguments::cluster_autoscaler(place, &at.lab.autoscaler_settings());
+    change(site, &request, &place.cluster, "set the autoscaler of cluster", work)?;
+    let cluster = wait_settled(site, &activity, &what)?;
+    work.events.under_way(Vec::new());
+    match cluster {
+        Some(cluster) if cluster.provisioning_state == "Succeeded" => {
+            activity.finish("Set", what);
+            Ok(())
+        }
+        cluster => {
+            let failure = cluster.map_or_else(
+                || Failure::from_words(None, "the cluster is gone".to_owned()),
+                |cluster| reason::of_failed_cluster(site, &cluster),
+            );
+            Err(failure
+                .into_error(&format!("could not set the autoscaler of cluster `{}`", place.cluster), Some(place)))
+        }
+    }
+}
+
 /// The versions on the way: every minor version between, then the wanted one.
 ///
 /// # Errors

@@ -33,6 +33,8 @@ pub(super) fn observed(world: &World, lab: Option<&Lab>) -> Observed {
             pool.declared.size = spelt;
         }
     }
+    // Azure tells all settings, whoever chose them; those that the lab does not name are left alone.
+    observed.autoscaler.retain(|name, _| lab.is_some_and(|lab| lab.autoscaler.contains_key(name)));
     observed
 }
 
@@ -40,6 +42,8 @@ pub(super) fn observed(world: &World, lab: Option<&Lab>) -> Observed {
 struct Agenda<'a> {
     create: bool,
     upgrade: Option<(&'a str, &'a str)>,
+    /// What changes about the settings of the autoscaler.
+    autoscaler: Option<&'a [String]>,
     changes: Vec<Job>,
     replacements: Vec<(&'a Pool, &'a [String])>,
     removals: Vec<Job>,
@@ -72,6 +76,9 @@ pub(super) fn converge(
     };
     if let Some((from, to)) = agenda.upgrade {
         cluster::upgrade(site, from, to, work)?;
+    }
+    if let Some(changes) = agenda.autoscaler.filter(|_| !agenda.create) {
+        cluster::set_autoscaler(at, changes, work)?;
     }
     registry::attach(at, &cluster, work)?;
     if !agenda.create {
@@ -113,6 +120,9 @@ pub(super) fn commands(at: &LabSite<'_>, world: &World, actions: &[Action]) -> V
     if let Some((_, to)) = agenda.upgrade {
         lines.push(arguments::cluster_upgrade(place, to));
     }
+    if agenda.autoscaler.is_some() && !agenda.create {
+        lines.push(arguments::cluster_autoscaler(place, &lab.autoscaler_settings()));
+    }
     lines.extend(registry::request(place, lab, world.usable().filter(|_| !agenda.create), tags));
     let steps = |jobs: Vec<Job>| jobs.into_iter().flat_map(|job| job.steps).map(|step| step.arguments);
     lines.extend(steps(agenda.changes).filter(|line| !line.is_empty()));
@@ -134,12 +144,19 @@ fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<
         lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
     };
     let live = |name: &str| world.usable().and_then(|cluster| cluster.pool(name));
-    let mut agenda =
-        Agenda { create: false, upgrade: None, changes: Vec::new(), replacements: Vec::new(), removals: Vec::new() };
+    let mut agenda = Agenda {
+        create: false,
+        upgrade: None,
+        autoscaler: None,
+        changes: Vec::new(),
+        replacements: Vec::new(),
+        removals: Vec::new(),
+    };
     for action in actions {
         match action {
             Action::CreateCluster => agenda.create = true,
             Action::UpgradeCluster { from, to } => agenda.upgrade = Some((from, to)),
+            Action::SetAutoscaler { changes } => agenda.autoscaler = Some(changes),
             Action::AddPool { pool, nodes, size } => {
                 let spec = find(pool)?;
                 // It comes with the cluster.

@@ -54,7 +54,7 @@ impl CommandList<'_> {
 
     fn action(&mut self, action: &Action) {
         match action {
-            Action::CreateCluster | Action::UpgradeCluster { .. } => {}
+            Action::CreateCluster | Action::UpgradeCluster { .. } | Action::SetAutoscaler { .. } => {}
             Action::AddPool { pool, nodes, .. } => self.scale(pool, *nodes, false),
             Action::ScalePool { pool, to, .. } => self.scale(pool, *to, false),
             Action::ReplacePool { pool, nodes, .. } => self.scale(pool, *nodes, true),

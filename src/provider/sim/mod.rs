@@ -2,6 +2,7 @@
 
 pub mod daemon;
 pub mod in_process;
+mod node_pools;
 mod pools;
 pub mod server;
 pub mod server_lock;

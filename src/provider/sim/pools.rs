@@ -8,6 +8,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
+use super::node_pools;
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
@@ -15,7 +16,7 @@ use crate::event::Events;
 use klab_cluster::VERSION_ANNOTATION;
 use klab_lab::names::{DECLARED_ANNOTATION, MODE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
-use klab_lab::plan::{Action, Declared, Observed, ObservedNode, is_system_taint, size_name};
+use klab_lab::plan::{Action, Declared, Observed, ObservedNode, ObservedPool, is_system_taint, size_name};
 use klab_lab::spec::{KubernetesVersion, Lab, Pool};
 use klab_lab::words::plural;
 
@@ -43,6 +44,11 @@ pub(super) async fn observe(client: &Client) -> Result<Observed> {
         };
         pool.nodes.push(ObservedNode { name: node.name_any(), labels: node.labels().clone(), taints: taints(&node) });
     }
+    let autoscaled = node_pools::read(client).await?;
+    observed.autoscaler = autoscaled.settings;
+    for (name, declared) in autoscaled.pools {
+        observed.pools.entry(name).or_insert_with(|| ObservedPool { declared, ..ObservedPool::default() });
+    }
     Ok(observed)
 }
 
@@ -62,28 +68,39 @@ pub(super) async fn perform(
         Action::CreateCluster => Ok(()),
         // The embedded cluster has no control plane of its own to upgrade: what it says of itself is all there is of one.
         Action::UpgradeCluster { to, .. } => answer_as(client, to.parse().ok()).await,
+        Action::SetAutoscaler { changes } => {
+            node_pools::set_profile(client, &lab.autoscaler_settings()).await?;
+            events.note("Set", format!("the cluster autoscaler: {}", changes.join(", ")));
+            Ok(())
+        }
+        // The autoscaler is told of a pool once its nodes are there, and hears first that one goes.
         Action::AddPool { pool, nodes, size } => {
             let activity = events.start("Creating", format!("pool {pool} ({nodes} × {size})"));
             scale(client, make, lab, find(pool)?, *nodes).await?;
+            node_pools::set(client, lab, find(pool)?).await?;
             activity.finish("Created", format!("pool {pool} ({nodes} × {size})"));
             Ok(())
         }
         Action::ScalePool { pool, from, to } => {
             let activity = events.start("Scaling", format!("pool {pool} from {from} to {to} nodes"));
             scale(client, make, lab, find(pool)?, *to).await?;
+            node_pools::set(client, lab, find(pool)?).await?;
             activity.finish("Scaled", format!("pool {pool} from {from} to {to} nodes"));
             Ok(())
         }
         Action::UpdatePool { pool, changes } => {
             let activity = events.start("Changing", format!("pool {pool}: {}", changes.join(", ")));
             update(client, find(pool)?).await?;
+            node_pools::set(client, lab, find(pool)?).await?;
             activity.finish("Changed", format!("pool {pool}: {}", changes.join(", ")));
             Ok(())
         }
         Action::ReplacePool { pool, nodes, changes } => {
             let activity = events.start("Replacing", format!("pool {pool}: {}", changes.join(", ")));
+            node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             scale(client, make, lab, find(pool)?, *nodes).await?;
+            node_pools::set(client, lab, find(pool)?).await?;
             activity.finish(
                 "Replaced",
                 format!("the nodes of pool {pool} ({nodes} × {}): {}", size_name(find(pool)?), changes.join(", ")),
@@ -92,6 +109,7 @@ pub(super) async fn perform(
         }
         Action::RemovePool { pool, nodes } => {
             let activity = events.start("Removing", format!("pool {pool}"));
+            node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             activity.finish("Removed", format!("pool {pool} and its {}", plural(*nodes as usize, "node")));
             Ok(())

@@ -175,6 +175,7 @@ impl Model {
                 .map(|patch| json!(patch))
                 .filter(|patch| *patch != cluster.properties["currentKubernetesVersion"]);
             let tags = body["tags"].clone();
+            let profile = body["properties"]["autoScalerProfile"].clone();
             self.change_cluster(group, key, |cluster| {
                 cluster.phase = Phase::Busy {
                     doing: if upgrades.is_some() { "Upgrading" } else { "Updating" },
@@ -184,6 +185,7 @@ impl Model {
                 };
                 cluster.operation = operation;
                 cluster.tags = tags;
+                cluster.properties["autoScalerProfile"] = profile;
                 if let Some(patch) = upgrades {
                     cluster.properties["kubernetesVersion"] = version;
                     cluster.properties["currentKubernetesVersion"] = patch;

@@ -54,6 +54,8 @@ controllers! {
     Disruption,
     /// Scales for HorizontalPodAutoscalers.
     HorizontalPodAutoscaler,
+    /// Lets pools of nodes grow and shrink.
+    ClusterAutoscaler,
     /// Empties namespaces that are deleted. Late, so that one is looked at once and not for each object that has gone.
     Namespace,
     /// Deletes events whose lifetime is over.

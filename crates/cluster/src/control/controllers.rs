@@ -5,13 +5,14 @@ use std::str::FromStr;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
-    autoscaler, cluster_roles, cron_job, daemon_set, deployment, disruption, endpoints, event_ttl, garbage, job,
-    kubelet, namespace, nodes, replica_set, scheduler, service_account, stateful_set, taint_eviction, volumes,
+    autoscaler, cluster_autoscaler, cluster_roles, cron_job, daemon_set, deployment, disruption, endpoints, event_ttl,
+    garbage, job, kubelet, namespace, nodes, replica_set, scheduler, service_account, stateful_set, taint_eviction,
+    volumes,
 };
 use crate::resource::{
-    CLUSTER_ROLES, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS,
-    JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
-    ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -185,6 +186,14 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[HORIZONTAL_POD_AUTOSCALERS]),
         owner: None,
         make: || Box::<autoscaler::Autoscalers>::default(),
+    },
+    Row {
+        controller: Controller::ClusterAutoscaler,
+        name: "cluster-autoscaler",
+        optional: true,
+        watches: Watches::Kinds(&[CONFIG_MAPS, NODES, PODS, POD_DISRUPTION_BUDGETS]),
+        owner: None,
+        make: || Box::<cluster_autoscaler::ClusterAutoscaler>::default(),
     },
     Row {
         controller: Controller::Namespace,

@@ -5,6 +5,7 @@
 //! new plane on a restored cluster carries on where the old one was stopped.
 
 mod autoscaler;
+mod cluster_autoscaler;
 mod cluster_roles;
 mod control_plane;
 mod controller;

@@ -251,6 +251,11 @@ impl View {
             .map(|(_, pod)| pod)
     }
 
+    /// The pods that are bound to no node.
+    pub(crate) fn unbound(&self) -> impl Iterator<Item = &Arc<PodInfo>> {
+        self.pods.values().filter(|pod| pod.node.is_empty())
+    }
+
     /// The pods bound to a node.
     pub(crate) fn pods_on(&self, node: &str) -> Vec<Arc<PodInfo>> {
         let names = self.by_node.get(node);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::human::{Styles, group_lines, named, suggestion_lines};
 use super::json::{groups, suggestion};
-use crate::verify::{Explanation, Pending, Placed, PodState, Why};
+use crate::verify::{Explanation, Pending, Placed, PodState, PoolGrowth, Why};
 use crate::words::{duration, plural, table};
 use klab_scheduler::{PluginName, ScoreRow, ScoreTable};
 
@@ -149,9 +149,33 @@ fn pending_text(names: &str, explanation: &Explanation, pending: &Pending, style
         let _ = writeln!(text, "  fits on none of {}:", plural(total, "node"));
     }
     text.push_str(&group_lines(&pending.refusals, "    "));
+    text.push_str(&autoscaler_text(&pending.autoscaler));
     text.push_str(&suggestion_lines(&pending.suggestions, "  ", styles));
     if pending.suggestions.is_empty() && pending.fits.is_empty() && pending.scheduler.is_none() {
         let _ = writeln!(text, "  no single change that klab knows of would let it in");
+    }
+    text
+}
+
+/// What the autoscaler does for a pod, a line for each pool.
+fn autoscaler_text(pools: &[PoolGrowth]) -> String {
+    if pools.is_empty() {
+        return String::new();
+    }
+    let line = |growth: &PoolGrowth| {
+        let reasons: Vec<&str> = growth.refusals.iter().map(|reason| &*reason.text).collect();
+        let nodes = format!("{} of {}", growth.nodes, plural(growth.max as usize, "node"));
+        let answer = match (reasons.is_empty(), growth.is_at_maximum()) {
+            (true, false) => "a new node would take it, and comes".to_owned(),
+            (true, true) => "a new node would take it, but the pool is at its maximum".to_owned(),
+            (false, _) => format!("a new node would not take it: {}", reasons.join("; ")),
+        };
+        vec![format!("pool {}", growth.pool), nodes, answer]
+    };
+    let lines: Vec<Vec<String>> = pools.iter().map(line).collect();
+    let mut text = "  the cluster autoscaler:\n".to_owned();
+    for line in table(&lines).lines() {
+        let _ = writeln!(text, "    {line}");
     }
     text
 }
@@ -173,11 +197,21 @@ fn document(explanation: &Explanation) -> Value {
                 "gates": pending.gates,
                 "fits": pending.fits,
                 "refusals": groups(&pending.refusals),
+                "autoscaler": pending.autoscaler.iter().map(growth_json).collect::<Vec<_>>(),
                 "suggestions": pending.suggestions.iter().map(suggestion).collect::<Vec<_>>(),
             });
         }
     }
     value
+}
+
+fn growth_json(growth: &PoolGrowth) -> Value {
+    let refusals: Vec<Value> =
+        growth.refusals.iter().map(|reason| json!({ "reason": reason.code, "text": reason.text })).collect();
+    json!({
+        "pool": growth.pool, "nodes": growth.nodes, "min": growth.min, "max": growth.max, "grows": growth.grows(),
+        "refusals": refusals,
+    })
 }
 
 fn placed_json(placed: &Placed) -> Value {

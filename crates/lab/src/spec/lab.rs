@@ -39,6 +39,9 @@ pub struct Lab {
     pub addons: Vec<Addon>,
     /// Pools in file order.
     pub pools: Vec<Pool>,
+    /// Settings of the cluster autoscaler, by the names of AKS's cluster autoscaler profile; those that are not given have
+    /// their defaults.
+    pub autoscaler: BTreeMap<String, Located<String>>,
     /// Workloads in file order.
     pub workloads: Vec<Workload>,
     /// Declared namespaces in file order.
@@ -76,6 +79,11 @@ impl Lab {
     /// The pool of this name.
     pub fn pool(&self, name: &str) -> Option<&Pool> {
         self.pools.iter().find(|pool| *pool.name == name)
+    }
+
+    /// The settings of the cluster autoscaler as text, by name.
+    pub fn autoscaler_settings(&self) -> BTreeMap<String, String> {
+        self.autoscaler.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect()
     }
 
     /// The workload of this name.

@@ -40,6 +40,8 @@ pub struct Profile {
     /// Whether pools are a service's, with rules of its own: it refuses custom machine sizes, reserved labels and taints without
     /// a value, keeps a pool's labels and taints apart from those of its nodes, and never goes back to an older version.
     pub has_managed_pools: bool,
+    /// Whether a cluster autoscaler acts on pools with bounds.
+    pub has_autoscaler: bool,
     /// Whether a node can run Windows.
     pub has_windows: bool,
     /// Whether a pool of the lab file can name its nodes.
@@ -70,6 +72,7 @@ const PROFILES: [Profile; 4] = [
         makes_nodes: true,
         is_billed: false,
         has_managed_pools: false,
+        has_autoscaler: true,
         has_windows: true,
         takes_node_names: true,
         mounts_folders: false,
@@ -89,6 +92,7 @@ const PROFILES: [Profile; 4] = [
         makes_nodes: true,
         is_billed: false,
         has_managed_pools: false,
+        has_autoscaler: false,
         has_windows: false,
         takes_node_names: false,
         mounts_folders: true,
@@ -108,6 +112,7 @@ const PROFILES: [Profile; 4] = [
         makes_nodes: true,
         is_billed: true,
         has_managed_pools: true,
+        has_autoscaler: true,
         has_windows: true,
         takes_node_names: false,
         mounts_folders: false,
@@ -128,6 +133,7 @@ const PROFILES: [Profile; 4] = [
         has_managed_pools: false,
         has_windows: true,
         takes_node_names: false,
+        has_autoscaler: false,
         mounts_folders: false,
         own_version: |_| None,
         settle: Duration::from_secs(10),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::source::Located;
@@ -57,12 +58,21 @@ impl FromStr for Provider {
 }
 
 /// `[sim]`: the embedded cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SimSettings {
     /// Whose nodes and system pods the cluster has.
     pub like: SimLike,
     /// Seed of the choice among equal nodes.
     pub seed: Option<u64>,
+    /// How long a machine that the cluster autoscaler starts takes until its node is there.
+    pub node_start: SignedDuration,
+}
+
+impl Default for SimSettings {
+    fn default() -> Self {
+        // Long enough to see the machine come, short enough to wait for it.
+        Self { like: SimLike::default(), seed: None, node_start: SignedDuration::from_secs(5) }
+    }
 }
 
 /// Whose look the embedded cluster takes on.

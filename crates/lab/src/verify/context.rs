@@ -1,6 +1,6 @@
 //! What the lab says about its cluster, as far as verdicts and hints need it.
 
-use crate::spec::{Action, Lab, Pool, Provider, Step, Workload};
+use crate::spec::{Action, Lab, Pool, Provider, Workload};
 
 /// The lab around a snapshot. Empty for a cluster that no lab describes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,10 +11,10 @@ pub struct Context<'a> {
     pub pools: &'a [Pool],
     /// Its workloads.
     pub workloads: &'a [Workload],
-    /// Its steps.
-    pub steps: &'a [Step],
     /// Who makes the cluster, where that is known.
     pub provider: Option<Provider>,
+    /// The lab itself, where one describes the cluster: what a new node of a pool would be.
+    pub whole: Option<&'a Lab>,
 }
 
 impl<'a> Context<'a> {
@@ -24,8 +24,8 @@ impl<'a> Context<'a> {
             lab: &lab.name,
             pools: &lab.pools,
             workloads: &lab.workloads,
-            steps: &lab.steps,
             provider: Some(lab.provider),
+            whole: Some(lab),
         }
     }
 
@@ -36,7 +36,7 @@ impl<'a> Context<'a> {
 
     /// Whether a step of the lesson gives nodes this label: then the lab file needs no change for it.
     pub(crate) fn labels_by_step(&self, key: &str, value: &str) -> bool {
-        let mut actions = self.steps.iter().flat_map(|step| &step.actions);
+        let mut actions = self.whole.into_iter().flat_map(|lab| &lab.steps).flat_map(|step| &step.actions);
         actions.any(|action| match &action.value {
             Action::Label { labels, .. } => labels.get(key).is_some_and(|label| label == value),
             _ => false,

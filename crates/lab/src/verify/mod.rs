@@ -35,7 +35,7 @@ pub use cause::{Cause, NodeGroup, NodeReason, Suggestion};
 pub use context::Context;
 pub use diagnose::diagnose;
 pub use evaluate::evaluate;
-pub use explain::{Explainer, Explanation, NothingToExplain, Pending, Placed, Why, explain};
+pub use explain::{Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, explain};
 pub use node::is_ready;
 pub use pod::PodState;
 pub use predict::{Difference, PredictedWorkload, Prediction, compare, predict};

@@ -1,9 +1,15 @@
 //! What in a cluster is under way and may change what the scheduler decides: the reasons to go on waiting.
 
+use k8s_openapi::api::core::v1::Node;
+
+use super::explain::{self, PoolGrowth};
+use super::model;
 use super::node::is_coming;
 use super::pod::PodState;
 use super::view::{Owner, PodView, View};
-use crate::words::counted;
+use crate::words::{counted, plural};
+use klab_scheduler::TieBreak;
+use klab_scheduler::autoscaler::TO_BE_DELETED;
 
 /// How long after the autoscaler announced nodes they may still come.
 const SCALE_UP_SECONDS: i64 = 600;
@@ -40,8 +46,12 @@ pub(crate) fn of(view: &View<'_>) -> Option<String> {
     if coming > 0 {
         parts.push(counted(coming, "node", "is not ready yet", "are not ready yet"));
     }
-    if scale_up_announced(view) {
+    if scale_up_announced(view) || scale_up_due(view) {
         parts.push("the autoscaler is adding nodes".to_owned());
+    }
+    let leaving = view.nodes.values().filter(|node| is_leaving(node)).count();
+    if leaving > 0 {
+        parts.push(format!("the autoscaler is removing {}", plural(leaving, "node")));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -55,6 +65,35 @@ fn is_on_a_node_that_is_gone(pod: &PodView<'_>, view: &View<'_>) -> bool {
 fn has_default_scheduler(pod: &k8s_openapi::api::core::v1::Pod) -> bool {
     let scheduler = pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_deref());
     scheduler.is_none_or(|name| name == "default-scheduler")
+}
+
+/// Whether the cluster autoscaler will add nodes for a pod that waits, once it looks: it does so every few seconds.
+fn scale_up_due(view: &View<'_>) -> bool {
+    let waits = |pod: &&PodView<'_>| {
+        matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && has_default_scheduler(pod.pod)
+    };
+    if !explain::has_autoscaled_pools(view) || !view.pods.iter().any(|pod| waits(&pod)) {
+        return false;
+    }
+    let cluster = model::cluster(view, TieBreak::default());
+    let mut asked: Vec<&PodView<'_>> = Vec::new();
+    for pod in view.pods.iter().filter(waits) {
+        // Pods of one owner and template are alike.
+        if asked.iter().any(|other| other.owner.meta().is_some() && other.owner.is(&pod.owner)) {
+            continue;
+        }
+        asked.push(pod);
+        if explain::growth(view, &cluster, pod.pod).iter().any(PoolGrowth::grows) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether the cluster autoscaler has begun to remove a node.
+fn is_leaving(node: &Node) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    taints.into_iter().flatten().any(|taint| taint.key == TO_BE_DELETED)
 }
 
 /// Whether the cluster autoscaler announced nodes for a pod that still waits.

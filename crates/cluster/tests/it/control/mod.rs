@@ -3,6 +3,7 @@
 mod autoscalers;
 mod budgets;
 mod claims;
+mod cluster_autoscaler;
 mod cron_jobs;
 mod daemon_sets;
 mod deployments;

@@ -3,6 +3,7 @@
 //! Doc comments of this layer are the descriptions that editors show. Nothing here says whether a value makes sense;
 //! [`super::validate`] turns this layer into [`super::Lab`].
 
+mod autoscaler;
 mod check;
 mod pool;
 mod provider;
@@ -14,13 +15,15 @@ mod workload;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub(super) use autoscaler::Autoscaler;
 pub(super) use check::Check;
 pub(super) use pool::{Autoscale, Eviction, Os, Pool, PoolMode};
 pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
 pub(super) use skip::Skip;
 pub(super) use step::{ACTIONS, Action, ActionForm, Step};
 pub(super) use text::{
-    Anything, At, CountText, KubernetesObject, KubernetesType, NodesText, PortText, QuantityText, Table, TolerationText,
+    Anything, At, CountText, KubernetesObject, KubernetesType, NodesText, PortText, QuantityText, SettingText, Table,
+    TolerationText,
 };
 pub(super) use workload::{Config, Manifest, Namespace, RestartPolicy, Secret, Workload, WorkloadKind};
 
@@ -54,6 +57,9 @@ pub(super) struct Lab {
     /// Node pools by name, in order of creation. A name has at most 12 lower-case letters and digits, beginning with a letter.
     #[serde(default)]
     pub pool: Table<Pool>,
+    /// Settings of the cluster autoscaler, for pools with `autoscale`.
+    #[serde(default)]
+    pub autoscaler: Option<Autoscaler>,
     /// Workloads by name.
     #[serde(default)]
     pub workload: Table<Workload>,

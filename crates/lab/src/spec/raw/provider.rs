@@ -29,6 +29,8 @@ pub(in crate::spec) struct Sim {
     pub like: Option<At<SimLike>>,
     /// Seed of the choice among equally good nodes. Default: from the lab's name.
     pub seed: Option<u64>,
+    /// How long a machine that the cluster autoscaler starts takes until its node is there, such as "2m". Default: 5s.
+    pub node_start: Option<At<String>>,
 }
 
 /// Whose look the embedded cluster takes on.

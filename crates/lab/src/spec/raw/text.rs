@@ -209,6 +209,47 @@ impl JsonSchema for QuantityText {
     }
 }
 
+/// A setting of the autoscaler: text, a number, or true and false.
+#[derive(Clone, Debug)]
+pub(in crate::spec) struct SettingText(pub String);
+
+impl<'de> Deserialize<'de> for SettingText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = SettingText;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text, a number, true or false")
+            }
+            fn visit_bool<E: Error>(self, switch: bool) -> Result<SettingText, E> {
+                Ok(SettingText(switch.to_string()))
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<SettingText, E> {
+                Ok(SettingText(number.to_string()))
+            }
+            fn visit_f64<E: Error>(self, number: f64) -> Result<SettingText, E> {
+                Ok(SettingText(number.to_string()))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<SettingText, E> {
+                Ok(SettingText(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl JsonSchema for SettingText {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Setting".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "string" }, { "type": "number" }, { "type": "boolean" }] })
+    }
+}
+
 /// A port of a container: a number, or a table that says more.
 #[derive(Clone, Debug)]
 pub(in crate::spec) enum PortText {

@@ -11,6 +11,7 @@ use crate::spec::check::NodeSet;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::{Os, PoolMode};
 use crate::spec::source::{Located, Location};
+use crate::spec::step::Action;
 
 pub(super) fn no_system_pool(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let lab = context.lab;
@@ -96,6 +97,22 @@ pub(super) fn autoscale(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     .and_at(&bounds.at, format!("but {} to {} allowed", bounds.min, bounds.max)),
             );
         }
+    }
+}
+
+pub(super) fn unused_autoscaler(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let lab = context.lab;
+    let mut actions = lab.steps.iter().flat_map(|step| &step.actions).map(|action| &action.value);
+    let by_step = actions.any(|action| matches!(action, Action::ScalePool { autoscale: Some(_), .. }));
+    if by_step || lab.pools.iter().any(|pool| pool.autoscale.is_some()) {
+        return;
+    }
+    if let Some((_, setting)) = lab.autoscaler.first_key_value() {
+        found.push(
+            Diagnostic::warning("unused-autoscaler", "the autoscaler has settings and nothing to do")
+                .at(&setting.at, "no pool is autoscaled")
+                .help("`autoscale = { min = 1, max = 3 }` leaves the size of a pool to the autoscaler"),
+        );
     }
 }
 

@@ -27,6 +27,7 @@ use super::source::{Located, Location, Source};
 use super::structure::Broken;
 use super::template::Rendered;
 use crate::printable::printable;
+use klab_scheduler::autoscaler::{self, SettingError};
 
 /// Turns the raw lab into a valid one; `broken` gains the tables in which something was left out.
 pub(super) fn lab(
@@ -63,6 +64,7 @@ pub(super) fn lab(
             })
             .collect(),
         pools,
+        autoscaler: reader.autoscaler(raw.autoscaler.as_ref()),
         workloads: reader.workloads(&raw.workload),
         namespaces: reader.namespaces(&raw.namespace),
         bundles: reader.bundles(raw),
@@ -70,7 +72,7 @@ pub(super) fn lab(
         checks: reader.checks(&raw.check),
         steps,
         skipped_steps,
-        sim: sim(raw.sim.as_ref()),
+        sim: reader.sim(raw.sim.as_ref()),
         kind: reader.kind(raw.kind.as_ref()),
         aks,
         existing,
@@ -239,6 +241,38 @@ impl Reader<'_> {
         ExistingSettings { context, kubeconfig, pool_label: pool_label.map_or(default.pool_label, |label| label.value) }
     }
 
+    fn autoscaler(&mut self, raw: Option<&raw::Autoscaler>) -> BTreeMap<String, Located<String>> {
+        let mut settings = BTreeMap::new();
+        for (name, value) in raw.into_iter().flat_map(raw::Autoscaler::settings) {
+            let text = &value.get().0;
+            match autoscaler::Profile::default().set(name, text) {
+                Ok(()) => drop(settings.insert(name.to_owned(), self.located(value, text.clone()))),
+                Err(error) => {
+                    let at = self.at(value.span());
+                    let expected = match &error {
+                        SettingError::Value { expected, .. } => format!("must be {expected}"),
+                        SettingError::Unknown { .. } => "is no setting of AKS's cluster autoscaler profile".to_owned(),
+                    };
+                    let message = format!("the autoscaler's `{name}` cannot be `{}`", printable(text));
+                    self.report(Diagnostic::error("autoscaler-setting", message).at(&at, expected));
+                }
+            }
+        }
+        settings
+    }
+
+    fn sim(&mut self, raw: Option<&raw::Sim>) -> SimSettings {
+        let defaults = SimSettings::default();
+        let Some(raw) = raw else { return defaults };
+        let like = match raw.like.as_ref().map(At::get) {
+            None | Some(raw::SimLike::Aks) => SimLike::Aks,
+            Some(raw::SimLike::Kind) => SimLike::Kind,
+        };
+        let node_start = raw.node_start.as_ref().and_then(|text| self.text(text, "duration", syntax::duration));
+        let node_start = node_start.map_or(defaults.node_start, |time| time.value);
+        SimSettings { like, seed: raw.seed, node_start }
+    }
+
     fn aks(&mut self, raw: Option<&raw::Aks>) -> AksSettings {
         // A place in the file for values that are not in it: its beginning.
         let default_location = Located::new("westeurope".to_owned(), self.at(0..0));
@@ -286,12 +320,4 @@ impl Reader<'_> {
             extra_args: raw.extra_args.clone(),
         }
     }
-}
-
-fn sim(raw: Option<&raw::Sim>) -> SimSettings {
-    let like = raw.and_then(|sim| sim.like.as_ref()).map_or(SimLike::Aks, |like| match like.get() {
-        raw::SimLike::Aks => SimLike::Aks,
-        raw::SimLike::Kind => SimLike::Kind,
-    });
-    SimSettings { like, seed: raw.and_then(|sim| sim.seed) }
 }

@@ -1,6 +1,7 @@
 //! Why a pod is where it is, and why not elsewhere; what would let a Pending pod in.
 
 mod edit;
+mod growth;
 mod kubectl;
 mod proposals;
 mod question;
@@ -22,6 +23,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use edit::Edit;
+pub use growth::PoolGrowth;
+pub(crate) use growth::{growth, has_autoscaled_pools};
 pub(crate) use kubectl::in_namespace;
 pub(crate) use question::{Destination, Question, Settles};
 pub(crate) use reasons::{Refusal, group};
@@ -96,6 +99,8 @@ pub struct Pending {
     pub fits: Vec<String>,
     /// All nodes that would not, by all the rules that keep the pod from them.
     pub refusals: Vec<NodeGroup>,
+    /// What the cluster autoscaler does for the pods, pool by pool; empty where there is none, or there is room.
+    pub autoscaler: Vec<PoolGrowth>,
     /// Changes that place all these pods, the smallest first.
     pub suggestions: Vec<Suggestion>,
 }
@@ -351,6 +356,9 @@ fn pending(
     let refused = verdicts.iter().filter(|(_, reasons)| !reasons.is_empty());
     let refusals = group(refused.map(|(node, reasons)| (&**node, reasons.as_slice())), |name| view.pool_of(name));
     result.refusals = refusals.iter().map(Refusal::describe).collect();
+    if result.scheduler.is_none() && result.gates.is_empty() && result.fits.is_empty() {
+        result.autoscaler = growth(view, cluster, first.pod);
+    }
     if result.scheduler.is_none() {
         let question = Question { view, pods, refusals: &refusals, wanted, settles };
         result.suggestions = suggest(&question, cluster).into_iter().map(|remedy| remedy.suggestion).collect();

@@ -293,3 +293,38 @@ fn pod_with_owner(cluster: &Cluster) -> Value {
     pod["metadata"]["namespace"] = json!("team");
     pod
 }
+
+#[test]
+fn the_autoscaler_says_of_each_pool_what_it_does() {
+    let text = |bounds: &str| {
+        format!(
+            "lab = \"x\"\n[pool.main]\nmode = \"system\"\n[pool.extra]\nnodes = 1\nautoscale = {bounds}\n\
+             [pool.idle]\nnodes = 0\nautoscale = {{ min = 0, max = 3 }}\ntaints = [\"gpu=true:NoSchedule\"]\n"
+        )
+    };
+    let pod = pending(requests("1500m"));
+    let cluster = Cluster::default().pool("main", 1).pool("extra", 1).deployment("web", 1);
+    let cluster = cluster.running("other", "main-0", 6).running("other", "extra-0", 6).pod("web", &pod);
+    let said = |bounds: &str| {
+        let lab = crate::spec::parse("lab.toml", &text(bounds), &crate::spec::LoadOptions::default()).unwrap();
+        let explained = explain(&cluster.snapshot, &Context::of(&lab), "web", None).unwrap();
+        let text = explanation_text(&explained, Styles::plain());
+        text.lines().skip_while(|line| !line.contains("autoscaler:")).collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(said("{ min = 1, max = 2 }"), @"
+    the cluster autoscaler:
+      pool extra  1 of 2 nodes  a new node would take it, and comes
+      pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
+    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`: `kubectl set resources deployment/web --requests=cpu=1400m`
+     or: wait for the autoscaler: pool extra may have 2 nodes
+     or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or `klab pool scale main --nodes 2`
+    ");
+    assert_snapshot!(said("{ min = 1, max = 1 }"), @"
+    the cluster autoscaler:
+      pool extra  1 of 1 node   a new node would take it, but the pool is at its maximum
+      pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
+    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`: `kubectl set resources deployment/web --requests=cpu=1400m`
+     or: set `max` of `pool.extra.autoscale` to 2 (from 1) (lab.toml:6), or `klab pool update extra --autoscale 1..2`
+     or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or `klab pool scale main --nodes 2`
+    ");
+}

@@ -293,9 +293,20 @@ fn label(view: &View<'_>, pool: Option<&str>, nodes: &[String], key: &str, value
 
 fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
     let now = view.members(pool).count();
-    match view.context.pool(pool) {
+    let to = now + steps;
+    let declared = view.context.pool(pool);
+    let acts = view.context.provider.is_some_and(|provider| provider.profile().has_autoscaler);
+    if let Some(bounds) = declared.and_then(|declared| declared.autoscale.as_ref()).filter(|_| acts) {
+        // Its number of nodes is the autoscaler's; the author's are the bounds.
+        if to <= bounds.max as usize {
+            return Words::new(format!("wait for the autoscaler: pool {pool} may have {} nodes", bounds.max));
+        }
+        let words = Words::new(format!("set `max` of `pool.{pool}.autoscale` to {to} (from {})", bounds.max));
+        let command = format!("klab pool update {pool} --autoscale {}..{to}", bounds.min);
+        return words.at(Some(bounds.at.clone())).command(command);
+    }
+    match declared {
         Some(declared) => {
-            let to = now + steps;
             let words = Words::new(format!("set `pool.{pool}.nodes = {to}` (from {now})"));
             words.at(Some(declared.nodes.at.clone())).command(format!("klab pool scale {pool} --nodes {to}"))
         }

@@ -34,6 +34,20 @@ impl Difference {
         let sum = |pools: &BTreeMap<String, u32>, pending: u32| pools.values().sum::<u32>() + pending;
         sum(&self.predicted, self.predicted_pending) == sum(&self.actual, self.actual_pending)
     }
+
+    /// Whether pods that were to wait have nodes of pools that the autoscaler let grow, and nothing else differs: the
+    /// prediction counts the nodes that there were.
+    fn is_growth(&self, context: &Context<'_>) -> bool {
+        let acts = context.provider.is_some_and(|provider| provider.profile().has_autoscaler);
+        let autoscaled = |pool: &str| acts && context.pool(pool).is_some_and(|pool| pool.autoscale.is_some());
+        let count = |pools: &BTreeMap<String, u32>, pool: &str| pools.get(pool).copied().unwrap_or_default();
+        let mut pools = self.predicted.keys().chain(self.actual.keys());
+        let as_foreseen = pools.all(|pool| {
+            let (predicted, actual) = (count(&self.predicted, pool), count(&self.actual, pool));
+            predicted == actual || (autoscaled(pool) && actual > predicted)
+        });
+        as_foreseen && self.actual_pending < self.predicted_pending && self.is_of_place()
+    }
 }
 
 impl fmt::Display for Difference {
@@ -80,7 +94,7 @@ pub fn compare(prediction: &Prediction, snapshot: &Snapshot, context: &Context<'
         }
         let ended = over && actual.is_empty() && pending == 0;
         if !ended && (actual != workload.pools || pending != workload.pending) {
-            differences.push(Difference {
+            let difference = Difference {
                 kind: root.kind,
                 namespace: root.namespace,
                 name: root.name,
@@ -88,7 +102,10 @@ pub fn compare(prediction: &Prediction, snapshot: &Snapshot, context: &Context<'
                 predicted_pending: workload.pending,
                 actual,
                 actual_pending: pending,
-            });
+            };
+            if !difference.is_growth(context) {
+                differences.push(difference);
+            }
         }
     }
     differences

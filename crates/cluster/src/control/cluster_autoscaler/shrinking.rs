@@ -1,0 +1,216 @@
+//! Nodes that nobody needs: found, marked, and removed when their time has come.
+
+// upstream: cluster-autoscaler/core/static_autoscaler.go scaleDown, updateSoftDeletionTaints (v1.36)
+// upstream: cluster-autoscaler/core/scaledown/planner/planner.go UpdateClusterState, NodesToDelete (v1.36)
+// upstream: cluster-autoscaler/processors/nodes/pre_filtering_processor.go GetScaleDownCandidates (v1.36)
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use serde_json::json;
+
+use super::component::set_taint;
+use super::removal::Removals;
+use crate::clock::later;
+use crate::control::plane::Plane;
+use crate::control::value::text;
+use crate::control::view::NodeInfo;
+use crate::node_pools::{NodePool, POOL_LABEL};
+use crate::resource::POD_DISRUPTION_BUDGETS;
+use klab_scheduler::autoscaler::{
+    Budgets, Candidate, DELETION_CANDIDATE, Judgement, NodeGroup, Obstacle, Owner, Profile, SCALE_DOWN_DISABLED,
+    TO_BE_DELETED, Unneeded, Verdict, judge,
+};
+
+/// A node that could not go is looked at again after so long (`--unremovable-node-recheck-timeout`).
+const RECHECK: SignedDuration = SignedDuration::from_mins(5);
+/// So many nodes are marked in one turn (`--max-bulk-soft-taint-count`).
+const MARKED_AT_ONCE: usize = 10;
+
+/// What is remembered of nodes that nobody needs.
+#[derive(Debug, Default)]
+pub(super) struct Shrinking {
+    unneeded: Unneeded,
+    /// Whether it has looked before: then the nodes' taints say nothing that it does not know.
+    has_looked: bool,
+    /// Nodes that could not go, and when they are looked at again.
+    recheck: BTreeMap<Arc<str>, Timestamp>,
+    judgements: Vec<Judgement>,
+}
+
+/// A node of an autoscaled pool.
+struct Member {
+    info: Arc<NodeInfo>,
+    name: Arc<str>,
+    group: Arc<str>,
+    is_ready: bool,
+}
+
+impl Shrinking {
+    /// Forgets since when nodes have been unneeded.
+    pub(super) fn clear(&mut self) {
+        self.unneeded.clear();
+        self.judgements.clear();
+    }
+
+    /// How many nodes of each group nobody needs.
+    pub(super) fn candidates(&self, plane: &Plane, pools: &BTreeMap<String, NodePool>) -> BTreeMap<Arc<str>, usize> {
+        let mut counts = BTreeMap::new();
+        for member in members(plane, pools).iter().filter(|member| self.unneeded.contains(&member.name)) {
+            *counts.entry(Arc::clone(&member.group)).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    /// Finds the nodes that nobody needs.
+    pub(super) fn find(
+        &mut self,
+        plane: &Plane,
+        profile: &Profile,
+        groups: &[NodeGroup],
+        pools: &BTreeMap<String, NodePool>,
+        removals: &Removals,
+    ) {
+        let now = plane.now();
+        self.recheck.retain(|node, until| *until > now && plane.view.node(node).is_some());
+        let above_least =
+            |member: &Member| groups.iter().any(|group| group.name == member.group && group.target > group.min);
+        let mut looked_at: Vec<(Member, Vec<Pod>, bool)> = members(plane, pools)
+            .into_iter()
+            .filter(|member| above_least(member) && !removals.contains(&member.name))
+            .filter(|member| !self.recheck.contains_key(&member.name))
+            .map(|member| {
+                let pods = plane.view.pods_on(&member.name);
+                let daemon = |owner: &crate::object::Owner| &*owner.kind == "DaemonSet";
+                let is_empty = pods.iter().all(|pod| pod.object.controller().is_some_and(daemon));
+                let pods = pods.iter().filter(|pod| !pod.finished()).filter_map(|pod| pod.object.decode().ok());
+                (member, pods.collect(), is_empty)
+            })
+            .collect();
+        looked_at.sort_by_key(|(member, _, is_empty)| {
+            (!*is_empty, !self.unneeded.contains(&member.name), Arc::clone(&member.name))
+        });
+        let candidates: Vec<Candidate<'_>> = looked_at
+            .iter()
+            .map(|(member, pods, _)| {
+                let value = member.info.object.value();
+                let is_disabled = text(&value, &["metadata", "annotations", SCALE_DOWN_DISABLED]) == "true";
+                Candidate { node: Arc::clone(&member.name), is_disabled, pods: pods.iter().collect() }
+            })
+            .collect();
+        let (budgets, _) = plane.cluster.list(POD_DISRUPTION_BUDGETS, None);
+        let budgets: Vec<PodDisruptionBudget> = budgets.iter().filter_map(|budget| budget.decode().ok()).collect();
+        let owner = |pod: &Pod| {
+            let owners = pod.metadata.owner_references.iter().flatten();
+            let mut controllers = owners.filter(|owner| owner.controller == Some(true));
+            if controllers.all(|owner| plane.view.find(&owner.uid).is_some()) { Owner::Present } else { Owner::Gone }
+        };
+        self.judgements = judge(&plane.picture, &candidates, Budgets::new(&budgets), &owner, profile, now);
+        for judgement in &self.judgements {
+            if let Verdict::Needed(Obstacle::BlockedByPod(..) | Obstacle::NoPlaceToMovePods) = judgement.verdict {
+                self.recheck.insert(Arc::clone(&judgement.node), later(now, RECHECK));
+            }
+        }
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
+        let marked = |node: &str| marked_since(plane.view.node(node).filter(|_| is_first)?);
+        self.unneeded.update(&self.judgements, now, marked);
+    }
+
+    /// Begins to remove the nodes whose time has come; says whether any goes.
+    pub(super) fn remove(
+        &self,
+        plane: &mut Plane,
+        profile: &Profile,
+        groups: &[NodeGroup],
+        pools: &BTreeMap<String, NodePool>,
+        removals: &mut Removals,
+    ) -> bool {
+        let members: BTreeMap<Arc<str>, (Arc<str>, bool)> =
+            members(plane, pools).into_iter().map(|member| (member.name, (member.group, member.is_ready))).collect();
+        let spare = groups.iter().map(|group| {
+            // Machines that are still to come count, those that go already count no more.
+            let there = group.target.saturating_sub(removals.of_group(&group.name));
+            (Arc::clone(&group.name), there.saturating_sub(group.min))
+        });
+        let node = |name: &str| members.get(name).cloned();
+        let now = plane.now();
+        let going =
+            self.unneeded.removable(&self.judgements, profile, now, spare.collect(), node, removals.in_progress());
+        for removal in &going {
+            let Verdict::Unneeded { moved, .. } = &removal.judgement.verdict else { continue };
+            let Some((group, _)) = members.get(&removal.judgement.node) else { continue };
+            let moved: Vec<String> = moved.iter().map(|pod| pod.name.to_string()).collect();
+            let moved = removal.drains.then_some(&*moved);
+            removals.begin(plane, &removal.judgement.node, group, moved, removal.judgement.utilization);
+        }
+        !going.is_empty()
+    }
+
+    /// When time alone may change what is to be done.
+    pub(super) fn again(&self, plane: &Plane, profile: &Profile) -> Option<Timestamp> {
+        let due = self.unneeded.iter().filter_map(|(node, _)| {
+            let is_ready = plane.view.node(node).is_some_and(|node| &*node.ready == "True");
+            self.unneeded.due(node, is_ready, profile)
+        });
+        due.chain(self.recheck.values().copied()).min()
+    }
+
+    /// Marks the nodes that nobody needs, and takes the mark off the others.
+    pub(super) fn mark(&self, plane: &Plane, pools: &BTreeMap<String, NodePool>, removals: &Removals) {
+        let mut budget = MARKED_AT_ONCE;
+        for member in members(plane, pools) {
+            let is_marked = member.info.taints.iter().any(|taint| taint["key"] == DELETION_CANDIDATE);
+            let is_unneeded = self.unneeded.contains(&member.name);
+            if is_marked == is_unneeded || removals.contains(&member.name) || budget == 0 {
+                continue;
+            }
+            budget -= 1;
+            let since = self.unneeded.iter().find(|(node, _)| **node == member.name).map(|(_, since)| since);
+            let taint = since.map(|since| {
+                json!({ "key": DELETION_CANDIDATE, "value": since.as_second().to_string(), "effect": "PreferNoSchedule" })
+            });
+            set_taint(plane, &member.name, DELETION_CANDIDATE, taint);
+        }
+    }
+}
+
+/// Takes the marks off nodes that the autoscaler has no business with any more.
+pub(super) fn unmark_others(plane: &Plane, pools: &BTreeMap<String, NodePool>) {
+    let others = plane.view.nodes().filter(|node| {
+        let pool = node.object.label(POOL_LABEL);
+        !pool.is_some_and(|pool| pools.contains_key(pool)) && is_marked(node)
+    });
+    let others: Vec<Arc<NodeInfo>> = others.map(Arc::clone).collect();
+    for node in others {
+        for key in [DELETION_CANDIDATE, TO_BE_DELETED] {
+            set_taint(plane, &node.object.name, key, None);
+        }
+    }
+}
+
+fn is_marked(node: &NodeInfo) -> bool {
+    node.taints.iter().any(|taint| taint["key"] == DELETION_CANDIDATE || taint["key"] == TO_BE_DELETED)
+}
+
+/// Since when a node has been marked, as its taint says.
+fn marked_since(node: &NodeInfo) -> Option<Timestamp> {
+    let taint = node.taints.iter().find(|taint| taint["key"] == DELETION_CANDIDATE)?;
+    Timestamp::from_second(taint["value"].as_str()?.parse().ok()?).ok()
+}
+
+/// The nodes of autoscaled pools.
+fn members(plane: &Plane, pools: &BTreeMap<String, NodePool>) -> Vec<Member> {
+    let member = |info: &Arc<NodeInfo>| {
+        let pool = pools.get(info.object.label(POOL_LABEL)?)?;
+        Some(Member {
+            info: Arc::clone(info),
+            name: Arc::from(&*info.object.name),
+            group: Arc::from(pool.group.as_str()),
+            is_ready: &*info.ready == "True",
+        })
+    };
+    plane.view.nodes().filter_map(member).collect()
+}
