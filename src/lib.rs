@@ -79,7 +79,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             };
         }
     };
-    let ui = Ui::new(cli.format, cli.quiet, cli.verbose > 0).called(invocation);
+    let ui = match cli.az() {
+        // az has flags of its own for what is written and how much of it.
+        Some(_) => Ui::new(Format::Human, false, cli.verbose > 0),
+        None => Ui::new(cli.format, cli.quiet, cli.verbose > 0),
+    };
+    let ui = ui.called(invocation);
     match cli.verbose {
         0 => {}
         1 => ui::trace("klab=debug,kube_client=debug"),

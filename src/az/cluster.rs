@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::names::{SUBSCRIPTION, Site, TENANT, entity_tag};
-use super::pool::{Shown, node_image, nulls, within_cluster};
+use super::pool::{Shown, nulls, within_cluster};
 use super::refusal::Refusal;
 use super::versions::upgrades;
 use crate::state::azure::ClusterNote;
@@ -143,11 +143,6 @@ pub fn upgrades_document(cluster: &Cluster<'_>) -> Value {
         "systemData": null,
         "type": "Microsoft.ContainerService/managedClusters/upgradeprofiles",
     })
-}
-
-/// The image of Linux nodes.
-pub fn linux_image() -> String {
-    node_image("Ubuntu")
 }
 
 /// The keys of `--cluster-autoscaler-profile`, what AKS does where nobody says anything, and whether they are true or false.

@@ -136,7 +136,7 @@ fn taints(pool: &Pool) -> Option<Vec<String>> {
 }
 
 /// The image that nodes of this flavour have. The date is of no image in particular.
-pub fn node_image(os_sku: &str) -> String {
+fn node_image(os_sku: &str) -> String {
     match os_sku {
         sku if sku.starts_with("Windows") => "AKSWindows-2022-containerd-20348.4171.260801",
         sku if sku.starts_with("AzureLinux") => "AKSAzureLinux-V3gen2-202608.14.0",

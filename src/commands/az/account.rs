@@ -10,6 +10,7 @@ use crate::az::grammar::Given;
 use crate::az::names::{SUBSCRIPTION, SUBSCRIPTION_NAME, TENANT, USER};
 use crate::az::refusal::Refusal;
 use crate::az::versions;
+use crate::environment;
 
 /// The az that klab answers as.
 pub(super) const VERSION: &str = "2.91.0";
@@ -87,6 +88,29 @@ pub(super) fn provider(_: &Session<'_>, given: &Given) -> Answer {
         "registrationPolicy": "RegistrationRequired",
         "registrationState": "Registered",
     }))
+}
+
+/// `aks install-cli`.
+pub(super) fn install_cli(session: &Session<'_>, _: &Given) -> Answer {
+    let path = environment::PATH.value().unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|program| program.is_file());
+    let Some(kubectl) = found else {
+        return Err(Refusal::new("kubectl is not on PATH, and klab's az installs nothing.")
+            .advise("https://kubernetes.io/docs/tasks/tools/ says how it is installed."));
+    };
+    session.warn(&format!("klab's az installs nothing. kubectl is there already: {}", kubectl.display()));
+    Ok(Value::Null)
+}
+
+/// `extension add` and `extension update`: what extensions bring, klab's az does not have.
+pub(super) fn extension(session: &Session<'_>, given: &Given) -> Answer {
+    session.warn(&format!("klab's az has no extensions; '{}' was not added.", given.needed("--name")));
+    Ok(Value::Null)
+}
+
+/// `extension list`.
+pub(super) fn no_extensions(_: &Session<'_>, _: &Given) -> Answer {
+    Ok(json!([]))
 }
 
 /// `vm list-sizes`: those that labs can have.

@@ -22,8 +22,12 @@ use crate::az::grammar::{self, offer};
 use crate::az::query::search;
 use crate::az::refusal::Refusal;
 use crate::ui::Ui;
+use anstyle::{AnsiColor, Style};
 use session::Session;
 use table::{ROWS, Row};
+
+/// The colour of az's errors.
+const BAD: Style = AnsiColor::Red.on_default();
 
 /// What can be typed after `klab az`.
 #[derive(Debug, clap::Args)]
@@ -64,7 +68,7 @@ pub fn run(context: &Context, words: &[OsString]) -> u8 {
 
 /// Shows a refusal as az does.
 fn complain(ui: &Ui, refusal: &Refusal) {
-    let mut text = format!("ERROR: {}", refusal.message);
+    let mut text = format!("{BAD}ERROR: {}{BAD:#}", refusal.message);
     for line in &refusal.advice {
         text.push('\n');
         text.push_str(line);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anstyle::{AnsiColor, Style};
 use k8s_openapi::api::core::v1::ConfigMap;
 use klab_lab::plan::wanted_version;
 use klab_lab::spec::{KubernetesVersion, Pool, Provider};
@@ -19,6 +20,9 @@ use crate::pool::Live;
 use crate::pool::at_work::{PoolsAtWork, look_even_stopped};
 use crate::state::azure::{Account, ClusterNote, Group};
 use crate::ui::Ui;
+
+/// The colour of az's warnings.
+const CARE: Style = AnsiColor::Yellow.on_default();
 
 /// What a command of az gives.
 pub(super) type Answer = Result<serde_json::Value, Refusal>;
@@ -43,7 +47,7 @@ struct Listener {
 impl Sink for Listener {
     fn event(&self, event: &Event) {
         match event {
-            Event::Warned { message } if !self.is_terse => self.ui.say(&format!("WARNING: {message}")),
+            Event::Warned { message } if !self.is_terse => self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}")),
             // A line that lives as long as the work; az has nothing to say of what was done.
             Event::Started { .. } | Event::Progress { .. } | Event::Ended { .. } => self.ui.events().pass(event),
             Event::Finished { id, .. } => self.ui.events().pass(&Event::Ended { id: *id }),
@@ -89,7 +93,7 @@ impl<'c> Session<'c> {
     /// Warns as az does.
     pub(super) fn warn(&self, message: &str) {
         if !self.is_terse {
-            self.ui.say(&format!("WARNING: {message}"));
+            self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}"));
         }
     }
 

@@ -211,6 +211,13 @@ pub(super) const ROWS: &[Row] = &[
         account::get_versions,
         tables::versions,
     ),
+    row(
+        Command::new("aks install-cli", "Look whether kubectl is there: klab's az installs nothing.", &[]).with_moot(Moot {
+            words: "--client-version --install-location --base-src-url --kubelogin-version --kubelogin-install-location",
+            ..Moot::NONE
+        }),
+        account::install_cli,
+    ),
     shown(
         Command::new("aks list", "List clusters: the labs that are up.", &[ANY_GROUP]),
         cluster::list,
@@ -399,6 +406,9 @@ pub(super) const ROWS: &[Row] = &[
         ),
         config::configure,
     ),
+    row(Command::new("extension add", "Add an extension: klab's az has none.", EXTENSION), account::extension),
+    row(Command::new("extension list", "List extensions.", &[]), account::no_extensions),
+    row(Command::new("extension update", "Update an extension: klab's az has none.", EXTENSION), account::extension),
     row(
         Command::new("group create", "Create a resource group.", &[GROUP_OF_CREATE, LOCATION, TAGS])
             .with_moot(Moot { words: "--managed-by", ..Moot::NONE }),
@@ -436,6 +446,12 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 const GROUP_OF_CREATE: &[Flag] = &[Flag::word("--name -n --resource-group -g").required()];
+const EXTENSION: &[&[Flag]] = &[&[
+    Flag::word("--name -n").required(),
+    Flag::switch("--allow-preview"),
+    Flag::switch("--upgrade -U"),
+    Flag::switch("--yes -y"),
+]];
 const NAMESPACE: &[Flag] = &[Flag::word("--namespace -n").required()];
 
 #[cfg(test)]

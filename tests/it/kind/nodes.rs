@@ -105,3 +105,35 @@ fn paused_lab_is_stopped_and_comes_back_as_it_was() {
     stage.succeeds(&["verify"]);
     stage.down();
 }
+
+#[test]
+fn klabs_az_changes_pools_on_kind_and_stops_and_starts_the_cluster() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    let cluster = ["-g", "klab-pools", "-n", "klab-pools"];
+    let az = |code: i32, words: &[&str]| {
+        let output = stage.run(&[&["az", "aks"], words].concat());
+        let shown = stage.environment.shown(&output);
+        assert_eq!(output.status.code(), Some(code), "{shown}");
+        shown
+    };
+    let pool = |verb: &'static str, rest: &[&'static str]| {
+        [&["nodepool", verb, "-g", "klab-pools", "--cluster-name", "klab-pools"], rest].concat()
+    };
+    az(0, &pool("add", &["-n", "more", "-c", "1", "-s", "Standard_B2ms", "--labels", "a=b", "-o", "none"]));
+    az(0, &pool("delete", &["-n", "extra", "--no-wait"]));
+    let names = az(0, &pool("list", &["--query", "[].[name, count, nodeLabels.a]", "-o", "tsv"]));
+    assert!(names.contains("nodepool1\t2\tNone\nmore\t1\tb\n"), "{names}");
+    let refused = az(1, &[&["upgrade"], &cluster[..], &["-k", "1.35", "--yes"]].concat());
+    assert!(refused.contains("the version of its control plane is that of the image"), "{refused}");
+    az(0, &[&["stop"], &cluster[..]].concat());
+    let state = ["--query", "[powerState.code, length(agentPoolProfiles)]", "-o", "tsv"];
+    let stopped = az(0, &[&["show"], &cluster[..], &state[..]].concat());
+    assert!(stopped.contains("Stopped\n2\n"), "{stopped}");
+    let refused = az(1, &pool("scale", &["-n", "more", "-c", "2"]));
+    assert!(refused.contains("(OperationNotAllowed)") && refused.contains("az aks start"), "{refused}");
+    az(0, &[&["start"], &cluster[..]].concat());
+    let running = az(0, &[&["show"], &cluster[..], &state[..]].concat());
+    assert!(running.contains("Running\n2\n"), "{running}");
+    stage.down();
+}

@@ -74,7 +74,8 @@ fn of_pool(
 ) -> Option<PoolGrowth> {
     let bounds = pool.autoscale.as_ref()?;
     let name = pool.name.as_str();
-    let members: Vec<&Arc<Node>> = view.snapshot.nodes.iter().filter(|node| view.pool_of_node(node) == Some(name)).collect();
+    let members: Vec<&Arc<Node>> =
+        view.snapshot.nodes.iter().filter(|node| view.pool_of_node(node) == Some(name)).collect();
     let template = match members.first() {
         // What Azure or a learner's hands made of the pool shows in its nodes.
         Some(node) => fresh(node),
