@@ -133,10 +133,7 @@ pub fn render(lab: &Lab) -> Result<Vec<Manifest>, Diagnostics> {
         renderer.template(template, &context, &bundle.name, None);
     }
     for manifest in &lab.manifests {
-        match &manifest.content {
-            ManifestContent::Path(path) => renderer.files(path),
-            ManifestContent::Yaml(yaml) => renderer.inline(yaml),
-        }
+        renderer.content(&manifest.content);
     }
     for workload in lab.workloads.iter().filter(|workload| !workload.deferred) {
         renderer.workload(workload);
@@ -163,10 +160,10 @@ pub fn render_main(lab: &Lab, workload: &Workload) -> Result<Option<Manifest>, D
     Ok(render_workload(lab, workload)?.into_iter().find(is_main))
 }
 
-/// The objects of the files that a step applies.
-pub fn render_files(lab: &Lab, path: &Located<String>) -> Result<Vec<Manifest>, Diagnostics> {
+/// The objects that a step applies.
+pub fn render_content(lab: &Lab, content: &ManifestContent) -> Result<Vec<Manifest>, Diagnostics> {
     let mut renderer = Renderer::new(lab)?;
-    renderer.files(path);
+    renderer.content(content);
     renderer.finish()
 }
 
@@ -252,6 +249,13 @@ impl<'a> Renderer<'a> {
         match self.engine.render_text(text, context) {
             Ok(rendered) => self.documents(name, &rendered, &at.at, workload, true),
             Err(error) => self.report(Engine::diagnostic(*error, name, Some(text), &at.at)),
+        }
+    }
+
+    fn content(&mut self, content: &ManifestContent) {
+        match content {
+            ManifestContent::Path(path) => self.files(path),
+            ManifestContent::Yaml(yaml) => self.inline(yaml),
         }
     }
 

@@ -212,7 +212,7 @@ fn taken(lab: &Lab) -> Vec<String> {
         }
     }
     for action in lab.steps.iter().flat_map(|step| &step.actions) {
-        if let spec::Action::Apply { path } = &action.value {
+        if let spec::Action::Apply { content: ManifestContent::Path(path) } = action.value.tried() {
             files(path, "objects of a step".to_owned());
         }
     }

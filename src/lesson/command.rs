@@ -13,7 +13,7 @@ use crate::provider::{AzureNames, aks};
 use crate::render::{render_main, render_workload};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Action, Lab, Located, NodeForm, NodeSet, ObjectRef, Workload};
+use klab_lab::spec::{Action, Lab, Located, ManifestContent, NodeForm, NodeSet, ObjectRef, Workload};
 
 /// One line of what is to be done by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,16 @@ fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) ->
             let render = exec::Command::new("klab").args(["render", &before.name, "--workload", workload]);
             vec![Line::Command(format!("{render} | kubectl apply -f -"))]
         }
-        Action::Apply { path } => apply(before, path),
+        Action::Apply { content: ManifestContent::Path(path) } => apply(before, path),
+        // The shells take it as it stands: the word of a here-document is quoted, so that nothing in it is replaced.
+        Action::Apply { content: ManifestContent::Yaml(yaml) } => {
+            vec![Line::Command(format!("kubectl apply -f - <<'YAML'\n{}\nYAML", yaml.trim_end()))]
+        }
+        Action::Refused { action, text } => {
+            let mut lines = for_action(before, after, action, azure);
+            lines.push(Line::Note(format!("this is refused: {text}")));
+            lines
+        }
         Action::Delete { object } => delete(before, object),
         Action::DeletePods { selector, namespace: of } => {
             let mut arguments = vec!["delete".to_owned(), "pods".to_owned(), "-l".to_owned(), selector.to_string()];

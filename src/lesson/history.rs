@@ -61,6 +61,11 @@ impl<'a> History<'a> {
                 self.labels.retain(|(set, key, _)| !(keys.contains(key) && overlap(stage, set, nodes)));
             }
             Action::Cordon { nodes } | Action::Drain { nodes, .. } => self.cordoned.push(nodes.clone()),
+            Action::Refused { action, .. } => {
+                if let Action::Drain { nodes, .. } = &**action {
+                    self.cordoned.push(nodes.clone());
+                }
+            }
             Action::Uncordon { nodes } => {
                 let stage = self.stage;
                 self.cordoned.retain(|set| !overlap(stage, set, nodes));

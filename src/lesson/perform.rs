@@ -96,7 +96,8 @@ impl Performer<'_> {
             Action::Scale { workload, replicas } => workloads::scale(self, stage, workload, *replicas, work),
             Action::Set { workload, .. } => super::set::set(self, stage, workload, work),
             Action::Deploy { workload } => workloads::deploy(self, stage, workload, work),
-            Action::Apply { path } => workloads::apply_files(self, stage, path, work),
+            Action::Apply { content } => workloads::apply_content(self, stage, content, work),
+            Action::Refused { action, text } => self.refused(stage, action, text, work),
             Action::Delete { object } => workloads::delete(self, stage, object, work),
             Action::DeletePods { selector, namespace } => workloads::delete_pods(self, selector, namespace, work),
             Action::AddPool { .. }
@@ -113,6 +114,18 @@ impl Performer<'_> {
                 Ok(())
             }
             Action::Run { argv } => self.run_program(argv, work),
+        }
+    }
+
+    /// Tries what the cluster is to refuse, with this text in its words.
+    fn refused(&self, stage: &Lab, action: &Action, text: &str, work: &mut Work<'_>) -> Result<()> {
+        match self.act(stage, action, work) {
+            Ok(()) => Err(Error::message(Kind::Failed, format!("the cluster did what it was to refuse with `{text}`"))),
+            Err(error) if error.to_string().contains(text) => {
+                work.events.note("Refused", format!("as the lesson says: {text}"));
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
     }
 

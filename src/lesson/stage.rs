@@ -98,6 +98,7 @@ fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
         | Action::Uncordon { .. }
         | Action::Drain { .. }
         | Action::Apply { .. }
+        | Action::Refused { .. }
         | Action::DeletePods { .. }
         | Action::FailNode { .. }
         | Action::RestoreNode { .. }

@@ -6,9 +6,11 @@ use super::history::History;
 use super::nodes::{pattern_text, workload_of};
 use super::stage::stage_within;
 use crate::apply::ObjectKey;
-use crate::render::{Manifest, render, render_files};
+use crate::render::{Manifest, render, render_content};
 use klab_lab::plan::wanted_version;
-use klab_lab::spec::{Action, Diagnostics, Lab, NodeSet, ObjectRef, Workload, WorkloadChange, singular};
+use klab_lab::spec::{
+    Action, Diagnostics, Lab, ManifestContent, NodeSet, ObjectRef, Workload, WorkloadChange, singular,
+};
 
 /// What undoes an action.
 #[derive(Clone, Debug)]
@@ -39,7 +41,8 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
     let before = stage_within(lab, step, action);
     let history = History::before(lab, &before, step, action);
     let one = |action: Action| Undo::Actions(vec![action]);
-    match &located.value {
+    // Of what was refused a part may be done, such as the cordon of a drain.
+    match located.value.tried() {
         Action::Taint { taint, nodes } => match history.taint(nodes, &taint.key, &taint.effect) {
             Some(previous) => one(Action::Taint { taint: previous, nodes: nodes.clone() }),
             None => one(Action::Untaint {
@@ -95,7 +98,8 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
             None => Undo::Nothing,
         },
         Action::Deploy { workload } => one(Action::Delete { object: workload_reference(workload) }),
-        Action::Apply { path } => applied(lab, &before, step, action, path),
+        Action::Apply { content } => applied(lab, &before, step, action, content),
+
         Action::Delete { object } => deleted(lab, &before, step, action, object),
         Action::DeletePods { selector, namespace } => {
             // Pods of a controller are there again already; only bare ones have to be made.
@@ -123,7 +127,11 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
         Action::Run { argv } => {
             Undo::Impossible(format!("what `{}` did is not known", argv.first().map_or("it", String::as_str)))
         }
-        Action::Cordon { .. } | Action::Drain { .. } | Action::Uncordon { .. } | Action::Wait { .. } => Undo::Nothing,
+        Action::Cordon { .. }
+        | Action::Drain { .. }
+        | Action::Uncordon { .. }
+        | Action::Wait { .. }
+        | Action::Refused { .. } => Undo::Nothing,
     }
 }
 
@@ -182,8 +190,8 @@ fn downgrade(before: &Lab, name: &str) -> Undo {
     }
 }
 
-fn applied(lab: &Lab, before: &Lab, step: usize, action: usize, path: &klab_lab::spec::Located<String>) -> Undo {
-    let outcome = render_files(before, path).and_then(|made| Ok((made, objects(lab, before, step, action)?)));
+fn applied(lab: &Lab, before: &Lab, step: usize, action: usize, content: &ManifestContent) -> Undo {
+    let outcome = render_content(before, content).and_then(|made| Ok((made, objects(lab, before, step, action)?)));
     match outcome {
         Err(diagnostics) => unrendered(&diagnostics),
         Ok((made, there)) => {
@@ -233,7 +241,7 @@ fn objects(lab: &Lab, before: &Lab, step: usize, action: usize) -> Result<BTreeM
     let mut there: BTreeMap<ObjectKey, Manifest> = keyed(render(before)?).collect();
     for done in super::stage::actions_before(lab, step, action) {
         match &done.value {
-            Action::Apply { path } => there.extend(keyed(render_files(before, path)?)),
+            Action::Apply { content } => there.extend(keyed(render_content(before, content)?)),
             Action::Delete { object } if workload_of(before, object).is_none() => {
                 there.retain(|key, _| !is(key, object));
             }

@@ -16,8 +16,9 @@ use crate::apply::{Applier, ObjectKey, patch_parameters};
 use crate::error::{Error, Kind, Result};
 use crate::observe;
 use crate::provider::Work;
-use crate::render::{self, Manifest, render_files, render_workload};
-use klab_lab::spec::{Action, Diagnostics, Lab, Located, ObjectRef, Selector, Workload, WorkloadKind};
+use crate::render::{self, Manifest, render_content, render_workload};
+use klab_lab::spec::{Action, Diagnostics, Lab, ManifestContent, ObjectRef, Selector, Workload, WorkloadKind};
+use klab_lab::words::first_of;
 use klab_lab::words::plural;
 
 /// How long an object may take to be gone after it was deleted.
@@ -47,11 +48,11 @@ pub(super) fn unrendered(diagnostics: &Diagnostics) -> Error {
 pub fn step_kinds(lab: &Lab, step: usize) -> BTreeSet<String> {
     let stage = super::stage(lab, step + 1);
     let actions = lab.steps.get(step).into_iter().flat_map(|step| &step.actions);
-    let rendered = actions.filter_map(|action| match &action.value {
+    let rendered = actions.filter_map(|action| match action.value.tried() {
         Action::Deploy { workload } | Action::Set { workload, .. } => {
             render_workload(&stage, stage.workload(workload)?).ok()
         }
-        Action::Apply { path } => render_files(&stage, path).ok(),
+        Action::Apply { content } => render_content(&stage, content).ok(),
         _ => None,
     });
     rendered.flat_map(|manifests| render::kinds(&manifests)).collect()
@@ -93,14 +94,20 @@ pub(super) fn deploy(performer: &Performer<'_>, stage: &Lab, name: &str, work: &
 }
 
 /// Applies the objects of files.
-pub(super) fn apply_files(
+pub(super) fn apply_content(
     performer: &Performer<'_>,
     stage: &Lab,
-    path: &Located<String>,
+    content: &ManifestContent,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let manifests = render_files(stage, path).map_err(|diagnostics| unrendered(&diagnostics))?;
-    apply(performer, stage, &manifests, &path.value, work)
+    let manifests = render_content(stage, content).map_err(|diagnostics| unrendered(&diagnostics))?;
+    match content {
+        ManifestContent::Path(path) => apply(performer, stage, &manifests, &path.value, work),
+        ManifestContent::Yaml(_) => {
+            let names = manifests.iter().map(|one| format!("{}/{}", one.kind().to_ascii_lowercase(), one.name()));
+            apply(performer, stage, &manifests, &first_of(&names.collect::<Vec<_>>(), 3), work)
+        }
+    }
 }
 
 /// Applies objects and prunes none.

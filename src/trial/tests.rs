@@ -51,6 +51,30 @@ fn every_name_that_a_lab_may_have_can_be_made_as_a_lab_and_as_a_seat() {
     }
 }
 
+#[test]
+fn what_the_cluster_is_to_refuse_is_refused_or_the_step_fails() {
+    let budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: { name: web }\nspec:\n  minAvailable: 1\n  \
+                  selector: { matchLabels: { app: web } }\n";
+    let lesson = |object: &str, kind: &str, tried_last: &str, refused: &str| {
+        let more = format!(
+            "{RUNS}[[step]]\nname = \"budget\"\nhint = \"h\"\ndo = [{{ yaml = {object:?} }}]\n\
+             [[step.check]]\nobject = \"{kind}/web\"\nexist = 1\n\
+             [[step]]\nname = \"drain\"\nhint = \"h\"\n\
+             do = [{{ {tried_last}, refused = \"{refused}\" }}]\n\
+             [[step.check]]\nworkload = \"web\"\nrunning = 1\n"
+        );
+        tried(&lab("refused", &more), 1, 1)
+    };
+    let drain = "drain = \"agentpool=main\", within = \"10s\"";
+    let stopped = lesson(budget, "poddisruptionbudget", drain, "Cannot evict pod");
+    assert!(stopped.ok(), "{}", text(stopped));
+    let other = text(lesson(budget, "poddisruptionbudget", drain, "for another reason"));
+    assert!(other.contains("Cannot evict pod"), "{other}");
+    let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: web }\n";
+    let done = text(lesson(object, "configmap", "delete = \"configmap/web\"", "is protected"));
+    assert!(done.contains("the cluster did what it was to refuse with `is protected`"), "{done}");
+}
+
 const RUNS: &str = "[[check]]\nworkload = \"web\"\nrunning = 1\n";
 
 #[test]

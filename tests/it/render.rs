@@ -1,6 +1,6 @@
 //! Rendering: values arrive as they are, every object is labelled, and mistakes in templates are shown where they are.
 
-use klab::render::{Manifest, render, render_files, render_workload};
+use klab::render::{Manifest, render, render_content, render_workload};
 use klab_lab::spec::{Action, Diagnostics, Lab, LoadOptions, load, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -192,11 +192,11 @@ fn steps_render_workloads_and_files_on_their_own() {
     assert!(rendered(&lab).iter().all(|manifest| manifest.name() != "later"));
     let later = render_workload(&lab, lab.workload("later").unwrap()).unwrap();
     assert_eq!((later.len(), later[0].name(), later[0].namespace()), (1, "later", Some("team-b")));
-    let path = lab.steps.iter().flat_map(|step| &step.actions).find_map(|action| match &action.value {
-        Action::Apply { path } => Some(path),
+    let content = lab.steps.iter().flat_map(|step| &step.actions).find_map(|action| match &action.value {
+        Action::Apply { content } => Some(content),
         _ => None,
     });
-    assert_eq!(render_files(&lab, path.unwrap()).unwrap().len(), 2);
+    assert_eq!(render_content(&lab, content.unwrap()).unwrap().len(), 2);
 }
 
 #[test]

@@ -64,8 +64,8 @@ fn patterns(lab: &Lab) -> impl Iterator<Item = &Located<String>> {
         ManifestContent::Path(path) => Some(path),
         ManifestContent::Yaml(_) => None,
     });
-    let applied = lab.steps.iter().flat_map(|step| &step.actions).filter_map(|action| match &action.value {
-        Action::Apply { path } => Some(path),
+    let applied = lab.steps.iter().flat_map(|step| &step.actions).filter_map(|action| match action.value.tried() {
+        Action::Apply { content: ManifestContent::Path(path) } => Some(path),
         _ => None,
     });
     let bundled = lab.bundles.iter().flat_map(|bundle| &bundle.files);

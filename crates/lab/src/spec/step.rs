@@ -10,7 +10,7 @@ use super::check::{Check, NodeSet, ObjectRef};
 use super::pool::Autoscale;
 use super::source::{Located, Location};
 use super::version::KubernetesVersion;
-use super::workload::Workload;
+use super::workload::{ManifestContent, Workload};
 use klab_scheduler::selector::Selector;
 
 /// `[[step]]` of the lab file.
@@ -113,10 +113,17 @@ pub enum Action {
         /// The fields and their new values.
         fields: Box<WorkloadChange>,
     },
-    /// Apply manifests by a glob relative to the lab file.
+    /// Apply objects.
     Apply {
-        /// The glob.
-        path: Located<String>,
+        /// Where they come from.
+        content: ManifestContent,
+    },
+    /// What the cluster is to refuse.
+    Refused {
+        /// What is tried.
+        action: Box<Action>,
+        /// What the refusal says.
+        text: String,
     },
     /// Make a workload that was `deferred`.
     Deploy {
@@ -198,7 +205,16 @@ impl Action {
             | Self::Drain { nodes, .. }
             | Self::FailNode { nodes, .. }
             | Self::RestoreNode { nodes } => Some(nodes),
+            Self::Refused { action, .. } => action.nodes(),
             _ => None,
+        }
+    }
+
+    /// What is tried, where it is to be refused; else itself.
+    pub fn tried(&self) -> &Self {
+        match self {
+            Self::Refused { action, .. } => action,
+            action => action,
         }
     }
 

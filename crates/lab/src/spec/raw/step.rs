@@ -57,6 +57,8 @@ pub(in crate::spec) struct Action {
     pub set: Option<At<String>>,
     /// Apply manifests: a path relative to the lab file (globs allowed).
     pub apply: Option<At<String>>,
+    /// Apply these objects, written as YAML.
+    pub yaml: Option<At<String>>,
     /// Create this workload, which is `deferred`.
     pub deploy: Option<At<String>>,
     /// Delete an object, such as "deployment/web" or "workload/web"; or "pods" with a `selector`.
@@ -90,6 +92,8 @@ pub(in crate::spec) struct Action {
     pub within: Option<At<String>>,
     /// With `drain`: delete pods that nobody owns, too. Default: false.
     pub force: Option<At<bool>>,
+    /// With `apply`, `yaml`, `deploy`, `delete` and `drain`: the cluster is to refuse it, with this text in its words.
+    pub refused: Option<At<String>>,
     /// With `fail_node`: how many of the nodes, the first by name. Default: all.
     pub count: Option<At<u32>>,
     /// With `scale_pool`: new bounds of the autoscaler.
@@ -133,7 +137,7 @@ pub(in crate::spec) const ACTIONS: &[ActionForm] = &[
     form("unlabel", &["nodes"], &[]),
     form("cordon", &[], &[]),
     form("uncordon", &[], &[]),
-    form("drain", &[], &["within", "force"]),
+    form("drain", &[], &["within", "force", "refused"]),
     form("scale", &["replicas"], &[]),
     form(
         "set",
@@ -149,9 +153,10 @@ pub(in crate::spec) const ACTIONS: &[ActionForm] = &[
             "priority_class",
         ],
     ),
-    form("apply", &[], &[]),
-    form("deploy", &[], &[]),
-    form("delete", &[], &["selector", "namespace"]),
+    form("apply", &[], &["refused"]),
+    form("yaml", &[], &["refused"]),
+    form("deploy", &[], &["refused"]),
+    form("delete", &[], &["selector", "namespace", "refused"]),
     form("add_pool", &[], &[]),
     form("remove_pool", &[], &[]),
     form("scale_pool", &[], &["nodes", "autoscale"]),
@@ -195,6 +200,7 @@ impl Action {
             scale,
             set,
             apply,
+            yaml,
             deploy,
             delete,
             add_pool,
@@ -211,6 +217,7 @@ impl Action {
             namespace,
             within,
             force,
+            refused,
             count,
             autoscale,
             kubernetes,

@@ -166,7 +166,7 @@ pub(super) fn unmatched_nodes(context: &Context<'_>, found: &mut Vec<Diagnostic>
 
 pub(super) fn unmatched_pods(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let lab = context.lab;
-    let applied = context.actions().any(|action| matches!(action, Action::Apply { .. } | Action::Run { .. }));
+    let applied = context.actions().any(|action| matches!(action.tried(), Action::Apply { .. } | Action::Run { .. }));
     if !lab.manifests.is_empty() || applied {
         return;
     }

@@ -9,6 +9,7 @@ use crate::spec::pool::Autoscale;
 use crate::spec::raw::{self, ACTIONS, ActionForm, At, NodesText};
 use crate::spec::source::Located;
 use crate::spec::step::{Action, SkippedStep, Step, WorkloadChange};
+use crate::spec::workload::ManifestContent;
 use crate::words::quoted;
 
 impl Reader<'_> {
@@ -42,7 +43,11 @@ impl Reader<'_> {
 
     fn action(&mut self, raw: &At<raw::Action>) -> Option<Located<Action>> {
         let form = self.form(raw)?;
-        let action = self.verb(raw, form.verb)?;
+        let mut action = self.verb(raw, form.verb)?;
+        if let Some(text) = &raw.refused {
+            let text = self.text(text, "refused", syntax::not_empty)?.value;
+            action = Action::Refused { action: Box::new(action), text };
+        }
         Some(self.located(raw, action))
     }
 
@@ -130,7 +135,14 @@ impl Reader<'_> {
             },
             "scale" => Action::Scale { workload: written(&raw.scale)?, replicas: *raw.replicas.as_ref()?.get() },
             "set" => Action::Set { workload: written(&raw.set)?, fields: Box::new(self.change(raw)?) },
-            "apply" => Action::Apply { path: self.text(raw.apply.as_ref()?, "path", syntax::not_empty)? },
+            "apply" => {
+                let path = self.text(raw.apply.as_ref()?, "path", syntax::not_empty)?;
+                Action::Apply { content: ManifestContent::Path(path) }
+            }
+            "yaml" => {
+                let yaml = self.text(raw.yaml.as_ref()?, "manifest", syntax::not_empty)?;
+                Action::Apply { content: ManifestContent::Yaml(yaml) }
+            }
             "deploy" => Action::Deploy { workload: written(&raw.deploy)? },
             "delete" => self.delete(raw)?,
             "add_pool" => Action::AddPool { pool: written(&raw.add_pool)? },
