@@ -14,6 +14,7 @@ pub mod changes;
 pub mod cli;
 pub mod client;
 pub mod commands;
+mod completion;
 pub mod context;
 pub mod drain;
 pub mod environment;
@@ -39,8 +40,6 @@ pub mod until_decided;
 
 use std::ffi::OsString;
 
-use clap::Parser;
-
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::interruption::{Interruption, on_interrupt};
@@ -49,7 +48,11 @@ use crate::ui::Ui;
 
 /// Runs klab on a command line and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if completion::answered(&arguments) {
+        return 0;
+    }
+    let cli = match Cli::read(arguments) {
         Ok(cli) => cli,
         Err(usage) => {
             // Help and versions go to stdout with 0, mistakes to stderr with 2; clap knows which.
