@@ -148,7 +148,7 @@ fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
 }
 
 fn text(lab: &Lab, plan: &Plan) -> String {
-    let mut text = format!("lab {} on {}\n", lab.name.value, lab.provider);
+    let mut text = format!("lab {} ({})\n", lab.name.value, lab.provider.spoken());
     section(&mut text, "cluster", plan.actions.iter().map(ToString::to_string), "as the lab file says");
     section(&mut text, "only with --recreate", plan.recreation.iter().cloned(), "");
     section(&mut text, "commands", plan.commands.iter().cloned(), "");
