@@ -78,7 +78,7 @@ pub const DESCRIBED: &[Described] = &[
     },
     Described {
         name: "class-ready",
-        meaning: "The end of a `klab up --seats`; an error follows where seats failed.",
+        meaning: "The end of a `klab up LAB --seats N`; an error follows where seats failed.",
         fields: &[
             ("provider", "the provider's name in lab files"),
             ("seats", "for each seat its number (`seat`), its `lab`, whether it is `ready`, its `kubeconfig`"),
