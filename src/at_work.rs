@@ -42,6 +42,7 @@ impl<'c> LabAtWork<'c> {
     }
 
     fn under(lock: Lock, context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
+        context.ui.works_on(lab);
         let record = context.record(lab)?;
         let (name, events) = (lab.to_owned(), context.ui.events());
         Ok(Self { context, record, journal: None, name, command, events, _lock: lock })

@@ -1,11 +1,16 @@
 //! The command line: what can be typed, and which command it reaches.
 
-use clap::{CommandFactory, Parser, Subcommand};
+mod subcommands;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::ui::Format;
+use crate::invocation::Invocation;
+use crate::ui::{self, Format};
 
 /// Kubernetes scheduling labs from one TOML file: build the cluster, verify every pod's place, explain it, tear it down.
 #[derive(Debug, Parser)]
@@ -13,12 +18,13 @@ use crate::ui::Format;
     name = "klab",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 the lab does not hold, 2 usage or invalid lab, 3 something outside is missing, \
+    after_help = "`klab SUBCOMMAND --help` has examples.\n\n\
+                  Exit codes: 0 done, 1 the lab does not hold, 2 usage or invalid lab, 3 something outside is missing, \
                   4 a step of the work failed (also: the result could not be written) or something is left behind, \
                   5 deadline passed, 130 interrupted, 141 stdout was closed"
 )]
 pub struct Cli {
-    /// How results are written.
+    /// How results are written, where the subcommand has a choice.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
     /// Print only results and errors.
@@ -29,6 +35,9 @@ pub struct Cli {
     pub verbose: u8,
     #[command(subcommand)]
     command: Command,
+    /// The subcommand's name.
+    #[arg(skip)]
+    name: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -103,16 +112,64 @@ impl Cli {
         }
     }
 
+    /// The command line as it is: with groups, formats and examples.
+    pub fn whole() -> clap::Command {
+        subcommands::furnished(Self::command(), ui::columns())
+    }
+
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// What cannot be understood, or the help that was asked for.
+    pub fn read(
+        arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+        invocation: &Invocation,
+    ) -> Result<Self, clap::Error> {
+        let mut klab = Self::whole();
+        if invocation.is_plugin() {
+            klab = klab.bin_name(invocation.name());
+        }
+        let matches = klab.try_get_matches_from_mut(arguments)?;
+        let mut cli = Self::from_arg_matches(&matches).map_err(|problem| problem.format(&mut klab))?;
+        matches.subcommand_name().unwrap_or_default().clone_into(&mut cli.name);
+        Ok(cli)
+    }
+
+    /// Refuses a format that the subcommand does not write.
+    fn has_format(&self) -> Result<()> {
+        let written = subcommands::row_of(&self.name).map_or(&[][..], |row| row.formats);
+        let format = self.format.to_possible_value();
+        let format = format.as_ref().map_or("", |value| value.get_name());
+        if self.format != Format::Human && !written.contains(&self.format) {
+            let message = format!("`klab {}` does not write `--format {format}`", self.name);
+            let mut names: Vec<_> = written.iter().filter_map(ValueEnum::to_possible_value).collect();
+            names.retain(|name| name.get_name() != "csv");
+            let error = Error::message(Kind::Usage, message);
+            return Err(match names.as_slice() {
+                [] => error.hint("leave out `--format`: what it prints is for a shell or for other programs already"),
+                [one] => error.hint(format!("`--format {}` works", one.get_name())),
+                [one, two, ..] => {
+                    error.hint(format!("`--format {}` and `--format {}` work", one.get_name(), two.get_name()))
+                }
+            });
+        }
+        let of_class = matches!(&self.command, Command::Verify(arguments) if arguments.is_of_class());
+        if self.format == Format::Csv && !of_class {
+            return Err(Error::message(
+                Kind::Usage,
+                "CSV has a line for each seat of a class: only `klab verify --seats` writes it",
+            )
+            .hint("`--format json` and `--format junit` work for one lab"));
+        }
+        Ok(())
+    }
+
     /// Runs the command.
     ///
     /// # Errors
     /// What the person who typed it must know.
     pub fn run(self, context: &mut Context) -> Result<()> {
-        let writes_csv = matches!(&self.command, Command::Verify(arguments) if arguments.is_of_class());
-        if self.format == Format::Csv && !writes_csv {
-            return Err(Error::message(Kind::Usage, "only `klab verify --seats` writes CSV")
-                .hint("`--format json` is understood by every command"));
-        }
+        self.has_format()?;
         match self.command {
             Command::Up(arguments) => commands::up::run(context, arguments),
             Command::Verify(arguments) => commands::verify::run(context, &arguments),
@@ -142,7 +199,7 @@ impl Cli {
             Command::Handout(arguments) => commands::handout::run(context, &arguments),
             Command::Doctor(arguments) => commands::doctor::run(context, &arguments),
             Command::Schema => commands::schema::run(context),
-            Command::Completions(arguments) => commands::completions::run(context, &arguments, Self::command()),
+            Command::Completions(arguments) => commands::completions::run(context, &arguments),
             Command::Serve(arguments) => commands::serve::run(&arguments),
         }
     }
@@ -158,7 +215,7 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        Cli::whole().debug_assert();
     }
 
     /// Every text for users that may show a command.
@@ -208,7 +265,7 @@ mod tests {
                 let words =
                     command.split_whitespace().map(|word| if word == "N" { "3" } else { word.trim_matches('"') });
                 count += 1;
-                let Err(problem) = Cli::try_parse_from(words) else { continue };
+                let Err(problem) = Cli::read(words, &Invocation::default()) else { continue };
                 // In a sentence, a command may be named without what it is about.
                 let incomplete =
                     [ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];

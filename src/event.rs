@@ -4,7 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde::Serialize;
+
+mod described;
+
+pub use self::described::{COMMON, DESCRIBED, Described};
+
+/// The form of events in JSON.
+const SCHEMA: &str = "klab.event/1";
 
 /// Something that happened.
 #[derive(Debug, Clone, Serialize)]
@@ -18,6 +26,9 @@ pub enum Event {
         verb: &'static str,
         /// What it is done to.
         what: String,
+        /// What it is about, for programs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
     },
     /// Where an activity is.
     Progress {
@@ -25,6 +36,9 @@ pub enum Event {
         id: u64,
         /// What is waited for now.
         detail: String,
+        /// What it is about, for programs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
     },
     /// An activity ended well, or something was found that needs no activity.
     Finished {
@@ -37,11 +51,17 @@ pub enum Event {
         /// How long it took; absent where time says nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
         elapsed_ms: Option<u64>,
+        /// What it is about, for programs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
     },
     /// An activity is over without a result of its own; an error or a report follows on another way.
     Ended {
         /// The activity.
         id: u64,
+        /// What it is about, for programs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
     },
     /// What goes on outside klab from now on, even if klab is interrupted; empty when nothing does.
     UnderWay {
@@ -55,6 +75,33 @@ pub enum Event {
     },
 }
 
+/// What an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Subject {
+    /// `lab`, `cluster`, `pool` or `step`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+}
+
+/// An event as it is written in JSON: with its form, its moment and its lab.
+#[derive(Serialize)]
+pub struct Stamped<'a, T> {
+    schema: &'static str,
+    time: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab: Option<&'a str>,
+    #[serde(flatten)]
+    event: &'a T,
+}
+
+impl<'a, T: Serialize> Stamped<'a, T> {
+    /// An event of a lab, if it is known which, at a moment.
+    pub fn new(event: &'a T, lab: Option<&'a str>, time: Timestamp) -> Self {
+        Self { schema: SCHEMA, time, lab, event }
+    }
+}
+
 /// Receives events.
 pub trait Sink: Send + Sync {
     /// Takes one event, in order.
@@ -63,14 +110,22 @@ pub trait Sink: Send + Sync {
 
 /// Hands events to whoever shows or records them. Cheap to clone.
 #[derive(Clone)]
-pub struct Events(Arc<dyn Sink>);
+pub struct Events {
+    sink: Arc<dyn Sink>,
+    subject: Option<Subject>,
+}
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Events {
     /// Events that go to `sink`.
     pub fn new(sink: Arc<dyn Sink>) -> Self {
-        Self(sink)
+        Self { sink, subject: None }
+    }
+
+    /// The same way, for what happens to a `lab`, `cluster`, `pool` or `step`: programs read its name there.
+    pub fn about(&self, kind: &'static str, name: impl Into<String>) -> Self {
+        Self { sink: Arc::clone(&self.sink), subject: Some(Subject { kind, name: name.into() }) }
     }
 
     /// Events nobody looks at.
@@ -85,29 +140,30 @@ impl Events {
     /// Begins an activity; it counts as failed unless it is finished.
     pub fn start(&self, verb: &'static str, what: impl Into<String>) -> Activity {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.0.event(&Event::Started { id, verb, what: what.into() });
+        self.sink.event(&Event::Started { id, verb, what: what.into(), subject: self.subject.clone() });
         Activity { events: self.clone(), id, since: Instant::now(), ended: false }
     }
 
     /// Something that is a fact without having been an activity.
     pub fn note(&self, verb: &'static str, what: impl Into<String>) {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.0.event(&Event::Finished { id, verb, what: what.into(), elapsed_ms: None });
+        let subject = self.subject.clone();
+        self.sink.event(&Event::Finished { id, verb, what: what.into(), elapsed_ms: None, subject });
     }
 
     /// Says what goes on outside klab from now on.
     pub fn under_way(&self, outside: Vec<String>) {
-        self.0.event(&Event::UnderWay { outside });
+        self.sink.event(&Event::UnderWay { outside });
     }
 
     /// Hands on what another sink was given.
     pub fn pass(&self, event: &Event) {
-        self.0.event(event);
+        self.sink.event(event);
     }
 
     /// A warning.
     pub fn warn(&self, message: impl Into<String>) {
-        self.0.event(&Event::Warned { message: message.into() });
+        self.sink.event(&Event::Warned { message: message.into() });
     }
 }
 
@@ -122,13 +178,18 @@ pub struct Activity {
 impl Activity {
     /// Says where it is.
     pub fn progress(&self, detail: impl Into<String>) {
-        self.events.0.event(&Event::Progress { id: self.id, detail: detail.into() });
+        let subject = self.events.subject.clone();
+        self.events.sink.event(&Event::Progress { id: self.id, detail: detail.into(), subject });
+    }
+
+    fn tell_end(&self) {
+        self.events.sink.event(&Event::Ended { id: self.id, subject: self.events.subject.clone() });
     }
 
     /// Ends it silently: what it found is said elsewhere.
     pub fn end(mut self) {
         self.ended = true;
-        self.events.0.event(&Event::Ended { id: self.id });
+        self.tell_end();
     }
 
     /// Ends it well.
@@ -136,7 +197,8 @@ impl Activity {
         self.ended = true;
         let elapsed = self.since.elapsed();
         let elapsed_ms = u64::try_from(elapsed.as_millis()).ok();
-        self.events.0.event(&Event::Finished { id: self.id, verb, what: what.into(), elapsed_ms });
+        let subject = self.events.subject.clone();
+        self.events.sink.event(&Event::Finished { id: self.id, verb, what: what.into(), elapsed_ms, subject });
         elapsed
     }
 }
@@ -144,7 +206,52 @@ impl Activity {
 impl Drop for Activity {
     fn drop(&mut self) {
         if !self.ended {
-            self.events.0.event(&Event::Ended { id: self.id });
+            self.tell_end();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// One of each event, with all its fields.
+    fn samples() -> Vec<Event> {
+        let subject = || Some(Subject { kind: "pool", name: "extra".to_owned() });
+        let what = || "pool extra".to_owned();
+        vec![
+            Event::Started { id: 1, verb: "Creating", what: what(), subject: subject() },
+            Event::Progress { id: 1, detail: "1 of 2 nodes".to_owned(), subject: subject() },
+            Event::Finished { id: 1, verb: "Created", what: what(), elapsed_ms: Some(12), subject: subject() },
+            Event::Ended { id: 1, subject: subject() },
+            Event::UnderWay { outside: vec!["pool extra is being created".to_owned()] },
+            Event::Warned { message: "it is late".to_owned() },
+        ]
+    }
+
+    #[test]
+    fn every_event_is_described_with_its_fields() {
+        for event in samples() {
+            let value = serde_json::to_value(Stamped::new(&event, Some("taints"), Timestamp::UNIX_EPOCH)).unwrap();
+            let name = value["event"].as_str().unwrap();
+            let row =
+                DESCRIBED.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("{name} is not described"));
+            let told: BTreeSet<&str> = COMMON.iter().chain(row.fields).map(|(field, _)| *field).collect();
+            let written: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(told, written, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_event_says_its_form_its_moment_and_its_lab() {
+        let event = &samples()[0];
+        let text = |lab| serde_json::to_string(&Stamped::new(event, lab, Timestamp::UNIX_EPOCH)).unwrap();
+        insta::assert_snapshot!(text(Some("taints")), @r#"{"schema":"klab.event/1","time":"1970-01-01T00:00:00Z","lab":"taints","event":"started","id":1,"verb":"Creating","what":"pool extra","subject":{"kind":"pool","name":"extra"}}"#);
+        let unknown: Value = serde_json::from_str(&text(None)).unwrap();
+        assert!(unknown.get("lab").is_none());
     }
 }

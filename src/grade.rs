@@ -73,7 +73,7 @@ pub(crate) fn write_report(context: &Context, report: &Report, grading: &Grading
     let quietly = grading.quietly && report.ok();
     match context.ui.format() {
         Format::Human | Format::Csv => {
-            let text = report::human(report, report::Styles::coloured());
+            let text = context.ui.fitted(&report::human(report, report::Styles::coloured()));
             if quietly { context.ui.say(text.trim_end()) } else { context.ui.result(&text) }
         }
         Format::Json if quietly => {}

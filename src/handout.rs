@@ -11,17 +11,26 @@ use klab_lab::spec::{Lab, Source};
 /// The built-in template.
 const TEMPLATE: &str = include_str!("../templates/handout.md.tera");
 
-/// The page of one lab or seat in Markdown; `template` in place of the built-in one.
+/// The page of one lab or seat in Markdown; `template` in place of the built-in one. `commands` are the lines to type for each
+/// step.
 ///
 /// # Errors
 /// What is wrong with the template, with its place.
-pub fn handout(lab: &Lab, seat: Option<u32>, kubeconfig: &Path, template: Option<&str>) -> anyhow::Result<String> {
+pub fn handout(
+    lab: &Lab,
+    seat: Option<u32>,
+    kubeconfig: &Path,
+    template: Option<&str>,
+    commands: &[Vec<String>],
+) -> anyhow::Result<String> {
     let steps: Vec<_> = lab
         .steps
         .iter()
-        .map(|step| {
+        .enumerate()
+        .map(|(number, step)| {
+            let commands = commands.get(number).map_or(&[][..], Vec::as_slice);
             let title = step.title.as_deref().unwrap_or(&step.name.value);
-            serde_json::json!({ "name": step.name.value, "title": title, "text": step.text })
+            serde_json::json!({ "name": step.name.value, "title": title, "text": step.text, "commands": commands })
         })
         .collect();
     let mut context = Context::new();
@@ -57,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_page_says_where_the_cluster_is_and_what_to_do() {
-        let page = handout(&lab(), Some(7), Path::new("/state/labs/taints-07/kubeconfig"), None).unwrap();
+        let commands = [vec!["kubectl taint nodes --all a=b:NoSchedule".to_owned()], Vec::new()];
+        let page = handout(&lab(), Some(7), Path::new("/state/labs/taints-07/kubeconfig"), None, &commands).unwrap();
         insta::assert_snapshot!(page, @"
         # Taints & tolerations
 
@@ -81,13 +91,17 @@ mod tests {
 
         Type `kubectl taint`.
 
+        ```sh
+        kubectl taint nodes --all a=b:NoSchedule
+        ```
+
         ### 2 · look
         ");
     }
 
     #[test]
     fn a_template_of_the_authors_own_and_its_mistakes() {
-        let page = |template| handout(&lab(), None, Path::new("/k"), Some(template));
+        let page = |template| handout(&lab(), None, Path::new("/k"), Some(template), &[]);
         assert_eq!(
             page("{{ name }}: {{ steps | length }} steps{% if seat %}!{% endif %}").unwrap(),
             "taints: 2 steps\n"

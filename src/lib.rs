@@ -15,6 +15,7 @@ pub mod changes;
 pub mod cli;
 pub mod client;
 pub mod commands;
+mod completion;
 pub mod context;
 pub mod drain;
 pub mod environment;
@@ -44,8 +45,6 @@ pub mod until_decided;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, FromArgMatches};
-
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::error::Result;
@@ -57,19 +56,15 @@ use crate::ui::{Format, Ui};
 /// Runs klab on a command line and gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if completion::answered(&arguments) {
+        return 0;
+    }
     if let Some(words) = commands::az::typed(&arguments) {
         return with_context(&Ui::new(Format::Human, false, false), |context| Ok(commands::az::run(context, words)));
     }
-    let mut command = Cli::command();
-    let names = command.get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>();
+    let names = Cli::whole().get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>();
     let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), names);
-    if invocation.is_plugin() {
-        command = command.bin_name(invocation.name());
-    }
-    let matches = command.try_get_matches_from_mut(arguments);
-    let parsed =
-        matches.and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
-    let cli = match parsed {
+    let cli = match Cli::read(arguments, &invocation) {
         Ok(cli) => cli,
         Err(usage) => {
             // Help and versions go to stdout with 0, mistakes to stderr with 2; clap knows which.

@@ -12,9 +12,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::environment;
 use crate::error::{Error, Kind};
-use crate::event::{Event, Events, Sink};
+use crate::event::{Event, Events, Sink, Stamped};
 use crate::invocation::Invocation;
 use klab_lab::printable::{printable, printable_with_styles};
+use klab_lab::report::wrapped;
 use klab_lab::words::duration;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -59,6 +60,8 @@ struct Shared {
     live: Option<MultiProgress>,
     bars: Mutex<HashMap<u64, ProgressBar>>,
     under_way: Mutex<Vec<String>>,
+    /// The lab that is worked on, for programs that read events.
+    lab: Mutex<Option<String>>,
     /// How many rows of the terminal the text takes that is drawn again and again.
     drawn: Mutex<usize>,
 }
@@ -77,6 +80,7 @@ impl Ui {
                 live,
                 bars: Mutex::default(),
                 under_way: Mutex::default(),
+                lab: Mutex::default(),
                 drawn: Mutex::default(),
             }),
             apart: None,
@@ -128,6 +132,20 @@ impl Ui {
         self.shared.streams.store(self.shared.format == Format::Json, Ordering::Relaxed);
     }
 
+    /// Says which lab or class is worked on: events in JSON bear its name from now on.
+    pub fn works_on(&self, lab: &str) {
+        if self.apart.is_none() {
+            *self.shared.lab() = Some(lab.to_owned());
+        }
+    }
+
+    /// Writes an event in JSON with which a command ends.
+    pub fn last_event(&self, event: &serde_json::Value) {
+        if let Some(text) = self.shared.stamped(event) {
+            self.result(&text);
+        }
+    }
+
     /// Writes a result to stdout. A closed pipe ends klab quietly, as it does other tools in a pipeline; what cannot be
     /// written for another reason ends it with an error.
     pub fn result(&self, text: &str) {
@@ -147,9 +165,12 @@ impl Ui {
 
     /// How many columns results may take: those of the terminal, at most 100; `COLUMNS` says otherwise.
     pub fn width(&self) -> usize {
-        let said = environment::COLUMNS.parsed();
-        let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        said.or_else(terminal).unwrap_or(80).min(WIDEST)
+        columns()
+    }
+
+    /// A text whose lines fit into the terminal; as it is where results go elsewhere.
+    pub fn fitted(&self, text: &str) -> String {
+        if std::io::stdout().is_terminal() { wrapped(text, columns()) } else { text.to_owned() }
     }
 
     /// Whether results are shown in colours.
@@ -218,13 +239,10 @@ impl Ui {
         if self.shared.streams.load(Ordering::Relaxed) || silent {
             let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
             let hints: Vec<_> = error.hints.iter().map(|hint| self.invocation().spelled(hint)).collect();
-            self.result(
-                &serde_json::json!({
-                    "event": "error", "message": chain.first(), "causes": chain.get(1..).unwrap_or_default(),
-                    "left_behind": error.left_behind, "hints": hints, "exit_code": error.kind.exit_code(),
-                })
-                .to_string(),
-            );
+            self.last_event(&serde_json::json!({
+                "event": "error", "message": chain.first(), "causes": chain.get(1..).unwrap_or_default(),
+                "left_behind": error.left_behind, "hints": hints, "exit_code": error.kind.exit_code(),
+            }));
         }
         let mut text = error.diagnostics.clone();
         if !text.is_empty() && !text.ends_with('\n') {
@@ -246,6 +264,13 @@ impl Ui {
         }
         self.shared.line(text.trim_end());
     }
+}
+
+/// How many columns results and help may take: those of the terminal, at most 100; `COLUMNS` says otherwise.
+pub fn columns() -> usize {
+    let said = environment::COLUMNS.parsed();
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    said.or_else(terminal).unwrap_or(80).min(WIDEST)
 }
 
 /// Ends klab where stdout could not be written.
@@ -304,8 +329,18 @@ impl Shared {
         });
     }
 
-    fn json(event: &Event) {
-        if let Ok(text) = serde_json::to_string(event) {
+    fn lab(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.lab.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An event in JSON, with form, moment and lab.
+    fn stamped(&self, event: &impl serde::Serialize) -> Option<String> {
+        let lab = self.lab();
+        serde_json::to_string(&Stamped::new(event, lab.as_deref(), jiff::Timestamp::now())).ok()
+    }
+
+    fn json(&self, event: &Event) {
+        if let Some(text) = self.stamped(event) {
             let mut out = anstream::stdout().lock();
             written(writeln!(out, "{text}").and_then(|()| out.flush()));
         }
@@ -322,14 +357,14 @@ impl Sink for Shared {
             self.under_way.lock().unwrap_or_else(PoisonError::into_inner).clone_from(outside);
         }
         if self.streams.load(Ordering::Relaxed) {
-            Self::json(event);
+            self.json(event);
             return;
         }
         if self.format == Format::Json && !matches!(event, Event::Warned { .. }) {
             return;
         }
         match event {
-            Event::Started { id, verb, what } => {
+            Event::Started { id, verb, what, .. } => {
                 if let Some(live) = &self.live {
                     let bar = live.add(ProgressBar::no_length());
                     if let Ok(style) = ProgressStyle::with_template("{prefix:>12.cyan} {msg} ({elapsed:.dim})") {
@@ -341,12 +376,12 @@ impl Sink for Shared {
                     self.bars().insert(*id, bar);
                 }
             }
-            Event::Progress { id, detail } => {
+            Event::Progress { id, detail, .. } => {
                 if let Some(bar) = self.bars().get(id) {
                     bar.set_message(printable(detail).into_owned());
                 }
             }
-            Event::Finished { id, verb, what, elapsed_ms } => {
+            Event::Finished { id, verb, what, elapsed_ms, .. } => {
                 if let Some(bar) = self.bars().remove(id) {
                     bar.finish_and_clear();
                 }
@@ -356,7 +391,7 @@ impl Sink for Shared {
                     self.line(&format!("{GOOD}{verb:>12}{GOOD:#} {what}{time}"));
                 }
             }
-            Event::Ended { id } => {
+            Event::Ended { id, .. } => {
                 if let Some(bar) = self.bars().remove(id) {
                     bar.finish_and_clear();
                 }

@@ -1,18 +1,18 @@
 //! `klab check`: all problems of lab files, without making anything.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
+use crate::lesson::stage;
 use crate::provider;
+use crate::render::{self, Manifest};
 use crate::trial::files;
 use crate::ui::Format;
-use klab_lab::spec;
-
-use crate::render;
-use klab_lab::spec::{Diagnostics, Lab};
+use klab_lab::spec::{self, Action, Diagnostic, Diagnostics, Lab};
 use klab_lab::words::plural;
 
 /// What can be typed after `klab check`.
@@ -48,7 +48,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
                         plural(lab.steps.len(), "step")
                     );
                     let is_good = refused.is_empty();
+                    let unmade = unmade_priority_classes(&lab, &manifests);
                     let mut diagnostics = lab.warnings;
+                    diagnostics.extend(unmade);
                     diagnostics.extend(refused);
                     (diagnostics, is_good.then_some(facts))
                 }
@@ -86,4 +88,62 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// What the lab's provider cannot make, whatever the machine; it would be refused before anything is made.
 fn refused_by_provider(lab: &Lab) -> Diagnostics {
     provider::refused_anywhere(lab)
+}
+
+/// Priority classes that workloads ask for and nothing of the lab makes: a cluster refuses their pods. Of a lab whose steps apply
+/// manifests nothing is said, as those may make them.
+fn unmade_priority_classes(lab: &Lab, manifests: &[Manifest]) -> Diagnostics {
+    let mut found = Diagnostics::default();
+    if lab.steps.iter().flat_map(|step| &step.actions).any(|action| matches!(action.value, Action::Apply { .. })) {
+        return found;
+    }
+    let is_made = |name: &str| {
+        let made = |manifest: &Manifest| {
+            manifest.object["kind"] == "PriorityClass" && manifest.object["metadata"]["name"] == name
+        };
+        ["system-cluster-critical", "system-node-critical"].contains(&name) || manifests.iter().any(made)
+    };
+    let mut told = BTreeSet::new();
+    for done in 0..=lab.steps.len() {
+        for workload in stage(lab, done).workloads {
+            let Some(class) = workload.priority_class else { continue };
+            if !is_made(&class.value) && told.insert((workload.name.value.clone(), class.value.clone())) {
+                let message = format!(
+                    "workload `{}` asks for the priority class `{}`, which nothing in the lab makes",
+                    workload.name, class
+                );
+                let help = "make it with a manifest of kind PriorityClass, or leave `priority_class` out";
+                let warning = Diagnostic::warning("priority-class", message);
+                found.push(warning.at(&class.at, "the cluster will refuse its pods").help(help));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use klab_lab::spec::{LoadOptions, parse};
+
+    #[test]
+    fn a_priority_class_that_nothing_makes_is_warned_of() {
+        let told = |class: &str, made: &str, step: &str| {
+            let text = format!(
+                "lab = \"a\"\n[pool.main]\nmode = \"system\"\nnodes = 1\nsize = \"Standard_B2ms\"\n\
+                 [workload.web]\nimage = \"nginx\"\npriority_class = \"{class}\"\n{step}"
+            );
+            let lab = parse("lab.toml", &text, &LoadOptions::default());
+            let lab = lab.unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+            let mut manifests = render::render(&lab).unwrap();
+            manifests[0].object = json!({ "kind": "PriorityClass", "metadata": { "name": made } });
+            unmade_priority_classes(&lab, &manifests).iter().count()
+        };
+        let sets = "[[step]]\nname = \"s\"\ndo = [{ set = \"web\", priority_class = \"low\" }]\n";
+        assert_eq!(told("high", "high", ""), 0);
+        assert_eq!(told("high", "other", ""), 1);
+        assert_eq!(told("system-node-critical", "other", ""), 0);
+        assert_eq!(told("high", "high", sets), 1, "the one that a step asks for");
+        assert_eq!(told("high", "other", sets), 2);
+    }
 }

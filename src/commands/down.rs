@@ -30,6 +30,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         (_, argument) => context.lab_or_class_name(argument)?,
     };
+    context.ui.works_on(&lab);
     if Class::read(&context.home, &lab)?.is_some() {
         return super::seats::down(context, &lab);
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::lesson::{lines, shown};
 use super::{Context, LabOptions};
 use crate::context::not_up;
 use crate::error::{Context as _, Error, Kind, Result};
@@ -99,7 +100,9 @@ fn of_seats(context: &Context, arguments: &Arguments, class: &Class, numbers: Ve
 fn page(context: &Context, lab: &Lab, seat: Option<u32>, template: Option<&(PathBuf, String)>) -> Result<Page> {
     let name = lab.name.value.clone();
     let kubeconfig = context.home.lab(&name).join("kubeconfig");
-    let text = handout(lab, seat, &kubeconfig, template.map(|(_, text)| text.as_str()));
+    let typed = |step| lines(context, lab, step).iter().map(shown).collect();
+    let commands: Vec<Vec<String>> = (0..lab.steps.len()).map(typed).collect();
+    let text = handout(lab, seat, &kubeconfig, template.map(|(_, text)| text.as_str()), &commands);
     let text = text.kind(Kind::Usage, || {
         let file =
             template.map_or_else(|| "the built-in template".to_owned(), |(path, _)| format!("`{}`", path.display()));

@@ -86,7 +86,7 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
         };
         rows.push(vec![
             lab.clone(),
-            record.provider.to_string(),
+            record.provider.spoken().to_owned(),
             state.to_owned(),
             nodes.map_or("-".to_owned(), |nodes| nodes.to_string()),
             record.created.strftime("%Y-%m-%d %H:%M").to_string(),

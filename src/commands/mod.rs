@@ -44,7 +44,8 @@ mod watch;
 /// Options that say how a lab file is read.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct LabOptions {
-    /// Who makes the cluster: sim, kind or aks, or existing for one that is there; the lab file's own choice by default.
+    /// Who makes the cluster: sim (the embedded cluster, also `embedded`), kind or aks, or existing for one that is there; the lab file's own
+    /// choice by default.
     #[arg(long, env = environment::KLAB_PROVIDER.name, value_name = "PROVIDER")]
     pub provider: Option<spec::Provider>,
     /// Set a variable of the lab's templates.

@@ -24,7 +24,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 
 /// Works on a lab that is up, or on every seat of a class.
 pub(super) fn switch(context: &Context, arguments: &Arguments, command: &'static str, act: Switch) -> Result<()> {
+    context.ui.stream_events();
     let lab = context.lab_or_class_name(arguments.lab.as_deref())?;
+    context.ui.works_on(&lab);
     context.interruption_leaves(Some(format!("`klab {command} {lab}` continues")));
     let outcome = match Class::read(&context.home, &lab)? {
         Some(class) => super::seats::switch(context, &class, command, act),

@@ -169,7 +169,7 @@ fn document(lab: &Lab, plan: &Plan) -> serde_json::Value {
 }
 
 fn text(lab: &Lab, plan: &Plan) -> String {
-    let mut text = format!("lab {} on {}\n", lab.name.value, lab.provider);
+    let mut text = format!("lab {} ({})\n", lab.name.value, lab.provider.spoken());
     let unchanged = plan.found.as_deref().unwrap_or("as the lab file says");
     section(&mut text, "cluster", plan.actions.iter().map(ToString::to_string), unchanged);
     section(&mut text, "only with --recreate", plan.recreation.iter().cloned(), "");

@@ -14,13 +14,6 @@ use crate::ui::Format;
 
 /// What can be typed after `klab pool`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "`klab up FILE` brings the lab back to what its file says, its pools among the rest.\n\nExamples:\n  \
-                        klab pool add extra --nodes 1 --size Standard_B2ms --labels workload=extra\n  \
-                        klab pool scale extra --nodes 3\n  \
-                        klab pool update extra --taints dedicated=special:NoSchedule\n  \
-                        klab pool delete extra"
-)]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,

@@ -52,9 +52,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 
     let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods, file)).collect();
     let mut workloads: BTreeMap<String, Where> = BTreeMap::new();
+    // What manifests or the learner made.
+    let mut others: BTreeMap<(String, String), Where> = BTreeMap::new();
     for pod in &snapshot.pods {
         if let Some(workload) = pod.labels().get(WORKLOAD_LABEL).filter(|workload| is_of(file, workload, pod)) {
             workloads.entry(workload.clone()).or_default().count(pod, &snapshot.nodes, file);
+        } else if let Some(name) = other(pod) {
+            others.entry(name).or_default().count(pod, &snapshot.nodes, file);
         }
     }
     if context.ui.format() == Format::Json {
@@ -70,9 +74,18 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
                 json!({ "name": name, "running": place.running, "pending": place.pending, "pools": place.pools })
             })
             .collect();
+        let others: Vec<_> = others
+            .iter()
+            .map(|((namespace, name), place)| {
+                json!({
+                    "namespace": namespace, "name": name, "running": place.running, "pending": place.pending,
+                    "pools": place.pools,
+                })
+            })
+            .collect();
         let document = json!({
             "schema": "klab.status/1", "lab": lab, "provider": record.provider, "created": record.created,
-            "applied": record.applied, "kubeconfig": path, "nodes": nodes, "workloads": workloads,
+            "applied": record.applied, "kubeconfig": path, "nodes": nodes, "workloads": workloads, "others": others,
             "lesson": lesson.map(|lesson| lesson.document()),
         });
         context.ui.result(&document.to_string());
@@ -81,15 +94,52 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let mut rows = vec![["NODE", "POOL", "STATE", "PODS", "TAINTS"].map(str::to_owned).to_vec()];
     rows.extend(nodes.into_iter().map(NodeRow::cells));
     let position = lesson.map(|lesson| format!("lesson: {}\n", lesson.position())).unwrap_or_default();
-    let mut text = format!("lab {lab} on {}\n{position}\n{}", record.provider, table(&rows));
+    let mut text = format!("lab {lab} ({})\n{position}\n{}", record.provider.spoken(), table(&rows));
     if !workloads.is_empty() {
         let mut rows = vec![["WORKLOAD", "RUNNING", "PENDING", "WHERE"].map(str::to_owned).to_vec()];
         rows.extend(workloads.into_iter().map(|(name, place)| place.cells(name)));
         text.push('\n');
         text.push_str(&table(&rows));
     }
+    if !others.is_empty() {
+        let mut rows = vec![["NOT A WORKLOAD OF THE LAB", "RUNNING", "PENDING", "WHERE"].map(str::to_owned).to_vec()];
+        rows.extend(others.into_iter().map(|((namespace, name), place)| match namespace.as_str() {
+            "default" => place.cells(name),
+            _ => place.cells(format!("{name} -n {namespace}")),
+        }));
+        text.push('\n');
+        text.push_str(&table(&rows));
+    }
     context.ui.result(&text);
     Ok(())
+}
+
+/// Namespaces of the cluster itself, on any provider.
+const SYSTEM_NAMESPACES: [&str; 5] =
+    ["kube-system", "kube-public", "kube-node-lease", "local-path-storage", "gatekeeper-system"];
+
+/// Namespace and name of what a pod without a workload belongs to, as kubectl names it: its controller, else itself.
+fn other(pod: &Pod) -> Option<(String, String)> {
+    let namespace = pod.namespace().unwrap_or_default();
+    if SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
+        return None;
+    }
+    let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+    let name = match owner {
+        None => format!("pod/{}", pod.name_any()),
+        Some(owner) => {
+            let deployment = pod
+                .labels()
+                .get("pod-template-hash")
+                .and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'))
+                .filter(|_| owner.kind == "ReplicaSet");
+            match deployment {
+                Some(deployment) => format!("deployment/{deployment}"),
+                None => format!("{}/{}", owner.kind.to_lowercase(), owner.name),
+            }
+        }
+    };
+    Some((namespace, name))
 }
 
 struct NodeRow {
@@ -169,4 +219,28 @@ fn pool_of(node: &Node, lab: Option<&Lab>) -> String {
         None => labelled_pool(node).map(|(_, pool)| pool),
     };
     pool.unwrap_or("-").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_workload_of_the_lab_made_is_named_as_kubectl_names_it() {
+        let named = |metadata: serde_json::Value| {
+            let (namespace, name) = other(&serde_json::from_value(json!({ "metadata": metadata })).unwrap())?;
+            Some(format!("{namespace} {name}"))
+        };
+        let owned = |kind: &str, name: &str| {
+            json!({
+                "name": "x-1", "namespace": "default", "labels": { "pod-template-hash": "5d8c7" },
+                "ownerReferences": [{ "apiVersion": "v1", "kind": kind, "name": name, "uid": "1", "controller": true }],
+            })
+        };
+        assert_eq!(named(json!({ "name": "a", "namespace": "team" })).as_deref(), Some("team pod/a"));
+        assert_eq!(named(owned("ReplicaSet", "web-5d8c7")).as_deref(), Some("default deployment/web"));
+        assert_eq!(named(owned("ReplicaSet", "web")).as_deref(), Some("default replicaset/web"));
+        assert_eq!(named(owned("Job", "once")).as_deref(), Some("default job/once"));
+        assert_eq!(named(json!({ "name": "coredns", "namespace": "kube-system" })), None);
+    }
 }

@@ -17,6 +17,7 @@ use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
 use crate::pool::Kept;
 use crate::provider::{self, Work};
 use crate::state::{Doing, Progress, Record};
+use klab_lab::spec::Step;
 
 /// What can be typed after `klab step`.
 #[derive(Debug, clap::Args)]
@@ -133,7 +134,7 @@ impl AtWork<'_> {
         let lab = lesson.lab.clone();
         let Some(step) = lab.steps.get(number) else { return Ok(()) };
         let label = label(&lab, number);
-        self.announce("Step", &label, title(step));
+        self.announce("Step", &label, step);
         let again = lesson.progress.doing.is_some();
         if !step.before.is_empty() && !again {
             let mut before = stage(&lab, number);
@@ -181,7 +182,7 @@ impl AtWork<'_> {
         };
         self.refuse_nodes(&lab, number, "take back yourself what you typed for it")?;
         let label = label(&lab, number);
-        self.announce("Undoing", &label, title(step));
+        self.announce("Undoing", &label, step);
         self.keep_kinds(&lab, number)?;
         lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: true });
         lesson.keep()?;
@@ -225,9 +226,9 @@ impl AtWork<'_> {
         })
     }
 
-    fn announce(&self, verb: &'static str, label: &str, title: &str) {
+    fn announce(&self, verb: &'static str, label: &str, step: &Step) {
         let label = label.strip_prefix("step ").unwrap_or(label);
-        self.context.ui.events().note(verb, format!("{label}: {title}"));
+        self.context.ui.events().about("step", &step.name.value).note(verb, format!("{label}: {}", title(step)));
     }
 
     /// Shows a command that does the same.

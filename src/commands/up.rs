@@ -28,6 +28,7 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     let started = Instant::now();
     context.ui.stream_events();
     let lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options_to_make())?;
+    context.ui.works_on(&lab.name.value);
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     context.ui.events().note(
         "Checked",
@@ -68,15 +69,12 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
     let name = &lab.name.value;
     if context.ui.format() == Format::Json {
         let outcome = &made.outcome;
-        context.ui.result(
-            &json!({
-                "event": "ready", "lab": name, "provider": lab.provider.as_str(), "kubeconfig": made.kubeconfig,
-                "changed": !made.is_unchanged(),
-                "created": outcome.created, "updated": outcome.updated, "pruned": outcome.pruned,
-                "unchanged": outcome.unchanged.len(), "elapsed_ms": u64::try_from(elapsed.as_millis()).ok(),
-            })
-            .to_string(),
-        );
+        context.ui.last_event(&json!({
+            "event": "ready", "provider": lab.provider.as_str(), "kubeconfig": made.kubeconfig,
+            "changed": !made.is_unchanged(),
+            "created": outcome.created, "updated": outcome.updated, "pruned": outcome.pruned,
+            "unchanged": outcome.unchanged.len(), "elapsed_ms": u64::try_from(elapsed.as_millis()).ok(),
+        }));
         return;
     }
     let what = if made.is_unchanged() {
@@ -84,7 +82,7 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
     } else {
         format!("lab `{name}`")
     };
-    context.ui.events().note("Ready", format!("{what} in {}", duration(elapsed)));
+    context.ui.events().about("lab", name).note("Ready", format!("{what} in {}", duration(elapsed)));
     let guide = if lab.steps.is_empty() { String::new() } else { format!("klab guide {name}    ") };
     if lab.provider.profile().is_embedded || !context.ui.quiet() {
         context.ui.say(&format!(

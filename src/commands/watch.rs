@@ -56,7 +56,11 @@ impl Shown {
             // One document, when all is over.
         } else if context.ui.format() == Format::Json {
             context.ui.result(&report::json(report).to_string());
-        } else if !context.ui.redraw(&format!("{title}: {}\n\n{}", report::summary(report), lines.concat())) {
+        } else if !context.ui.redraw(&context.ui.fitted(&format!(
+            "{title}: {}\n\n{}",
+            report::summary(report),
+            lines.concat()
+        ))) {
             let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
             let before: Vec<String> = self.lines.iter().map(first).collect();
             let now: Vec<String> = lines.iter().map(first).collect();

@@ -194,7 +194,8 @@ impl KindProvider {
             Action::ScalePool { pool, to, .. } => cluster.scale(pool, *to, &live, work),
             Action::UpdatePool { pool, changes } => {
                 work.intend("change-pool", &action.to_string())?;
-                let activity = work.events.start("Changing", format!("pool {pool}: {}", changes.join(", ")));
+                let activity =
+                    work.events.about("pool", pool).start("Changing", format!("pool {pool}: {}", changes.join(", ")));
                 cluster.declare(pool)?;
                 cluster.settle(&BTreeSet::from([pool.clone()]), &live, work)?;
                 activity.finish("Changed", format!("pool {pool}: {}", changes.join(", ")));

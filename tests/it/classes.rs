@@ -126,7 +126,7 @@ fn a_class_is_no_lab_and_a_lab_no_class() {
         assert!(refused.contains("lab `class` is a class with 1 seat") && refused.contains("`class-01`"), "{refused}");
     }
     assert!(environment.klab(&["kubeconfig", "--seat", "2"]).contains("has no seat 2"));
-    assert!(environment.klab(&["list", "--format", "csv"]).contains("only `klab verify --seats` writes CSV"));
+    assert!(environment.klab(&["list", "--format", "csv"]).contains("invalid value 'csv' for '--format <FORMAT>'"));
     environment.succeeds(&["down"]);
     environment.nothing_is_left();
 }

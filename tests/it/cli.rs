@@ -1,6 +1,9 @@
 //! The command line as people meet it: what is said, where, and with which status.
 
+use std::collections::BTreeSet;
+
 use insta::assert_snapshot;
+use klab::event::{COMMON, DESCRIBED};
 
 use crate::environment::Environment;
 
@@ -117,7 +120,72 @@ fn who_asks_for_documents_gets_one_of_what_went_wrong() {
         let document = environment.json(arguments);
         assert_eq!((&document["event"], &document["message"]), (&"error".into(), &"no lab is up".into()), "{command}");
         assert_eq!(document["exit_code"], 2, "{command}");
+        assert_eq!(document["schema"], "klab.event/1", "{command}");
     }
+}
+
+#[test]
+fn a_format_is_refused_where_it_is_not_written() {
+    let environment = Environment::new();
+    assert!(environment.klab(&["list", "--format", "junit"]).contains("[possible values: human, json]"));
+    let refused = environment.klab(&["--format", "json", "kubeconfig"]);
+    assert!(refused.contains("error: `klab kubeconfig` does not write `--format json`"), "{refused}");
+    assert_snapshot!(environment.klab(&["--format", "csv", "plan", "lab.toml"]), @r"
+    --- stderr
+    error: `klab plan` does not write `--format csv`
+    hint: `--format json` works
+    --- status 2
+    ");
+    assert_snapshot!(environment.klab(&["--format", "csv", "verify"]), @r"
+    --- stderr
+    error: CSV has a line for each seat of a class: only `klab verify --seats` writes it
+    hint: `--format json` and `--format junit` work for one lab
+    --- status 2
+    ");
+}
+
+#[test]
+fn help_lists_groups_and_examples() {
+    let environment = Environment::new();
+    let help = environment.klab(&["help"]);
+    let headings: Vec<&str> = help.lines().filter(|line| !line.starts_with(' ') && line.ends_with(':')).collect();
+    assert_eq!(
+        headings,
+        [
+            "Make a lab, check it, remove it:",
+            "For learners:",
+            "For authors of labs:",
+            "For instructors and platforms (`klab up LAB --seats 30` makes a class):",
+            "Options:",
+        ]
+    );
+    let down = environment.klab(&["down", "--help"]);
+    assert!(down.contains("Examples:\n  klab down\n  klab down scheduling\n"), "{down}");
+}
+
+#[test]
+fn completions_ask_klab() {
+    let environment = Environment::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = environment.succeeds(&["completions", shell]);
+        assert!(script.contains("KLAB_COMPLETE"), "{shell}: {script}");
+    }
+    environment.write("small.toml", LAB);
+    environment.succeeds(&["up", "small.toml"]);
+    let offered = |words: &[&str]| {
+        let mut command = environment.command(&[&["--"], words].concat());
+        command.env("KLAB_COMPLETE", "fish");
+        let output = command.output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{words:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(&["klab", "down", "s"]), ["small"]);
+    assert_eq!(offered(&["klab", "pool", "scale", "n"]), ["nodepool1"]);
+    let pods = offered(&["klab", "explain", "web"]);
+    assert_eq!((pods.len(), pods[0].as_str()), (2, "web"), "the workload and its pod: {pods:?}");
+    environment.succeeds(&["down"]);
+    assert_eq!(offered(&["klab", "down", "s"]), Vec::<String>::new());
 }
 
 #[test]
@@ -149,6 +217,10 @@ fn second_up_changes_nothing_and_a_changed_file_updates_and_prunes() {
         environment.write("small.toml", text);
         let ready = environment.json(&["up", "small.toml"]);
         assert_eq!(ready["event"], "ready", "{ready}");
+        let row = DESCRIBED.iter().find(|row| row.name == "ready").unwrap();
+        let told: BTreeSet<&str> = COMMON.iter().chain(row.fields).map(|(field, _)| *field).collect();
+        let written: BTreeSet<&str> = ready.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(written, told);
         ready
     };
     let names = |event: &serde_json::Value, what: &str| -> Vec<String> {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use klab::environment::{self, Audience};
+use klab::event;
 use klab::render::render;
 use klab_lab::spec::{self, Diagnostics, LoadOptions, load};
 use serde_json::Value;
@@ -259,6 +260,27 @@ fn environment_variables_are_described() {
         std::fs::write(path, &wanted).unwrap();
     }
     assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/environment.md again");
+}
+
+/// The tables of `docs/events.md` are made from the events, as those of the environment are from its variables.
+#[test]
+fn events_are_described() {
+    let path = Path::new("docs/events.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let frame = "| field | meaning |\n|---|---|\n";
+    let (intro, _) = document.split_once(frame).unwrap();
+    let table = |fields: &[(&str, &str)]| -> String {
+        let rows: String = fields.iter().map(|(field, meaning)| format!("| `{field}` | {meaning} |\n")).collect();
+        format!("{frame}{rows}")
+    };
+    let mut wanted = format!("{intro}{}", table(event::COMMON));
+    for row in event::DESCRIBED {
+        wanted.push_str(&format!("\n## `{}`\n\n{}\n\n{}", row.name, row.meaning, table(row.fields)));
+    }
+    if std::env::var_os("KLAB_BLESS").is_some() {
+        std::fs::write(path, &wanted).unwrap();
+    }
+    assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/events.md again");
 }
 
 /// What of the source does something that only one file may do.

@@ -5,6 +5,7 @@ mod human;
 mod json;
 mod junit;
 mod markdown;
+mod wrapping;
 
 #[cfg(test)]
 mod tests;
@@ -14,3 +15,4 @@ pub use human::{Styles, check_lines, human, suggestion_line, summary};
 pub use json::{SCHEMA, json};
 pub use junit::{Suite, case as junit_case, junit};
 pub use markdown::markdown;
+pub use wrapping::wrapped;

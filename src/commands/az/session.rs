@@ -50,7 +50,9 @@ impl Sink for Listener {
             Event::Warned { message } if !self.is_terse => self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}")),
             // A line that lives as long as the work; az has nothing to say of what was done.
             Event::Started { .. } | Event::Progress { .. } | Event::Ended { .. } => self.ui.events().pass(event),
-            Event::Finished { id, .. } => self.ui.events().pass(&Event::Ended { id: *id }),
+            Event::Finished { id, subject, .. } => {
+                self.ui.events().pass(&Event::Ended { id: *id, subject: subject.clone() });
+            }
             Event::Warned { .. } | Event::UnderWay { .. } => {}
         }
     }

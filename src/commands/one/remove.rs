@@ -24,7 +24,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
     let events = context.ui.events();
     let Some(mut at_work) = LabAtWork::existing(context, lab, "down")? else {
         retire(context)?;
-        events.note("Down", format!("lab `{lab}` is not up, nothing to remove"));
+        events.about("lab", lab).note("Down", format!("lab `{lab}` is not up, nothing to remove"));
         return Ok(());
     };
     let again = format!("klab down {lab}");
@@ -36,7 +36,9 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
         if !wait {
             provider.begin_removal(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
             if provider.is_being_removed(lab) {
-                events.note("Removing", format!("lab `{lab}`; `{again}` waits until nothing is left of it"));
+                events
+                    .about("lab", lab)
+                    .note("Removing", format!("lab `{lab}`; `{again}` waits until nothing is left of it"));
                 return Ok(());
             }
         }
@@ -57,7 +59,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
     remove_empty(&folder);
     let ran = known.map(|(_, since)| jiff::Timestamp::now().duration_since(since).unsigned_abs());
     let ran = ran.map_or(String::new(), |ran| format!("; it was up for {}", duration(ran)));
-    events.note("Down", format!("nothing of lab `{lab}` is left{ran}"));
+    events.about("lab", lab).note("Down", format!("nothing of lab `{lab}` is left{ran}"));
     Ok(())
 }
 

@@ -24,7 +24,7 @@ pub(in super::super) fn row(context: &Context, class: &Class, silent: bool) -> (
     };
     let row = vec![
         class.lab.clone(),
-        class.provider.to_string(),
+        class.provider.spoken().to_owned(),
         format!("{state}, {}", plural(total, "seat")),
         "-".to_owned(),
         class.created.strftime("%Y-%m-%d %H:%M").to_string(),
@@ -78,7 +78,7 @@ pub(in super::super) fn status(context: &Context, class: &Class) -> Result<()> {
         context.ui.result(&document.to_string());
         return Ok(());
     }
-    let head = format!("lab {} on {}, {}", class.lab, class.provider, plural(class.seats.len(), "seat"));
+    let head = format!("lab {} ({}), {}", class.lab, class.provider.spoken(), plural(class.seats.len(), "seat"));
     context.ui.result(&format!("{head}\n\n{}", table(&rows)));
     Ok(())
 }

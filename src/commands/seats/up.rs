@@ -226,13 +226,10 @@ fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again
                 json!({ "seat": number, "lab": seat, "ready": !bad.contains(&number), "kubeconfig": kubeconfig })
             })
             .collect();
-        context.ui.result(
-            &json!({
-                "event": "ready", "lab": name, "provider": class.provider, "seats": seats, "made": made, "kept": kept,
-                "removed": removed, "failed": bad, "elapsed_ms": u64::try_from(elapsed.as_millis()).ok(),
-            })
-            .to_string(),
-        );
+        context.ui.last_event(&json!({
+            "event": "class-ready", "provider": class.provider, "seats": seats, "made": made, "kept": kept,
+            "removed": removed, "failed": bad, "elapsed_ms": u64::try_from(elapsed.as_millis()).ok(),
+        }));
     }
     if !failed.is_empty() {
         let count = plural(failed.len(), "seat");

@@ -31,7 +31,7 @@ pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut W
     let place = site.place;
     let what = format!("cluster {} in {}", place.cluster, place.location);
     wait_for_removals(site, world, work)?;
-    let activity = work.events.start("Creating", what.clone());
+    let activity = work.events.about("cluster", &place.cluster).start("Creating", what.clone());
     let group_is_there = world.group.as_ref().is_some_and(|group| !group.is_going());
     let arguments = at.cluster_create(first);
     let mut early = None;
@@ -178,7 +178,7 @@ pub(super) fn upgrade(site: Site<'_>, from: &str, to: &str, work: &mut Work<'_>)
     let place = site.place;
     for version in upgrade_path(from, to)? {
         let what = format!("control plane to Kubernetes {version}");
-        let activity = work.events.start("Upgrading", what.clone());
+        let activity = work.events.about("cluster", &place.cluster).start("Upgrading", what.clone());
         work.events.under_way(vec![format!("the control plane of `{}` is being upgraded to {version}", place.cluster)]);
         change(site, &arguments::cluster_upgrade(place, &version), &place.cluster, "upgrade cluster", work)?;
         let cluster = wait_settled(site, &activity, &what)?;
@@ -260,7 +260,7 @@ pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()
     } else {
         ("Stopping", "Stopped", "stop cluster", "stopped", arguments::cluster_stop(place))
     };
-    let activity = work.events.start(doing, what.clone());
+    let activity = work.events.about("cluster", &place.cluster).start(doing, what.clone());
     if cluster.is_settled() && cluster.is_stopped() != on {
         activity.finish(done, format!("{what}; nothing to change"));
         return Ok(());

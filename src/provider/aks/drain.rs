@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_mins(10);
 /// When the cluster refuses, or pods are still there at the deadline.
 pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()> {
     let runtime = runtime()?;
-    let activity = events.start("Draining", format!("pool {pool}"));
+    let activity = events.about("pool", pool).start("Draining", format!("pool {pool}"));
     let moved = runtime.block_on(async {
         let client = connect(kubeconfig).await?;
         let nodes = cordon(&client, pool).await.map_err(|error| failure(pool, &error))?;

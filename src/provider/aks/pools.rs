@@ -298,7 +298,8 @@ fn start_waiting(
             continue;
         }
         if task.activity.is_none() {
-            task.activity = Some(work.events.start(task.job.doing, task.job.what.clone()));
+            task.activity =
+                Some(work.events.about("pool", &task.job.pool).start(task.job.doing, task.job.what.clone()));
         }
         in_flight += 1;
         if settles {

@@ -52,7 +52,7 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     remove_file(&names.kubeconfig())?;
 
     let what = format!("cluster {} (kind {kind}, {})", names.cluster, nodes_in_words(lab, &record));
-    let activity = work.events.start("Creating", what.clone());
+    let activity = work.events.about("cluster", &names.cluster).start("Creating", what.clone());
     activity.progress("kind makes the nodes");
     let made = {
         let _alone = first_network(session);

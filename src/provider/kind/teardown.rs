@@ -14,7 +14,8 @@ pub(super) fn remove(session: &Session, work: &mut Work<'_>) -> Result<()> {
     let interrupted = record.as_ref().is_some_and(|record| !record.complete);
     if !containers.is_empty() || interrupted {
         work.intend("delete-cluster", &names.cluster)?;
-        let activity = work.events.start("Deleting", format!("cluster {}", names.cluster));
+        let activity =
+            work.events.about("cluster", &names.cluster).start("Deleting", format!("cluster {}", names.cluster));
         end_leftover_kinds(session);
         remove_file(&names.kubeconfig_lock())?;
         let volumes: Vec<String> = containers.iter().flat_map(|container| container.volumes.clone()).collect();

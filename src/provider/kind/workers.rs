@@ -172,7 +172,7 @@ impl ClusterAtWork<'_> {
         self.added.extend(names.iter().cloned());
         work.intend("add-nodes", &names.join(" "))?;
         let what = format!("{} to pool {pool} ({})", plural(count, "node"), names.join(", "));
-        let activity = work.events.start("Adding", what.clone());
+        let activity = work.events.about("pool", pool).start("Adding", what.clone());
         let joining = Joining::prepare(self, pool, names.len(), containers)?;
         activity.progress("nodes boot and join");
         let failures: Vec<Error> = std::thread::scope(|scope| {

@@ -96,7 +96,7 @@ impl Sim {
     fn create(&self, lab: &Lab, work: &mut Work<'_>) -> Result<()> {
         let name = &lab.name.value;
         work.intend("start-server", &self.home.server().display().to_string())?;
-        let activity = work.events.start("Creating", format!("cluster {name} (embedded)"));
+        let activity = work.events.about("cluster", name).start("Creating", format!("cluster {name} (embedded)"));
         self.server(name)?;
         work.intend("add-cluster", name)?;
         let seed = seed(lab, lab.sim.seed.unwrap_or_default());
@@ -217,7 +217,7 @@ impl Provider for Sim {
     }
 
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
-        let activity = work.events.start("Removing", format!("cluster {lab} (embedded)"));
+        let activity = work.events.about("cluster", lab).start("Removing", format!("cluster {lab} (embedded)"));
         work.intend("remove-cluster", lab)?;
         self.remove_cluster(lab, work.events)?;
         work.intend("stop-server", &self.home.server().display().to_string())?;

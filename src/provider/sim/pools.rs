@@ -75,28 +75,30 @@ pub(super) async fn perform(
         }
         // The autoscaler is told of a pool once its nodes are there, and hears first that one goes.
         Action::AddPool { pool, nodes, size } => {
-            let activity = events.start("Creating", format!("pool {pool} ({nodes} × {size})"));
+            let activity = events.about("pool", pool).start("Creating", format!("pool {pool} ({nodes} × {size})"));
             scale(client, make, lab, find(pool)?, *nodes).await?;
             node_pools::set(client, lab, find(pool)?).await?;
             activity.finish("Created", format!("pool {pool} ({nodes} × {size})"));
             Ok(())
         }
         Action::ScalePool { pool, from, to } => {
-            let activity = events.start("Scaling", format!("pool {pool} from {from} to {to} nodes"));
+            let activity =
+                events.about("pool", pool).start("Scaling", format!("pool {pool} from {from} to {to} nodes"));
             scale(client, make, lab, find(pool)?, *to).await?;
             node_pools::set(client, lab, find(pool)?).await?;
             activity.finish("Scaled", format!("pool {pool} from {from} to {to} nodes"));
             Ok(())
         }
         Action::UpdatePool { pool, changes } => {
-            let activity = events.start("Changing", format!("pool {pool}: {}", changes.join(", ")));
+            let activity = events.about("pool", pool).start("Changing", format!("pool {pool}: {}", changes.join(", ")));
             update(client, find(pool)?).await?;
             node_pools::set(client, lab, find(pool)?).await?;
             activity.finish("Changed", format!("pool {pool}: {}", changes.join(", ")));
             Ok(())
         }
         Action::ReplacePool { pool, nodes, changes } => {
-            let activity = events.start("Replacing", format!("pool {pool}: {}", changes.join(", ")));
+            let activity =
+                events.about("pool", pool).start("Replacing", format!("pool {pool}: {}", changes.join(", ")));
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             scale(client, make, lab, find(pool)?, *nodes).await?;
@@ -108,7 +110,7 @@ pub(super) async fn perform(
             Ok(())
         }
         Action::RemovePool { pool, nodes } => {
-            let activity = events.start("Removing", format!("pool {pool}"));
+            let activity = events.about("pool", pool).start("Removing", format!("pool {pool}"));
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             activity.finish("Removed", format!("pool {pool} and its {}", plural(*nodes as usize, "node")));

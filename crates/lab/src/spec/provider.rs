@@ -39,6 +39,14 @@ impl Provider {
             Self::Existing => "existing",
         }
     }
+
+    /// The word for people: what the cluster is.
+    pub const fn spoken(self) -> &'static str {
+        match self {
+            Self::Sim => "embedded",
+            Self::Kind | Self::Aks | Self::Existing => self.as_str(),
+        }
+    }
 }
 
 impl fmt::Display for Provider {
@@ -49,10 +57,12 @@ impl fmt::Display for Provider {
 
 impl FromStr for Provider {
     type Err = String;
+    /// By its name; the embedded cluster also by what it is.
     fn from_str(text: &str) -> Result<Self, String> {
+        let name = if text == "embedded" { Self::Sim.as_str() } else { text };
         Self::ALL
             .into_iter()
-            .find(|provider| provider.as_str() == text)
+            .find(|provider| provider.as_str() == name)
             .ok_or_else(|| format!("there is no provider `{text}`; there are sim, kind, aks and existing"))
     }
 }
@@ -249,4 +259,18 @@ impl Default for ExistingSettings {
 pub enum Addon {
     /// Resource usage for `kubectl top`.
     MetricsServer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_for_a_provider_is_read() {
+        for provider in Provider::ALL {
+            assert_eq!(provider.as_str().parse(), Ok(provider));
+            assert_eq!(provider.spoken().parse(), Ok(provider));
+        }
+        assert!("minikube".parse::<Provider>().is_err());
+    }
 }

@@ -210,6 +210,14 @@ pub(super) fn taint(text: &str) -> Parsed<Taint> {
             .help("the effects are NoSchedule, PreferNoSchedule and NoExecute")
     };
     let (before, after) = text.rsplit_once(':').ok_or_else(form)?;
+    if let Some((key, value)) = before.split_once(':').filter(|_| !before.contains('=')) {
+        let meant = format!("{key}={value}:{after}");
+        if self::taint(&meant).is_ok() {
+            return Err(Mistake::new(format!("`{text}` is not a taint"), "between key and value stands `=`")
+                .help("a taint is `key=value:Effect` or `key:Effect`")
+                .instead(Some(meant)));
+        }
+    }
     let (key, value) = before.split_once('=').map_or((before, None), |(key, value)| (key, Some(value)));
     label_key(key)?;
     if let Some(value) = value {

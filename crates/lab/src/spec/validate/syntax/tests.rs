@@ -31,6 +31,9 @@ fn taints_have_key_and_effect() {
     );
     let parsed = taint("a:NoSchedule").unwrap();
     assert_eq!((parsed.key.as_str(), parsed.value, parsed.effect.as_str()), ("a", None, "NoSchedule"));
+    let colons = taint("dedicated:special:NoSchedule").unwrap_err();
+    assert_eq!(colons.instead.as_deref(), Some("dedicated=special:NoSchedule"));
+    assert_eq!(taint("a:b:c:NoSchedule").unwrap_err().instead, None);
     assert_eq!(taint("a=b:NoSchedul").unwrap_err().instead.as_deref(), Some("a=b:NoSchedule"));
 }
 
