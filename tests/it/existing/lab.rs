@@ -116,7 +116,7 @@ fn a_lab_comes_and_goes_and_the_cluster_is_as_it_was() {
     cluster.own.write("mine.toml", LAB);
     assert_snapshot!(cluster.lab("plan mine.toml"), @"
     --- stdout
-    lab mine on existing
+    lab mine (existing)
 
     cluster
       klab-theirs at https://ADDRESS/clusters/theirs, somebody else's: nothing of it is changed
@@ -165,7 +165,7 @@ fn a_lab_comes_and_goes_and_the_cluster_is_as_it_was() {
     ");
     assert_snapshot!(cluster.lab("status"), @"
     --- stdout
-    lab mine on existing
+    lab mine (existing)
     lesson: at the set-up, 2 steps ahead
 
     NODE                            POOL    STATE  PODS  TAINTS
