@@ -51,13 +51,15 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     })?;
 
     let nodes: Vec<NodeRow> = snapshot.nodes.iter().map(|node| NodeRow::of(node, &snapshot.pods, file)).collect();
+    // On a cluster of others, what else runs there is not the learner's.
+    let is_own = file.is_none_or(|lab| lab.provider.profile().makes_nodes);
     let mut workloads: BTreeMap<String, Where> = BTreeMap::new();
     // What manifests or the learner made.
     let mut others: BTreeMap<(String, String), Where> = BTreeMap::new();
     for pod in &snapshot.pods {
         if let Some(workload) = pod.labels().get(WORKLOAD_LABEL).filter(|workload| is_of(file, workload, pod)) {
             workloads.entry(workload.clone()).or_default().count(pod, &snapshot.nodes, file);
-        } else if let Some(name) = other(pod) {
+        } else if let Some(name) = other(pod).filter(|_| is_own) {
             others.entry(name).or_default().count(pod, &snapshot.nodes, file);
         }
     }
