@@ -10,6 +10,7 @@ mod azure;
 mod classes;
 mod cli;
 mod docs;
+mod documents;
 mod environment;
 mod existing;
 mod faults;
