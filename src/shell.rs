@@ -34,16 +34,12 @@ impl LabShell {
         ]
     }
 
-    /// The variables as a shell takes them: `eval "$(klab env)"`.
+    /// The variables as a shell takes them, `eval "$(klab env)"`; the lab's programs come first.
     pub fn exports(&self) -> String {
         let line = |(name, value): (&str, OsString)| format!("export {name}={}\n", quoted(&value.to_string_lossy()));
-        self.variables().into_iter().map(line).collect()
-    }
-
-    /// As [`Self::exports`], for a shell that this one starts: its programs come first.
-    fn exports_with_programs(&self) -> String {
         let path = |folder: &PathBuf| format!("export PATH={}:\"$PATH\"\n", quoted(&folder.to_string_lossy()));
-        self.exports() + &self.programs.as_ref().map(path).unwrap_or_default()
+        let programs = self.programs.as_ref().map(path);
+        self.variables().into_iter().map(line).chain(programs).collect()
     }
 
     /// The user's shell with the variables and the lab's name in its prompt. What it reads when it starts is written into
@@ -58,11 +54,8 @@ impl LabShell {
             Some("bash") => {
                 create_private_folder(folder)?;
                 let file = folder.join("bashrc");
-                let text = format!(
-                    "[ -f ~/.bashrc ] && . ~/.bashrc\n{}PS1={}\"$PS1\"\n",
-                    self.exports_with_programs(),
-                    quoted(&prompt)
-                );
+                let text =
+                    format!("[ -f ~/.bashrc ] && . ~/.bashrc\n{}PS1={}\"$PS1\"\n", self.exports(), quoted(&prompt));
                 write_private(&file, text.as_bytes())?;
                 command.arg("--rcfile").arg(file).arg("-i")
             }
@@ -73,7 +66,7 @@ impl LabShell {
                 write_private(&folder.join(".zshenv"), environment.as_bytes())?;
                 let text = format!(
                     "ZDOTDIR={own}\n[ -f {own}/.zshrc ] && . {own}/.zshrc\n{}PROMPT={}\"$PROMPT\"\n",
-                    self.exports_with_programs(),
+                    self.exports(),
                     quoted(&prompt)
                 );
                 write_private(&folder.join(".zshrc"), text.as_bytes())?;

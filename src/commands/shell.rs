@@ -10,6 +10,7 @@ use crate::provider::AzureNames;
 use crate::shell::LabShell;
 use crate::state::home::state_error;
 use klab_cluster::server::files::create_private_folder;
+use klab_lab::spec::Provider;
 
 /// What can be typed after `klab shell`.
 #[derive(Debug, clap::Args)]
@@ -23,8 +24,7 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or the shell does not start.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let mut shell = of(context, &arguments.lab)?;
-    shell.programs = programs(context, &shell.lab)?;
+    let shell = of(context, &arguments.lab)?;
     let program = environment::SHELL.path().unwrap_or_else(|| PathBuf::from("/bin/sh"));
     let home = environment::ZDOTDIR.path().or_else(|| environment::HOME.path()).unwrap_or_default();
     let folder = context.home.lab(&shell.lab).join("shell");
@@ -44,13 +44,13 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     let provider = context.provider(record.provider)?;
     let kubeconfig = provider.kubeconfig(&lab)?;
     let AzureNames { group, cluster } = context.azure_names(&lab, record.provider)?;
-    Ok(LabShell { lab, kubeconfig, resource_group: group, cluster, programs: None })
+    let programs = programs(context, &lab, record.provider)?;
+    Ok(LabShell { lab, kubeconfig, resource_group: group, cluster, programs })
 }
 
-/// A folder with an `az` that is klab, for a lab that is not in Azure; one that is there has the real one.
-fn programs(context: &Context, lab: &str) -> Result<Option<PathBuf>> {
-    let record = context.record(lab)?.ok_or_else(|| not_up(lab))?;
-    if record.provider.profile().has_managed_pools {
+/// A folder with an `az` that is klab, for a lab that is not in Azure; one that is there, or may be, has the real one.
+fn programs(context: &Context, lab: &str, provider: Provider) -> Result<Option<PathBuf>> {
+    if provider.profile().has_managed_pools || !provider.profile().makes_nodes {
         return Ok(None);
     }
     let folder = context.home.lab(lab).join("shell").join("bin");
