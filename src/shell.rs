@@ -118,6 +118,7 @@ mod tests {
                 "export KLAB_LAB=one",
                 "export RES_GROUP=klab-one",
                 "export AKS_NAME=klab-one",
+                r#"export PATH='/home/a b/bin':"$PATH""#,
             ]
         );
     }

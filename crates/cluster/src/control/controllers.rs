@@ -332,7 +332,7 @@ mod tests {
             assert_eq!(format!("{name}-controller").parse().ok(), controller.is_optional().then_some(controller));
         }
         let unknown = "deploymnet".parse::<Controller>().unwrap_err();
-        assert!(unknown.to_string().starts_with("there is no controller `deploymnet`; there are: clusterrole"));
+        assert!(unknown.to_string().starts_with("there is no controller `deploymnet`; there are: cluster-autoscaler"));
     }
 
     #[test]
