@@ -79,7 +79,7 @@ fn of_pods(
         if node.is_none() && !matches!(state, PodState::Failed { .. } | PodState::Succeeded) {
             let homes = Homes::of(check, explainer.view());
             let pending = explainer.pending(&group, &|place| homes.accept(place), &|pods, nodes| {
-                settles(check, context, snapshot, pods, nodes)
+                settles(check, *context, snapshot, pods, nodes)
             });
             causes.push(unplaced(explainer.view(), &group, &state, &pending));
             if !stays_pending {
@@ -94,13 +94,13 @@ fn of_pods(
         }
     }
     if !misplaced.is_empty() && !stays_pending {
-        let settles = |pods: &[&PodView<'_>], nodes: &[String]| settles(check, context, snapshot, pods, nodes);
+        let settles = |pods: &[&PodView<'_>], nodes: &[String]| settles(check, *context, snapshot, pods, nodes);
         suggestions.extend(bring_home(check, result, explainer, &misplaced, &settles));
     }
     suggestions.extend(size::change(check, explainer));
     suggestions.extend(size::missing(check, explainer.view()));
     if offenders.is_empty()
-        && let Some((cause, remedies)) = daemon::missing(check, snapshot, context)
+        && let Some((cause, remedies)) = daemon::missing(check, snapshot, *context)
     {
         causes.push(cause);
         suggestions.extend(remedies);
@@ -343,11 +343,11 @@ fn node_commands(view: &View<'_>, check: &Check, result: &CheckResult, set: &Nod
     let mut suggestions: BTreeMap<&'static str, Suggestion> = BTreeMap::new();
     if let NodeSet::Pool(pool) = set
         && view.context.pool(pool).is_some()
-        && view.context.provider.is_some_and(|provider| provider.profile().makes_nodes)
+        && view.context.provider().is_some_and(|provider| provider.profile().makes_nodes)
         && result.findings.iter().any(|finding| finding.code == "no-nodes")
     {
         let (text, command) =
-            (format!("make the pool {pool}"), format!("klab pool add {pool} --lab {}", view.context.lab));
+            (format!("make the pool {pool}"), format!("klab pool add {pool} --lab {}", view.context.name()));
         let suggestion =
             Suggestion { code: "add-pool", text, at: None, command: Some(command), changes: 1, nodes: Vec::new() };
         return vec![suggestion];

@@ -20,7 +20,7 @@ use crate::words::listed;
 pub fn evaluate(checks: &[Check], snapshot: &Snapshot, context: &Context<'_>) -> Report {
     let view = View::new(snapshot, context);
     let results = results(checks, &view);
-    Report { lab: context.lab.to_owned(), elapsed: std::time::Duration::ZERO, checks: results, ..Report::default() }
+    Report { lab: context.name().to_owned(), elapsed: std::time::Duration::ZERO, checks: results, ..Report::default() }
 }
 
 pub(crate) fn results(checks: &[Check], view: &View<'_>) -> Vec<CheckResult> {

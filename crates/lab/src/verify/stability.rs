@@ -88,7 +88,7 @@ impl Stability {
                 CheckResult { verdict, ..result }
             })
             .collect();
-        let report = Report { lab: context.lab.to_owned(), elapsed: now, checks: results, ..Report::default() };
+        let report = Report { lab: context.name().to_owned(), elapsed: now, checks: results, ..Report::default() };
         Observation { report, look_again_at: next.at }
     }
 

@@ -282,7 +282,7 @@ impl<'a> View<'a> {
 
     /// The pool a node belongs to, by its labels.
     pub(crate) fn pool_of_node(&self, node: &'a Node) -> Option<&'a str> {
-        pool_of(self.context.provider, self.context.pools, node)
+        pool_of(self.context.provider(), self.context.pools(), node)
     }
 
     /// The nodes of a pool that are there.

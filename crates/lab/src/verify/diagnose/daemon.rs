@@ -18,8 +18,8 @@ use crate::verify::view::View;
 use crate::words::plural;
 
 /// Why nodes on which a check wants a DaemonSet's pod have none: the pods it would make are put to the scheduler.
-pub(super) fn missing(check: &Check, snapshot: &Snapshot, context: &Context<'_>) -> Option<(Cause, Vec<Suggestion>)> {
-    let view = View::new(snapshot, context);
+pub(super) fn missing(check: &Check, snapshot: &Snapshot, context: Context<'_>) -> Option<(Cause, Vec<Suggestion>)> {
+    let view = View::new(snapshot, &context);
     let set = daemon_set(check, &view, snapshot)?;
     let homes = Homes::of(check, &view);
     let is_of_set = |pod: &Pod| {
@@ -41,7 +41,7 @@ pub(super) fn missing(check: &Check, snapshot: &Snapshot, context: &Context<'_>)
     let mut with_them = snapshot.clone();
     let first = with_them.pods.len();
     with_them.pods.extend(made);
-    let mut explainer = Explainer::new(&with_them, context);
+    let mut explainer = Explainer::new(&with_them, &context);
     let mut groups: Vec<NodeGroup> = Vec::new();
     let mut suggestions = Vec::new();
     for (number, node) in bare.iter().enumerate() {

@@ -60,7 +60,7 @@ impl HomesOwned {
 /// Whether pods would no longer keep a check from holding if they ran on these nodes: the check is asked.
 pub(super) fn settles(
     check: &Check,
-    context: &Context<'_>,
+    context: Context<'_>,
     snapshot: &Snapshot,
     pods: &[&PodView<'_>],
     nodes: &[String],
@@ -77,7 +77,7 @@ pub(super) fn settles(
             *slot = Arc::new(moved);
         }
     }
-    let report = evaluate(std::slice::from_ref(check), &changed, context);
+    let report = evaluate(std::slice::from_ref(check), &changed, &context);
     let failing = report.checks.iter().flat_map(|result| &result.findings).filter(|finding| !finding.holds);
     let offenders: BTreeSet<&String> = failing.flat_map(|finding| &finding.offenders).collect();
     pods.iter().all(|pod| !offenders.contains(&pod.id()))

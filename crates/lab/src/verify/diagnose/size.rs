@@ -62,7 +62,7 @@ pub(super) fn missing(check: &Check, view: &View<'_>) -> Option<Suggestion> {
     let group = Group::of(view, &check.subject.value)?;
     let is_gone = group.counted.is_empty() && group.old.is_empty() && view.owner_of_workload(name).is_none();
     let workload = view.context.workload(name).filter(|_| is_gone)?;
-    let lab = view.context.lab;
+    let lab = view.context.name();
     let make = format!("klab render {lab} --workload {name} | kubectl apply -f -");
     let elsewhere =
         view.pods.iter().find(|pod| pod.owner.name() == name.as_str() && pod.namespace != workload.namespace);

@@ -43,17 +43,17 @@ impl PoolGrowth {
 
 /// Whether a cluster autoscaler acts on any pool.
 pub(crate) fn has_autoscaled_pools(view: &View<'_>) -> bool {
-    let acts = view.context.whole.is_some_and(|lab| lab.provider.profile().has_autoscaler);
+    let acts = view.context.lab.is_some_and(|lab| lab.provider.profile().has_autoscaler);
     acts && autoscaled(view).next().is_some()
 }
 
 fn autoscaled<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Pool> {
-    view.context.pools.iter().filter(|pool| !pool.deferred && pool.autoscale.is_some())
+    view.context.pools().iter().filter(|pool| !pool.deferred && pool.autoscale.is_some())
 }
 
 /// What each autoscaled pool does for a pod, in the order of the lab file. Nothing where no autoscaler looks at the pod.
 pub(crate) fn growth(view: &View<'_>, cluster: &Cluster, pod: &Pod) -> Vec<PoolGrowth> {
-    let Some(lab) = view.context.whole.filter(|lab| lab.provider.profile().has_autoscaler) else { return Vec::new() };
+    let Some(lab) = view.context.lab.filter(|lab| lab.provider.profile().has_autoscaler) else { return Vec::new() };
     let owners = pod.metadata.owner_references.iter().flatten();
     let of_daemon = owners.into_iter().any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
     let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();

@@ -295,7 +295,7 @@ fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
     let now = view.members(pool).count();
     let to = now + steps;
     let declared = view.context.pool(pool);
-    let acts = view.context.provider.is_some_and(|provider| provider.profile().has_autoscaler);
+    let acts = view.context.provider().is_some_and(|provider| provider.profile().has_autoscaler);
     if let Some(bounds) = declared.and_then(|declared| declared.autoscale.as_ref()).filter(|_| acts) {
         // Its number of nodes is the autoscaler's; the author's are the bounds.
         if to <= bounds.max as usize {

@@ -37,8 +37,8 @@ impl Difference {
 
     /// Whether pods that were to wait have nodes of pools that the autoscaler let grow, and nothing else differs: the
     /// prediction counts the nodes that there were.
-    fn is_growth(&self, context: &Context<'_>) -> bool {
-        let acts = context.provider.is_some_and(|provider| provider.profile().has_autoscaler);
+    fn is_growth(&self, context: Context<'_>) -> bool {
+        let acts = context.provider().is_some_and(|provider| provider.profile().has_autoscaler);
         let autoscaled = |pool: &str| acts && context.pool(pool).is_some_and(|pool| pool.autoscale.is_some());
         let count = |pools: &BTreeMap<String, u32>, pool: &str| pools.get(pool).copied().unwrap_or_default();
         let mut pools = self.predicted.keys().chain(self.actual.keys());
@@ -103,7 +103,7 @@ pub fn compare(prediction: &Prediction, snapshot: &Snapshot, context: &Context<'
                 actual,
                 actual_pending: pending,
             };
-            if !difference.is_growth(context) {
+            if !difference.is_growth(*context) {
                 differences.push(difference);
             }
         }
