@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::exec::quoted;
-use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Provider};
+use klab_lab::spec::{Action, Lab, NodeSet, ObjectRef, Provider, Step};
 use klab_scheduler::taint::Taint;
 
 /// How much of a cluster is compared.
@@ -234,21 +234,10 @@ impl Change {
                 arguments.push(format!("--replicas={replicas}"));
                 words(&["scale"], arguments)
             }
-            Self::Field { object, path, wanted, .. } => {
-                let render = render(object, lab, steps)?;
-                if path.starts_with("spec.selector") {
-                    // It cannot be changed: the object is deleted and made again.
-                    format!("{render} | kubectl replace --force -f -")
-                } else if wanted.is_none() {
-                    // What the manifest never had, applying it again does not take away.
-                    format!("{render} | kubectl replace -f -")
-                } else {
-                    format!("{render} | kubectl apply -f -")
-                }
-            }
+            Self::Field { object, .. } => self.again()?.command(object, lab, steps)?,
             Self::Gone(object) => {
-                if let Some(render) = render(object, lab, steps) {
-                    return Some(format!("{render} | kubectl apply -f -"));
+                if let Some(command) = Again::Applied.command(object, lab, steps) {
+                    return Some(command);
                 }
                 // Of the cluster itself, or of the lab's own manifests.
                 let step = steps.checked_sub(1).and_then(|last| lab.steps.get(last));
@@ -264,6 +253,16 @@ impl Change {
                 words(&["taint", "node", node], vec![if *found { format!("{taint}-") } else { taint.to_string() }])
             }
             Self::Cordon { node, found } => words(&[if *found { "uncordon" } else { "cordon" }, node], Vec::new()),
+        })
+    }
+
+    /// How its object is made as in the lab again; none where it is not about a field.
+    pub(super) fn again(&self) -> Option<Again> {
+        let Self::Field { path, wanted, .. } = self else { return None };
+        Some(match wanted {
+            _ if path.starts_with("spec.selector") => Again::Recreated,
+            None => Again::Replaced,
+            Some(_) => Again::Applied,
         })
     }
 
@@ -320,14 +319,35 @@ impl Change {
     }
 }
 
-/// The command that prints an object of the lab as it is after its first `steps` steps; none for objects that no workload makes.
-fn render(object: &Named, lab: &Lab, steps: usize) -> Option<String> {
-    let name = &lab.workloads.iter().find(|workload| workload.name.value == object.name)?.name.value;
-    let changes = |action: &Action| matches!(action, Action::Set { workload, .. } | Action::Scale { workload, .. } if workload == name);
-    let changed = |step: &&klab_lab::spec::Step| step.actions.iter().any(|action| changes(&action.value));
-    let last = lab.steps.iter().take(steps).rfind(changed);
-    let step = last.map(|step| format!(" --step {}", step.name)).unwrap_or_default();
-    Some(format!("klab render {} --workload {name}{step}", lab.name))
+/// How an object of the lab is made as its manifest says, from what does least to what does most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Again {
+    /// Its manifest is applied again.
+    Applied,
+    /// Its manifest replaces it: what that never had, applying it does not take away.
+    Replaced,
+    /// It is deleted and made again: what cannot be changed has changed.
+    Recreated,
+}
+
+impl Again {
+    /// The command, for an object as it is after the lab's first `steps` steps; none for objects that no workload makes.
+    pub(super) fn command(self, object: &Named, lab: &Lab, steps: usize) -> Option<String> {
+        let name = &lab.workload(&object.name)?.name.value;
+        let changes = |action: &Action| match action {
+            Action::Set { workload, .. } | Action::Scale { workload, .. } => workload == name,
+            _ => false,
+        };
+        let changed = |step: &&Step| step.actions.iter().any(|action| changes(&action.value));
+        let last = lab.steps.iter().take(steps).rfind(changed);
+        let step = last.map(|step| format!(" --step {}", step.name)).unwrap_or_default();
+        let verb = match self {
+            Self::Applied => "apply",
+            Self::Replaced => "replace",
+            Self::Recreated => "replace --force",
+        };
+        Some(format!("klab render {} --workload {name}{step} | kubectl {verb} -f -", lab.name))
+    }
 }
 
 /// A value on one line, cut where it is long.

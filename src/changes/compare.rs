@@ -85,7 +85,8 @@ fn nodes(objects: &Objects) -> BTreeMap<&str, &Value> {
     objects.iter().filter(|(name, _)| name.kind == "Node").map(|(name, object)| (name.name.as_str(), object)).collect()
 }
 
-/// Nodes are compared by name, those of pools that the autoscaler changes only where both have them; on a provider that names them otherwise than the twin, by their place in the pool.
+/// Nodes are compared by name, those of pools that the autoscaler changes only where both have them; on a provider that names them
+/// otherwise than the twin, by their place in the pool.
 fn nodes_differ(
     wanted: &BTreeMap<&str, &Value>,
     found: &BTreeMap<&str, &Value>,
@@ -93,15 +94,13 @@ fn nodes_differ(
     autoscaled: &BTreeSet<String>,
     changes: &mut Vec<Change>,
 ) {
-    let pool_of = |node: &Value| node["metadata"]["labels"][POOL_LABEL].as_str().map(str::to_owned);
-    let is_autoscaled = |node: &Value| pool_of(node).is_some_and(|pool| autoscaled.contains(&pool));
-    let size = |nodes: &BTreeMap<&str, &Value>, pool: &Option<String>| {
-        nodes.values().filter(|node| pool.is_some() && pool_of(node) == *pool).count()
-    };
+    let is_autoscaled = |node: &Value| pool_of(node).is_some_and(|pool| autoscaled.contains(pool));
+    let (wanted_pools, found_pools) = (by_pool(wanted), by_pool(found));
     let whole = |name: &str, node: &Value, is_there: bool| {
         let pool = pool_of(node);
-        let (wanted, present) = (size(wanted, &pool), size(found, &pool));
-        Change::Node { node: name.to_owned(), pool, found: is_there, wanted, present }
+        let size = |pools: &BTreeMap<&str, Vec<&str>>| pool.and_then(|pool| pools.get(pool)).map_or(0, Vec::len);
+        let (wanted, present) = (size(&wanted_pools), size(&found_pools));
+        Change::Node { node: name.to_owned(), pool: pool.map(str::to_owned), found: is_there, wanted, present }
     };
     if scope == Scope::All {
         for (name, node) in found {
@@ -115,23 +114,29 @@ fn nodes_differ(
         changes.extend(gone.map(|(name, node)| whole(name, node, false)));
         return;
     }
-    let pools = |nodes: &BTreeMap<&str, &Value>| -> BTreeMap<String, Vec<String>> {
-        let mut pools: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (name, node) in nodes {
-            if let Some(pool) = node["metadata"]["labels"][POOL_LABEL].as_str() {
-                pools.entry(pool.to_owned()).or_default().push((*name).to_owned());
-            }
-        }
-        pools
-    };
-    let wanted_pools = pools(wanted);
-    for (pool, names) in pools(found) {
-        for (name, twin) in names.iter().zip(wanted_pools.get(&pool).into_iter().flatten()) {
-            if let (Some(wanted), Some(found)) = (wanted.get(twin.as_str()), found.get(name.as_str())) {
+    for (pool, names) in found_pools {
+        for (name, twin) in names.into_iter().zip(wanted_pools.get(pool).into_iter().flatten()) {
+            if let (Some(wanted), Some(found)) = (wanted.get(twin), found.get(name)) {
                 node_differs(name, wanted, found, scope, changes);
             }
         }
     }
+}
+
+/// The pool that a node names.
+fn pool_of(node: &Value) -> Option<&str> {
+    node["metadata"]["labels"][POOL_LABEL].as_str()
+}
+
+/// The names of nodes by their pools, in order.
+fn by_pool<'o>(nodes: &BTreeMap<&'o str, &'o Value>) -> BTreeMap<&'o str, Vec<&'o str>> {
+    let mut pools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, node) in nodes {
+        if let Some(pool) = pool_of(node) {
+            pools.entry(pool).or_default().push(name);
+        }
+    }
+    pools
 }
 
 /// The pools of which the autoscaler decides how many nodes there are, in both.

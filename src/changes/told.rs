@@ -26,19 +26,21 @@ impl Told {
     }
 
     fn of(changes: &[Change], lab: &Lab, steps: usize) -> Self {
-        let mut commands: Vec<String> = changes.iter().filter_map(|change| change.undo(lab, steps)).collect();
-        // Of several commands the one that does most: that which makes the object again, or replaces it.
-        let does = |command: &String| {
-            ["| kubectl apply", "| kubectl replace -f", "| kubectl replace --force"]
+        let object = changes.first().map(Change::object);
+        let undo = match changes {
+            [one] => one.undo(lab, steps),
+            // Of several fields, what takes back the one that asks for most.
+            all => all
                 .iter()
-                .rposition(|part| command.contains(part))
-                .map_or(0, |position| position + 1)
+                .filter_map(Change::again)
+                .max()
+                .zip(object.as_ref())
+                .and_then(|(again, object)| again.command(object, lab, steps)),
         };
-        commands.sort_by_key(does);
         Self {
-            object: changes.first().map(|change| change.object().label()).unwrap_or_default(),
+            object: object.map(|object| object.label()).unwrap_or_default(),
             words: changes.iter().map(Change::words).collect(),
-            undo: commands.pop(),
+            undo,
         }
     }
 

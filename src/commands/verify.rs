@@ -137,9 +137,10 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
     if lab.steps.is_empty() || !is_known || (graded.step.is_none() && report.ok()) {
         return None;
     }
+    let steps = graded.step.map_or(0, |step| step + 1);
     let found = context.client(&lab.name.value, kubeconfig).and_then(|client| {
         let found = context.block_on(live_objects(&client))?;
-        slips(lab, graded.step, graded.step.map_or(0, |step| step + 1) == done, &found)
+        slips(lab, graded.step, steps == done, &found)
     });
     let slips = match found {
         Ok(slips) => slips,
@@ -148,7 +149,6 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
             return None;
         }
     };
-    let steps = graded.step.map_or(0, |step| step + 1);
     let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
     report.unasked = asides(&slips.unasked);
     let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
