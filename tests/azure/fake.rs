@@ -215,7 +215,7 @@ impl Options {
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "a row for each request")]
+#[expect(clippy::too_many_lines, reason = "a row for each request")]
 fn answer(model: &mut Model, arguments: &[String]) -> Said {
     let (words, options) = Options::of(arguments);
     let subscription = options.get("--subscription").map_or_else(|| model.subscription.clone(), str::to_owned);

@@ -1,11 +1,9 @@
 //! What `docs/typed.md` says that readers of guides type: every row, in real shells.
 
-use std::path::Path;
-use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, has_kubectl, is_there};
 
 /// The document, as it is published.
 const DOCUMENT: &str = include_str!("../../docs/typed.md");
@@ -34,36 +32,6 @@ fn rows(heading: &str) -> Vec<Row> {
     .collect()
 }
 
-/// Whether a program is on this machine; a test that is skipped says so.
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-fn is_there(program: &str, version: &[&str]) -> bool {
-    let there = Command::new(program).args(version).output().is_ok();
-    if !there {
-        println!("skipped: there is no {program} on this machine");
-    }
-    there
-}
-
-/// Types one line into a new shell, in the folder of the manifests.
-fn types(environment: &Environment, shell: &str, line: &str) -> Output {
-    let klab = Path::new(env!("CARGO_BIN_EXE_klab")).parent().unwrap();
-    let own = environment.folder().join("bin");
-    let path = format!("{}:{}:{}", own.display(), klab.display(), std::env::var("PATH").unwrap_or_default());
-    let mut command = Command::new(shell);
-    if shell == "zsh" {
-        command.arg("-f");
-    }
-    command
-        .args(["-c", line])
-        .current_dir(environment.folder())
-        .env_clear()
-        .env("PATH", path)
-        .env("HOME", environment.folder())
-        .env("KLAB_HOME", environment.home())
-        .output()
-        .unwrap()
-}
-
 /// Goes through a table in one shell; `lab` is up before the first row, where one is named.
 fn goes_through(heading: &str, lab: Option<&str>, shell: &str) {
     let environment = Environment::new();
@@ -77,11 +45,12 @@ fn goes_through(heading: &str, lab: Option<&str>, shell: &str) {
         environment.succeeds(&["up", lab]);
     }
     for Row { typed, exit, shows } in rows(heading) {
-        let line = format!("eval \"$(klab env 2>/dev/null)\"\n{typed}");
+        // A new shell for each row, in the folder of the manifests; `az` is klab also where no lab is up yet.
+        let line = format!("PATH=\"$PWD/bin:$PATH\"\neval \"$(klab env 2>/dev/null)\"\n{typed}");
         let only_looks = ["kubectl get", "kubectl describe", "kubectl top"].iter().any(|verb| typed.starts_with(verb));
         let begun = Instant::now();
         loop {
-            let output = types(&environment, shell, &line);
+            let output = environment.shell(shell, &line).output().unwrap();
             let said =
                 format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
             if output.status.code() == Some(exit) && said.contains(&shows) {
@@ -99,7 +68,7 @@ fn goes_through(heading: &str, lab: Option<&str>, shell: &str) {
 
 /// Goes through a table in every shell that is here.
 fn works_as_typed(heading: &str, lab: Option<&str>) {
-    if !is_there("kubectl", &["version", "--client"]) || !is_there("jq", &["--version"]) {
+    if !has_kubectl() || !is_there("jq", &["--version"]) {
         return;
     }
     thread::scope(|scope| {

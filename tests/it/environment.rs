@@ -47,6 +47,24 @@ impl Environment {
         command
     }
 
+    /// A shell that types a line, with klab before all other programs, and has not been started.
+    pub(crate) fn shell(&self, shell: &str, line: &str) -> Command {
+        let klab = Path::new(env!("CARGO_BIN_EXE_klab")).parent().unwrap();
+        let mut folders = vec![klab.to_owned()];
+        folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        let mut command = Command::new(shell);
+        // zsh reads files of its own even for one line.
+        command.args((shell == "zsh").then_some("-f"));
+        command
+            .args(["-c", line])
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", std::env::join_paths(folders).unwrap())
+            .env("HOME", self.folder.path())
+            .env("KLAB_HOME", self.home());
+        command
+    }
+
     /// Runs klab to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
@@ -117,6 +135,21 @@ impl Environment {
         found.sort();
         found
     }
+}
+
+/// Whether a program is on this machine; a test that is skipped says so.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub(crate) fn is_there(program: &str, version: &[&str]) -> bool {
+    let there = Command::new(program).args(version).output().is_ok();
+    if !there {
+        println!("skipped: there is no {program} on this machine");
+    }
+    there
+}
+
+/// Whether kubectl is.
+pub(crate) fn has_kubectl() -> bool {
+    is_there("kubectl", &["version", "--client"])
 }
 
 impl Drop for Environment {

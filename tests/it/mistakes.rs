@@ -1,9 +1,8 @@
 //! Mistakes that learners make, and the way back: what klab prints is typed as it stands, and the lesson goes on.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, has_kubectl};
 
 /// A lesson that is up, and a learner with a shell.
 struct Learner {
@@ -18,10 +17,8 @@ struct Seen {
 }
 
 impl Learner {
-    #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
     fn of(lesson: &str) -> Option<Self> {
-        if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
-            println!("skipped: there is no kubectl on this machine");
+        if !has_kubectl() {
             return None;
         }
         let environment = Environment::new();
@@ -32,19 +29,8 @@ impl Learner {
 
     /// What a line comes to in a shell that has klab and kubectl; an editor makes the change that is asked for.
     fn types(&self, line: &str, editor: &str) -> Seen {
-        let folder = std::path::Path::new(env!("CARGO_BIN_EXE_klab")).parent().unwrap();
-        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-        let output = Command::new("sh")
-            .args(["-c", line])
-            .current_dir(self.environment.folder())
-            .env_clear()
-            .env("PATH", path)
-            .env("HOME", self.environment.folder())
-            .env("KLAB_HOME", self.environment.home())
-            .env("KUBECONFIG", &self.kubeconfig)
-            .env("KUBE_EDITOR", editor)
-            .output()
-            .unwrap();
+        let mut shell = self.environment.shell("sh", line);
+        let output = shell.env("KUBECONFIG", &self.kubeconfig).env("KUBE_EDITOR", editor).output().unwrap();
         let text = [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned()).concat();
         Seen { text, status: output.status.code().unwrap_or(-1) }
     }

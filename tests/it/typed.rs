@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, has_kubectl};
 
 /// A lab that is up, and its kubectl; none where this machine has no kubectl.
 struct Learner {
@@ -11,10 +11,8 @@ struct Learner {
 }
 
 impl Learner {
-    #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
     fn at(lab: &str) -> Option<Self> {
-        if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
-            println!("skipped: there is no kubectl on this machine");
+        if !has_kubectl() {
             return None;
         }
         let environment = Environment::new();
@@ -112,18 +110,7 @@ fn what_a_learner_did_is_named_and_taken_back() {
 
 /// What a command prints when a shell runs it with klab first in PATH.
 fn types_in_shell(environment: &Environment, line: &str) -> String {
-    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_klab")).parent().unwrap();
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-    let output = Command::new("sh")
-        .args(["-c", line])
-        .current_dir(environment.folder())
-        .env_clear()
-        .env("PATH", path)
-        .env("HOME", environment.folder())
-        .env("KLAB_HOME", environment.home())
-        .output()
-        .unwrap();
-    environment.shown(&output)
+    environment.shown(&environment.shell("sh", line).output().unwrap())
 }
 
 #[test]

@@ -111,7 +111,7 @@ struct ConfigMount {
     read_only: bool,
 }
 
-#[allow(clippy::too_many_lines, reason = "a row for each request")]
+#[expect(clippy::too_many_lines, reason = "a row for each request")]
 fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
     let kubeconfig = PathBuf::from(value(arguments, "--kubeconfig").expect("klab never uses the user's kubeconfig"));
     assert!(arguments.contains(&"--retain"), "klab reads journals before it removes what failed");

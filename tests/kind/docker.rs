@@ -10,7 +10,7 @@ use super::kubelet::{join, restart_kubelet_later};
 use super::state::{Container, Ended, State, failed};
 use super::{CLUSTER_LABEL, CPUS, MEMORY, NEW_TOKEN, ROLE_LABEL, value};
 
-#[allow(clippy::too_many_lines, reason = "a row for each command")]
+#[expect(clippy::too_many_lines, reason = "a row for each command")]
 pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
     if state.has_fault("docker-down") {
         return failed(

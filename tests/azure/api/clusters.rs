@@ -146,7 +146,7 @@ impl Model {
     }
 
     #[allow(clippy::too_many_arguments, reason = "everything a request to make a cluster is about")]
-    #[allow(clippy::too_many_lines, reason = "a row for each request")]
+    #[expect(clippy::too_many_lines, reason = "a row for each request")]
     pub(super) fn put_cluster(
         &mut self,
         group: &str,

@@ -4,7 +4,7 @@ use super::{Answer, Instant, Model, Phase, Pool, Request, Value, in_progress, js
 
 impl Model {
     #[allow(clippy::too_many_arguments, reason = "everything a request to a pool can be about")]
-    #[allow(clippy::too_many_lines, reason = "a row for each request")]
+    #[expect(clippy::too_many_lines, reason = "a row for each request")]
     pub(super) fn in_pool(
         &mut self,
         method: &str,
