@@ -9,7 +9,6 @@ mod yaml;
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -264,7 +263,7 @@ impl<'a> Renderer<'a> {
         for file in lab.files.matching(path) {
             self.with_file(file, path, |this| {
                 let Some(text) = this.text(file, path) else { return };
-                if Path::new(&file.path).extension().is_some_and(|extension| extension == "tera") {
+                if file.is_template() {
                     this.own_template(&file.path, &text, &json!({}), path, None);
                 } else {
                     this.documents(&file.path, &text, &path.at, None, false);

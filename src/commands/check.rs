@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
-use crate::lesson::stage;
 use crate::provider;
 use crate::render::{self, Manifest};
 use crate::trial::files;
@@ -90,32 +89,38 @@ fn refused_by_provider(lab: &Lab) -> Diagnostics {
     provider::refused_anywhere(lab)
 }
 
-/// Priority classes that workloads ask for and nothing of the lab makes: a cluster refuses their pods. Of a lab whose steps apply
-/// manifests nothing is said, as those may make them.
+/// Priority classes that workloads ask for, in the set-up or in a step, and nothing of the lab makes: a cluster refuses their pods. Of
+/// a lab whose steps apply manifests nothing is said, as those may make them.
 fn unmade_priority_classes(lab: &Lab, manifests: &[Manifest]) -> Diagnostics {
-    let mut found = Diagnostics::default();
-    if lab.steps.iter().flat_map(|step| &step.actions).any(|action| matches!(action.value, Action::Apply { .. })) {
-        return found;
+    let actions = || lab.steps.iter().flat_map(|step| &step.actions);
+    if actions().any(|action| matches!(action.value.tried(), Action::Apply { .. })) {
+        return Diagnostics::default();
     }
     let is_made = |name: &str| {
         let made = |manifest: &Manifest| {
             manifest.object["kind"] == "PriorityClass" && manifest.object["metadata"]["name"] == name
         };
-        ["system-cluster-critical", "system-node-critical"].contains(&name) || manifests.iter().any(made)
+        name.is_empty()
+            || ["system-cluster-critical", "system-node-critical"].contains(&name)
+            || manifests.iter().any(made)
     };
+    let written = lab.workloads.iter().filter_map(|workload| {
+        let class = workload.priority_class.as_ref()?;
+        Some((workload.name.as_str(), class.value.as_str(), &class.at))
+    });
+    let set = actions().filter_map(|action| match &action.value {
+        Action::Set { workload, fields } => Some((workload.as_str(), fields.priority_class.as_deref()?, &action.at)),
+        _ => None,
+    });
     let mut told = BTreeSet::new();
-    for done in 0..=lab.steps.len() {
-        for workload in stage(lab, done).workloads {
-            let Some(class) = workload.priority_class else { continue };
-            if !is_made(&class.value) && told.insert((workload.name.value.clone(), class.value.clone())) {
-                let message = format!(
-                    "workload `{}` asks for the priority class `{}`, which nothing in the lab makes",
-                    workload.name, class
-                );
-                let help = "make it with a manifest of kind PriorityClass, or leave `priority_class` out";
-                let warning = Diagnostic::warning("priority-class", message);
-                found.push(warning.at(&class.at, "the cluster will refuse its pods").help(help));
-            }
+    let mut found = Diagnostics::default();
+    for (workload, class, at) in written.chain(set) {
+        if !is_made(class) && told.insert((workload, class)) {
+            let message =
+                format!("workload `{workload}` asks for the priority class `{class}`, which nothing in the lab makes");
+            let help = "make it with a manifest of kind PriorityClass, or leave `priority_class` out";
+            let warning = Diagnostic::warning("priority-class", message);
+            found.push(warning.at(at, "the cluster will refuse its pods").help(help));
         }
     }
     found

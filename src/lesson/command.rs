@@ -1,7 +1,5 @@
 //! Pure: what a learner types for an action, with kubectl, az, docker or klab.
 
-use std::path::Path;
-
 use serde_json::{Map, Value, json};
 
 use super::nodes::{pattern_text, selector, workload_of};
@@ -213,15 +211,13 @@ fn difference(old: &Value, new: &Value) -> Option<Value> {
 }
 
 fn apply(lab: &Lab, path: &Located<String>) -> Vec<Line> {
-    let files: Vec<String> = lab.files.matching(path).iter().map(|file| file.path.clone()).collect();
-    let is_template = |file: &String| Path::new(file).extension().is_some_and(|extension| extension == "tera");
+    let (templates, plain): (Vec<_>, Vec<_>) = lab.files.matching(path).iter().partition(|file| file.is_template());
     let mut lines = Vec::new();
-    let plain: Vec<String> =
-        files.iter().filter(|file| !is_template(file)).flat_map(|file| ["-f".to_owned(), file.clone()]).collect();
+    let plain: Vec<String> = plain.into_iter().flat_map(|file| ["-f".to_owned(), file.path.clone()]).collect();
     if !plain.is_empty() {
         lines.push(command("kubectl", ["apply".to_owned()].into_iter().chain(plain)));
     }
-    let templates: Vec<&str> = files.iter().filter(|file| is_template(file)).map(String::as_str).collect();
+    let templates: Vec<&str> = templates.into_iter().map(|file| file.path.as_str()).collect();
     if !templates.is_empty() {
         lines.push(Line::Note(format!("{} must be rendered first: `klab step` does that", templates.join(", "))));
     }

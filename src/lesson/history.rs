@@ -37,7 +37,8 @@ impl<'a> History<'a> {
     }
 
     fn take(&mut self, action: &Action) {
-        match action {
+        // Of a drain that is refused the cordon is left.
+        match action.tried() {
             Action::Taint { taint, nodes } => {
                 let stage = self.stage;
                 self.taints.retain(|(set, other)| {
@@ -61,11 +62,6 @@ impl<'a> History<'a> {
                 self.labels.retain(|(set, key, _)| !(keys.contains(key) && overlap(stage, set, nodes)));
             }
             Action::Cordon { nodes } | Action::Drain { nodes, .. } => self.cordoned.push(nodes.clone()),
-            Action::Refused { action, .. } => {
-                if let Action::Drain { nodes, .. } = &**action {
-                    self.cordoned.push(nodes.clone());
-                }
-            }
             Action::Uncordon { nodes } => {
                 let stage = self.stage;
                 self.cordoned.retain(|set| !overlap(stage, set, nodes));

@@ -99,7 +99,6 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
         },
         Action::Deploy { workload } => one(Action::Delete { object: workload_reference(workload) }),
         Action::Apply { content } => applied(lab, &before, step, action, content),
-
         Action::Delete { object } => deleted(lab, &before, step, action, object),
         Action::DeletePods { selector, namespace } => {
             // Pods of a controller are there again already; only bare ones have to be made.

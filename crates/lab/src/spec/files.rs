@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 /// A file that a lab refers to.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,6 +13,13 @@ pub struct FileContent {
     pub bytes: Vec<u8>,
     /// Whether it is outside the lab's folder: then nothing of it is shown in a message.
     pub outside: bool,
+}
+
+impl FileContent {
+    /// Whether manifests in it are rendered first: its name ends in `.tera`.
+    pub fn is_template(&self) -> bool {
+        Path::new(&self.path).extension().is_some_and(|extension| extension == "tera")
+    }
 }
 
 /// Contents are left out: they may be secret.
@@ -40,6 +48,11 @@ impl Files {
     /// The files of a path or glob of the lab.
     pub fn matching(&self, pattern: &str) -> &[FileContent] {
         self.by_pattern.get(pattern).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether one of them is a template by its name.
+    pub(super) fn has_templates(&self) -> bool {
+        self.by_pattern.values().flatten().any(FileContent::is_template)
     }
 
     /// An environment variable that a ConfigMap or Secret asks for.

@@ -71,9 +71,9 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Whether objects of the lab are made from templates of the author's.
+    /// Whether objects of the lab, or of one of its steps, are made from templates of the author's.
     pub fn has_templates(&self) -> bool {
-        !self.manifests.is_empty() || self.workloads.iter().any(|workload| workload.template.is_some())
+        self.workloads.iter().any(|workload| workload.template.is_some()) || self.files.has_templates()
     }
 
     /// The pool of this name.
