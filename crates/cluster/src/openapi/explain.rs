@@ -1,6 +1,9 @@
 //! The rich documents that `kubectl explain` reads: fields and descriptions of every kind.
 
-use schemars::generate::SchemaSettings;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+
+use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
 use super::super::cluster::Cluster;
@@ -21,13 +24,37 @@ const CHOICES: &[(&str, &str, &[&str])] = &[
     (".ServiceSpec", "type", &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]),
 ];
 
+/// Name and schema of every structure, a line each; written by `tools/kubernetes-descriptions`.
+const DESCRIPTIONS: &[u8] = include_bytes!("descriptions.gz");
+
+/// What a reference to another schema begins with.
+const REFERENCE: &str = "\"#/components/schemas/";
+
+/// Unpacked anew for each document: whoever explains nothing pays nothing.
+fn descriptions() -> String {
+    let mut text = String::new();
+    // What is in the program is whole: a test unpacks it.
+    let _ = GzDecoder::new(DESCRIPTIONS).read_to_string(&mut text);
+    text
+}
+
+/// The schemas of these names, and all that they refer to.
+fn with_references(text: &str, names: impl IntoIterator<Item = &'static str>) -> BTreeMap<&str, &str> {
+    let all: HashMap<&str, &str> = text.lines().filter_map(|line| line.split_once('\t')).collect();
+    let mut found = BTreeMap::new();
+    let mut wanted: Vec<&str> = names.into_iter().collect();
+    while let Some(name) = wanted.pop() {
+        let Some((name, schema)) = all.get_key_value(name) else { continue };
+        if found.insert(*name, *schema).is_none() {
+            wanted.extend(schema.split(REFERENCE).skip(1).filter_map(|rest| rest.split('"').next()));
+        }
+    }
+    found
+}
+
 /// The `components.schemas` of a group and version.
 pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
-    let settings = SchemaSettings::openapi3().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-    });
-    let mut generator = settings.into_generator();
-    let mut kinds = Vec::new();
+    let mut kinds = BTreeMap::new();
     let mut custom = Map::new();
     for row in rows {
         if row.custom {
@@ -35,14 +62,15 @@ pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
             let name = format!("{}.{}.{}", reversed.join("."), row.version, row.kind);
             custom.insert(name, custom_schema(cluster, row));
         } else if let Some(id) = ResourceId::by_path(row.group, row.version, row.plural)
-            && let Some(add) = registry::of(id).schema
+            && let Some(name) = registry::of(id).schema
         {
-            add(&mut generator);
-            kinds.push((row.kind, *row));
+            kinds.insert(name, *row);
         }
     }
-    let mut schemas = generator.take_definitions(true);
-    for (name, schema) in &mut schemas {
+    let text = descriptions();
+    let mut schemas = Map::new();
+    for (name, schema) in with_references(&text, kinds.keys().copied()) {
+        let mut schema: Value = serde_json::from_str(schema).unwrap_or_default();
         for (end, field, values) in CHOICES {
             if name.ends_with(end) && schema["properties"][*field].is_object() {
                 let property = &mut schema["properties"][*field];
@@ -52,28 +80,17 @@ pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
                 property["enum"] = json!(values);
             }
         }
-        let of_kind = kinds.iter().find(|(kind, row)| {
-            name.rsplit('.').next() == Some(kind) && name.contains(&format!(".{}.", row.version)) && is_of(name, row)
-        });
-        if let Some((_, row)) = of_kind {
+        if let Some(row) = kinds.get(name) {
             // The types always have metadata; the API does not demand it.
             if let Some(required) = schema["required"].as_array_mut() {
                 required.retain(|field| field != "metadata");
             }
             schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
         }
+        schemas.insert(name.to_owned(), schema);
     }
     schemas.extend(custom);
     Value::Object(schemas)
-}
-
-/// Whether a schema's name is in the group's package: `io.k8s.api.apps.v1.Deployment`.
-fn is_of(name: &str, row: &Resource) -> bool {
-    let package = match row.group {
-        "" => "core",
-        group => group.split('.').next().unwrap_or_default(),
-    };
-    name.contains(&format!(".{package}."))
 }
 
 fn group_version_kind(row: &Resource) -> Value {
@@ -95,4 +112,25 @@ fn custom_schema(cluster: &Cluster, row: &Resource) -> Value {
     schema["properties"]["metadata"] = json!({"type": "object"});
     schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_that_names_a_schema_has_it_with_all_that_it_refers_to() {
+        let text = descriptions();
+        let named: Vec<_> = ResourceId::fixed().filter_map(|id| registry::of(id).schema).collect();
+        assert!(named.len() > 40);
+        let found = with_references(&text, named.iter().copied());
+        for name in named {
+            let schema: Value = serde_json::from_str(found[name]).unwrap();
+            assert!(schema["properties"]["metadata"].is_object() && schema["description"].is_string(), "{name}");
+        }
+        let references = found.values().flat_map(|schema| schema.split(REFERENCE).skip(1));
+        for name in references.filter_map(|rest| rest.split('"').next()) {
+            assert!(found.contains_key(name), "{name}");
+        }
+    }
 }

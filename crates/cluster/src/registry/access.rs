@@ -1,8 +1,6 @@
 //! Kinds about who may do what: the groups rbac, authentication, authorization and certificates.
 
-use k8s_openapi::api;
-
-use super::aspects::{ANSWERED_ONLY, Aspects, InitialStatus, Validation, schema};
+use super::aspects::{ANSWERED_ONLY, Aspects, InitialStatus, Validation};
 use crate::defaults;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LOCAL_SUBJECT_ACCESS_REVIEWS, ROLE_BINDINGS,
@@ -22,7 +20,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CERTIFICATE_SIGNING_REQUESTS,
         Aspects {
-            schema: Some(schema::<api::certificates::v1::CertificateSigningRequest>),
+            schema: Some("io.k8s.api.certificates.v1.CertificateSigningRequest"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -48,7 +46,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CLUSTER_ROLE_BINDINGS,
         Aspects {
-            schema: Some(schema::<api::rbac::v1::ClusterRoleBinding>),
+            schema: Some("io.k8s.api.rbac.v1.ClusterRoleBinding"),
             name: names::path_segment,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::binding),
@@ -74,7 +72,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CLUSTER_ROLES,
         Aspects {
-            schema: Some(schema::<api::rbac::v1::ClusterRole>),
+            schema: Some("io.k8s.api.rbac.v1.ClusterRole"),
             name: names::path_segment,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -100,7 +98,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         ROLE_BINDINGS,
         Aspects {
-            schema: Some(schema::<api::rbac::v1::RoleBinding>),
+            schema: Some("io.k8s.api.rbac.v1.RoleBinding"),
             name: names::path_segment,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::binding),
@@ -126,7 +124,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         ROLES,
         Aspects {
-            schema: Some(schema::<api::rbac::v1::Role>),
+            schema: Some("io.k8s.api.rbac.v1.Role"),
             name: names::path_segment,
             initial_status: InitialStatus::AsGiven,
             defaults: None,

@@ -1,6 +1,5 @@
 //! What there is to say of a kind, aspect by aspect.
 
-use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::admission::usage::Take;
@@ -14,8 +13,8 @@ use crate::validation::{Errors, metadata, names};
 /// How the API server treats the objects of one kind, and shows them. Every row names every aspect, so that none is
 /// forgotten; `None` is what most kinds have.
 pub(crate) struct Aspects {
-    /// Adds the kind's fields, with their descriptions, to an OpenAPI document.
-    pub(crate) schema: Option<fn(&mut SchemaGenerator)>,
+    /// The name of its schema in OpenAPI documents, where there is one with descriptions.
+    pub(crate) schema: Option<&'static str>,
     /// What is wrong with a name.
     pub(crate) name: fn(&str) -> Vec<String>,
     /// The status of a new object.
@@ -103,11 +102,6 @@ impl Aspects {
             check(old, new, errors);
         }
     }
-}
-
-/// Adds a type's fields to an OpenAPI document.
-pub(super) fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) {
-    generator.subschema_for::<T>();
 }
 
 /// Changes a version of an object, which replaces another one if there is one. Gives the addresses in use once a new

@@ -1,8 +1,6 @@
 //! Kinds of the core group, and Events under their own group.
 
-use k8s_openapi::api;
-
-use super::aspects::{ANSWERED_ONLY, Aspects, Conversion, Field, InitialStatus, Quota, Validation, schema};
+use super::aspects::{ANSWERED_ONLY, Aspects, Conversion, Field, InitialStatus, Quota, Validation};
 use super::conversion;
 use super::strategy;
 use crate::admission::{pods, usage};
@@ -22,7 +20,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         COMPONENT_STATUSES,
         Aspects {
-            schema: Some(schema::<api::core::v1::ComponentStatus>),
+            schema: Some("io.k8s.api.core.v1.ComponentStatus"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -48,7 +46,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CONFIG_MAPS,
         Aspects {
-            schema: Some(schema::<api::core::v1::ConfigMap>),
+            schema: Some("io.k8s.api.core.v1.ConfigMap"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -74,7 +72,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         ENDPOINTS,
         Aspects {
-            schema: Some(schema::<api::core::v1::Endpoints>),
+            schema: Some("io.k8s.api.core.v1.Endpoints"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::endpoints),
@@ -100,7 +98,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         EVENTS,
         Aspects {
-            schema: Some(schema::<api::core::v1::Event>),
+            schema: Some("io.k8s.api.core.v1.Event"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -138,7 +136,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         LIMIT_RANGES,
         Aspects {
-            schema: Some(schema::<api::core::v1::LimitRange>),
+            schema: Some("io.k8s.api.core.v1.LimitRange"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::limit_range),
@@ -164,7 +162,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         NAMESPACES,
         Aspects {
-            schema: Some(schema::<api::core::v1::Namespace>),
+            schema: Some("io.k8s.api.core.v1.Namespace"),
             name: names::label,
             initial_status: InitialStatus::Phase("Active"),
             defaults: None,
@@ -190,7 +188,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         NODES,
         Aspects {
-            schema: Some(schema::<api::core::v1::Node>),
+            schema: Some("io.k8s.api.core.v1.Node"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::node),
@@ -216,7 +214,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         PERSISTENT_VOLUME_CLAIMS,
         Aspects {
-            schema: Some(schema::<api::core::v1::PersistentVolumeClaim>),
+            schema: Some("io.k8s.api.core.v1.PersistentVolumeClaim"),
             name: names::subdomain,
             initial_status: InitialStatus::Phase("Pending"),
             defaults: Some(defaults::storage::claim),
@@ -247,7 +245,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         PERSISTENT_VOLUMES,
         Aspects {
-            schema: Some(schema::<api::core::v1::PersistentVolume>),
+            schema: Some("io.k8s.api.core.v1.PersistentVolume"),
             name: names::subdomain,
             initial_status: InitialStatus::Phase("Pending"),
             defaults: Some(defaults::storage::volume),
@@ -273,7 +271,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         PODS,
         Aspects {
-            schema: Some(schema::<api::core::v1::Pod>),
+            schema: Some("io.k8s.api.core.v1.Pod"),
             name: names::subdomain,
             initial_status: InitialStatus::Phase("Pending"),
             defaults: Some(defaults::pod::pod),
@@ -309,7 +307,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         POD_TEMPLATES,
         Aspects {
-            schema: Some(schema::<api::core::v1::PodTemplate>),
+            schema: Some("io.k8s.api.core.v1.PodTemplate"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(|value| defaults::pod::template(&mut value["template"])),
@@ -337,7 +335,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         REPLICATION_CONTROLLERS,
         Aspects {
-            schema: Some(schema::<api::core::v1::ReplicationController>),
+            schema: Some("io.k8s.api.core.v1.ReplicationController"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::workload::replication_controller),
@@ -363,7 +361,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         RESOURCE_QUOTAS,
         Aspects {
-            schema: Some(schema::<api::core::v1::ResourceQuota>),
+            schema: Some("io.k8s.api.core.v1.ResourceQuota"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -389,7 +387,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         SECRETS,
         Aspects {
-            schema: Some(schema::<api::core::v1::Secret>),
+            schema: Some("io.k8s.api.core.v1.Secret"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::secret),
@@ -415,7 +413,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         SERVICE_ACCOUNTS,
         Aspects {
-            schema: Some(schema::<api::core::v1::ServiceAccount>),
+            schema: Some("io.k8s.api.core.v1.ServiceAccount"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -441,7 +439,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         SERVICES,
         Aspects {
-            schema: Some(schema::<api::core::v1::Service>),
+            schema: Some("io.k8s.api.core.v1.Service"),
             name: names::label_1035,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::service::service),
@@ -467,7 +465,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         GROUPED_EVENTS,
         Aspects {
-            schema: Some(schema::<api::events::v1::Event>),
+            schema: Some("io.k8s.api.events.v1.Event"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,

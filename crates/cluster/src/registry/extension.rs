@@ -1,9 +1,7 @@
 //! Kinds that extend and configure the API server: the groups admissionregistration, apiextensions, apiregistration and
 //! flowcontrol.
 
-use k8s_openapi::{apiextensions_apiserver, kube_aggregator};
-
-use super::aspects::{Aspects, InitialStatus, Validation, schema};
+use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
 use crate::api::builtin;
 use crate::defaults;
@@ -19,7 +17,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         API_SERVICES,
         Aspects {
-            schema: Some(schema::<kube_aggregator::pkg::apis::apiregistration::v1::APIService>),
+            schema: Some("io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -201,7 +199,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CUSTOM_RESOURCE_DEFINITIONS,
         Aspects {
-            schema: Some(schema::<apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>),
+            schema: Some("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"),
             name: names::subdomain,
             initial_status: InitialStatus::Removed,
             defaults: Some(defaults::config::definition),

@@ -1,8 +1,6 @@
 //! Kinds of the groups networking and discovery.
 
-use k8s_openapi::api;
-
-use super::aspects::{Aspects, InitialStatus, Validation, schema};
+use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
 use crate::defaults;
 use crate::resource::{
@@ -15,7 +13,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         INGRESS_CLASSES,
         Aspects {
-            schema: Some(schema::<api::networking::v1::IngressClass>),
+            schema: Some("io.k8s.api.networking.v1.IngressClass"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -41,7 +39,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         INGRESSES,
         Aspects {
-            schema: Some(schema::<api::networking::v1::Ingress>),
+            schema: Some("io.k8s.api.networking.v1.Ingress"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -93,7 +91,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         NETWORK_POLICIES,
         Aspects {
-            schema: Some(schema::<api::networking::v1::NetworkPolicy>),
+            schema: Some("io.k8s.api.networking.v1.NetworkPolicy"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::network_policy),
@@ -145,7 +143,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         ENDPOINT_SLICES,
         Aspects {
-            schema: Some(schema::<api::discovery::v1::EndpointSlice>),
+            schema: Some("io.k8s.api.discovery.v1.EndpointSlice"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::endpoint_slice),

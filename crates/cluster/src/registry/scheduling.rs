@@ -1,8 +1,6 @@
 //! Kinds about where and how pods run: the groups policy, scheduling, node and coordination.
 
-use k8s_openapi::api;
-
-use super::aspects::{Aspects, InitialStatus, Validation, schema};
+use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
 use crate::defaults;
 use crate::resource::{LEASES, POD_DISRUPTION_BUDGETS, PRIORITY_CLASSES, RUNTIME_CLASSES, ResourceId};
@@ -13,7 +11,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         POD_DISRUPTION_BUDGETS,
         Aspects {
-            schema: Some(schema::<api::policy::v1::PodDisruptionBudget>),
+            schema: Some("io.k8s.api.policy.v1.PodDisruptionBudget"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -39,7 +37,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         PRIORITY_CLASSES,
         Aspects {
-            schema: Some(schema::<api::scheduling::v1::PriorityClass>),
+            schema: Some("io.k8s.api.scheduling.v1.PriorityClass"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::config::priority_class),
@@ -65,7 +63,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         LEASES,
         Aspects {
-            schema: Some(schema::<api::coordination::v1::Lease>),
+            schema: Some("io.k8s.api.coordination.v1.Lease"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -91,7 +89,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         RUNTIME_CLASSES,
         Aspects {
-            schema: Some(schema::<api::node::v1::RuntimeClass>),
+            schema: Some("io.k8s.api.node.v1.RuntimeClass"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,

@@ -1,8 +1,6 @@
 //! Kinds of volumes and devices: the groups storage and resource.
 
-use k8s_openapi::api;
-
-use super::aspects::{Aspects, InitialStatus, Validation, schema};
+use super::aspects::{Aspects, InitialStatus, Validation};
 use crate::defaults;
 use crate::resource::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
@@ -15,7 +13,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CSI_DRIVERS,
         Aspects {
-            schema: Some(schema::<api::storage::v1::CSIDriver>),
+            schema: Some("io.k8s.api.storage.v1.CSIDriver"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -41,7 +39,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CSI_NODES,
         Aspects {
-            schema: Some(schema::<api::storage::v1::CSINode>),
+            schema: Some("io.k8s.api.storage.v1.CSINode"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -67,7 +65,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CSI_STORAGE_CAPACITIES,
         Aspects {
-            schema: Some(schema::<api::storage::v1::CSIStorageCapacity>),
+            schema: Some("io.k8s.api.storage.v1.CSIStorageCapacity"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -93,7 +91,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         STORAGE_CLASSES,
         Aspects {
-            schema: Some(schema::<api::storage::v1::StorageClass>),
+            schema: Some("io.k8s.api.storage.v1.StorageClass"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::storage::class),
@@ -119,7 +117,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         VOLUME_ATTACHMENTS,
         Aspects {
-            schema: Some(schema::<api::storage::v1::VolumeAttachment>),
+            schema: Some("io.k8s.api.storage.v1.VolumeAttachment"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -171,7 +169,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         DEVICE_CLASSES,
         Aspects {
-            schema: Some(schema::<api::resource::v1::DeviceClass>),
+            schema: Some("io.k8s.api.resource.v1.DeviceClass"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -197,7 +195,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         RESOURCE_CLAIMS,
         Aspects {
-            schema: Some(schema::<api::resource::v1::ResourceClaim>),
+            schema: Some("io.k8s.api.resource.v1.ResourceClaim"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -223,7 +221,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         RESOURCE_CLAIM_TEMPLATES,
         Aspects {
-            schema: Some(schema::<api::resource::v1::ResourceClaimTemplate>),
+            schema: Some("io.k8s.api.resource.v1.ResourceClaimTemplate"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -249,7 +247,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         RESOURCE_SLICES,
         Aspects {
-            schema: Some(schema::<api::resource::v1::ResourceSlice>),
+            schema: Some("io.k8s.api.resource.v1.ResourceSlice"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,

@@ -1,8 +1,6 @@
 //! Kinds that make pods, or scale those that do: the groups apps, batch and autoscaling.
 
-use k8s_openapi::api;
-
-use super::aspects::{Aspects, Conversion, Field, InitialStatus, Validation, schema};
+use super::aspects::{Aspects, Conversion, Field, InitialStatus, Validation};
 use super::conversion;
 use super::strategy;
 use crate::defaults;
@@ -17,7 +15,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CONTROLLER_REVISIONS,
         Aspects {
-            schema: Some(schema::<api::apps::v1::ControllerRevision>),
+            schema: Some("io.k8s.api.apps.v1.ControllerRevision"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -43,7 +41,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         DAEMON_SETS,
         Aspects {
-            schema: Some(schema::<api::apps::v1::DaemonSet>),
+            schema: Some("io.k8s.api.apps.v1.DaemonSet"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::workload::daemon_set),
@@ -69,7 +67,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         DEPLOYMENTS,
         Aspects {
-            schema: Some(schema::<api::apps::v1::Deployment>),
+            schema: Some("io.k8s.api.apps.v1.Deployment"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::workload::deployment),
@@ -95,7 +93,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         REPLICA_SETS,
         Aspects {
-            schema: Some(schema::<api::apps::v1::ReplicaSet>),
+            schema: Some("io.k8s.api.apps.v1.ReplicaSet"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::workload::replica_set),
@@ -121,7 +119,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         STATEFUL_SETS,
         Aspects {
-            schema: Some(schema::<api::apps::v1::StatefulSet>),
+            schema: Some("io.k8s.api.apps.v1.StatefulSet"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::workload::stateful_set),
@@ -147,7 +145,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         HORIZONTAL_POD_AUTOSCALERS,
         Aspects {
-            schema: Some(schema::<api::autoscaling::v2::HorizontalPodAutoscaler>),
+            schema: Some("io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::config::autoscaler),
@@ -173,7 +171,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         HORIZONTAL_POD_AUTOSCALERS_V1,
         Aspects {
-            schema: Some(schema::<api::autoscaling::v1::HorizontalPodAutoscaler>),
+            schema: Some("io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -199,7 +197,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         CRON_JOBS,
         Aspects {
-            schema: Some(schema::<api::batch::v1::CronJob>),
+            schema: Some("io.k8s.api.batch.v1.CronJob"),
             name: names::cron_job,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::job::cron_job),
@@ -225,7 +223,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         JOBS,
         Aspects {
-            schema: Some(schema::<api::batch::v1::Job>),
+            schema: Some("io.k8s.api.batch.v1.Job"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::job::job),
