@@ -17,8 +17,9 @@ use serde_json::Value;
 
 use crate::client::cause;
 use crate::error::{Context, Error, Kind, Result};
+use crate::guard::{self, Place};
 use crate::render::Manifest;
-use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER};
+use klab_lab::names::{LAB_LABEL, MANAGER, selector_of};
 
 /// How many requests are under way at once where order does not matter.
 const CONCURRENCY: usize = 32;
@@ -220,6 +221,29 @@ impl Applier {
         Ok((outcome, live))
     }
 
+    /// Looks, and changes nothing: those of `manifests` that are in the cluster already and were not made for the lab.
+    ///
+    /// # Errors
+    /// When the cluster does not answer, or refuses to say.
+    pub async fn taken<'m>(&mut self, manifests: &'m [Manifest]) -> Result<Vec<&'m Manifest>> {
+        let kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name());
+        self.resolve(&kinds.collect()).await?;
+        let this = &*self;
+        let looks = stream::iter(manifests).map(|manifest| async move {
+            let key = ObjectKey::of(&manifest.object);
+            // A kind that is not served has no objects.
+            let Some(api) = this.api(&key) else { return Ok(None) };
+            let path = format!("{}/{}", api.resource_url(), key.name);
+            let place = guard::place(&this.client, &this.lab, &path, &manifest.object).await;
+            let place = place.map_err(|error| {
+                Error::new(Kind::Outside, anyhow!("{error}").context(format!("could not look for {key}")))
+            })?;
+            Ok((place == Place::Taken).then_some(manifest))
+        });
+        let looks: Vec<Result<Option<&Manifest>>> = looks.buffered(CONCURRENCY).collect().await;
+        looks.into_iter().filter_map(Result::transpose).collect()
+    }
+
     async fn resolve(&mut self, wanted: &BTreeSet<String>) -> Result<()> {
         let mut asked = Vec::new();
         for kind in wanted {
@@ -257,8 +281,7 @@ impl Applier {
 
     /// The objects of the lab that klab itself applied: not those that controllers made of them.
     async fn live(&self, kinds: &BTreeSet<String>) -> Result<BTreeMap<ObjectKey, Live>> {
-        let parameters =
-            ListParams::default().labels(&format!("{LAB_LABEL}={},{MANAGED_BY_LABEL}={MANAGER}", self.lab));
+        let parameters = ListParams::default().labels(&selector_of(&self.lab));
         let lists = kinds.iter().filter_map(|kind| {
             let (resource, _) = self.kinds.get(kind)?.as_ref()?;
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);

@@ -112,6 +112,11 @@ impl Cli {
         }
     }
 
+    /// The names of klab's commands.
+    pub fn commands() -> impl Iterator<Item = &'static str> {
+        subcommands::ROWS.iter().map(|row| row.name)
+    }
+
     /// The command line as it is: with groups, formats and examples.
     pub fn whole() -> clap::Command {
         subcommands::furnished(Self::command(), ui::columns())
@@ -148,8 +153,9 @@ impl Cli {
             return Err(match names.as_slice() {
                 [] => error.hint("leave out `--format`: what it prints is for a shell or for other programs already"),
                 [one] => error.hint(format!("`--format {}` works", one.get_name())),
-                [one, two, ..] => {
-                    error.hint(format!("`--format {}` and `--format {}` work", one.get_name(), two.get_name()))
+                [rest @ .., last] => {
+                    let rest: Vec<String> = rest.iter().map(|one| format!("`--format {}`", one.get_name())).collect();
+                    error.hint(format!("{} and `--format {}` work", rest.join(", "), last.get_name()))
                 }
             });
         }

@@ -19,6 +19,7 @@ use crate::context::{Context, is_path};
 use crate::environment;
 use crate::event::{Event, Sink};
 use crate::interruption::Interruption;
+use crate::kubeconfig;
 use crate::shipped;
 use crate::state::Home;
 use crate::state::class::Class;
@@ -165,11 +166,15 @@ fn workloads(lab: &Lab) -> Vec<String> {
     lab.workloads.iter().map(|workload| workload.name.value.clone()).collect()
 }
 
-/// The pods of a cluster that answers at once, those of the system left out.
+/// The pods of a cluster that answers at once, those of the system left out. Where a program would log in first, as that of a
+/// cloud does, none: whoever presses Tab runs nothing.
 fn pods(context: &Context, lab: &str) -> Option<Vec<String>> {
-    let kubeconfig = context.home.lab(lab).join("kubeconfig");
+    let path = context.home.lab(lab).join("kubeconfig");
+    if kubeconfig::programs(&kubeconfig::read(Some(&path)).ok()?).next().is_some() {
+        return None;
+    }
     let asked = async {
-        let client = connect_within(&kubeconfig, PATIENCE).await.ok()?;
+        let client = connect_within(&path, PATIENCE).await.ok()?;
         Api::<Pod>::all(client).list_metadata(&ListParams::default().limit(MOST)).await.ok()
     };
     let pods = context.block_on(async { Ok(tokio::time::timeout(PATIENCE, asked).await.ok().flatten()) });
@@ -219,6 +224,29 @@ mod tests {
         let lab = spec::load(Path::new(lesson), &LoadOptions::default()).unwrap();
         assert_eq!(steps.len(), lab.steps.len(), "{steps:?}");
         assert_eq!(offered(&["klab", "check", "labs/sched"]).first().map(String::as_str), Some("labs/scheduler.toml"));
+    }
+
+    #[test]
+    fn no_program_that_logs_in_is_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, ran) = (Home::new(folder.path()), folder.path().join("ran"));
+        let kubeconfig = home.lab("x").join("kubeconfig");
+        std::fs::create_dir_all(home.lab("x")).unwrap();
+        let exec = format!(
+            "{{ apiVersion: client.authentication.k8s.io/v1, command: touch, args: ['{}'], interactiveMode: Never }}",
+            ran.display()
+        );
+        std::fs::write(
+            &kubeconfig,
+            format!(
+                "{{ current-context: x, clusters: [{{ name: c, cluster: {{ server: 'http://127.0.0.1:1' }} }}], \
+                 users: [{{ name: u, user: {{ exec: {exec} }} }}], contexts: [{{ name: x, context: {{ cluster: c, user: u }} }}] }}"
+            ),
+        )
+        .unwrap();
+        let silent = Ui::new(Format::Human, true, false);
+        assert_eq!(pods(&Context::new(silent, home, Interruption::default()), "x"), None);
+        assert!(!ran.exists());
     }
 
     #[test]

@@ -98,23 +98,33 @@ impl Context {
     /// # Errors
     /// As [`Context::client`].
     pub(crate) fn client_within(&self, lab: &str, kubeconfig: &Path, patience: Duration) -> Result<Client> {
-        let connected = match self.block_on(connect_within(kubeconfig, patience)) {
+        let client = self.connected(lab, kubeconfig, patience)?;
+        match Record::read(&self.home.lab(lab), lab)?.record {
+            Some(record) => self.kept_to_its_own(record.provider, lab, client),
+            None => Ok(client),
+        }
+    }
+
+    /// As [`Context::client`], of a lab that may not be up yet, on the provider where it would be.
+    ///
+    /// # Errors
+    /// As [`Context::client`].
+    pub(crate) fn client_on(&self, provider: spec::Provider, lab: &str, kubeconfig: &Path) -> Result<Client> {
+        self.kept_to_its_own(provider, lab, self.connected(lab, kubeconfig, Duration::MAX)?)
+    }
+
+    fn connected(&self, lab: &str, kubeconfig: &Path, patience: Duration) -> Result<Client> {
+        match self.block_on(connect_within(kubeconfig, patience)) {
             Err(error) if is_cut_off(&error) => {
                 let kubeconfig = self.kubeconfig(lab)?;
                 self.block_on(connect_within(&kubeconfig, patience))
             }
             connected => connected,
-        };
-        let provider = Record::read(&self.home.lab(lab), lab)?.record.map(|record| record.provider);
-        let client = connected?;
-        provider.map_or(Ok(client.clone()), |provider| self.on(provider, lab, client))
+        }
     }
 
     /// A client for a lab on a provider: where the cluster is somebody else's, one that keeps to what klab made there.
-    ///
-    /// # Errors
-    /// When the system refuses a runtime.
-    pub(crate) fn on(&self, provider: spec::Provider, lab: &str, client: Client) -> Result<Client> {
+    fn kept_to_its_own(&self, provider: spec::Provider, lab: &str, client: Client) -> Result<Client> {
         // A client has a worker of its own, which runs where it was made.
         let _entered = self.runtime()?.enter();
         Ok(if provider.profile().makes_nodes { client } else { guarded(client, lab) })
@@ -307,7 +317,11 @@ impl Context {
                     Kind::Usage,
                     format!("{} are up: {}", plural(several.len(), "lab"), several.join(", ")),
                 )
-                .hint("say which one is meant, by its name or its lab file")),
+                .hint(format!(
+                    "say which one is meant, by its name or its lab file; `eval \"$(klab env {})\"` makes this shell mean that \
+                     one, for kubectl, too",
+                    several.first().map_or("LAB", String::as_str)
+                ))),
             };
         };
         if !is_path(argument) {

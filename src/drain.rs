@@ -11,6 +11,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use crate::apply::patch_parameters;
+use klab_scheduler::owner::is_of_daemon_set;
 
 /// Keeps new pods off a node, as klab's own change of it; says whether the node is there.
 ///
@@ -47,9 +48,7 @@ pub async fn pods_to_move(client: &Client, nodes: &BTreeSet<String>) -> Result<V
 // upstream: staging/src/k8s.io/kubectl/pkg/drain/filters.go daemonSetFilter, mirrorPodFilter (v1.36). kubectl also evicts
 // pods of DaemonSets that have ended; it lists pods once, where klab would meet their successors in each round.
 fn is_moved(pod: &Pod) -> bool {
-    let of_daemon_set =
-        pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
-    !of_daemon_set && !pod.annotations().contains_key("kubernetes.io/config.mirror")
+    !is_of_daemon_set(pod) && !pod.annotations().contains_key("kubernetes.io/config.mirror")
 }
 
 /// Whether all that a pod was for is over.

@@ -8,8 +8,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 mod described;
+mod verb;
 
 pub use self::described::{COMMON, DESCRIBED, Described};
+pub use self::verb::Verb;
 
 /// The form of events in JSON.
 const SCHEMA: &str = "klab.event/1";
@@ -26,9 +28,9 @@ pub enum Event {
         verb: &'static str,
         /// What it is done to.
         what: String,
-        /// What it is about, for programs.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        /// The same for programs.
+        #[serde(flatten)]
+        facts: Facts,
     },
     /// Where an activity is.
     Progress {
@@ -36,9 +38,9 @@ pub enum Event {
         id: u64,
         /// What is waited for now.
         detail: String,
-        /// What it is about, for programs.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        /// The same for programs.
+        #[serde(flatten)]
+        facts: Facts,
     },
     /// An activity ended well, or something was found that needs no activity.
     Finished {
@@ -51,17 +53,17 @@ pub enum Event {
         /// How long it took; absent where time says nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
         elapsed_ms: Option<u64>,
-        /// What it is about, for programs.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        /// The same for programs.
+        #[serde(flatten)]
+        facts: Facts,
     },
     /// An activity is over without a result of its own; an error or a report follows on another way.
     Ended {
         /// The activity.
         id: u64,
-        /// What it is about, for programs.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        subject: Option<Subject>,
+        /// The same for programs.
+        #[serde(flatten)]
+        facts: Facts,
     },
     /// What goes on outside klab from now on, even if klab is interrupted; empty when nothing does.
     UnderWay {
@@ -75,11 +77,63 @@ pub enum Event {
     },
 }
 
+/// What the words of an event say, for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    /// What is done: the code of its verb.
+    pub action: &'static str,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// How many of what its verb counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+/// Kinds of what events are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum About {
+    /// A lab or class.
+    Lab,
+    /// A cluster.
+    Cluster,
+    /// A pool.
+    Pool,
+    /// A node.
+    Node,
+    /// A step of a lesson.
+    Step,
+    /// A workload.
+    Workload,
+    /// An image.
+    Image,
+    /// An add-on.
+    Addon,
+    /// A container registry.
+    Registry,
+}
+
+impl About {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::Lab,
+        Self::Cluster,
+        Self::Pool,
+        Self::Node,
+        Self::Step,
+        Self::Workload,
+        Self::Image,
+        Self::Addon,
+        Self::Registry,
+    ];
+}
+
 /// What an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Subject {
-    /// `lab`, `cluster`, `pool` or `step`.
-    pub kind: &'static str,
+    /// Of which kind it is.
+    pub kind: About,
     /// Its name.
     pub name: String,
 }
@@ -113,6 +167,7 @@ pub trait Sink: Send + Sync {
 pub struct Events {
     sink: Arc<dyn Sink>,
     subject: Option<Subject>,
+    count: Option<u64>,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -120,12 +175,21 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 impl Events {
     /// Events that go to `sink`.
     pub fn new(sink: Arc<dyn Sink>) -> Self {
-        Self { sink, subject: None }
+        Self { sink, subject: None, count: None }
     }
 
-    /// The same way, for what happens to a `lab`, `cluster`, `pool` or `step`: programs read its name there.
-    pub fn about(&self, kind: &'static str, name: impl Into<String>) -> Self {
-        Self { sink: Arc::clone(&self.sink), subject: Some(Subject { kind, name: name.into() }) }
+    /// The same way, for what happens to one thing: programs read its name there.
+    pub fn about(&self, kind: About, name: impl Into<String>) -> Self {
+        Self { subject: Some(Subject { kind, name: name.into() }), ..self.clone() }
+    }
+
+    /// The same way, for what happens to so many: programs read the number there.
+    pub fn counting(&self, count: usize) -> Self {
+        Self { count: u64::try_from(count).ok(), ..self.clone() }
+    }
+
+    fn facts(&self, verb: Verb) -> Facts {
+        Facts { action: verb.action(), subject: self.subject.clone(), count: self.count }
     }
 
     /// Events nobody looks at.
@@ -138,17 +202,17 @@ impl Events {
     }
 
     /// Begins an activity; it counts as failed unless it is finished.
-    pub fn start(&self, verb: &'static str, what: impl Into<String>) -> Activity {
+    pub fn start(&self, verb: Verb, what: impl Into<String>) -> Activity {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.sink.event(&Event::Started { id, verb, what: what.into(), subject: self.subject.clone() });
-        Activity { events: self.clone(), id, since: Instant::now(), ended: false }
+        self.sink.event(&Event::Started { id, verb: verb.doing(), what: what.into(), facts: self.facts(verb) });
+        Activity { events: self.clone(), verb, id, since: Instant::now(), ended: false }
     }
 
     /// Something that is a fact without having been an activity.
-    pub fn note(&self, verb: &'static str, what: impl Into<String>) {
+    pub fn note(&self, verb: Verb, what: impl Into<String>) {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let subject = self.subject.clone();
-        self.sink.event(&Event::Finished { id, verb, what: what.into(), elapsed_ms: None, subject });
+        let facts = self.facts(verb);
+        self.sink.event(&Event::Finished { id, verb: verb.done(), what: what.into(), elapsed_ms: None, facts });
     }
 
     /// Says what goes on outside klab from now on.
@@ -170,6 +234,7 @@ impl Events {
 /// A running activity.
 pub struct Activity {
     events: Events,
+    verb: Verb,
     id: u64,
     since: Instant,
     ended: bool,
@@ -178,12 +243,12 @@ pub struct Activity {
 impl Activity {
     /// Says where it is.
     pub fn progress(&self, detail: impl Into<String>) {
-        let subject = self.events.subject.clone();
-        self.events.sink.event(&Event::Progress { id: self.id, detail: detail.into(), subject });
+        let facts = self.events.facts(self.verb);
+        self.events.sink.event(&Event::Progress { id: self.id, detail: detail.into(), facts });
     }
 
     fn tell_end(&self) {
-        self.events.sink.event(&Event::Ended { id: self.id, subject: self.events.subject.clone() });
+        self.events.sink.event(&Event::Ended { id: self.id, facts: self.events.facts(self.verb) });
     }
 
     /// Ends it silently: what it found is said elsewhere.
@@ -192,13 +257,32 @@ impl Activity {
         self.tell_end();
     }
 
+    /// The activity, whose number is known only now.
+    #[must_use]
+    pub fn counting(mut self, count: usize) -> Self {
+        self.events = self.events.counting(count);
+        self
+    }
+
     /// Ends it well.
-    pub fn finish(mut self, verb: &'static str, what: impl Into<String>) -> Duration {
+    pub fn finish(self, what: impl Into<String>) -> Duration {
+        let verb = self.verb;
+        self.finish_as(verb, what)
+    }
+
+    /// Ends it well, with something else done than was begun.
+    pub fn finish_as(mut self, verb: Verb, what: impl Into<String>) -> Duration {
         self.ended = true;
         let elapsed = self.since.elapsed();
         let elapsed_ms = u64::try_from(elapsed.as_millis()).ok();
-        let subject = self.events.subject.clone();
-        self.events.sink.event(&Event::Finished { id: self.id, verb, what: what.into(), elapsed_ms, subject });
+        let facts = self.events.facts(verb);
+        self.events.sink.event(&Event::Finished {
+            id: self.id,
+            verb: verb.done(),
+            what: what.into(),
+            elapsed_ms,
+            facts,
+        });
         elapsed
     }
 }
@@ -221,13 +305,16 @@ mod tests {
 
     /// One of each event, with all its fields.
     fn samples() -> Vec<Event> {
-        let subject = || Some(Subject { kind: "pool", name: "extra".to_owned() });
+        let facts = || {
+            let subject = Some(Subject { kind: About::Pool, name: "extra".to_owned() });
+            Facts { action: Verb::CreatePool.action(), subject, count: Some(2) }
+        };
         let what = || "pool extra".to_owned();
         vec![
-            Event::Started { id: 1, verb: "Creating", what: what(), subject: subject() },
-            Event::Progress { id: 1, detail: "1 of 2 nodes".to_owned(), subject: subject() },
-            Event::Finished { id: 1, verb: "Created", what: what(), elapsed_ms: Some(12), subject: subject() },
-            Event::Ended { id: 1, subject: subject() },
+            Event::Started { id: 1, verb: "Creating", what: what(), facts: facts() },
+            Event::Progress { id: 1, detail: "1 of 2 nodes".to_owned(), facts: facts() },
+            Event::Finished { id: 1, verb: "Created", what: what(), elapsed_ms: Some(12), facts: facts() },
+            Event::Ended { id: 1, facts: facts() },
             Event::UnderWay { outside: vec!["pool extra is being created".to_owned()] },
             Event::Warned { message: "it is late".to_owned() },
         ]
@@ -247,10 +334,19 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_of_subject_is_described() {
+        let kinds: Vec<String> = About::ALL.iter().map(|kind| serde_json::to_string(kind).unwrap()).collect();
+        let told = kinds.join(", ").replace('"', "`");
+        let row = DESCRIBED.iter().find(|row| row.name == "started").unwrap();
+        let (_, meaning) = row.fields.iter().find(|(field, _)| *field == "subject").unwrap();
+        assert!(meaning.contains(&told), "{told}");
+    }
+
+    #[test]
     fn an_event_says_its_form_its_moment_and_its_lab() {
         let event = &samples()[0];
         let text = |lab| serde_json::to_string(&Stamped::new(event, lab, Timestamp::UNIX_EPOCH)).unwrap();
-        insta::assert_snapshot!(text(Some("taints")), @r#"{"schema":"klab.event/1","time":"1970-01-01T00:00:00Z","lab":"taints","event":"started","id":1,"verb":"Creating","what":"pool extra","subject":{"kind":"pool","name":"extra"}}"#);
+        insta::assert_snapshot!(text(Some("taints")), @r#"{"schema":"klab.event/1","time":"1970-01-01T00:00:00Z","lab":"taints","event":"started","id":1,"verb":"Creating","what":"pool extra","action":"create-pool","subject":{"kind":"pool","name":"extra"},"count":2}"#);
         let unknown: Value = serde_json::from_str(&text(None)).unwrap();
         assert!(unknown.get("lab").is_none());
     }

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::client::NoAnswer;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::observe;
 use crate::ui::Format;
 use crate::until_decided::{LOOK, Live, Until, look_until};
@@ -104,8 +105,8 @@ pub(crate) fn judge(context: &Context, report: &Report, timeout: Duration, gradi
     let total = report.checks.len();
     let what = grading.what;
     if report.ok() {
-        context.ui.events().note(
-            "Verified",
+        context.ui.events().counting(total).note(
+            Verb::VerifyLab,
             format!("{} of {} in {}", report.held(), plural(total, "check"), duration(report.elapsed)),
         );
         return Ok(());
@@ -182,7 +183,12 @@ fn watch_until_final(
     timeout: Duration,
     predicted: Option<&Prediction>,
 ) -> Result<Report> {
-    let activity = context.ui.events().start("Verifying", plural(lab.checks.len(), "check"));
+    let activity = context
+        .ui
+        .events()
+        .about(About::Lab, &lab.name.value)
+        .counting(lab.checks.len())
+        .start(Verb::VerifyLab, plural(lab.checks.len(), "check"));
     let result = context.block_on(async {
         let mut live = Live::new(cluster.client, &lab.checks, timeout, cluster.changed);
         let progress = |report: &mut Report| {

@@ -1,8 +1,6 @@
 //! A client for a lab on somebody else's cluster: what klab did not make there is neither changed nor removed through it,
 //! whichever part of klab asks.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
@@ -17,6 +15,26 @@ use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, PREFIX};
 
 /// How many owners are looked up from a pod: ReplicaSet, Deployment, and what an operator may put above.
 const MOST_OWNERS: usize = 4;
+
+/// Whose an object is that is about to be applied.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nobody's: there is none; or it is the lab's, or a namespace that need only be there.
+    Free,
+    /// Somebody else's.
+    Taken,
+}
+
+/// Looks whether an object could be applied for a lab.
+///
+/// # Errors
+/// When the cluster does not answer, or refuses to say.
+pub(crate) async fn place(client: &Client, lab: &str, path: &str, wanted: &Value) -> Result<Place, BoxError> {
+    let Some(found) = get(client, path).await? else { return Ok(Place::Free) };
+    let is_namespace = Object::of(path).is_some_and(|object| object.resource == "namespaces");
+    let is_free = is_namespace && asks_for_nothing(wanted) || is_of(client, lab, &found).await?;
+    Ok(if is_free { Place::Free } else { Place::Taken })
+}
 
 /// Lets reading and making pass, and of changing and removing what concerns objects of the lab.
 pub fn guarded(client: Client, lab: &str) -> Client {
@@ -45,14 +63,13 @@ async fn pass(client: &Client, lab: &str, request: Request<Body>) -> Result<Resp
     if is_of(client, lab, &found).await? {
         return send(client, request).await;
     }
-    if object.resource == "namespaces" && request.method() == Method::PATCH {
-        let (parts, body) = request.into_parts();
-        let body = collect(body).await?;
-        if asks_for_nothing(&body) {
+    let is_namespace = object.resource == "namespaces" && request.method() == Method::PATCH;
+    if is_namespace {
+        let body = collect(request.into_body()).await?;
+        if serde_json::from_slice(&body).is_ok_and(|wanted| asks_for_nothing(&wanted)) {
             // It is there, which is all that objects in it need.
             return Ok(answer(StatusCode::OK, &metadata_of(&found)));
         }
-        drop(parts);
     }
     Ok(refusal(&object.words(lab)))
 }
@@ -78,11 +95,13 @@ async fn get(client: &Client, path: &str) -> Result<Option<Value>, BoxError> {
     if status == StatusCode::NOT_FOUND {
         return Ok(None);
     }
-    let value: Value = serde_json::from_slice(&body)?;
     if status.is_success() {
-        return Ok(Some(value));
+        return Ok(Some(serde_json::from_slice(&body)?));
     }
-    let words = value["message"].as_str().unwrap_or_default();
+    // What stands before a cluster refuses in words of its own, or in a page for browsers.
+    let refused: Option<Value> = serde_json::from_slice(&body).ok();
+    let words = refused.as_ref().and_then(|refused| refused["message"].as_str());
+    let words = words.map_or_else(|| status.to_string(), str::to_owned);
     Err(format!("could not find out whose `{path}` is: {words}").into())
 }
 
@@ -165,13 +184,12 @@ impl Object {
 }
 
 /// Whether a namespace that is applied asks for no more than to be there.
-fn asks_for_nothing(body: &[u8]) -> bool {
-    let Ok(wanted) = serde_json::from_slice::<BTreeMap<String, Value>>(body) else { return false };
+fn asks_for_nothing(wanted: &Value) -> bool {
     let is_own =
         |key: &str| key.starts_with(PREFIX) || key == MANAGED_BY_LABEL || key.starts_with("kubectl.kubernetes.io/");
     let metadata = wanted.get("metadata");
     let keys = ["labels", "annotations"].into_iter().filter_map(|field| metadata?.get(field)?.as_object());
-    keys.flat_map(|map| map.keys()).all(|key| is_own(key)) && !wanted.contains_key("spec")
+    wanted.is_object() && keys.flat_map(|map| map.keys()).all(|key| is_own(key)) && wanted.get("spec").is_none()
 }
 
 fn metadata_of(object: &Value) -> Value {
@@ -220,13 +238,24 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_no_json_is_told_by_its_status() {
+        let gateway = service_fn(|_: Request<Body>| async {
+            let mut page = Response::new(Body::from(b"<html>".to_vec()));
+            *page.status_mut() = StatusCode::BAD_GATEWAY;
+            Ok::<_, BoxError>(page)
+        });
+        let said = crate::client::runtime().unwrap().block_on(async {
+            get(&Client::new(gateway, "default"), "/api/v1/nodes/a").await.unwrap_err().to_string()
+        });
+        assert_eq!(said, "could not find out whose `/api/v1/nodes/a` is: 502 Bad Gateway");
+    }
+
+    #[test]
     fn a_namespace_with_labels_of_its_own_asks_for_more_than_to_be_there() {
-        let body = |labels: Value| json!({ "metadata": { "name": "x", "labels": labels } }).to_string();
-        assert!(asks_for_nothing(
-            body(json!({ "klab.dev/lab": "a", "app.kubernetes.io/managed-by": "klab" })).as_bytes()
-        ));
-        assert!(!asks_for_nothing(body(json!({ "team": "a" })).as_bytes()));
-        assert!(!asks_for_nothing(b"no json"));
+        let body = |labels: Value| json!({ "metadata": { "name": "x", "labels": labels } });
+        assert!(asks_for_nothing(&body(json!({ "klab.dev/lab": "a", "app.kubernetes.io/managed-by": "klab" }))));
+        assert!(!asks_for_nothing(&body(json!({ "team": "a" }))));
+        assert!(!asks_for_nothing(&json!("no object")));
     }
 
     #[test]

@@ -11,12 +11,12 @@ const PLUGIN: &str = "kubectl-klab";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Invocation {
     /// klab's commands, where kubectl was typed before them.
-    plugin: Option<Vec<String>>,
+    plugin: Option<Vec<&'static str>>,
 }
 
 impl Invocation {
     /// By the name of the program; `commands` are those that klab has.
-    pub fn of(program: Option<&OsStr>, commands: impl IntoIterator<Item = String>) -> Self {
+    pub fn of(program: Option<&OsStr>, commands: impl IntoIterator<Item = &'static str>) -> Self {
         let name = program.and_then(|program| Path::new(program).file_name());
         Self { plugin: (name == Some(OsStr::new(PLUGIN))).then(|| commands.into_iter().collect()) }
     }
@@ -44,7 +44,7 @@ impl Invocation {
             let begins =
                 before.is_empty() && spelled.is_empty() || before.ends_with(['`', '(', '\n']) || before.ends_with("  ");
             spelled.push_str(before);
-            if begins && commands.iter().any(|command| command == word) {
+            if begins && commands.contains(&word) {
                 spelled.push_str("kubectl ");
             }
             spelled.push_str("klab ");
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn commands_are_spelled_as_they_are_typed_and_nothing_else_is_changed() {
-        let commands = || ["verify", "up"].map(str::to_owned);
+        let commands = || ["verify", "up"];
         let text = "`klab verify web` or klab up; klab looks\n  klab up    klab verify\nklab upsets";
         assert_eq!(Invocation::of(Some(OsStr::new("/usr/bin/klab")), commands()).spelled(text), text);
         let plugin = Invocation::of(Some(OsStr::new("/home/me/bin/kubectl-klab")), commands());

@@ -82,6 +82,14 @@ pub fn of_context(mut kubeconfig: Kubeconfig, name: Option<&str>) -> Result<Kube
     Ok(kubeconfig)
 }
 
+/// The programs that would run for a login with a kubeconfig, by their names.
+pub fn programs(kubeconfig: &Kubeconfig) -> impl Iterator<Item = &str> {
+    kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref()).filter_map(|user| {
+        let program = user.exec.as_ref().map(|exec| exec.command.as_deref().unwrap_or_default());
+        program.or(user.auth_provider.as_ref().map(|provider| provider.name.as_str()))
+    })
+}
+
 fn with_contexts(error: Error, names: &[String]) -> Error {
     match names {
         [] => error.hint("it has no context at all; `kubectl config get-contexts` shows those that kubectl sees"),

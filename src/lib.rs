@@ -62,8 +62,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Some(words) = commands::az::typed(&arguments) {
         return with_context(&Ui::new(Format::Human, false, false), |context| Ok(commands::az::run(context, words)));
     }
-    let names = Cli::whole().get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>();
-    let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), names);
+    let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), Cli::commands());
     let cli = match Cli::read(arguments, &invocation) {
         Ok(cli) => cli,
         Err(usage) => {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
+use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
 use klab_lab::verify::{FetchedObject, Snapshot};
 
@@ -220,24 +221,26 @@ pub async fn nodes_named<'a>(client: &Client, lab: &'a Lab) -> Result<Cow<'a, La
         return Ok(Cow::Borrowed(lab));
     }
     let nodes = list::<Node>(client).await?;
-    let named = lab;
-    let mut lab = lab.clone();
-    for pool in &mut lab.pools {
-        let of_pool = nodes.iter().filter(|node| named.pool_of(node) == Some(pool.name.value.as_str()));
-        let mut names: Vec<String> = of_pool.map(|node| node.name_any()).collect();
-        names.sort_unstable();
-        pool.present = Some(names);
+    let mut present: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for node in &nodes {
+        if let Some(pool) = lab.pool_of(node) {
+            present.entry(pool).or_default().push(node.name_any());
+        }
     }
-    for workload in &mut lab.workloads {
-        let of_pool = workload.node_pool().map(|pool| {
-            let of_pool = nodes.iter().filter(|node| named.pool_of(node).is_some_and(|name| name == pool));
-            of_pool.map(|node| node.name_any()).min()
-        });
-        if let (Some(Some(name)), Some(node)) = (of_pool, &mut workload.node_name) {
+    for names in present.values_mut() {
+        names.sort_unstable();
+    }
+    let mut named = lab.clone();
+    for workload in &mut named.workloads {
+        let first = workload.node_pool().and_then(|pool| present.get(pool)?.first());
+        if let (Some(name), Some(node)) = (first.cloned(), &mut workload.node_name) {
             node.value = NodeSet::Node(name);
         }
     }
-    Ok(Cow::Owned(lab))
+    for pool in &mut named.pools {
+        pool.present = Some(present.remove(pool.name.value.as_str()).unwrap_or_default());
+    }
+    Ok(Cow::Owned(named))
 }
 
 /// Refuses a workload whose pool has no node to name.
@@ -265,7 +268,21 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     snapshot.persistent_volumes = list::<PersistentVolume>(client).await?;
     snapshot.storage_classes = list::<StorageClass>(client).await?;
     snapshot.csi_nodes = list::<CSINode>(client).await?;
+    snapshot.backed_off = backed_off(client).await;
     Ok(())
+}
+
+/// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them, and why. None where
+/// there is no autoscaler, or nobody may read what it says.
+async fn backed_off(client: &Client) -> BTreeMap<String, String> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
+    let map = maps.get_opt(STATUS).await.ok().flatten();
+    let text = map.and_then(|map| map.data?.remove("status")).unwrap_or_default();
+    let status: Value = serde_saphyr::from_str(&text).unwrap_or_default();
+    let groups = status["nodeGroups"].as_array().into_iter().flatten();
+    let failed = groups.filter(|group| group["scaleUp"]["status"] == "Backoff");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    failed.map(|group| (text(&group["name"]), text(&group["scaleUp"]["backoffInfo"]["errorMessage"]))).collect()
 }
 
 /// The checks of an API server's own readiness that fail, in its words; none where it does not answer. The embedded
@@ -347,9 +364,22 @@ pub async fn fetch(client: &Client, checks: &[Check], snapshot: &mut Snapshot) -
 /// # Errors
 /// When the cluster does not answer.
 pub async fn object(client: &Client, reference: &ObjectRef) -> Result<Option<Value>> {
+    if reference.is_version() {
+        return version(client).await.map(Some);
+    }
     let Some(api) = api_of(client, reference).await? else { return Ok(None) };
     let object = api.get_opt(&reference.name).await.kind(Kind::Outside, || format!("could not read {reference}"))?;
     Ok(object.and_then(|object| serde_json::to_value(object).ok()))
+}
+
+/// What the API server says of its version, as `kubectl get --raw /version` shows it.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn version(client: &Client) -> Result<Value> {
+    let info =
+        client.apiserver_version().await.kind(Kind::Outside, || "could not read the cluster's version".to_owned())?;
+    serde_json::to_value(info).kind(Kind::Outside, || "could not read the cluster's version".to_owned())
 }
 
 /// Where objects of a kind (name, plural, short name) are read and written; `None` where the cluster has no such kind.
@@ -372,4 +402,27 @@ pub async fn api_of(client: &Client, reference: &ObjectRef) -> Result<Option<Api
         Scope::Namespaced => Api::namespaced_with(client.clone(), &reference.namespace, &resource),
         Scope::Cluster => Api::all_with(client.clone(), &resource),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn pools_in_backoff_are_read_out_of_the_status() {
+        let cluster = klab_cluster::Cluster::builder().build().unwrap();
+        let runtime = crate::client::runtime().unwrap();
+        let read = || runtime.block_on(async { backed_off(&cluster.client()).await });
+        assert_eq!(read(), BTreeMap::new());
+        let status = "nodeGroups:\n- name: aks-burst-1-vmss\n  scaleUp:\n    backoffInfo:\n      errorCode: timeout\n      \
+                      errorMessage: Scale-up timed out\n    status: Backoff\n- name: other\n  scaleUp:\n    status: NoActivity\n\
+                      time: 2026-06-01 08:00:00.0 +0000 UTC\n";
+        let map = |status: &str| {
+            let metadata = json!({ "name": STATUS, "namespace": NAMESPACE });
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "status": status } })
+        };
+        cluster.add_objects(&[map(status)]).unwrap();
+        assert_eq!(read(), BTreeMap::from([("aks-burst-1-vmss".to_owned(), "Scale-up timed out".to_owned())]));
+    }
 }

@@ -14,6 +14,10 @@ use serde::de::DeserializeOwned;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
 
+/// How somebody is let at the nodes.
+pub const NODE_RIGHTS: &str = "who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch \
+                               --resource=nodes`, then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`";
+
 /// A snapshot as far as the user may read the cluster.
 #[derive(Debug, Default)]
 pub struct Permitted {

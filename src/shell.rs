@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::environment;
 use crate::exec::{Command, quoted};
+use crate::provider::AzureNames;
 use klab_cluster::server::files::{create_private_folder, write_private};
 
 /// What a shell of a lab knows.
@@ -15,10 +16,8 @@ pub struct LabShell {
     pub lab: String,
     /// Where its kubeconfig is.
     pub kubeconfig: PathBuf,
-    /// The resource group its cluster is in on AKS, or would be in.
-    pub resource_group: String,
-    /// What its cluster is called on AKS, or would be called.
-    pub cluster: String,
+    /// The group its cluster is in on AKS, or would be in, and what it is called there; none of a cluster that klab did not make.
+    pub azure: Option<AzureNames>,
     /// A folder of programs that come before all others, where the lab has some.
     pub programs: Option<PathBuf>,
 }
@@ -26,12 +25,10 @@ pub struct LabShell {
 impl LabShell {
     /// The environment variables, by name: the lab's kubeconfig, and what workshops call the group and the cluster.
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
-        vec![
-            ("KUBECONFIG", self.kubeconfig.clone().into_os_string()),
-            ("KLAB_LAB", OsString::from(&self.lab)),
-            ("RES_GROUP", OsString::from(&self.resource_group)),
-            ("AKS_NAME", OsString::from(&self.cluster)),
-        ]
+        let own = [("KUBECONFIG", self.kubeconfig.clone().into_os_string()), ("KLAB_LAB", OsString::from(&self.lab))];
+        let azure = self.azure.iter();
+        let azure = azure.flat_map(|names| [("RES_GROUP", &names.group), ("AKS_NAME", &names.cluster)]);
+        own.into_iter().chain(azure.map(|(name, value)| (name, OsString::from(value)))).collect()
     }
 
     /// The variables as a shell takes them, `eval "$(klab env)"`; the lab's programs come first.
@@ -102,8 +99,7 @@ mod tests {
         LabShell {
             lab: "one".into(),
             kubeconfig: PathBuf::from("/home/a b/it's/kubeconfig"),
-            resource_group: "klab-one".into(),
-            cluster: "klab-one".into(),
+            azure: Some(AzureNames { group: "klab-one".into(), cluster: "klab-one".into() }),
             programs: Some(PathBuf::from("/home/a b/bin")),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::grammar::Given;
-use super::refusal::Refusal;
+use super::refusal::{Code, Refusal};
 
 type Checked<T> = Result<T, Refusal>;
 
@@ -31,7 +31,7 @@ pub fn pool_name(name: &str) -> Checked<()> {
         return Ok(());
     }
     let message = "The value of parameter agentPoolProfile.name is invalid. Please see https://aka.ms/aks-naming-rules for more details.";
-    Err(Refusal::azure("InvalidParameter", message)
+    Err(Refusal::azure(Code::InvalidParameter, message)
         .advise("A pool's name has lower-case letters and digits, and begins with a letter."))
 }
 
@@ -173,7 +173,7 @@ pub fn zones(words: &[String], location: &str) -> Checked<Vec<i64>> {
                 let message = format!(
                     "The zone(s) '{word}' for resource 'agentPoolProfile' is not supported. The supported zones for location '{location}' are '1,2,3'"
                 );
-                return Err(Refusal::azure("AvailabilityZoneNotSupported", &message));
+                return Err(Refusal::azure(Code::AvailabilityZoneNotSupported, &message));
             }
         }
     }
@@ -259,7 +259,7 @@ pub fn max_pods(given: &Given, is_system: bool) -> Checked<Option<i64>> {
     let message = format!(
         "The value of parameter agentPoolProfile.maxPods is invalid. It must be between {least} and 250, and is {count}."
     );
-    Err(Refusal::azure("InvalidParameter", &message))
+    Err(Refusal::azure(Code::InvalidParameter, &message))
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::names::{SUBSCRIPTION, Site, TENANT, entity_tag};
 use super::pool::{Shown, nulls, within_cluster};
-use super::refusal::Refusal;
+use super::refusal::{Code, Refusal};
 use super::versions::upgrades;
 use crate::state::azure::ClusterNote;
 use klab_lab::spec::KubernetesVersion;
+use klab_scheduler::autoscaler::{Profile, Setting, SettingError};
 
 /// The keys of a cluster of azure-mgmt-containerservice 41.6 that klab has nothing to say of.
 const EMPTY: &str = "aadProfile addonProfiles aiToolchainOperatorProfile apiServerAccessProfile autoScalerProfile azureMonitorProfile \
@@ -33,7 +34,7 @@ pub struct Cluster<'c> {
     /// Whether its machines are stopped.
     pub is_stopped: bool,
     /// What its autoscaler was told, by az's keys.
-    pub autoscaler: BTreeMap<String, String>,
+    pub autoscaler: &'c BTreeMap<String, String>,
 }
 
 /// The cluster as a document.
@@ -102,7 +103,7 @@ pub fn document(cluster: &Cluster<'_>) -> Value {
     }
     let is_scaled = cluster.pools.iter().any(|shown| shown.pool.autoscale.is_some());
     if is_scaled || !cluster.autoscaler.is_empty() {
-        all.insert("autoScalerProfile".to_owned(), autoscaler_document(&cluster.autoscaler));
+        all.insert("autoScalerProfile".to_owned(), autoscaler_document(cluster.autoscaler));
     }
     let tag = entity_tag(&json!(all).to_string());
     all.insert("eTag".to_owned(), tag.into());
@@ -145,29 +146,34 @@ pub fn upgrades_document(cluster: &Cluster<'_>) -> Value {
     })
 }
 
-/// The keys of `--cluster-autoscaler-profile`, what AKS does where nobody says anything, and whether they are true or false.
-const AUTOSCALER: &[(&str, &str, bool)] = &[
-    ("balance-similar-node-groups", "false", false),
-    ("daemonset-eviction-for-empty-nodes", "false", true),
-    ("daemonset-eviction-for-occupied-nodes", "true", true),
-    ("ignore-daemonsets-utilization", "false", true),
-    ("expander", "random", false),
-    ("max-empty-bulk-delete", "10", false),
-    ("max-graceful-termination-sec", "600", false),
-    ("max-node-provision-time", "15m", false),
-    ("max-total-unready-percentage", "45", false),
-    ("new-pod-scale-up-delay", "0s", false),
-    ("ok-total-unready-count", "3", false),
-    ("scan-interval", "10s", false),
-    ("scale-down-delay-after-add", "10m", false),
-    ("scale-down-delay-after-delete", "10s", false),
-    ("scale-down-delay-after-failure", "3m", false),
-    ("scale-down-unneeded-time", "10m", false),
-    ("scale-down-unready-time", "20m", false),
-    ("scale-down-utilization-threshold", "0.5", false),
-    ("skip-nodes-with-local-storage", "false", false),
-    ("skip-nodes-with-system-pods", "true", false),
+/// What az shows of the autoscaler where nobody says anything, by the names of its settings, in the order in which az lists them.
+const SHOWN: [(&str, &str); 20] = [
+    ("balance-similar-node-groups", "false"),
+    ("daemonset-eviction-for-empty-nodes", "false"),
+    ("daemonset-eviction-for-occupied-nodes", "true"),
+    ("ignore-daemonsets-utilization", "false"),
+    ("expander", "random"),
+    ("max-empty-bulk-delete", "10"),
+    ("max-graceful-termination-sec", "600"),
+    ("max-node-provision-time", "15m"),
+    ("max-total-unready-percentage", "45"),
+    ("new-pod-scale-up-delay", "0s"),
+    ("ok-total-unready-count", "3"),
+    ("scan-interval", "10s"),
+    ("scale-down-delay-after-add", "10m"),
+    // The scan interval, which has another unit than what can be set.
+    ("scale-down-delay-after-delete", "10s"),
+    ("scale-down-delay-after-failure", "3m"),
+    ("scale-down-unneeded-time", "10m"),
+    ("scale-down-unready-time", "20m"),
+    ("scale-down-utilization-threshold", "0.5"),
+    ("skip-nodes-with-local-storage", "false"),
+    ("skip-nodes-with-system-pods", "true"),
 ];
+
+/// The settings that are true or false in Azure's documents; the other switches are texts there.
+const SWITCHES: [&str; 3] =
+    ["daemonset-eviction-for-empty-nodes", "daemonset-eviction-for-occupied-nodes", "ignore-daemonsets-utilization"];
 
 /// What is typed after `--cluster-autoscaler-profile`, laid over what was said before; the empty word takes everything back.
 ///
@@ -192,16 +198,17 @@ pub fn autoscaler(words: &[String], before: &BTreeMap<String, String>) -> Result
         if key.is_empty() {
             return Err(Refusal::new("Empty key specified for cluster-autoscaler-profile"));
         }
-        let Some((_, default, is_boolean)) = AUTOSCALER.iter().find(|(known, ..)| *known == key) else {
-            let known: Vec<&str> = AUTOSCALER.iter().map(|(key, ..)| *key).collect();
+        if Setting::find(&key).is_err() {
+            let known: Vec<&str> = SHOWN.iter().map(|(name, _)| *name).collect();
             let message = format!(
                 "'{key}' is an invalid key for cluster-autoscaler-profile. Valid keys are {}.",
                 known.join(", ")
             );
             return Err(super::grammar::offer(Refusal::new(message), &key, known.into_iter()));
-        };
-        let value = if *is_boolean { value.to_lowercase() } else { value };
-        if *is_boolean && !["true", "false"].contains(&value.as_str()) {
+        }
+        let is_switch = SWITCHES.contains(&key.as_str());
+        let value = if is_switch { value.to_lowercase() } else { value };
+        if is_switch && !["true", "false"].contains(&value.as_str()) {
             let message =
                 format!("Value '{value}' for cluster-autoscaler-profile key '{key}' must be either 'true' or 'false'.");
             return Err(Refusal::new(message));
@@ -211,49 +218,31 @@ pub fn autoscaler(words: &[String], before: &BTreeMap<String, String>) -> Result
             profile.remove(&key);
             continue;
         }
-        refuse_value(&key, &value, default)?;
+        refuse_value(&key, &value)?;
         profile.insert(key, value);
     }
     Ok(profile)
 }
 
 /// Refuses what the autoscaler could not read: Azure does, after az took it.
-fn refuse_value(key: &str, value: &str, default: &str) -> Result<(), Refusal> {
-    let is_duration = |text: &str| {
-        let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-        let unit = text.get(number.len()..).unwrap_or_default();
-        number.parse::<u32>().is_ok() && ["s", "m", "h"].contains(&unit)
-    };
-    let expected = if key == "expander" {
-        let known = ["least-waste", "most-pods", "priority", "random"];
-        (!value.split(',').all(|word| known.contains(&word))).then(|| known.join(", "))
-    } else if ["true", "false"].contains(&default) {
-        (!["true", "false"].contains(&value)).then(|| "true, false".to_owned())
-    } else if is_duration(default) {
-        (!is_duration(value)).then(|| "a whole number and s, m or h, such as 10m".to_owned())
-    } else if key == "scale-down-utilization-threshold" {
-        (!value.parse::<f64>().is_ok_and(|share| (0.0..=1.0).contains(&share)))
-            .then(|| "a number from 0 to 1".to_owned())
-    } else {
-        value.parse::<u32>().is_err().then(|| "a whole number".to_owned())
-    };
-    match expected {
-        None => Ok(()),
-        Some(expected) => {
+fn refuse_value(key: &str, value: &str) -> Result<(), Refusal> {
+    match Profile::default().set(key, value) {
+        Err(SettingError::Value { expected, .. }) => {
             let message = format!("Value '{value}' of autoScalerProfile.{key} is invalid. Expected: {expected}.");
-            Err(Refusal::azure("InvalidParameter", &message))
+            Err(Refusal::azure(Code::InvalidParameter, &message))
         }
+        _ => Ok(()),
     }
 }
 
 /// The profile as az shows it.
 fn autoscaler_document(said: &BTreeMap<String, String>) -> Value {
-    let entry = |(key, default, is_boolean): &(&str, &str, bool)| {
-        let value = said.get(*key).map_or(*default, String::as_str);
-        let value = if *is_boolean { json!(value == "true") } else { json!(value) };
+    let entry = |(key, default): (&str, &str)| {
+        let value = said.get(key).map_or(default, String::as_str);
+        let value = if SWITCHES.contains(&key) { json!(value == "true") } else { json!(value) };
         (camel(key), value)
     };
-    Value::Object(AUTOSCALER.iter().map(entry).collect())
+    Value::Object(SHOWN.into_iter().map(entry).collect())
 }
 
 fn camel(key: &str) -> String {
@@ -302,11 +291,21 @@ mod tests {
             ),
             (
                 "scan-interval=soon",
-                "(InvalidParameter) Value 'soon' of autoScalerProfile.scan-interval is invalid. Expected: a whole number and s, m or h, such as 10m.",
+                "(InvalidParameter) Value 'soon' of autoScalerProfile.scan-interval is invalid. Expected: a whole number of seconds, such as 10s.",
+            ),
+            // What the autoscaler of klab could not read is not taken, and what it can read is.
+            (
+                "scale-down-unneeded-time=10s",
+                "(InvalidParameter) Value '10s' of autoScalerProfile.scale-down-unneeded-time is invalid. Expected: a whole number of minutes, such as 10m.",
             ),
             (
+                "scan-interval=1m",
+                "(InvalidParameter) Value '1m' of autoScalerProfile.scan-interval is invalid. Expected: a whole number of seconds, such as 10s.",
+            ),
+            ("max-total-unready-percentage=12.5", "expander=random max-total-unready-percentage=12.5"),
+            (
                 "expander=best",
-                "(InvalidParameter) Value 'best' of autoScalerProfile.expander is invalid. Expected: least-waste, most-pods, priority, random.",
+                "(InvalidParameter) Value 'best' of autoScalerProfile.expander is invalid. Expected: least-waste, most-pods, priority or random.",
             ),
         ] {
             assert_eq!(profile(words), expected, "{words}");
@@ -316,6 +315,12 @@ mod tests {
                 "'scan-intervall' is an invalid key for cluster-autoscaler-profile. Valid keys are balance-"
             )
         );
+        let mut names = SHOWN.map(|(name, _)| name);
+        names.sort_unstable();
+        assert!(names.into_iter().eq(Setting::ALL.iter().map(|setting| setting.name)));
+        let settable = SHOWN.iter().filter(|(name, _)| *name != "scale-down-delay-after-delete");
+        let shown = settable.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(Profile::of(&shown), Ok(Profile::default()));
         assert_eq!(camel("scale-down-delay-after-add"), "scaleDownDelayAfterAdd");
     }
 }

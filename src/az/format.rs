@@ -105,9 +105,10 @@ fn row(item: &Value, order: Option<&[String]>) -> Row {
     }
 }
 
-fn capital_first(text: &str) -> String {
+/// `Free` for `free`.
+pub fn capital_first(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
 /// A value as Python writes it, in which az is written.

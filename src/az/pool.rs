@@ -61,21 +61,24 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
     let note = note.unwrap_or(&default);
     let wanted = shown.wanted.map_or_else(|| super::versions::newest().to_string(), str::to_owned);
     let current = shown.version.map(str::to_owned).or_else(|| Some(patched(wanted.parse().ok()?)));
+    let stopped = note.stopped(pool.nodes.value);
+    let bounds = pool.autoscale.as_ref().map(|bounds| (bounds.min, bounds.max));
+    let bounds = bounds.or_else(|| stopped?.autoscale);
     let spot = pool.spot.as_ref();
     let is_windows = pool.os == Os::Windows;
     let os_sku = pool.os_sku.clone().unwrap_or_else(|| if is_windows { "Windows2022" } else { "Ubuntu" }.to_owned());
     let mut all = nulls(EMPTY);
     let said = json!({
         "availabilityZones": (!pool.zones.is_empty()).then(|| pool.zones.iter().map(u8::to_string).collect::<Vec<_>>()),
-        "count": note.stopped.unwrap_or(pool.nodes.value),
+        "count": stopped.map_or(pool.nodes.value, |stopped| stopped.nodes),
         "currentOrchestratorVersion": current,
-        "enableAutoScaling": pool.autoscale.is_some(),
+        "enableAutoScaling": bounds.is_some(),
         "enableFips": false,
         "enableNodePublicIp": false,
         "kubeletDiskType": "OS",
-        "maxCount": pool.autoscale.as_ref().map(|bounds| bounds.max),
+        "maxCount": bounds.map(|(_, max)| max),
         "maxPods": pool.max_pods,
-        "minCount": pool.autoscale.as_ref().map(|bounds| bounds.min),
+        "minCount": bounds.map(|(min, _)| min),
         "mode": match pool.mode { PoolMode::System => "System", PoolMode::User => "User" },
         "name": pool.name.value,
         "nodeImageVersion": node_image(&os_sku),
@@ -86,7 +89,7 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
         "osDiskType": if pool.machine.os_disk_ephemeral { "Ephemeral" } else { "Managed" },
         "osSku": os_sku,
         "osType": if is_windows { "Windows" } else { "Linux" },
-        "powerState": { "code": if note.stopped.is_some() { "Stopped" } else { "Running" } },
+        "powerState": { "code": if stopped.is_some() { "Stopped" } else { "Running" } },
         "provisioningState": "Succeeded",
         "scaleDownMode": "Delete",
         "scaleSetEvictionPolicy": spot.map(|spot| spot.eviction.as_str()),

@@ -14,20 +14,41 @@ pub struct Found {
     pub order: Option<Vec<String>>,
 }
 
+/// An expression.
+pub struct Query(jmespath::Expression<'static>);
+
+impl Query {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(expression: &str) -> Result<Self, Refusal> {
+        let read = jmespath::compile(&with_json_literals(expression));
+        read.map(Self).map_err(|_| {
+            Refusal::usage(format!("argument --query: invalid jmespath_type value: '{expression}'")).advise(
+                "To learn more about --query, please visit: 'https://learn.microsoft.com/cli/azure/query-azure-cli'",
+            )
+        })
+    }
+
+    /// Applies it.
+    ///
+    /// # Errors
+    /// When it asks for what the document cannot give.
+    pub fn search(&self, document: &Value) -> Result<Found, Refusal> {
+        let failed = |error: jmespath::JmespathError| Refusal::new(error.reason.to_string());
+        let found = self.0.search(document).map_err(failed)?;
+        let value = serde_json::to_value(&*found).map_err(|error| Refusal::new(error.to_string()))?;
+        Ok(Found { value: whole_numbers(value), order: order(self.0.as_ast()) })
+    }
+}
+
 /// Applies an expression.
 ///
 /// # Errors
 /// When it is none, or asks for what the document cannot give.
 pub fn search(expression: &str, document: &Value) -> Result<Found, Refusal> {
-    let compiled = jmespath::compile(&with_json_literals(expression)).map_err(|_| {
-        Refusal::usage(format!("argument --query: invalid jmespath_type value: '{expression}'")).advise(
-            "To learn more about --query, please visit: 'https://learn.microsoft.com/cli/azure/query-azure-cli'",
-        )
-    })?;
-    let failed = |error: jmespath::JmespathError| Refusal::new(error.reason.to_string());
-    let found = compiled.search(document).map_err(failed)?;
-    let value = serde_json::to_value(&*found).map_err(|error| Refusal::new(error.to_string()))?;
-    Ok(Found { value: whole_numbers(value), order: order(compiled.as_ast()) })
+    Query::read(expression)?.search(document)
 }
 
 /// The expression with literals that are JSON: az takes `` `text` `` for a text, as older JMESPath did.

@@ -34,6 +34,30 @@ pub fn upgrades(version: KubernetesVersion) -> Vec<String> {
     next.map(|minor| patched(KubernetesVersion { minor, patch: None })).collect()
 }
 
+/// What an upgrade of a cluster comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It has the version already.
+    Nothing,
+    /// To a newer patch, or to the next minor.
+    Forward,
+    /// Back, or over a minor: Kubernetes does not do that.
+    Refused,
+}
+
+/// The step from a cluster's version to another; one without a patch is any of its minor.
+pub fn step(now: KubernetesVersion, asked: KubernetesVersion) -> Step {
+    let full = |version| patched(version).parse().unwrap_or(version);
+    let (have, wanted) = (full(now), full(asked));
+    if have == wanted || (asked.patch.is_none() && asked.minor == now.minor && wanted < have) {
+        Step::Nothing
+    } else if wanted > have && wanted.minor <= have.minor.saturating_add(1) {
+        Step::Forward
+    } else {
+        Step::Refused
+    }
+}
+
 /// What `az aks get-versions` answers.
 pub fn document() -> Value {
     let newest = newest().minor;
@@ -53,6 +77,24 @@ pub fn document() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clusters_go_forward_and_never_back() {
+        for (now, asked, expected) in [
+            ("1.35", "1.35", Step::Nothing),
+            ("1.36", "1.36.2", Step::Nothing),
+            ("1.35.4", "1.35", Step::Nothing),
+            ("1.36.1", "1.36", Step::Forward),
+            ("1.35.1", "1.35.4", Step::Forward),
+            ("1.35.4", "1.36", Step::Forward),
+            ("1.36", "1.36.1", Step::Refused),
+            ("1.35.4", "1.35.1", Step::Refused),
+            ("1.35", "1.34.9", Step::Refused),
+            ("1.33", "1.35", Step::Refused),
+        ] {
+            assert_eq!(step(now.parse().unwrap(), asked.parse().unwrap()), expected, "{now} to {asked}");
+        }
+    }
 
     #[test]
     fn each_offered_version_but_the_newest_has_one_upgrade() {

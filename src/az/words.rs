@@ -1,11 +1,11 @@
 //! What Azure says where it refuses, as its documentation and reports of users have it.
 
 use super::names::Site;
-use super::refusal::Refusal;
+use super::refusal::{Code, Refusal};
 
 /// There is no such group.
 pub fn no_group(group: &str) -> Refusal {
-    Refusal::azure("ResourceGroupNotFound", &format!("Resource group '{group}' could not be found."))
+    Refusal::azure(Code::ResourceGroupNotFound, &format!("Resource group '{group}' could not be found."))
 }
 
 /// There is no such cluster in the group.
@@ -13,12 +13,12 @@ pub fn no_cluster(group: &str, cluster: &str) -> Refusal {
     let message = format!(
         "The Resource 'Microsoft.ContainerService/managedClusters/{cluster}' under resource group '{group}' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"
     );
-    Refusal::azure("ResourceNotFound", &message)
+    Refusal::azure(Code::ResourceNotFound, &message)
 }
 
 /// There is no such pool in the cluster.
 pub fn no_pool(pool: &str) -> Refusal {
-    Refusal::azure("NotFound", &format!("Could not find the agent pool {pool}."))
+    Refusal::azure(Code::NotFound, &format!("Could not find the agent pool {pool}."))
 }
 
 /// az's own word for a pool that is not there, where these are.
@@ -29,14 +29,14 @@ pub fn pool_does_not_exist(pool: &str, there: &[&str]) -> Refusal {
 
 /// A cluster cannot be without a system pool.
 pub fn last_system_pool() -> Refusal {
-    Refusal::azure("BadRequest", "There has to be at least one system agent pool.")
+    Refusal::azure(Code::BadRequest, "There has to be at least one system agent pool.")
         .advise("Add another one first: az aks nodepool add … --mode System")
 }
 
 /// A cluster is stopped.
 pub fn stopped(what: &str) -> Refusal {
     let message = format!("Operation is not allowed because {what} is stopped. Start it first.");
-    Refusal::azure("OperationNotAllowed", &message)
+    Refusal::azure(Code::OperationNotAllowed, &message)
 }
 
 /// A size that the region does not have, with the nearest that it has.
@@ -45,7 +45,7 @@ pub fn no_size(size: &str, location: &str, near: &[&str]) -> Refusal {
         "The VM size of {size} is not allowed in your subscription in location '{location}'. The available VM sizes are '{}'",
         near.join(",")
     );
-    Refusal::azure("BadRequest", &message)
+    Refusal::azure(Code::BadRequest, &message)
         .advise(format!("az vm list-sizes -l {location} -o table lists those that klab knows."))
 }
 
@@ -55,7 +55,7 @@ pub fn reserved_label(key: &str) -> Refusal {
     let message = format!(
         "Label {key} is invalid: the prefix {prefix}/ is reserved for use by AKS and cannot be used for any node label."
     );
-    Refusal::azure("InvalidParameter", &message)
+    Refusal::azure(Code::InvalidParameter, &message)
 }
 
 /// A version that the region does not offer.
@@ -64,7 +64,7 @@ pub fn no_version(site: &Site, version: &str, offered: &[String]) -> Refusal {
         "Managed cluster {} is on version {version}, which is not supported in this region. Please use [az aks get-versions] command to get the supported version list in this region. For more information, please check https://aka.ms/supported-version-list",
         site.cluster
     );
-    Refusal::azure("K8sVersionNotSupported", &message).advise(format!("klab offers {}.", offered.join(", ")))
+    Refusal::azure(Code::K8sVersionNotSupported, &message).advise(format!("klab offers {}.", offered.join(", ")))
 }
 
 /// A pool that would be newer than its cluster.
@@ -75,7 +75,7 @@ pub fn newer_than_cluster(pool: &str, cluster: &str) -> Refusal {
         minor(pool),
         minor(cluster)
     );
-    Refusal::azure("NodePoolMcVersionIncompatible", &message)
+    Refusal::azure(Code::NodePoolMcVersionIncompatible, &message)
 }
 
 /// A step between versions that Kubernetes does not make.
@@ -84,10 +84,5 @@ pub fn no_upgrade(from: &str, to: &str, available: &[String]) -> Refusal {
         "Upgrading Kubernetes version {from} to {to} is not allowed. Available upgrades: [{}]. Please see https://aka.ms/aks-supported-k8s-ver for version details.",
         available.join(" ")
     );
-    Refusal::azure("OperationNotAllowed", &message)
-}
-
-/// Something that a pool has for life.
-pub fn fixed(property: &str) -> Refusal {
-    Refusal::azure("PropertyChangeNotAllowed", &format!("Changing property 'properties.{property}' is not allowed."))
+    Refusal::azure(Code::OperationNotAllowed, &message)
 }

@@ -262,6 +262,8 @@ impl Change {
         Some(match wanted {
             _ if path.starts_with("spec.selector") => Again::Recreated,
             None => Again::Replaced,
+            // Rules of another key are other rules: applying adds one to what is there.
+            Some(_) if path.ends_with(".topologyKey") || path.ends_with("topologySpreadConstraints") => Again::Replaced,
             Some(_) => Again::Applied,
         })
     }

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
 use klab_cluster::VERSION_ANNOTATION;
-use klab_cluster::node_pools::NODE_POOLS;
+use klab_cluster::node_pools::{NAMESPACE, NODE_POOLS, STATUS};
 use klab_lab::names::POOL_LABEL;
-use klab_scheduler::autoscaler::{DELETION_CANDIDATE, TO_BE_DELETED};
+use klab_scheduler::autoscaler::TAINTS;
 use klab_scheduler::taint::Taint;
 
 /// Annotations that controllers and tools write by themselves.
@@ -37,10 +37,10 @@ const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
     ("Pod", &["spec", "volumes"]),
     ("Deployment", &["spec", "template", "metadata", "creationTimestamp"]),
 ];
-/// ConfigMaps in which a cluster keeps its own certificates and dates, and its autoscaler what it did.
-const OF_THE_CLUSTER: [&str; 6] = [
-    NODE_POOLS,
-    "cluster-autoscaler-status",
+/// ConfigMaps in which its autoscaler keeps what it did.
+const OF_THE_AUTOSCALER: [&str; 2] = [NODE_POOLS, STATUS];
+/// ConfigMaps in which a cluster keeps its own certificates and dates.
+const OF_THE_CLUSTER: [&str; 4] = [
     "kube-root-ca.crt",
     "cluster-info",
     "extension-apiserver-authentication",
@@ -139,10 +139,15 @@ fn by_pool<'o>(nodes: &BTreeMap<&'o str, &'o Value>) -> BTreeMap<&'o str, Vec<&'
     pools
 }
 
+/// Whether this is the autoscaler's ConfigMap of that name; anybody may have others that are called the same.
+fn is_map(named: &Named, name: &str) -> bool {
+    named.kind == "ConfigMap" && named.namespace == NAMESPACE && named.name == name
+}
+
 /// The pools of which the autoscaler decides how many nodes there are, in both.
 fn autoscaled(wanted: &Objects, found: &Objects) -> BTreeSet<String> {
     let pools = |objects: &Objects| -> BTreeSet<String> {
-        let map = objects.iter().find(|(name, _)| name.kind == "ConfigMap" && name.name == NODE_POOLS);
+        let map = objects.iter().find(|(name, _)| is_map(name, NODE_POOLS));
         let data = map.and_then(|(_, map)| map["data"].as_object());
         data.into_iter().flatten().map(|(pool, _)| pool.clone()).collect()
     };
@@ -182,8 +187,7 @@ fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes
 fn taints(node: &Value) -> BTreeSet<Taint> {
     let all = node["spec"]["taints"].as_array().into_iter().flatten();
     let taints = all.filter_map(|taint| ApiTaint::deserialize(taint).ok()).map(|taint| Taint::from(&taint));
-    let of_autoscaler = [DELETION_CANDIDATE, TO_BE_DELETED];
-    taints.filter(|it| !it.key.starts_with("node.kubernetes.io/") && !of_autoscaler.contains(&&*it.key)).collect()
+    taints.filter(|it| !it.key.starts_with("node.kubernetes.io/") && !TAINTS.contains(&&*it.key)).collect()
 }
 
 /// Whether an object is somebody's own doing: what controllers make follows from what made them.
@@ -192,7 +196,8 @@ fn is_compared(name: &Named, object: &Value, scope: Scope) -> bool {
     if name.kind == "Node" || owners.is_some_and(|owners| owners.iter().any(|owner| owner["controller"] == true)) {
         return false;
     }
-    if name.kind == "ConfigMap" && OF_THE_CLUSTER.contains(&name.name.as_str()) {
+    let is_own = OF_THE_CLUSTER.contains(&name.name.as_str()) || OF_THE_AUTOSCALER.iter().any(|map| is_map(name, map));
+    if name.kind == "ConfigMap" && is_own {
         return false;
     }
     // Made for a claim, and named by chance.
@@ -280,6 +285,11 @@ impl At<'_> {
             (Some(Value::Array(wanted)), Some(Value::Array(found))) if named(wanted) && named(found) => {
                 self.list(path, wanted, found);
             }
+            (Some(Value::Array(wanted)), Some(Value::Array(found))) if have_topology(wanted, found) => {
+                for (at, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+                    self.value(&format!("{path}[{at}]"), Some(wanted), Some(found));
+                }
+            }
             _ => self.changes.push(Change::Field {
                 object: self.object.clone(),
                 path: path.to_owned(),
@@ -317,6 +327,12 @@ impl At<'_> {
 fn named(items: &[Value]) -> bool {
     let names: BTreeSet<&str> = items.iter().filter_map(|item| item["name"].as_str()).collect();
     names.len() == items.len()
+}
+
+/// Whether lists are of as many rules about domains of nodes, which have no names: those at the same place are compared.
+fn have_topology(wanted: &[Value], found: &[Value]) -> bool {
+    let is_rule = |item: &Value| item["topologyKey"].is_string() || item["podAffinityTerm"]["topologyKey"].is_string();
+    wanted.len() == found.len() && wanted.iter().chain(found).all(is_rule)
 }
 
 #[cfg(test)]
@@ -377,6 +393,23 @@ mod tests {
     }
 
     #[test]
+    fn rules_about_domains_of_nodes_are_compared_one_by_one() {
+        let spread = |key: &str| {
+            let mut object = deployment(2, &json!({}));
+            let rule = |key: &str| json!({ "topologyKey": key, "maxSkew": 1 });
+            object["spec"]["template"]["spec"]["topologySpreadConstraints"] = json!([rule("a"), rule(key)]);
+            object
+        };
+        assert_eq!(
+            words(&[spread("topology.kubernetes.io/zone")], &[spread("topology.kubernetes.io/zones")]),
+            [
+                "deployment/web: spec.template.spec.topologySpreadConstraints[1].topologyKey is \"topology.kubernetes.io/zones\", \
+              the lab has \"topology.kubernetes.io/zone\""
+            ]
+        );
+    }
+
+    #[test]
     fn objects_are_new_or_gone_and_a_namespace_stands_for_what_is_in_it() {
         let pod = |name: &str, namespace: &str| json!({ "kind": "Pod", "metadata": { "name": name, "namespace": namespace } });
         let space = json!({ "kind": "Namespace", "metadata": { "name": "mine" } });
@@ -426,6 +459,17 @@ mod tests {
         let wanted = [lab, node("a", "burst"), node("b", "taken")];
         let found = [cluster, node("c", "burst"), node("d", "added")];
         assert_eq!(words(&wanted, &found), ["node/d: is not in the lab", "node/b: is gone"]);
+        let elsewhere = |mut map: Value| {
+            map["metadata"]["namespace"] = json!("default");
+            map
+        };
+        // It stands before the one of kube-system.
+        let (mut wanted, mut found) = (wanted.to_vec(), found.to_vec());
+        wanted.push(elsewhere(pools(&["taken", "added"])));
+        found.push(elsewhere(pools(&["taken", "added"])));
+        assert_eq!(words(&wanted, &found), ["node/d: is not in the lab", "node/b: is gone"]);
+        found.pop();
+        assert!(words(&wanted, &found).contains(&"configmap/cluster-autoscaler-node-pools: is gone".to_owned()));
     }
 
     #[test]

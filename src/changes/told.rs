@@ -95,6 +95,10 @@ mod tests {
                 vec![field("api", "spec.a", 1, Some(2))],
                 Some("klab render x --workload api --step more | kubectl apply -f -"),
             ),
+            (
+                vec![field("web", "spec.template.spec.topologySpreadConstraints[0].topologyKey", 1, Some(2))],
+                Some("klab render x --workload web | kubectl replace -f -"),
+            ),
             (vec![field("unknown", "spec.a", 1, Some(2))], None),
         ] {
             let told = Told::all(&changes, &lab, 1);

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{Context, LabOptions};
 use crate::error::{Error, Kind, Result};
+use crate::event::Verb;
 use crate::provider;
 use crate::render::{self, Manifest};
 use crate::trial::files;
@@ -64,7 +65,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
                 context.ui.say(diagnostics.render(true).trim_end());
             }
             if let Some(facts) = facts {
-                context.ui.events().note("Checked", facts);
+                context.ui.events().note(Verb::CheckLab, facts);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `klab doctor`: what this machine offers for labs, and what would have to be mended.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,6 +10,7 @@ use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::kubeconfig;
+use crate::provider::aks::az;
 use crate::provider::kind::{docker, failure as kind_failure};
 use crate::provider::sim::daemon;
 use crate::ui::Format;
@@ -163,8 +165,12 @@ fn runtime() -> Finding {
 }
 
 fn azure() -> Finding {
-    tool("az", &["version", "--output", "tsv"], "labs on aks need it")
-        .or_fix("install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli")
+    let absent = "labs on aks need it";
+    let finding = match az::program() {
+        Some(program) => answer_of("az", program, &["version", "--output", "tsv"], absent),
+        None => missing("az", absent),
+    };
+    finding.or_fix("install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli")
 }
 
 /// The cluster that `klab explain` without a lab, and labs on `existing`, work with where nobody names another.
@@ -188,12 +194,18 @@ fn good(subject: &'static str, fact: String) -> Finding {
     Finding { mark: Mark::Good, subject, fact, fix: None }
 }
 
+fn missing(name: &'static str, absent: &str) -> Finding {
+    Finding { mark: Mark::Optional, subject: name, fact: format!("not on PATH; {absent}"), fix: None }
+}
+
 fn tool(name: &'static str, arguments: &[&str], absent: &str) -> Finding {
-    match Command::new(name).args(arguments.iter().copied()).output(Duration::from_secs(20)) {
+    answer_of(name, name.into(), arguments, absent)
+}
+
+fn answer_of(name: &'static str, program: OsString, arguments: &[&str], absent: &str) -> Finding {
+    match Command::new(program).args(arguments.iter().copied()).output(Duration::from_secs(20)) {
         Ok(output) => good(name, output.lines().next().unwrap_or("there").trim().to_owned()),
-        Err(exec::Error::Missing { .. }) => {
-            Finding { mark: Mark::Optional, subject: name, fact: format!("not on PATH; {absent}"), fix: None }
-        }
+        Err(exec::Error::Missing { .. }) => missing(name, absent),
         Err(error) => Finding {
             mark: Mark::Optional,
             subject: name,

@@ -3,6 +3,7 @@
 use super::Context;
 use super::one::{remove_and_wait, retire};
 use crate::error::Result;
+use crate::event::Verb;
 use crate::state::class::Class;
 
 /// What can be typed after `klab down`.
@@ -25,7 +26,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = match (context.home.labs(), arguments.lab.as_deref()) {
         (Ok(labs), None) if labs.is_empty() => {
             retire(context)?;
-            context.ui.events().note("Down", "no lab is up");
+            context.ui.events().note(Verb::RemoveLab, "no lab is up");
             return Ok(());
         }
         (_, argument) => context.lab_or_class_name(argument)?,

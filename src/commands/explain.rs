@@ -1,8 +1,10 @@
 //! `klab explain`: why a pod is where it is, or why it is nowhere; in a lab, or on any cluster.
 
+mod absent;
 mod elsewhere;
 mod shown;
 
+use self::absent::absent;
 use self::shown::{not_there, show};
 use super::{Context, LabOptions};
 use crate::error::Result;
@@ -48,21 +50,25 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let hint = "`klab explain POD --context NAME` explains on a cluster that klab did not make";
         if arguments.lab.is_none() { error.hint(hint) } else { error }
     })?;
-    let lab = as_it_is(context, &lab)?;
+    let written = lab;
+    let done = Progress::read(&context.home.lab(&written.name.value))?.done.min(written.steps.len());
+    let lab = as_it_is(context, &written, done);
     let path = context.kubeconfig(&lab.name.value)?;
     let snapshot = context.block_on(observe::look_at_all(&context.client(&lab.name.value, &path)?))?;
     let around = verify::Context::of(&lab);
-    let explanations = verify::explain(&snapshot, &around, &arguments.target, arguments.namespace.as_deref())
-        .map_err(|nothing| not_there(&nothing, "`klab status` shows the workloads, `kubectl get pods -A` the pods"))?;
+    let (target, namespace) = (&arguments.target, arguments.namespace.as_deref());
+    let explanations = verify::explain(&snapshot, &around, target, namespace).map_err(|nothing| {
+        absent(&written, done, &snapshot, target, namespace)
+            .unwrap_or_else(|| not_there(&nothing, "`klab status` shows the workloads, `kubectl get pods -A` the pods"))
+    })?;
     show(context, &report::explanation_json(&arguments.target, &explanations), &explanations);
     Ok(())
 }
 
 /// The lab after the steps that were done. Where that costs nothing to ask, its pools are there, and in the autoscaler's
 /// hands, as they are now: `klab pool` may have changed them.
-fn as_it_is(context: &Context, lab: &Lab) -> Result<Lab> {
+fn as_it_is(context: &Context, lab: &Lab, done: usize) -> Lab {
     let name = &lab.name.value;
-    let done = Progress::read(&context.home.lab(name))?.done.min(lab.steps.len());
     let mut lab = stage(lab, done);
     let live = if lab.provider.profile().is_embedded { look(context, name).ok() } else { None };
     for pool in &mut lab.pools {
@@ -72,5 +78,5 @@ fn as_it_is(context: &Context, lab: &Lab) -> Result<Lab> {
             pool.autoscale = live.autoscale.as_ref().map(|bounds| Located::new(bounds.value, at));
         }
     }
-    Ok(lab)
+    lab
 }

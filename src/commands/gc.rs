@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Context;
 use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
+use crate::event::Verb;
 use crate::provider::Work;
 use crate::provider::aks::{Aks, Expired};
 use crate::state::Journal;
@@ -50,7 +51,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         error.left_behind = left;
         return Err(error.hint("`klab gc --yes` tries again"));
     }
-    context.ui.events().note("Removed", plural(expired.len(), "expired lab"));
+    context.ui.events().counting(expired.len()).note(Verb::RemoveExpiredLabs, plural(expired.len(), "expired lab"));
     Ok(())
 }
 

@@ -6,11 +6,13 @@ use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, find, lines, only_typed, shown, step_document, title};
+use super::lesson::{Lesson, WhichLesson, azure, find, lines, note_before, only_typed, step_document, title};
 use crate::error::Result;
+use crate::lesson::command::Line;
 use crate::ui::Format;
 use klab_lab::report::markdown;
 use klab_lab::spec::{Lab, SkippedStep};
+use klab_lab::verify::Before;
 use klab_lab::words::table;
 
 /// What can be typed after `klab guide`.
@@ -44,15 +46,30 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.result(&text);
     if arguments.step.is_none() && step.is_some() && !lesson.progress.opened {
         lesson.progress.opened = true;
+        note_if_unknown(context, &mut lesson);
         lesson.keep_if_free("guide")?;
     }
     Ok(())
 }
 
+/// Notes what there is before the step that is shown, where nobody has yet. A guide is read also where no cluster answers.
+fn note_if_unknown(context: &Context, lesson: &mut Lesson) {
+    let Lesson { lab, progress, .. } = lesson;
+    let step = lab.steps.get(progress.done).filter(|step| Before::is_asked_for(&step.checks));
+    let Some(_) = step.filter(|step| !progress.before.contains_key(&step.name.value)) else { return };
+    let name = &lab.name.value;
+    let client = context.kubeconfig(name).and_then(|kubeconfig| context.client(name, &kubeconfig));
+    let noted = client.and_then(|client| note_before(context, lab, progress, &client));
+    if let Err(error) = noted {
+        context.ui.events().warn(format!("the pods of before the step could not be noted: {error}"));
+    }
+}
+
 fn document(context: &Context, lesson: &Lesson, step: Option<usize>) -> serde_json::Value {
     let lab = &lesson.lab;
+    let azure = azure(context, lab);
     let left_out = |skipped: &SkippedStep| json!({ "name": skipped.step.name.value, "reason": skipped.reason.value, "before": skipped.position + 1 });
-    let steps: Vec<_> = (0..lab.steps.len()).map(|step| step_document(context, lab, step)).collect();
+    let steps: Vec<_> = (0..lab.steps.len()).map(|step| step_document(lab, step, &azure)).collect();
     json!({
         "schema": "klab.guide/1", "lab": lab.name.value, "title": lab.title, "description": lab.description,
         "lesson": lesson.document(), "shown": step.and_then(|step| lab.steps.get(step)).map(|step| &step.name.value),
@@ -103,6 +120,25 @@ fn skipped(lab: &Lab, before: usize) -> impl Iterator<Item = &SkippedStep> {
     lab.skipped_steps.iter().filter(move |skipped| skipped.position == before)
 }
 
+/// A line, as it is typed at the prompt and in an editor.
+fn to_type(line: &Line, code: Style) -> String {
+    let mut text = String::new();
+    let Line::Edit(edit) = line else {
+        for line in line.pasted() {
+            let _ = writeln!(text, "    {code}{line}{code:#}");
+        }
+        return text;
+    };
+    let _ = writeln!(text, "    {code}{}{code:#}", edit.open);
+    for (words, below) in edit.told() {
+        let _ = writeln!(text, "\n{words}\n");
+        for line in below {
+            let _ = writeln!(text, "    {code}{line}{code:#}");
+        }
+    }
+    text
+}
+
 fn step_text(context: &Context, lab: &Lab, number: usize) -> String {
     let Some(step) = lab.steps.get(number) else { return String::new() };
     let code = AnsiColor::Cyan.on_default();
@@ -111,11 +147,15 @@ fn step_text(context: &Context, lab: &Lab, number: usize) -> String {
         .collect();
     let mut text = left_out + &heading(&format!("Step {} of {}: {}", number + 1, lab.steps.len(), title(step)));
     text.push_str(&body(context, step.text.as_deref()));
-    let lines = lines(context, lab, number);
+    let lines = lines(lab, number, &azure(context, lab));
     if !lines.is_empty() {
         text.push_str("\nType:\n\n");
-        for line in &lines {
-            let _ = writeln!(text, "    {code}{}{code:#}", shown(line));
+        for (number, line) in lines.iter().enumerate() {
+            // What is written in an editor ends before the next command.
+            if number > 0 && matches!(lines[number - 1], Line::Edit(_)) {
+                text.push('\n');
+            }
+            text.push_str(&to_type(line, code));
         }
     }
     let rest = match (lines.is_empty(), step.checks.is_empty()) {

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::lesson::{lines, shown};
+use super::lesson::{azure, azure_of, lines};
 use super::{Context, LabOptions};
 use crate::context::not_up;
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::Verb;
 use crate::handout::handout;
+use crate::lesson::command::Line;
+use crate::provider::AzureNames;
 use crate::state::class::{Class, seat_name};
 use crate::state::home::state_error;
 use crate::ui::Format;
@@ -56,7 +59,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             let lab = super::applied::lab(context, Some(&name), &LabOptions::default())?;
             let source = context.record(&name)?.ok_or_else(|| not_up(&name))?.source;
             let template = template(arguments, &source)?;
-            vec![page(context, &lab, None, template.as_ref())?]
+            vec![page(context, &lab, None, template.as_ref(), &azure(context, &lab))?]
         }
     };
     let Some(folder) = &arguments.output else {
@@ -75,7 +78,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let path = folder.join(format!("{}.md", page.name));
         std::fs::write(&path, &page.text).map_err(|error| state_error(error, "write", &path))?;
     }
-    context.ui.events().note("Wrote", format!("{} to {}", plural(pages.len(), "page"), folder.display()));
+    context
+        .ui
+        .events()
+        .counting(pages.len())
+        .note(Verb::WriteFiles, format!("{} to {}", plural(pages.len(), "page"), folder.display()));
     Ok(())
 }
 
@@ -88,19 +95,26 @@ fn of_seats(context: &Context, arguments: &Arguments, class: &Class, numbers: Ve
         return Err(Error::message(Kind::Usage, message).hint("`klab up LAB --seats …` makes them"));
     };
     let lab = super::applied::lab(context, Some(&kept), &LabOptions::default())?;
+    let provider = context.provider(lab.provider).ok();
     numbers
         .into_iter()
         .map(|number| {
             let lab = super::seats::lab_of(&lab, &seat_name(&class.lab, number));
-            page(context, &lab, Some(number), template.as_ref())
+            page(context, &lab, Some(number), template.as_ref(), &azure_of(provider.as_deref(), &lab))
         })
         .collect()
 }
 
-fn page(context: &Context, lab: &Lab, seat: Option<u32>, template: Option<&(PathBuf, String)>) -> Result<Page> {
+fn page(
+    context: &Context,
+    lab: &Lab,
+    seat: Option<u32>,
+    template: Option<&(PathBuf, String)>,
+    azure: &AzureNames,
+) -> Result<Page> {
     let name = lab.name.value.clone();
     let kubeconfig = context.home.lab(&name).join("kubeconfig");
-    let typed = |step| lines(context, lab, step).iter().map(shown).collect();
+    let typed = |step| lines(lab, step, azure).iter().flat_map(printed).collect();
     let commands: Vec<Vec<String>> = (0..lab.steps.len()).map(typed).collect();
     let text = handout(lab, seat, &kubeconfig, template.map(|(_, text)| text.as_str()), &commands);
     let text = text.kind(Kind::Usage, || {
@@ -109,6 +123,17 @@ fn page(context: &Context, lab: &Lab, seat: Option<u32>, template: Option<&(Path
         format!("could not render the hand-out of lab `{name}` from {file}")
     })?;
     Ok(Page { name, text })
+}
+
+/// A line on a page of shell commands, where all that is no command is a comment.
+fn printed(line: &Line) -> Vec<String> {
+    let Line::Edit(edit) = line else { return line.pasted() };
+    let mut printed = vec![edit.open.clone()];
+    for (words, below) in edit.told() {
+        printed.push(format!("# {words}"));
+        printed.extend(below.iter().map(|line| format!("#     {line}")));
+    }
+    printed
 }
 
 /// The author's template: as named, or beside the lab file.

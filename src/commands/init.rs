@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::Verb;
 
 /// What can be typed after `klab init`.
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,6 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Error::new(Kind::Outside, anyhow::Error::new(error).context(format!("could not write `{path}`")))
     })?;
     file.write_all(TEMPLATE.as_bytes()).kind(Kind::Outside, || format!("could not write `{path}`"))?;
-    context.ui.events().note("Wrote", format!("{path}; `klab up {path}` makes the lab"));
+    context.ui.events().counting(1).note(Verb::WriteFiles, format!("{path}; `klab up {path}` makes the lab"));
     Ok(())
 }

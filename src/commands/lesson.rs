@@ -4,12 +4,17 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use kube::Client;
+
 use super::{Context, LabOptions, applied};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
-use crate::provider::AzureNames;
+use crate::lesson::stage;
+use crate::observe;
+use crate::provider::{AzureNames, Provider};
 use crate::state::{Lock, Progress};
 use klab_lab::spec::{Action, Lab, Located, Step};
+use klab_lab::verify::{self, Before};
 use klab_lab::words::plural;
 
 /// The lesson that a command is about.
@@ -128,6 +133,30 @@ impl Lesson {
     }
 }
 
+/// The lab after a step (from 0), or at its set-up, with the checks that hold then: they know what was noted before the step.
+pub(super) fn staged(lab: &Lab, progress: &Progress, step: Option<usize>) -> Lab {
+    let mut staged = stage(lab, step.map_or(0, |step| step + 1));
+    let step = step.and_then(|step| lab.steps.get(step));
+    if let Some(before) = step.and_then(|step| progress.before.get(&step.name.value)) {
+        before.tell(&mut staged.checks);
+    }
+    staged
+}
+
+/// Notes the pods as they are now, where checks of the next step will compare with them. Says whether they do.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(super) fn note_before(context: &Context, lab: &Lab, progress: &mut Progress, client: &Client) -> Result<bool> {
+    let Some(step) = lab.steps.get(progress.done).filter(|step| Before::is_asked_for(&step.checks)) else {
+        return Ok(false);
+    };
+    let snapshot = context.block_on(observe::look(client))?;
+    let before = Before::of(&step.checks, &snapshot, &verify::Context::of(&stage(lab, progress.done)));
+    progress.before.insert(step.name.value.clone(), before);
+    Ok(true)
+}
+
 /// The number (from 0) of a step by its name.
 ///
 /// # Errors
@@ -158,36 +187,39 @@ pub(super) fn only_typed(lab: &Lab, step: usize) -> Option<&Located<Action>> {
 }
 
 /// The lines a learner types for a step.
-pub(super) fn lines(context: &Context, lab: &Lab, step: usize) -> Vec<Line> {
-    let azure = azure(context, lab);
+pub(super) fn lines(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
     let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
-    (0..actions).flat_map(|action| command::lines(lab, step, action, &azure)).collect()
+    (0..actions).flat_map(|action| command::lines(lab, step, action, azure)).collect()
 }
 
 /// How commands of az name the lab.
 pub(super) fn azure(context: &Context, lab: &Lab) -> AzureNames {
-    context.provider(lab.provider).ok().and_then(|provider| provider.azure_names(&lab.name.value)).unwrap_or_default()
+    azure_of(context.provider(lab.provider).ok().as_deref(), lab)
 }
 
-/// A line for people: a sentence is a comment to a shell, so that all of it can be pasted.
-pub(super) fn shown(line: &Line) -> String {
-    match line {
-        Line::Command(command) => command.clone(),
-        Line::Note(note) => format!("# {note}"),
-    }
+/// As [`azure`], by a provider that is at hand.
+pub(super) fn azure_of(provider: Option<&dyn Provider>, lab: &Lab) -> AzureNames {
+    provider.and_then(|provider| provider.azure_names(&lab.name.value)).unwrap_or_default()
+}
+
+/// Lines for people: a sentence is a comment to a shell, so that all of it can be pasted.
+pub(super) fn shown(lines: &[Line]) -> Vec<String> {
+    lines.iter().flat_map(Line::pasted).collect()
 }
 
 /// A step for machines: what it is, and what is typed for it.
-pub(super) fn step_document(context: &Context, lab: &Lab, number: usize) -> Value {
+pub(super) fn step_document(lab: &Lab, number: usize, azure: &AzureNames) -> Value {
     let Some(step) = lab.steps.get(number) else { return Value::Null };
-    let lines = lines(context, lab, number);
+    let lines = lines(lab, number, azure);
     let line = |line: &Line| match line {
-        Line::Command(command) => json!({ "command": command }),
-        Line::Note(note) => json!({ "note": note }),
+        Line::Note(note) => vec![json!({ "note": note })],
+        Line::Command(_) | Line::Edit(_) => {
+            line.commands().iter().map(|command| json!({ "command": command })).collect()
+        }
     };
     json!({
         "number": number + 1, "name": step.name.value, "title": step.title, "text": step.text, "hint": step.hint,
-        "commands": lines.iter().map(line).collect::<Vec<_>>(), "checks": step.checks.len(),
+        "commands": lines.iter().flat_map(line).collect::<Vec<_>>(), "checks": step.checks.len(),
         "before": step.before.len(),
     })
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::error::Result;
+use crate::event::Verb;
 use crate::shipped;
 use crate::ui::Format;
 use klab_lab::words::{plural, table};
@@ -29,7 +30,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             context.ui.result(&json!({ "schema": "klab.lessons/1", "written": written }).to_string());
         }
         let what = format!("{} to `{}`", plural(written.len(), "file"), folder.display());
-        context.ui.events().note("Wrote", what);
+        context.ui.events().counting(written.len()).note(Verb::WriteFiles, what);
         return Ok(());
     }
     let lessons = shipped::all();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::lesson::{lines, shown, step_document, title};
+use super::lesson::{azure, lines, shown, step_document, title};
 use super::{Context, LabOptions, invalid};
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::error::{Error, Kind, Result};
@@ -64,7 +64,8 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     let made = make(context, &lab, &manifests, provider.as_ref())?;
     if context.ui.format() == Format::Json {
         let mut document = document(&lab, &made);
-        document["steps"] = (0..lab.steps.len()).map(|step| step_document(context, &lab, step)).collect();
+        let azure = azure(context, &lab);
+        document["steps"] = (0..lab.steps.len()).map(|step| step_document(&lab, step, &azure)).collect();
         context.ui.result(&document.to_string());
     } else {
         let mut text = text(&lab, &made);
@@ -109,9 +110,9 @@ fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn pro
             .push("the nodes are stopped, `klab up` starts them; planned as if the cluster had no objects".to_owned());
     }
     let (outcome, snapshot) = if observed.exists && !observed.stopped {
+        super::one::refuse(context, super::one::taken(context, provider, lab, manifests)?)?;
         let kubeconfig = provider.kubeconfig(&lab.name.value)?;
-        let client = context.client(&lab.name.value, &kubeconfig)?;
-        let client = context.on(lab.provider, &lab.name.value, client)?;
+        let client = context.client_on(lab.provider, &lab.name.value, &kubeconfig)?;
         context.block_on(async {
             let snapshot = observe::look_at_all(&client).await?;
             Ok((Applier::new(client, &lab.name.value).apply(manifests, &known, true).await?, Some(snapshot)))
@@ -151,10 +152,10 @@ fn growth_caveat(lab: &Lab, prediction: &Prediction) -> Option<String> {
 
 /// The steps with what is typed for each.
 fn steps(context: &Context, lab: &Lab) -> Vec<String> {
-    let mut text = Vec::new();
+    let (mut text, azure) = (Vec::new(), azure(context, lab));
     for (number, step) in lab.steps.iter().enumerate() {
         text.push(format!("{} {}: {}", number + 1, step.name, title(step)));
-        text.extend(lines(context, lab, number).iter().map(|line| format!("    {}", shown(line))));
+        text.extend(shown(&lines(lab, number, &azure)).iter().map(|line| format!("    {line}")));
     }
     text
 }

@@ -8,6 +8,7 @@ use toml::Table;
 
 use super::Context;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::pool::at_work::{PoolsAtWork, look};
 use crate::pool::{Keys, Live};
 use crate::ui::Format;
@@ -134,7 +135,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Action::Delete { .. } => pools.remove(pool)?,
     };
     if !changed {
-        context.ui.events().note("Found", format!("pool {pool} as it is to be"));
+        context.ui.events().about(About::Pool, pool).note(Verb::FindPool, format!("pool {pool} as it is to be"));
     }
     Ok(())
 }

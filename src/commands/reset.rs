@@ -10,6 +10,7 @@ use crate::at_work::LabAtWork;
 use crate::changes::{Change, Named, Scope, Twin, compare, live_objects};
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::grade::report_set_up;
 use crate::lesson::{Performer, WallClock, change_nodes, delete_all};
 use crate::provider::refuse_foreign;
@@ -87,7 +88,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     };
     let report = wait(context, &up, lab, &made, PATIENCE)?;
     report_set_up(context, report, PATIENCE)?;
-    context.ui.events().note("Reset", format!("lab `{name}` to its set-up in {}", duration(started.elapsed())));
+    context
+        .ui
+        .events()
+        .about(About::Lab, name)
+        .note(Verb::ResetLab, format!("lab `{name}` to its set-up in {}", duration(started.elapsed())));
     match &arguments.to {
         Some(to) => step::run(context, &step::Arguments::to(name, to)),
         None => Ok(()),

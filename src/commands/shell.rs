@@ -6,11 +6,10 @@ use super::{Context, kubeconfig};
 use crate::context::not_up;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
-use crate::provider::AzureNames;
+use crate::event::{About, Verb};
 use crate::shell::LabShell;
 use crate::state::home::state_error;
-use klab_cluster::server::files::create_private_folder;
-use klab_lab::spec::Provider;
+use klab_cluster::server::files::{create_private_folder, write_link};
 
 /// What can be typed after `klab shell`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +28,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let home = environment::ZDOTDIR.path().or_else(|| environment::HOME.path()).unwrap_or_default();
     let folder = context.home.lab(&shell.lab).join("shell");
     let command = shell.start(&program, &home, &folder).map_err(|error| state_error(error, "write", &folder))?;
-    context.ui.events().note("Opened", format!("a shell of lab `{}`; `exit` leaves it", shell.lab));
+    context
+        .ui
+        .events()
+        .about(About::Lab, &shell.lab)
+        .note(Verb::OpenShell, format!("a shell of lab `{}`; `exit` leaves it", shell.lab));
     let error = command.replace_klab();
     Err(Error::new(Kind::Outside, anyhow::Error::new(error)).hint("SHELL names the shell that is started"))
 }
@@ -43,25 +46,19 @@ pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabS
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let provider = context.provider(record.provider)?;
     let kubeconfig = provider.kubeconfig(&lab)?;
-    let AzureNames { group, cluster } = context.azure_names(&lab, record.provider)?;
-    let programs = programs(context, &lab, record.provider)?;
-    Ok(LabShell { lab, kubeconfig, resource_group: group, cluster, programs })
+    let profile = record.provider.profile();
+    let azure = profile.makes_nodes.then(|| context.azure_names(&lab, record.provider)).transpose()?;
+    let programs = if profile.stands_in_for_azure() { Some(programs(context, &lab)?) } else { None };
+    Ok(LabShell { lab, kubeconfig, azure, programs })
 }
 
 /// A folder with an `az` that is klab, for a lab that is not in Azure; one that is there, or may be, has the real one.
-fn programs(context: &Context, lab: &str, provider: Provider) -> Result<Option<PathBuf>> {
-    if provider.profile().has_managed_pools || !provider.profile().makes_nodes {
-        return Ok(None);
-    }
+fn programs(context: &Context, lab: &str) -> Result<PathBuf> {
     let folder = context.home.lab(lab).join("shell").join("bin");
     let link = folder.join("az");
     let failed = |error| state_error(error, "write", &link);
     create_private_folder(&folder).map_err(failed)?;
-    match std::fs::remove_file(&link) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
     let klab = std::env::current_exe().map_err(failed)?;
-    std::os::unix::fs::symlink(klab, &link).map_err(failed)?;
-    Ok(Some(folder))
+    write_link(&klab, &link).map_err(failed)?;
+    Ok(folder)
 }

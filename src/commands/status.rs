@@ -16,10 +16,11 @@ use crate::observe;
 use crate::state::class::Class;
 use crate::ui::Format;
 use klab_lab::membership::labelled_pool;
-use klab_lab::names::WORKLOAD_LABEL;
+use klab_lab::names::{SYSTEM_NAMESPACES, WORKLOAD_LABEL};
 use klab_lab::plan::{is_system_taint, taint_text};
 use klab_lab::spec::Lab;
 use klab_lab::words::table;
+use klab_scheduler::owner::controller;
 
 /// What can be typed after `klab status`.
 #[derive(Debug, clap::Args)]
@@ -40,9 +41,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let lesson = Lesson::open(context, &WhichLesson::of(&lab)).ok();
-    let file = lesson.as_ref().map(|lesson| lesson.lab.clone());
-    let file = file.as_ref();
-    let lesson = lesson.filter(|lesson| !lesson.lab.steps.is_empty());
+    let file = lesson.as_ref().map(|lesson| &lesson.lab);
+    let lesson = lesson.as_ref().filter(|lesson| !lesson.lab.steps.is_empty());
     let path = context.kubeconfig(&lab)?;
     let client = context.client(&lab, &path)?;
     let snapshot = context.block_on(async {
@@ -88,7 +88,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let document = json!({
             "schema": "klab.status/1", "lab": lab, "provider": record.provider, "created": record.created,
             "applied": record.applied, "kubeconfig": path, "nodes": nodes, "workloads": workloads, "others": others,
-            "lesson": lesson.map(|lesson| lesson.document()),
+            "lesson": lesson.map(Lesson::document),
         });
         context.ui.result(&document.to_string());
         return Ok(());
@@ -116,17 +116,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Namespaces of the cluster itself, on any provider.
-const SYSTEM_NAMESPACES: [&str; 5] =
-    ["kube-system", "kube-public", "kube-node-lease", "local-path-storage", "gatekeeper-system"];
-
 /// Namespace and name of what a pod without a workload belongs to, as kubectl names it: its controller, else itself.
 fn other(pod: &Pod) -> Option<(String, String)> {
     let namespace = pod.namespace().unwrap_or_default();
     if SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
         return None;
     }
-    let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+    let owner = controller(&pod.metadata);
     let name = match owner {
         None => format!("pod/{}", pod.name_any()),
         Some(owner) => {

@@ -7,16 +7,17 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, only_typed, shown, title};
+use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, staged, title};
 use crate::at_work::LabAtWork;
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
 use crate::pool::Kept;
 use crate::provider::{self, Work};
-use crate::state::{Doing, Progress, Record};
+use crate::state::{Doing, Record};
 use klab_lab::spec::Step;
 
 /// What can be typed after `klab step`.
@@ -96,7 +97,7 @@ fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {
             (Some(name), _) => format!("step `{name}` is the last one done already"),
             (None, _) => format!("all {} are done", klab_lab::words::plural(total, "step")),
         };
-        at_work.context.ui.events().note("Done", words);
+        at_work.context.ui.events().note(Verb::FinishSteps, words);
         return Ok(());
     }
     if lesson.progress.done > wanted {
@@ -134,7 +135,7 @@ impl AtWork<'_> {
         let lab = lesson.lab.clone();
         let Some(step) = lab.steps.get(number) else { return Ok(()) };
         let label = label(&lab, number);
-        self.announce("Step", &label, step);
+        self.announce(Verb::BeginStep, &label, step);
         let again = lesson.progress.doing.is_some();
         if !step.before.is_empty() && !again {
             let mut before = stage(&lab, number);
@@ -145,6 +146,10 @@ impl AtWork<'_> {
         self.refuse_runs(step)?;
         self.refuse_nodes(&lab, number, "type it yourself, then `klab verify`")?;
         self.keep_kinds(&lab, number)?;
+        // Of a step that was interrupted, what was before it is known already.
+        if !again {
+            self.note_before(lesson)?;
+        }
         lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: false });
         lesson.keep()?;
         self.context.interruption_leaves(Some(format!("{label} is partly done; `klab step` does it again")));
@@ -152,24 +157,23 @@ impl AtWork<'_> {
             let azure = azure(self.context, &lab);
             for action in 0..step.actions.len() {
                 let lines = command::lines(&lab, number, action, &azure);
-                for line in lines.iter().filter(|line| matches!(line, Line::Command(_))) {
-                    self.show(line.text());
-                }
+                lines.iter().flat_map(Line::commands).for_each(|command| self.show(command));
                 performer.perform_action(&lab, number, action, work)?;
                 self.forget_pool(&lab, step, action)?;
             }
             Ok(())
         })
         .map_err(|error| again_hint(error, "`klab step` does the step again, `klab step --back` undoes it"))?;
-        let after = stage(&lab, number + 1);
+        let after = staged(&lab, &lesson.progress, Some(number));
         self.grade(&after, Grading { what: &label, step: Some((&lab, number)), quietly: false, document: true })?;
-        lesson.progress = Progress::reached(number + 1);
+        lesson.progress.reach(number + 1);
+        self.note_before(lesson)?;
         lesson.keep()?;
         let next = match lab.steps.get(number + 1) {
             Some(next) => format!("{label}; next is `{}`", next.name),
             None => format!("{label}, the last one"),
         };
-        self.context.ui.events().note("Done", next);
+        self.context.ui.events().about(About::Step, &step.name.value).note(Verb::FinishStep, next);
         Ok(())
     }
 
@@ -182,7 +186,7 @@ impl AtWork<'_> {
         };
         self.refuse_nodes(&lab, number, "take back yourself what you typed for it")?;
         let label = label(&lab, number);
-        self.announce("Undoing", &label, step);
+        self.announce(Verb::UndoStep, &label, step);
         self.keep_kinds(&lab, number)?;
         lesson.progress.doing = Some(Doing { step: step.name.value.clone(), back: true });
         lesson.keep()?;
@@ -199,14 +203,19 @@ impl AtWork<'_> {
         for words in &kept {
             self.context.ui.events().warn(format!("not undone: {words}"));
         }
-        lesson.progress = Progress::reached(number);
+        lesson.progress.reach(number);
         lesson.keep()
+    }
+
+    fn note_before(&self, lesson: &mut Lesson) -> Result<()> {
+        let client = self.context.client(&lesson.lab.name.value, &self.kubeconfig)?;
+        note_before(self.context, &lesson.lab, &mut lesson.progress, &client).map(drop)
     }
 
     /// Whether undoing has brought back what held before: what pods went through leaves traces that nothing undoes.
     fn grade_back(&mut self, lesson: &Lesson) -> Result<()> {
         let (lab, number) = (&lesson.lab, lesson.progress.done);
-        let before = stage(lab, number);
+        let before = staged(lab, &lesson.progress, number.checked_sub(1));
         let what = match number.checked_sub(1) {
             Some(last) => label(lab, last),
             None => "the set-up".to_owned(),
@@ -226,9 +235,9 @@ impl AtWork<'_> {
         })
     }
 
-    fn announce(&self, verb: &'static str, label: &str, step: &Step) {
+    fn announce(&self, verb: Verb, label: &str, step: &Step) {
         let label = label.strip_prefix("step ").unwrap_or(label);
-        self.context.ui.events().about("step", &step.name.value).note(verb, format!("{label}: {}", title(step)));
+        self.context.ui.events().about(About::Step, &step.name.value).note(verb, format!("{label}: {}", title(step)));
     }
 
     /// Shows a command that does the same.
@@ -263,7 +272,7 @@ impl AtWork<'_> {
     /// Nodes of somebody else's cluster are the learner's to change, or nobody's.
     fn refuse_nodes(&self, lab: &klab_lab::spec::Lab, number: usize, instead: &str) -> Result<()> {
         let (Some(step), Some(action)) = (lab.steps.get(number), only_typed(lab, number)) else { return Ok(()) };
-        let typed: Vec<String> = lines(self.context, lab, number).iter().map(shown).collect();
+        let typed = shown(&lines(lab, number, &azure(self.context, lab)));
         let message = format!(
             "step `{}` changes nodes ({}), and klab changes none on {}; nothing was done",
             step.name,

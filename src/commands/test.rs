@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use self::real::{Live, RealWorld};
 use super::Context;
 use crate::error::{Error, Kind, Result};
+use crate::event::Verb;
 use crate::interruption::Interruption;
 use crate::provider::Memory;
 use crate::state::Home;
@@ -71,7 +72,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         1 => lessons,
         many => format!("{lessons} with {}", plural(many, "seed")),
     };
-    let activity = context.ui.events().start("Testing", what.clone());
+    let activity = context.ui.events().counting(labs.len()).start(Verb::TestLabs, what.clone());
     let stop = Arc::new(AtomicBool::new(false));
     let plan = Plan {
         labs: labs.iter().zip(outlines).collect(),
@@ -112,7 +113,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.interruption_leaves(None);
     activity.end();
     match context.ui.format() {
-        Format::Human | Format::Csv => context.ui.result(&trial::report::human(&trials)),
+        Format::Human | Format::Csv => {
+            context.ui.result(&trial::report::human(&trials));
+        }
         Format::Json => context.ui.result(&trial::report::json(&trials).to_string()),
         Format::Junit => context.ui.result(&trial::report::junit(&trials)?),
     }
@@ -124,7 +127,11 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let failed: Vec<&LabTrial> = trials.iter().filter(|lab| !lab.ok()).collect();
     if failed.is_empty() {
-        context.ui.events().note("Tested", format!("{what} in {}", duration(started.elapsed())));
+        context
+            .ui
+            .events()
+            .counting(trials.len())
+            .note(Verb::TestLabs, format!("{what} in {}", duration(started.elapsed())));
         return Ok(());
     }
     let names: Vec<&str> = failed.iter().map(|lab| lab.lab.as_str()).collect();

@@ -9,6 +9,7 @@ use super::one::{Made, make, wait, with_way_on};
 use super::{Context, invalid};
 use crate::at_work::LabAtWork;
 use crate::error::Result;
+use crate::event::{About, Verb};
 use crate::exec::quoted;
 use crate::grade::report_set_up;
 use crate::render;
@@ -30,8 +31,8 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     let lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options_to_make())?;
     context.ui.works_on(&lab.name.value);
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
-    context.ui.events().note(
-        "Checked",
+    context.ui.events().about(About::Lab, &lab.name.value).note(
+        Verb::CheckLab,
         format!(
             "{}: {}, {}, {}",
             arguments.lab.display(),
@@ -82,7 +83,7 @@ fn report(context: &Context, lab: &Lab, made: &Made, elapsed: Duration) {
     } else {
         format!("lab `{name}`")
     };
-    context.ui.events().about("lab", name).note("Ready", format!("{what} in {}", duration(elapsed)));
+    context.ui.events().about(About::Lab, name).note(Verb::MakeLab, format!("{what} in {}", duration(elapsed)));
     let guide = if lab.steps.is_empty() { String::new() } else { format!("klab guide {name}    ") };
     if lab.provider.profile().is_embedded || !context.ui.quiet() {
         context.ui.say(&format!(

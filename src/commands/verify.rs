@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, find, label};
+use super::lesson::{Lesson, WhichLesson, find, label, note_before, staged};
 use super::watch::watch;
 use crate::changes::{Change, Told, live_objects, slips};
 use crate::error::Result;
+use crate::event::Verb;
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
-use crate::lesson::stage;
 use crate::observe;
 use crate::state::Progress;
 use crate::state::class::Class;
@@ -60,7 +60,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Some(name) => {
             let step = find(&lesson.lab, name)?;
             let done = lesson.progress.done;
-            look(context, &lesson.lab, Some(step), &kubeconfig, arguments).and_then(|mut graded| {
+            look(context, &lesson.lab, &lesson.progress, Some(step), &kubeconfig, arguments).and_then(|mut graded| {
                 // Of a step of long ago everything since is a difference.
                 let look = (step == done || step + 1 == done) && !arguments.watch;
                 conclude(context, &mut graded, arguments, look.then_some((kubeconfig.as_path(), done)))
@@ -83,11 +83,12 @@ struct Graded<'a> {
 fn look<'a>(
     context: &Context,
     lab: &'a Lab,
+    progress: &Progress,
     step: Option<usize>,
     kubeconfig: &Path,
     arguments: &Arguments,
 ) -> Result<Graded<'a>> {
-    let staged = stage(lab, step.map_or(0, |step| step + 1));
+    let staged = staged(lab, progress, step);
     let hint = step.and_then(|step| lab.steps.get(step)?.hint.as_deref());
     let report = if arguments.watch {
         let title = step.map_or_else(|| format!("lab `{}`", lab.name), |step| label(lab, step));
@@ -178,15 +179,15 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     let opened = lesson.is_opened();
     let mut graded = match lesson.ahead().filter(|_| lesson.progress.started) {
         // What was typed for the next step has taken effect, or still does: then that step is meant, not the one before.
-        Some(next) if is_within_reach(context, &lab, next, kubeconfig)? => {
-            look(context, &lab, Some(next), kubeconfig, arguments)?
+        Some(next) if is_within_reach(context, &lab, &lesson.progress, next, kubeconfig)? => {
+            look(context, &lab, &lesson.progress, Some(next), kubeconfig, arguments)?
         }
-        _ => look(context, &lab, lesson.graded(), kubeconfig, arguments)?,
+        _ => look(context, &lab, &lesson.progress, lesson.graded(), kubeconfig, arguments)?,
     };
     if graded.step != lesson.graded() {
         if !graded.report.ok() {
             // What is under way may have another reason.
-            let reached = look(context, &lab, lesson.graded(), kubeconfig, arguments)?;
+            let reached = look(context, &lab, &lesson.progress, lesson.graded(), kubeconfig, arguments)?;
             if reached.report.ok() {
                 graded = reached;
             }
@@ -195,7 +196,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         // Who has typed the next step's commands already has left behind what was reached.
         let patience = arguments.timeout.min(WINDOW);
         let once = Arguments { timeout: patience, watch: false, ..arguments.clone() };
-        let ahead = look(context, &lab, Some(next), kubeconfig, &once)?;
+        let ahead = look(context, &lab, &lesson.progress, Some(next), kubeconfig, &once)?;
         if ahead.report.ok() && !ahead.report.checks.is_empty() {
             graded = ahead;
         }
@@ -210,7 +211,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     })?;
     if next.is_none() {
         if !lab.steps.is_empty() {
-            context.ui.events().note("Done", format!("all {}", plural(lab.steps.len(), "step")));
+            context.ui.events().note(Verb::FinishSteps, format!("all {}", plural(lab.steps.len(), "step")));
         }
         return Ok(());
     }
@@ -221,7 +222,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
             Some(next) => format!("; `klab guide` opens {}, then `klab verify` grades that", label(&lab, next)),
             None => String::new(),
         };
-        context.ui.events().note("Holds", format!("{}, as before{words}", label(&lab, done - 1)));
+        context.ui.events().note(Verb::HoldStep, format!("{}, as before{words}", label(&lab, done - 1)));
         return Ok(());
     }
     let words = match (graded.step, lab.steps.len() > done) {
@@ -230,16 +231,17 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         (Some(step), false) => format!("{}: the lesson is done", label(&lab, step)),
     };
     if done > lesson.progress.done || !lesson.progress.started {
-        lesson.progress = Progress::reached(done);
+        lesson.progress.reach(done);
+        note_before(context, &lab, &mut lesson.progress, &context.client(&lab.name.value, kubeconfig)?)?;
         lesson.keep_if_free("verify")?;
     }
-    context.ui.events().note("Passed", words);
+    context.ui.events().note(Verb::PassStep, words);
     Ok(())
 }
 
 /// Whether the cluster is as a step wants it, or on its way there: nothing of it is out of reach.
-fn is_within_reach(context: &Context, lab: &Lab, step: usize, kubeconfig: &Path) -> Result<bool> {
-    let staged = stage(lab, step + 1);
+fn is_within_reach(context: &Context, lab: &Lab, progress: &Progress, step: usize, kubeconfig: &Path) -> Result<bool> {
+    let staged = staged(lab, progress, Some(step));
     let client = context.client(&lab.name.value, kubeconfig)?;
     let report = context.block_on(async {
         let mut snapshot = observe::look(&client).await?;

@@ -19,9 +19,11 @@ pub const COMMON: &[(&str, &str)] = &[
 ];
 
 const ID: (&str, &str) = ("id", "number of the activity, the same in all its events of one run");
+const ACTION: (&str, &str) = ("action", "what is done, as a code: `create-pool`; see [Actions](#actions)");
+const COUNT: (&str, &str) = ("count", "how many of what the action counts; absent where nothing is counted");
 const SUBJECT: (&str, &str) = (
     "subject",
-    "what it is about, as `{\"kind\": …, \"name\": …}`; the kind is `lab`, `cluster`, `pool` or `step`; absent where it is none of these",
+    "what it is about, as `{\"kind\": …, \"name\": …}`; the kind is one of `lab`, `cluster`, `pool`, `node`, `step`, `workload`, `image`, `addon`, `registry`; absent where it is none of these or several",
 );
 
 /// All events.
@@ -29,12 +31,19 @@ pub const DESCRIBED: &[Described] = &[
     Described {
         name: "started",
         meaning: "An activity began.",
-        fields: &[ID, ("verb", "what is being done: `Creating`"), ("what", "what it is done to, in words"), SUBJECT],
+        fields: &[
+            ID,
+            ("verb", "what is being done: `Creating`"),
+            ("what", "what it is done to, in words"),
+            ACTION,
+            SUBJECT,
+            COUNT,
+        ],
     },
     Described {
         name: "progress",
         meaning: "Where an activity is.",
-        fields: &[ID, ("detail", "what is waited for now, in words"), SUBJECT],
+        fields: &[ID, ("detail", "what is waited for now, in words"), ACTION, SUBJECT, COUNT],
     },
     Described {
         name: "finished",
@@ -44,13 +53,15 @@ pub const DESCRIBED: &[Described] = &[
             ("verb", "what was done: `Created`"),
             ("what", "what it was done to, in words"),
             ("elapsed_ms", "how long it took, in milliseconds; absent where time says nothing"),
+            ACTION,
             SUBJECT,
+            COUNT,
         ],
     },
     Described {
         name: "ended",
         meaning: "An activity is over without a result of its own; an error or a report follows.",
-        fields: &[ID, SUBJECT],
+        fields: &[ID, ACTION, SUBJECT, COUNT],
     },
     Described {
         name: "under-way",

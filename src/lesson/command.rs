@@ -1,35 +1,22 @@
 //! Pure: what a learner types for an action, with kubectl, az, docker or klab.
 
-use serde_json::{Map, Value, json};
+use std::time::Duration;
 
+use super::control_plane::seconds;
+pub use super::line::{Edit, Line};
+use super::line::{command, namespace, object};
 use super::nodes::{pattern_text, selector, workload_of};
-use super::set::TEMPLATE;
+use super::rewrite::set;
 use super::stage::stage_within;
 use crate::exec;
 use crate::pool::flags;
 use crate::provider::{AzureNames, aks};
-use crate::render::{render_main, render_workload};
+use crate::render::render_workload;
+use jiff::SignedDuration;
+use klab_cluster::SILENCE_ANNOTATION;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::plan::taint_text;
-use klab_lab::spec::{Action, Lab, Located, ManifestContent, NodeForm, NodeSet, ObjectRef, Workload};
-
-/// One line of what is to be done by hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// A command line to type.
-    Command(String),
-    /// A sentence, where no command does it, or one needs a word.
-    Note(String),
-}
-
-impl Line {
-    /// The text, whichever it is.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Command(text) | Self::Note(text) => text,
-        }
-    }
-}
+use klab_lab::spec::{Action, Lab, Located, ManifestContent, NodeForm, NodeSet, ObjectRef};
 
 /// The lines for one action (from 0) of a step (from 0) on the lab's provider.
 pub fn lines(lab: &Lab, step: usize, action: usize, azure: &AzureNames) -> Vec<Line> {
@@ -96,16 +83,14 @@ fn for_action(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) ->
         }
         Action::FailNode { nodes, count } => power(before, nodes, *count, false),
         Action::RestoreNode { nodes } => power(before, nodes, None, true),
+        Action::UpgradeControlPlane { .. } => control_plane(before, after, action, azure),
+        Action::FailApi { duration } => silence(before, *duration),
         Action::Wait { duration } => {
-            let duration = std::time::Duration::try_from(*duration).unwrap_or_default();
+            let duration = Duration::try_from(*duration).unwrap_or_default();
             vec![Line::Note(format!("wait for {}", klab_lab::words::duration(duration)))]
         }
         Action::Run { argv } => vec![command_of(argv)],
     }
-}
-
-fn command(program: &str, arguments: impl IntoIterator<Item = String>) -> Line {
-    Line::Command(exec::Command::new(program).args(arguments).to_string())
 }
 
 fn command_of(argv: &[String]) -> Line {
@@ -128,86 +113,6 @@ fn kubectl(lab: &Lab, verb: &[&str], nodes: &NodeSet, rest: impl IntoIterator<It
     }
     arguments.extend(rest);
     command("kubectl", arguments)
-}
-
-fn object(workload: &Workload) -> String {
-    format!("{}/{}", workload.kind.as_str(), workload.name)
-}
-
-fn namespace(name: &str) -> Vec<String> {
-    if name == "default" || name.is_empty() { Vec::new() } else { vec!["-n".to_owned(), name.to_owned()] }
-}
-
-/// What differs between the workload before and after, as patches of its pod template.
-fn set(before: &Lab, after: &Lab, name: &str) -> Vec<Line> {
-    let rendered = |lab: &Lab| render_main(lab, lab.workload(name)?).ok()?.map(|main| main.object);
-    let (Some(workload), Some(old), Some(new)) = (after.workload(name), rendered(before), rendered(after)) else {
-        return vec![Line::Note(format!("change workload {name}"))];
-    };
-    let (Some(old), Some(new)) = (old.pointer(TEMPLATE), new.pointer(TEMPLATE)) else {
-        return vec![Line::Note(format!("change workload {name}"))];
-    };
-    let mut lines = Vec::new();
-    let object = object(workload);
-    let patch_command = |kind: Option<&str>, patch: Value| {
-        let patch = json!({ "spec": { "template": { "spec": patch } } }).to_string();
-        let mut arguments = vec!["patch".to_owned(), object.clone()];
-        arguments.extend(kind.into_iter().flat_map(|kind| ["--type".to_owned(), kind.to_owned()]));
-        arguments.extend(["-p".to_owned(), patch]);
-        arguments.extend(namespace(&workload.namespace));
-        command("kubectl", arguments)
-    };
-    // Lists of containers are merged by name only in kubectl's default kind of patch; all else reads better in a merge.
-    let containers = |spec: &Value| spec["containers"].as_array().cloned().unwrap_or_default();
-    for (old, new) in containers(old).iter().zip(containers(new)) {
-        let Some(Value::Object(mut patch)) = difference(old, &new) else { continue };
-        let container = new["name"].as_str().unwrap_or_default().to_owned();
-        if let Some(Value::String(image)) = patch.remove("image") {
-            let mut arguments = vec!["set".to_owned(), "image".to_owned(), object.clone()];
-            arguments.push(format!("{container}={image}"));
-            arguments.extend(namespace(&workload.namespace));
-            lines.push(command("kubectl", arguments));
-        }
-        if !patch.is_empty() {
-            patch.insert("name".to_owned(), json!(container));
-            lines.push(patch_command(None, json!({ "containers": [patch] })));
-        }
-    }
-    let without_containers = |spec: &Value| {
-        let mut spec = spec.clone();
-        if let Some(spec) = spec.as_object_mut() {
-            spec.remove("containers");
-        }
-        spec
-    };
-    if let Some(patch) = difference(&without_containers(old), &without_containers(new)) {
-        lines.push(patch_command(Some("merge"), patch));
-    }
-    if lines.is_empty() {
-        lines.push(Line::Note(format!("workload {name} is so already")));
-    }
-    lines
-}
-
-/// The merge patch that turns one value into another; none where they are equal.
-fn difference(old: &Value, new: &Value) -> Option<Value> {
-    match (old, new) {
-        (old, new) if old == new => None,
-        (Value::Object(old), Value::Object(new)) => {
-            let mut patch: Map<String, Value> = old
-                .keys()
-                .filter(|key| new.get(*key).is_none_or(Value::is_null))
-                .map(|key| (key.clone(), Value::Null))
-                .collect();
-            for (key, value) in new.iter().filter(|(_, value)| !value.is_null()) {
-                if let Some(change) = old.get(key).map_or_else(|| Some(value.clone()), |old| difference(old, value)) {
-                    patch.insert(key.clone(), change);
-                }
-            }
-            Some(Value::Object(patch))
-        }
-        (_, new) => Some(new.clone()),
-    }
 }
 
 fn apply(lab: &Lab, path: &Located<String>) -> Vec<Line> {
@@ -246,6 +151,42 @@ fn pool(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<L
         flags::command(after, action).into_iter().collect()
     };
     lines.into_iter().map(Line::Command).collect()
+}
+
+/// In `klab shell` az is klab's own, and these are set, where the lab is not on AKS.
+fn control_plane(before: &Lab, after: &Lab, action: &Action, azure: &AzureNames) -> Vec<Line> {
+    let Action::UpgradeControlPlane { kubernetes } = action else { return Vec::new() };
+    if before.provider.profile().has_managed_pools {
+        return aks::pool_commands(before, after, action, azure).into_iter().map(Line::Command).collect();
+    }
+    let line = "az aks upgrade -g \"$RES_GROUP\" -n \"$AKS_NAME\" --control-plane-only --yes -k";
+    vec![Line::Command(format!("{line} {kubernetes}"))]
+}
+
+/// What makes the API server silent.
+fn silence(before: &Lab, duration: SignedDuration) -> Vec<Line> {
+    let profile = before.provider.profile();
+    let told = klab_lab::words::duration(Duration::try_from(duration).unwrap_or_default());
+    match profile.nodes {
+        NodeForm::Object => {
+            let annotation = format!("{SILENCE_ANNOTATION}={}", seconds(duration));
+            let words = ["annotate", "namespace", "kube-system", &annotation].map(str::to_owned);
+            vec![command("kubectl", words)]
+        }
+        NodeForm::Container => {
+            let of = "`kubectl get nodes -l node-role.kubernetes.io/control-plane`";
+            let pause = |verb: &str| command("docker", [verb.to_owned(), "NODE".to_owned()]);
+            vec![
+                Line::Note(format!("for each NODE of {of}:")),
+                pause("pause"),
+                Line::Note(format!("after {told}:")),
+                pause("unpause"),
+            ]
+        }
+        NodeForm::Machine => {
+            vec![Line::Note(format!("{} keeps its API server: do this step on sim or kind", profile.title))]
+        }
+    }
 }
 
 fn power(before: &Lab, nodes: &NodeSet, count: Option<u32>, start: bool) -> Vec<Line> {

@@ -11,9 +11,11 @@ use super::nodes::{change, failure, named, some};
 use super::performer::Performer;
 use crate::drain::{self, Round, has_ended, path, pods_to_move};
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::provider::Work;
 use klab_lab::spec::{Action, NodeSet};
 use klab_lab::words::{first_of, plural};
+use klab_scheduler::owner::controller;
 
 /// How long a drain may take where the author does not say.
 const WITHIN: Duration = Duration::from_mins(5);
@@ -37,7 +39,11 @@ pub(super) fn drain(
     let within = within.and_then(|within| Duration::try_from(within).ok()).unwrap_or(WITHIN);
     let until = performer.time.now().saturating_add(within);
     work.intend("drain-nodes", &set.to_string())?;
-    let activity = work.events.start("Draining", what.clone());
+    let events = match names.as_slice() {
+        [one] => work.events.about(About::Node, one),
+        _ => work.events.clone(),
+    };
+    let activity = events.start(Verb::DrainNodes, what.clone());
     let mut moved = BTreeSet::new();
     let mut pause = PAUSES.0;
     loop {
@@ -53,7 +59,7 @@ pub(super) fn drain(
         performer.time.pass(pause.min(until.saturating_sub(performer.time.now())));
         pause = (pause * 2).min(PAUSES.1);
     }
-    activity.finish("Drained", format!("{what}: {} moved", plural(moved.len(), "pod")));
+    activity.counting(moved.len()).finish(format!("{what}: {} moved", plural(moved.len(), "pod")));
     Ok(())
 }
 
@@ -73,8 +79,7 @@ async fn round(client: &Client, nodes: &BTreeSet<String>, force: bool) -> Result
 /// Pods that no controller recreates are lost by a drain; only `force` allows that.
 fn refuse_unowned(pods: &[Pod]) -> Result<()> {
     let is_lost = |pod: &&Pod| {
-        let owned = pod.owner_references().iter().any(|owner| owner.controller == Some(true));
-        !owned && !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()
+        controller(&pod.metadata).is_none() && !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()
     };
     let lost: Vec<String> = pods.iter().filter(is_lost).map(path).collect();
     if lost.is_empty() {

@@ -4,13 +4,16 @@
 //! one stage to the next ([`Performer`]), on every provider and without a terminal. [`undo`] and [`command`] are pure.
 
 pub mod command;
+mod control_plane;
 mod drain;
 mod history;
+mod line;
 mod nodes;
 mod perform;
 mod performer;
 mod pools;
 mod reset;
+mod rewrite;
 mod set;
 pub mod stage;
 pub mod time;

@@ -11,6 +11,7 @@ use super::performer::Performer;
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Events, Verb};
 use crate::provider::{Machines, Work, cannot_stop_nodes};
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::names::POOL_LABEL;
@@ -95,7 +96,7 @@ pub fn change(performer: &Performer<'_>, action: &Action, work: &mut Work<'_>) -
     })?;
     let what = if change.what.is_empty() { String::new() } else { format!(" {} {}", change.word, change.what) };
     let already = if changed == 0 { ", which was so already" } else { "" };
-    work.events.note(change.done, format!("{}{what}{already}", named(set, &names)));
+    of_nodes(work.events, &names).note(change.done, format!("{}{what}{already}", named(set, &names)));
     Ok(())
 }
 
@@ -107,12 +108,21 @@ pub(super) fn named(set: &NodeSet, names: &[String]) -> String {
     }
 }
 
+/// The way for what happens to nodes: one has a name, several have a number.
+fn of_nodes(events: &Events, names: &[String]) -> Events {
+    let events = events.counting(names.len());
+    match names {
+        [one] => events.about(About::Node, one),
+        _ => events,
+    }
+}
+
 type NewState<'a> = Box<dyn Fn(&Node) -> Option<Value> + 'a>;
 
 /// What is changed on each node: none where it is as wanted.
 struct Change<'a> {
     journaled: &'static str,
-    done: &'static str,
+    done: Verb,
     word: &'static str,
     what: String,
     patch: NewState<'a>,
@@ -124,21 +134,21 @@ impl<'a> Change<'a> {
         match action {
             Action::Taint { taint, .. } => Self {
                 journaled: "taint-nodes",
-                done: "Tainted",
+                done: Verb::TaintNodes,
                 word: "with",
                 what: taint_text(taint),
                 patch: Box::new(|node| with_taint(node, taint)),
             },
             Action::Untaint { key, value, effect, .. } => Self {
                 journaled: "untaint-nodes",
-                done: "Untainted",
+                done: Verb::UntaintNodes,
                 word: "of",
                 what: pattern_text(key, value.as_deref(), effect.as_deref()),
                 patch: Box::new(|node| without_taint(node, key, value.as_deref(), effect.as_deref())),
             },
             Action::Label { labels, .. } => Self {
                 journaled: "label-nodes",
-                done: "Labelled",
+                done: Verb::LabelNodes,
                 word: "with",
                 what: list(labels.iter().map(|(key, value)| format!("{key}={value}")).collect()),
                 patch: Box::new(|node| {
@@ -149,7 +159,7 @@ impl<'a> Change<'a> {
             },
             Action::Unlabel { keys, .. } => Self {
                 journaled: "unlabel-nodes",
-                done: "Unlabelled",
+                done: Verb::UnlabelNodes,
                 word: "of",
                 what: list(keys.clone()),
                 patch: Box::new(|node| {
@@ -163,7 +173,7 @@ impl<'a> Change<'a> {
             },
             Action::Uncordon { .. } => Self {
                 journaled: "uncordon-nodes",
-                done: "Uncordoned",
+                done: Verb::UncordonNodes,
                 word: "",
                 what: String::new(),
                 patch: Box::new(|node| cordoned(node).then(|| json!({ "spec": { "unschedulable": null } }))),
@@ -171,7 +181,7 @@ impl<'a> Change<'a> {
             // What else comes here is cordoned: `cordon` itself, and `drain` before it evicts.
             _ => Self {
                 journaled: "cordon-nodes",
-                done: "Cordoned",
+                done: Verb::CordonNodes,
                 word: "",
                 what: String::new(),
                 patch: Box::new(|node| (!cordoned(node)).then(|| json!({ "spec": { "unschedulable": true } }))),
@@ -254,7 +264,7 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
     if let Some(count) = count {
         names.truncate(count as usize);
     }
-    let (journaled, done) = if start { ("start-nodes", "Started") } else { ("stop-nodes", "Stopped") };
+    let (journaled, done) = if start { ("start-nodes", Verb::StartNodes) } else { ("stop-nodes", Verb::StopNodes) };
     if stage.provider.profile().nodes == NodeForm::Object {
         work.intend(journaled, &names.join(" "))?;
         let state = if start { Value::Null } else { json!("stopped") };
@@ -273,7 +283,7 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
         let switch = if start { Machines::start_nodes } else { Machines::stop_nodes };
         switch(machines, &stage.name.value, &names, work)?;
     }
-    work.events.note(done, named(set, &names));
+    of_nodes(work.events, &names).note(done, named(set, &names));
     Ok(())
 }
 

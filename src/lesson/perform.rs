@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::performer::Performer;
 use super::stage::stage_within;
 use super::undo::{Undo, undo};
-use super::{drain, nodes, pools, workloads};
+use super::{control_plane, drain, nodes, pools, workloads};
 use crate::error::{Error, Kind, Result};
+use crate::event::Verb;
 use crate::exec;
 use crate::observe;
 use crate::provider::Work;
@@ -104,13 +105,16 @@ impl Performer<'_> {
             | Action::RemovePool { .. }
             | Action::ScalePool { .. }
             | Action::UpgradePool { .. } => pools::change(self, stage, action, work),
+            Action::UpgradeControlPlane { kubernetes } => control_plane::upgrade(self, stage, *kubernetes, work),
+            Action::FailApi { duration } => control_plane::fail(self, stage, *duration, work),
             Action::Wait { duration } => {
                 let duration = Duration::try_from(*duration).unwrap_or_default();
                 let words = klab_lab::words::duration(duration);
-                let activity = work.events.start("Waiting", words.clone());
+                let events = work.events.counting(usize::try_from(duration.as_secs()).unwrap_or(usize::MAX));
+                let activity = events.start(Verb::Wait, words.clone());
                 self.time.pass(duration);
                 activity.end();
-                work.events.note("Waited", words);
+                events.note(Verb::Wait, words);
                 Ok(())
             }
             Action::Run { argv } => self.run_program(argv, work),
@@ -122,7 +126,7 @@ impl Performer<'_> {
         match self.act(stage, action, work) {
             Ok(()) => Err(Error::message(Kind::Failed, format!("the cluster did what it was to refuse with `{text}`"))),
             Err(error) if error.to_string().contains(text) => {
-                work.events.note("Refused", format!("as the lesson says: {text}"));
+                work.events.note(Verb::ExpectRefusal, format!("as the lesson says: {text}"));
                 Ok(())
             }
             Err(error) => Err(error),
@@ -149,9 +153,9 @@ impl Performer<'_> {
             .args(arguments)
             .env("KUBECONFIG", run.kubeconfig.as_os_str())
             .directory(run.folder);
-        let activity = work.events.start("Running", command.to_string());
+        let activity = work.events.start(Verb::RunProgram, command.to_string());
         command.output(RUN).map_err(|error| Error::new(Kind::Failed, error))?;
-        activity.finish("Ran", command.to_string());
+        activity.finish(command.to_string());
         Ok(())
     }
 }

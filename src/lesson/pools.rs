@@ -1,6 +1,7 @@
 //! Actions on pools: what the plan has to do for one pool between the cluster and the stage, through the provider.
 
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::pool::perform::{perform, pool_of};
 use crate::provider::{Work, refuse_absent};
 use klab_lab::plan::{self, Declared, Observed, plan};
@@ -18,7 +19,7 @@ pub(super) fn change(performer: &Performer<'_>, stage: &Lab, action: &Action, wo
     let actions: Vec<plan::Action> =
         plan(stage, &observed).into_iter().filter(|planned| belongs(planned, action, pool, &observed)).collect();
     if actions.is_empty() {
-        work.events.note("Found", format!("pool {name} as it is to be"));
+        work.events.about(About::Pool, name).note(Verb::FindPool, format!("pool {name} as it is to be"));
         return Ok(());
     }
     perform(performer.provider, stage, name, &Declared::of(pool), &observed, actions, work)

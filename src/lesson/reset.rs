@@ -13,6 +13,7 @@ use super::set::{main_object, take_away};
 use super::workloads::{delete_pods, deploy};
 use crate::apply::patch_parameters;
 use crate::error::Result;
+use crate::event::{About, Verb};
 use crate::observe;
 use crate::provider::Work;
 use klab_cluster::control::HEARTBEAT_ANNOTATION;
@@ -57,7 +58,9 @@ pub async fn reset(client: &Client, lab: &Lab, work: &mut Work<'_>) -> Result<()
         }
     }
     if count > 0 {
-        work.events.note("Reset", format!("{} to what the set-up says", plural(count, "node")));
+        work.events
+            .counting(count)
+            .note(Verb::ResetNodes, format!("{} to what the set-up says", plural(count, "node")));
     }
     Ok(())
 }
@@ -80,7 +83,9 @@ pub fn restart_misplaced(performer: &Performer<'_>, lab: &Lab, report: &Report, 
             let named = performer.runtime.block_on(observe::nodes_named(performer.client, lab))?;
             deploy(performer, &named, name, work)?;
         }
-        work.events.note("Restarted", format!("{name}: its pods were not where the set-up wants them"));
+        work.events
+            .about(About::Workload, name)
+            .note(Verb::RestartWorkload, format!("{name}: its pods were not where the set-up wants them"));
     }
     Ok(!misplaced.is_empty())
 }

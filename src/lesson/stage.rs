@@ -1,7 +1,7 @@
 //! Pure: the lab as it should be after this many of its steps.
 
 use super::nodes::workload_of;
-use klab_lab::spec::{Action, Lab, Located};
+use klab_lab::spec::{Action, KubernetesVersion, Lab, Located};
 
 /// The lab after its first `steps` steps: pools and workloads that are not there at that point are `deferred`, the others
 /// are as the steps left them; the checks are those that hold then, of the set-up for 0, else of the last step done.
@@ -90,6 +90,9 @@ fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
                 pool.kubernetes = Some(Located::new(*kubernetes, at.clone()));
             }
         }
+        Action::UpgradeControlPlane { kubernetes } => {
+            upgrade_control_plane(staged, Located::new(*kubernetes, at.clone()));
+        }
         Action::Taint { .. }
         | Action::Untaint { .. }
         | Action::Label { .. }
@@ -102,7 +105,20 @@ fn advance(staged: &mut Lab, written: &Lab, action: &Located<Action>) {
         | Action::DeletePods { .. }
         | Action::FailNode { .. }
         | Action::RestoreNode { .. }
+        | Action::FailApi { .. }
         | Action::Wait { .. }
         | Action::Run { .. } => {}
     }
+}
+
+/// Pools without a version of their own were made with the cluster's, and stay at that.
+fn upgrade_control_plane(staged: &mut Lab, version: Located<KubernetesVersion>) {
+    let before = staged.kubernetes.clone();
+    for pool in staged.pools.iter_mut().filter(|pool| !pool.deferred && pool.kubernetes.is_none()) {
+        pool.kubernetes.clone_from(&before);
+    }
+    if let Some(own) = &mut staged.aks.kubernetes {
+        own.value = version.value;
+    }
+    staged.kubernetes = Some(version);
 }

@@ -123,6 +123,16 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
             None => Undo::Nothing,
         },
         Action::UpgradePool { pool, .. } => downgrade(&before, pool),
+        Action::UpgradeControlPlane { .. } => {
+            let profile = before.provider.profile();
+            match wanted_version(&before, None).and_then(|text| text.parse().ok()) {
+                Some(kubernetes) if !profile.has_managed_pools => one(Action::UpgradeControlPlane { kubernetes }),
+                _ => Undo::Impossible(format!(
+                    "{} does not bring a control plane back to an older version",
+                    profile.title
+                )),
+            }
+        }
         Action::Run { argv } => {
             Undo::Impossible(format!("what `{}` did is not known", argv.first().map_or("it", String::as_str)))
         }
@@ -130,6 +140,7 @@ pub fn undo(lab: &Lab, step: usize, action: usize) -> Undo {
         | Action::Drain { .. }
         | Action::Uncordon { .. }
         | Action::Wait { .. }
+        | Action::FailApi { .. }
         | Action::Refused { .. } => Undo::Nothing,
     }
 }

@@ -14,6 +14,7 @@ use super::performer::Performer;
 use super::undo::Objects;
 use crate::apply::{Applier, ObjectKey, patch_parameters};
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::observe;
 use crate::provider::Work;
 use crate::render::{self, Manifest, render_content, render_workload};
@@ -81,7 +82,10 @@ pub(super) fn scale(
     });
     let what = format!("{}/{name}", workload.kind.as_str());
     scaled.map_err(|error| failure(&format!("scale {what}"), &error))?;
-    work.events.note("Scaled", format!("{what} to {}", plural(replicas as usize, "replica")));
+    work.events
+        .about(About::Workload, name)
+        .counting(replicas as usize)
+        .note(Verb::ScaleWorkload, format!("{what} to {}", plural(replicas as usize, "replica")));
     Ok(())
 }
 
@@ -125,10 +129,10 @@ pub(super) fn apply(
     }
     let kinds = render::kinds(manifests);
     work.intend("apply", &kinds.into_iter().collect::<Vec<_>>().join(" "))?;
-    let activity = work.events.start("Applying", what.to_owned());
+    let activity = work.events.counting(manifests.len()).start(Verb::ApplyObjects, what.to_owned());
     let mut applier = Applier::new(performer.client.clone(), &stage.name.value);
     let outcome = performer.runtime.block_on(applier.apply_only(manifests))?;
-    activity.finish("Applied", format!("{what}: {}", outcome.summary()));
+    activity.finish(format!("{what}: {}", outcome.summary()));
     Ok(())
 }
 
@@ -163,7 +167,7 @@ pub(super) fn reference(key: &ObjectKey) -> ObjectRef {
 /// When the cluster refuses, or one does not go.
 pub fn delete_all(performer: &Performer<'_>, objects: &[ObjectRef], what: &str, work: &mut Work<'_>) -> Result<()> {
     work.intend("delete", what)?;
-    let activity = work.events.start("Deleting", what.to_owned());
+    let activity = work.events.start(Verb::DeleteObjects, what.to_owned());
     let mut deleted = Vec::new();
     performer.runtime.block_on(async {
         for object in objects {
@@ -179,7 +183,11 @@ pub fn delete_all(performer: &Performer<'_>, objects: &[ObjectRef], what: &str, 
     })?;
     let count = deleted.len();
     wait_gone(performer, deleted, what)?;
-    activity.finish("Deleted", if count == 0 { format!("{what}, which was gone already") } else { what.to_owned() });
+    activity.counting(count).finish(if count == 0 {
+        format!("{what}, which was gone already")
+    } else {
+        what.to_owned()
+    });
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! The pools of a lab that is up: looked at, and changed under the lab's lock and journal.
 
+use std::collections::BTreeMap;
+
 use klab_lab::plan::{Action, Declared};
 use klab_lab::spec::{KubernetesVersion, Lab, LoadOptions, Located, Reach};
 use toml::Table;
@@ -112,6 +114,24 @@ impl<'c> PoolsAtWork<'c> {
         let mut kept = Kept::read(&folder)?;
         kept.set_kubernetes(version);
         kept.write(&folder)
+    }
+
+    /// Gives the cluster's autoscaler these settings, and no others.
+    ///
+    /// # Errors
+    /// When the provider cannot.
+    pub(crate) fn set_autoscaler(&mut self, settings: BTreeMap<String, String>) -> Result<()> {
+        if settings == self.live.observed.autoscaler {
+            return Ok(());
+        }
+        let changes = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut wanted = self.live.lab.clone();
+        let at = wanted.name.at.clone();
+        let located = |(name, value)| (name, Located::new(value, at.clone()));
+        wanted.autoscaler = settings.into_iter().map(located).collect();
+        let mut work = self.lab.work()?;
+        let action = Action::SetAutoscaler { changes };
+        self.provider.perform_all(&wanted, &[action], &Options::default(), &mut work)
     }
 
     fn bring_about(&mut self, wanted: &Lab, pool: &str, keys: Table) -> Result<bool> {

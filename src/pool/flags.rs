@@ -7,7 +7,7 @@ use klab_lab::spec::{Action, Lab, pool_table};
 
 /// Keys that have no flag, and keys in the order in which they are read best.
 const FIRST: [&str; 5] = ["nodes", "size", "cpu", "memory", "mode"];
-const WITHOUT_FLAG: [&str; 4] = ["deferred", "extra_args", "images", "os_disk"];
+const WITHOUT_FLAG: [&str; 5] = ["capacity", "deferred", "extra_args", "images", "os_disk"];
 
 /// The command for an action on a pool; `stage` is the lab as it is afterwards.
 pub fn command(stage: &Lab, action: &Action) -> Option<String> {

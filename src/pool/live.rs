@@ -138,7 +138,7 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
     if seen.declared == Declared::default() {
         return;
     }
-    let Declared { mode, zones, max_pods, labels, taints, os, spot, autoscale, size } = &seen.declared;
+    let Declared { mode, zones, max_pods, labels, taints, os, spot, autoscale, capacity, size } = &seen.declared;
     set("mode", Some(mode.clone().into()));
     set("os", (os != "linux").then(|| os.clone().into()));
     set("max_pods", Some(i64::from(*max_pods).into()));
@@ -151,6 +151,7 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
         Value::Table(Table::from_iter([entry("min", min), entry("max", max)]))
     });
     set("autoscale", bounds);
+    set("capacity", capacity.map(|machines| i64::from(machines).into()));
     set("spot", spot.then(|| true.into()));
     if !spot {
         set("max_price", None);

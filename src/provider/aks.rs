@@ -45,6 +45,7 @@ pub use self::typed::pool_commands;
 use self::world::World;
 use super::{AzureNames, Foreign, Machines, Options, Provider, Work};
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::state::Home;
 use klab_lab::plan::{Action, Observed, plan};
 use klab_lab::spec::Lab;
@@ -323,11 +324,11 @@ impl Provider for Aks {
         let az = self.az_for(&place);
         self.forget();
         let what = removal::subject(&place);
-        let activity = work.events.start("Removing", what.clone());
+        let activity = work.events.about(About::Lab, lab).start(Verb::RemoveCluster, what.clone());
         if removal::remove(Site { az: &az, place: &place }, &activity, work)? {
-            activity.finish("Removed", what);
+            activity.finish(what);
         } else {
-            activity.finish("Found", format!("no {what}: it was gone"));
+            activity.finish_as(Verb::FindNothing, format!("no {what}: it was gone"));
         }
         Ok(())
     }
@@ -338,7 +339,7 @@ impl Provider for Aks {
         self.forget();
         place.removing = Some(Timestamp::now());
         place.write(&self.home.lab(lab))?;
-        let activity = work.events.start("Removing", removal::subject(&place));
+        let activity = work.events.about(About::Lab, lab).start(Verb::RemoveCluster, removal::subject(&place));
         removal::begin(Site { az: &az, place: &place }, &activity, work)?;
         activity.end();
         Ok(())

@@ -6,7 +6,7 @@ mod nodes;
 mod removal;
 mod site;
 
-use std::cell::RefCell;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -20,10 +20,13 @@ use self::site::{Found, Site};
 use super::{Options, Provider, Work};
 use crate::client::{self, cause, connect};
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::exec::quoted;
 use crate::guard::guarded;
+use crate::permitted::NODE_RIGHTS;
 use crate::state::{Home, Record};
 use klab_lab::membership::labelled_pool;
+use klab_lab::names::selector_of;
 use klab_lab::plan::{Action, Observed, ObservedNode, ObservedPool};
 use klab_lab::spec::Lab;
 use klab_lab::words::plural;
@@ -32,10 +35,17 @@ use klab_lab::words::plural;
 pub struct Existing {
     home: Home,
     runtime: Runtime,
-    /// The kubeconfig of a lab that is planned and has no folder yet.
-    planned: RefCell<Option<TempDir>>,
-    /// The nodes as this command found them.
-    nodes: RefCell<Option<Vec<Node>>>,
+    /// The cluster of the lab that the command is about, as it found it: looked for, reached and listed once.
+    found: OnceCell<Found>,
+    reached: OnceCell<Reached>,
+    nodes: OnceCell<Vec<Node>>,
+}
+
+/// A cluster that was reached for a lab, which may be planned and have no folder yet.
+struct Reached {
+    client: Client,
+    /// Where its kubeconfig is.
+    folder: TempDir,
 }
 
 impl Existing {
@@ -45,35 +55,40 @@ impl Existing {
     /// When the system refuses a runtime.
     pub fn new(home: &Home) -> Result<Self> {
         let runtime = client::runtime()?;
-        Ok(Self { home: home.clone(), runtime, planned: RefCell::default(), nodes: RefCell::default() })
+        let (found, reached, nodes) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Ok(Self { home: home.clone(), runtime, found, reached, nodes })
     }
 
     /// The cluster that a lab file means, which is the one where the lab is, if it is up.
-    fn find(&self, lab: &Lab) -> Result<Found> {
-        site::find(lab, Site::read(&self.home.lab(&lab.name.value)).as_ref())
+    fn find(&self, lab: &Lab) -> Result<&Found> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let found = site::find(lab, Site::read(&self.home.lab(&lab.name.value)).as_ref())?;
+        Ok(self.found.get_or_init(|| found))
     }
 
     /// A client of the cluster that a lab file means.
-    fn client_of(&self, lab: &Lab) -> Result<Client> {
+    fn client_of(&self, lab: &Lab) -> Result<&Client> {
+        if let Some(reached) = self.reached.get() {
+            return Ok(&reached.client);
+        }
         let found = self.find(lab)?;
         let folder = TempDir::new().kind(Kind::Outside, || "could not make a temporary folder".to_owned())?;
         let path = folder.path().join("kubeconfig");
         context_file::write(&found.kubeconfig, &path)?;
         let name = &lab.name.value;
-        let client = self.runtime.block_on(async { Ok(guarded(connect(&path).await?, name)) });
-        *self.planned.borrow_mut() = Some(folder);
-        client
+        let client = self.runtime.block_on(async { Ok::<_, Error>(guarded(connect(&path).await?, name)) })?;
+        Ok(&self.reached.get_or_init(|| Reached { client, folder }).client)
     }
 
     /// The nodes of the cluster that a lab file means, looked at once a command.
-    fn nodes(&self, lab: &Lab) -> Result<Vec<Node>> {
-        if let Some(nodes) = self.nodes.borrow().as_ref() {
-            return Ok(nodes.clone());
+    fn nodes(&self, lab: &Lab) -> Result<&[Node]> {
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(nodes);
         }
-        let client = self.client_of(lab)?;
-        let nodes = self.runtime.block_on(list(&client))?;
-        *self.nodes.borrow_mut() = Some(nodes.clone());
-        Ok(nodes)
+        let nodes = self.runtime.block_on(list(self.client_of(lab)?))?;
+        Ok(self.nodes.get_or_init(|| nodes))
     }
 
     /// The kinds that the lab has made objects of.
@@ -84,7 +99,7 @@ impl Existing {
 
     fn problems(&self, lab: &Lab) -> Result<Vec<Error>> {
         let nodes = self.nodes(lab)?;
-        let mut problems = nodes::problems(lab, &nodes);
+        let mut problems = nodes::problems(lab, nodes);
         let is_new = Site::read(&self.home.lab(&lab.name.value)).is_none();
         if is_new && let Some(stranger) = self.stranger(lab)? {
             problems.push(stranger);
@@ -96,7 +111,7 @@ impl Existing {
     fn stranger(&self, lab: &Lab) -> Result<Option<Error>> {
         let name = &lab.name.value;
         let client = self.client_of(lab)?;
-        let objects = self.runtime.block_on(removal::own_objects(&client, name, &BTreeSet::new()))?;
+        let objects = self.runtime.block_on(removal::own_objects(client, name, &BTreeSet::new()))?;
         if objects.is_empty() {
             return Ok(None);
         }
@@ -107,20 +122,16 @@ impl Existing {
         let mut kinds: Vec<&str> = objects.iter().map(|object| object.resource.plural.as_str()).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let context = self.find(lab)?.site.context;
+        let context = &self.find(lab)?.site.context;
         Ok(Some(Error::message(Kind::Usage, message).hint("another `lab = …` makes a lab of its own beside it").hint(
             format!(
                 "if it is what an older one left: `kubectl --context {context} delete {} -A -l {}`",
                 kinds.join(","),
-                removal::selector(name)
+                selector_of(name)
             ),
         )))
     }
 }
-
-/// How somebody is let at the nodes.
-const NODE_RIGHTS: &str = "who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch \
-                           --resource=nodes`, then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`";
 
 async fn list(client: &Client) -> Result<Vec<Node>> {
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
@@ -168,17 +179,17 @@ impl Provider for Existing {
     }
 
     fn caveats(&self, lab: &Lab) -> Vec<String> {
-        self.nodes(lab).map(|nodes| nodes::caveats(lab, &nodes)).unwrap_or_default()
+        self.nodes(lab).map(|nodes| nodes::caveats(lab, nodes)).unwrap_or_default()
     }
 
     fn found(&self, lab: &Lab) -> Option<String> {
-        let site = self.find(lab).ok()?.site;
+        let site = &self.find(lab).ok()?.site;
         Some(format!("{} at {}, somebody else's: nothing of it is changed", site.context, site.server))
     }
 
     fn observe(&self, lab: &str, file: Option<&Lab>) -> Result<Observed> {
         if let Some(file) = file {
-            return Ok(observed(&self.nodes(file)?, Some(file)));
+            return Ok(observed(self.nodes(file)?, Some(file)));
         }
         if Site::read(&self.home.lab(lab)).is_none() {
             return Ok(Observed::default());
@@ -191,14 +202,16 @@ impl Provider for Existing {
     fn perform_all(&self, lab: &Lab, _: &[Action], _: &Options, work: &mut Work<'_>) -> Result<()> {
         let Found { site, kubeconfig } = self.find(lab)?;
         let folder = self.home.lab(&lab.name.value);
-        let is_new = Site::read(&folder).as_ref() != Some(&site);
+        let is_new = Site::read(&folder).as_ref() != Some(site);
         if is_new {
             work.intend("use-cluster", &site.server)?;
         }
         site.write(&folder)?;
-        context_file::write(&kubeconfig, &context_file::path(&folder))?;
+        context_file::write(kubeconfig, &context_file::path(&folder))?;
         if is_new {
-            work.events.note("Found", format!("cluster {} at {}", site.context, site.server));
+            work.events
+                .about(About::Cluster, &site.context)
+                .note(Verb::FindCluster, format!("cluster {} at {}", site.context, site.server));
         }
         Ok(())
     }
@@ -206,7 +219,7 @@ impl Provider for Existing {
     fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
         let folder = self.home.lab(lab);
         let Some(site) = Site::read(&folder) else {
-            let planned = self.planned.borrow().as_ref().map(|folder| folder.path().join("kubeconfig"));
+            let planned = self.reached.get().map(|reached| reached.folder.path().join("kubeconfig"));
             return planned.ok_or_else(|| {
                 Error::message(Kind::Outside, format!("lab `{lab}` has not reached its cluster yet"))
                     .hint("`klab up` with its lab file goes on")
@@ -225,11 +238,14 @@ impl Provider for Existing {
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let folder = self.home.lab(lab);
         let Some(site) = Site::read(&folder) else {
-            work.events.note("Found", "nothing on any cluster: the lab had not got so far");
+            work.events.note(Verb::FindNothing, "nothing on any cluster: the lab had not got so far");
             return Ok(());
         };
         let (path, made) = (self.kubeconfig(lab)?, self.made(lab)?);
-        let activity = work.events.start("Removing", format!("what lab {lab} made on cluster {}", site.context));
+        let activity = work
+            .events
+            .about(About::Lab, lab)
+            .start(Verb::RemoveObjects, format!("what lab {lab} made on cluster {}", site.context));
         work.intend("remove-objects", &site.server)?;
         let removed = self.runtime.block_on(async {
             let client = guarded(connect(&path).await?, lab);
@@ -242,10 +258,11 @@ impl Provider for Existing {
             );
             if error.kind == Kind::Outside { error.hint(gone) } else { error }
         })?;
-        activity.finish(
-            "Removed",
-            format!("{} of lab {lab} from cluster {}", plural(removed.objects, "object"), site.context),
-        );
+        activity.counting(removed.objects).finish(format!(
+            "{} of lab {lab} from cluster {}",
+            plural(removed.objects, "object"),
+            site.context
+        ));
         for kept in removed.kept {
             work.events.warn(kept);
         }

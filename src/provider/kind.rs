@@ -49,6 +49,7 @@ use self::workers::ClusterAtWork;
 use super::{Machines, Options, Provider, Work};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::state::Home;
 use klab_cluster::clock::later;
 use klab_lab::names::{DECLARED_ANNOTATION, POOL_LABEL};
@@ -194,11 +195,13 @@ impl KindProvider {
             Action::ScalePool { pool, to, .. } => cluster.scale(pool, *to, &live, work),
             Action::UpdatePool { pool, changes } => {
                 work.intend("change-pool", &action.to_string())?;
-                let activity =
-                    work.events.about("pool", pool).start("Changing", format!("pool {pool}: {}", changes.join(", ")));
+                let activity = work
+                    .events
+                    .about(About::Pool, pool)
+                    .start(Verb::ChangePool, format!("pool {pool}: {}", changes.join(", ")));
                 cluster.declare(pool)?;
                 cluster.settle(&BTreeSet::from([pool.clone()]), &live, work)?;
-                activity.finish("Changed", format!("pool {pool}: {}", changes.join(", ")));
+                activity.finish(format!("pool {pool}: {}", changes.join(", ")));
                 Ok(())
             }
             Action::RemovePool { pool, .. } => cluster.remove_pool(pool, &live, work),
@@ -220,7 +223,7 @@ impl KindProvider {
         });
         let names: Vec<String> = stopped.iter().map(|container| container.name.clone()).collect();
         work.intend("start-nodes", &names.join(" "))?;
-        let activity = work.events.start("Starting", plural(names.len(), "stopped node"));
+        let activity = work.events.counting(names.len()).start(Verb::StartNodes, plural(names.len(), "stopped node"));
         session.runtime.start(&names)?;
         let nodes: Vec<String> = containers
             .iter()
@@ -240,7 +243,7 @@ impl KindProvider {
                 .context("the nodes did not come back after they were started");
             error.hint("`klab down` and `klab up` recreate the lab")
         })?;
-        activity.finish("Started", plural(names.len(), "stopped node"));
+        activity.finish(plural(names.len(), "stopped node"));
         Ok(starts)
     }
 
@@ -356,7 +359,9 @@ impl Provider for KindProvider {
                 return Err(Error::message(Kind::Usage, message)
                     .hint("`klab up --recreate` removes the cluster with all that is in it and recreates it"));
             }
-            work.events.note("Recreating", format!("cluster {}: {}", session.names.cluster, differences.join("; ")));
+            work.events
+                .about(About::Cluster, &session.names.cluster)
+                .note(Verb::RecreateCluster, format!("cluster {}: {}", session.names.cluster, differences.join("; ")));
             teardown::remove(&session, work)?;
             session = self.session(name)?;
             create = true;
@@ -443,9 +448,9 @@ impl Machines for KindProvider {
             return Ok(());
         }
         work.intend("stop-nodes", &running.join(" "))?;
-        let activity = work.events.start("Stopping", plural(running.len(), "node"));
+        let activity = work.events.counting(running.len()).start(Verb::StopNodes, plural(running.len(), "node"));
         session.runtime.stop(&running)?;
-        activity.finish("Stopped", format!("{}; everything in the cluster is kept", plural(running.len(), "node")));
+        activity.finish(format!("{}; everything in the cluster is kept", plural(running.len(), "node")));
         Ok(())
     }
 
@@ -461,16 +466,25 @@ impl Machines for KindProvider {
     fn stop_nodes(&self, lab: &str, nodes: &[String], work: &mut Work<'_>) -> Result<()> {
         let session = self.session(lab)?;
         work.intend("stop-nodes", &nodes.join(" "))?;
-        let activity = work.events.start("Stopping", plural(nodes.len(), "node"));
+        let activity = work.events.counting(nodes.len()).start(Verb::StopNodes, plural(nodes.len(), "node"));
         session.runtime.stop_at_once(nodes)?;
         activity.end();
         Ok(())
     }
 
+    fn set_api_answers(&self, lab: &str, answers: bool, work: &mut Work<'_>) -> Result<()> {
+        let session = self.session(lab)?;
+        let containers = session.containers()?;
+        let control_planes: Vec<String> =
+            containers.into_iter().filter(Container::is_control_plane).map(|container| container.name).collect();
+        work.intend(if answers { "thaw-nodes" } else { "freeze-nodes" }, &control_planes.join(" "))?;
+        if answers { session.runtime.thaw(&control_planes) } else { session.runtime.freeze(&control_planes) }
+    }
+
     fn start_nodes(&self, lab: &str, nodes: &[String], work: &mut Work<'_>) -> Result<()> {
         let session = self.session(lab)?;
         work.intend("start-nodes", &nodes.join(" "))?;
-        let activity = work.events.start("Starting", plural(nodes.len(), "node"));
+        let activity = work.events.counting(nodes.len()).start(Verb::StartNodes, plural(nodes.len(), "node"));
         session.runtime.start(nodes)?;
         let starts = starts(&session.containers()?);
         let live = session.live()?;

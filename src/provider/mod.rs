@@ -207,6 +207,14 @@ pub trait Machines {
         Err(cannot_stop_nodes())
     }
 
+    /// Has the API server answer nobody, or everybody again.
+    ///
+    /// # Errors
+    /// When that could not be done, or the provider cannot.
+    fn set_api_answers(&self, _: &str, _answers: bool, _: &mut Work<'_>) -> Result<()> {
+        Err(cannot_fail_api())
+    }
+
     /// Starts nodes that [`Machines::stop_nodes`] stopped, and waits until they are Ready.
     ///
     /// # Errors
@@ -260,6 +268,12 @@ pub fn machines_of<'p>(provider: &'p dyn Provider, lab: &str) -> Result<&'p dyn 
 pub fn cannot_stop_nodes() -> Error {
     Error::message(Kind::Usage, "nodes of this provider cannot be stopped one by one")
         .hint("labs on sim and kind can: `fail_node` and `restore_node` work there")
+}
+
+/// The refusal of a provider whose API server is out of reach.
+pub fn cannot_fail_api() -> Error {
+    Error::message(Kind::Usage, "the API server of this provider cannot be made to fail")
+        .hint("labs on sim and kind can: `fail_api` works there")
 }
 
 /// What a lab is called in Azure.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,14 +67,45 @@ pub struct PoolNote {
     /// How it is upgraded, by the keys of az's document.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub upgrade: BTreeMap<String, String>,
-    /// How many nodes it had when it was stopped; it is stopped then.
+    /// How many nodes it had when it was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stopped: Option<u32>,
+    stopped: Option<u32>,
+    /// The bounds of its autoscaler then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    autoscale: Option<(u32, u32)>,
+}
+
+/// How a pool was when it was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// How many nodes it had.
+    pub nodes: u32,
+    /// The bounds of its autoscaler.
+    pub autoscale: Option<(u32, u32)>,
+}
+
+impl PoolNote {
+    /// How a pool was when it was stopped; none where it is not, as one that has nodes: somebody started it without az.
+    pub fn stopped(&self, nodes: u32) -> Option<Stopped> {
+        let before = self.stopped.filter(|_| nodes == 0)?;
+        Some(Stopped { nodes: before, autoscale: self.autoscale })
+    }
+
+    /// Remembers that the pool is stopped, or that it is not.
+    pub fn set_stopped(&mut self, stopped: Option<Stopped>) {
+        self.stopped = stopped.map(|stopped| stopped.nodes);
+        self.autoscale = stopped.and_then(|stopped| stopped.autoscale);
+    }
 }
 
 const FILE: &str = "azure.json";
 
 impl Account {
+    /// Where it is remembered.
+    pub fn path(home: &Path) -> PathBuf {
+        home.join(FILE)
+    }
+
     /// Reads what is remembered in klab's home.
     ///
     /// # Errors
@@ -155,5 +186,16 @@ mod tests {
         assert!(!folder.path().join(FILE).exists());
         std::fs::write(folder.path().join(FILE), "{ torn").unwrap();
         assert_eq!(ClusterNote::read(folder.path()).unwrap(), ClusterNote::default());
+    }
+
+    #[test]
+    fn pool_is_stopped_only_while_it_has_no_nodes() {
+        let mut note = PoolNote::default();
+        assert_eq!(note.stopped(0), None);
+        let stopped = Stopped { nodes: 3, autoscale: Some((1, 5)) };
+        note.set_stopped(Some(stopped));
+        assert_eq!((note.stopped(0), note.stopped(1)), (Some(stopped), None));
+        note.set_stopped(None);
+        assert_eq!(note, PoolNote::default());
     }
 }

@@ -1,5 +1,6 @@
 //! How far a lesson has come: kept in the lab's folder, apart from the record, for it changes with every step.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::home::state_error;
 use crate::error::Result;
 use klab_cluster::server::files::write_private;
+use klab_lab::verify::Before;
 
 /// How far a lesson has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +27,9 @@ pub struct Progress {
     /// The step that klab is at work on, or was when it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
+    /// The pods as they were before steps whose checks compare with them, by the steps' names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub before: BTreeMap<String, Before>,
 }
 
 /// A step that klab is at work on.
@@ -43,7 +48,7 @@ const FILE: &str = "progress.json";
 impl Default for Progress {
     /// At the set-up.
     fn default() -> Self {
-        Self { schema: SCHEMA.to_owned(), done: 0, started: false, opened: false, doing: None }
+        Self { schema: SCHEMA.to_owned(), done: 0, started: false, opened: false, doing: None, before: BTreeMap::new() }
     }
 }
 
@@ -51,6 +56,12 @@ impl Progress {
     /// Where this many steps are done, none is under way, and the guide has not opened the next.
     pub fn reached(done: usize) -> Self {
         Self { done, started: true, ..Self::default() }
+    }
+
+    /// Goes on, or back, to where this many steps are done.
+    pub fn reach(&mut self, done: usize) {
+        let before = std::mem::take(&mut self.before);
+        *self = Self { before, ..Self::reached(done) };
     }
 
     /// Reads the progress in a lab's folder. Without a file, or with one that says nothing, the lesson is at its set-up.

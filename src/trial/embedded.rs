@@ -23,7 +23,7 @@ use klab_cluster::clock::later;
 use klab_cluster::resource::ResourceId;
 use klab_lab::plan::plan;
 use klab_lab::spec::Lab;
-use klab_lab::verify::{self, Report, Snapshot};
+use klab_lab::verify::{Report, Snapshot};
 
 /// A world of its own for one trial.
 pub struct EmbeddedWorld {
@@ -84,7 +84,7 @@ impl EmbeddedWorld {
         Performer { runtime: provider.runtime(), client, provider, time: provider, run: None }
     }
 
-    async fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
+    async fn seen(&self, lab: &Lab) -> Result<Snapshot> {
         let mut snapshot = self.look.borrow_mut().look(self.provider.cluster()?.inner())?;
         let client = self.provider.client()?;
         observe::fetch(&client, &lab.checks, &mut snapshot).await?;
@@ -104,7 +104,7 @@ struct Stepped<'w> {
 impl Stepped<'_> {
     async fn settled(&mut self) -> Result<Snapshot> {
         self.due = self.world.provider.cluster()?.settle();
-        self.world.snapshot(self.lab).await
+        self.world.seen(self.lab).await
     }
 }
 
@@ -161,9 +161,9 @@ impl World for EmbeddedWorld {
         looked.map(|(report, _)| report)
     }
 
-    fn look(&self, lab: &Lab) -> Result<Report> {
+    fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
         self.provider.cluster()?.settle();
-        Ok(verify::evaluate(&lab.checks, &self.provider.block_on(self.snapshot(lab))?, &verify::Context::of(lab)))
+        self.provider.block_on(self.seen(lab))
     }
 
     fn perform(&self, lab: &Lab, step: usize) -> Result<()> {

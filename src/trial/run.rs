@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::outcome::{Failure, Moment, Phase, Trial};
 use crate::error::Result;
 use crate::lesson::stage;
-use klab_lab::spec::{Check, Lab};
-use klab_lab::verify::Report;
+use klab_lab::spec::{Action, Check, Lab};
+use klab_lab::verify::{self, Before, Report, Snapshot};
 
 /// A cluster that a lesson is tried on. Every call comes back when what it asks for is done.
 pub trait World {
@@ -22,11 +22,19 @@ pub trait World {
     /// When the cluster does not answer.
     fn wait(&self, lab: &Lab, timeout: Duration) -> Result<Report>;
 
+    /// The cluster at this moment, with what the lab's checks read.
+    ///
+    /// # Errors
+    /// When the cluster does not answer.
+    fn snapshot(&self, lab: &Lab) -> Result<Snapshot>;
+
     /// The lab's checks at this moment.
     ///
     /// # Errors
     /// When the cluster does not answer.
-    fn look(&self, lab: &Lab) -> Result<Report>;
+    fn look(&self, lab: &Lab) -> Result<Report> {
+        Ok(verify::evaluate(&lab.checks, &self.snapshot(lab)?, &verify::Context::of(lab)))
+    }
 
     /// Does the actions of a step, counted from 0.
     ///
@@ -84,13 +92,21 @@ fn lesson(world: &dyn World, lab: &Lab, patience: Patience, phases: &mut Vec<Pha
         let before = with_checks(&stage(lab, number), &step.before);
         wait(world, &before, Moment::Before(step.name.value.clone()), patience.step, false, phases)?;
         let after = stage(lab, number + 1);
+        let mut checks = step.checks.clone();
+        if Before::is_asked_for(&checks) {
+            let snapshot = world.snapshot(&before).map_err(error(&moment))?;
+            Before::of(&step.checks, &snapshot, &verify::Context::of(&before)).tell(&mut checks);
+        }
         let mut held_before = false;
         if !step.actions.is_empty() {
-            let seen = world.look(&with_checks(&before, &step.checks)).map_err(error(&moment))?;
-            held_before = !step.checks.is_empty() && seen.ok();
+            let seen = world.look(&with_checks(&before, &checks)).map_err(error(&moment))?;
+            // What is over by itself leaves all as it was, and that is what such a step shows.
+            let lasts = |action: &Action| !matches!(action, Action::FailApi { .. } | Action::Wait { .. });
+            let leaves_something = step.actions.iter().any(|action| lasts(&action.value));
+            held_before = leaves_something && !step.checks.is_empty() && seen.ok();
             world.perform(lab, number).map_err(error(&moment))?;
         }
-        wait(world, &with_checks(&after, &step.checks), moment, patience.step, held_before, phases)?;
+        wait(world, &with_checks(&after, &checks), moment, patience.step, held_before, phases)?;
     }
     Ok(())
 }

@@ -199,9 +199,13 @@ fn every_shipped_lesson_comes_back_to_its_set_up() {
         world.up(&set_up).unwrap();
         assert!(world.wait(&set_up, minutes).unwrap().ok(), "{}", path.display());
         for (number, step) in lab.steps.iter().enumerate() {
+            let (snapshot, mut after) = (world.snapshot(&set_up).unwrap(), crate::lesson::stage(&lab, number + 1));
+            let context = klab_lab::verify::Context::of(&lab);
+            let noted = klab_lab::verify::Before::of(&step.checks, &snapshot, &context);
+            noted.tell(&mut after.checks);
             world.perform(&lab, number).unwrap();
             let within = step.checks.iter().filter_map(|check| Duration::try_from(check.within?).ok()).max();
-            let report = world.wait(&crate::lesson::stage(&lab, number + 1), within.unwrap_or(minutes)).unwrap();
+            let report = world.wait(&after, within.unwrap_or(minutes)).unwrap();
             assert!(report.ok(), "{} {}", path.display(), step.name);
         }
         let report = world.back(&set_up, minutes).unwrap();

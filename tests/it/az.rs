@@ -1,5 +1,8 @@
 //! `klab az`: the commands of az for labs that are not in Azure, through the binary.
 
+mod beside;
+mod stopped;
+
 use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
@@ -386,9 +389,9 @@ fn what_aks_would_refuse_is_refused_in_its_words() {
     --- status 1
     $ az aks update -g klab-small -n klab-small --cluster-autoscaler-profile scan-interval=soon
     --- stderr
-    ERROR: (InvalidParameter) Value 'soon' of autoScalerProfile.scan-interval is invalid. Expected: a whole number and s, m or h, such as 10m.
+    ERROR: (InvalidParameter) Value 'soon' of autoScalerProfile.scan-interval is invalid. Expected: a whole number of seconds, such as 10s.
     Code: InvalidParameter
-    Message: Value 'soon' of autoScalerProfile.scan-interval is invalid. Expected: a whole number and s, m or h, such as 10m.
+    Message: Value 'soon' of autoScalerProfile.scan-interval is invalid. Expected: a whole number of seconds, such as 10s.
     --- status 1
     $ az aks stop -g klab-small -n klab-small
     --- stderr

@@ -277,10 +277,29 @@ fn events_are_described() {
     for row in event::DESCRIBED {
         wanted.push_str(&format!("\n## `{}`\n\n{}\n\n{}", row.name, row.meaning, table(row.fields)));
     }
+    wanted.push_str(&actions());
     if std::env::var_os("KLAB_BLESS").is_some() {
         std::fs::write(path, &wanted).unwrap();
     }
     assert!(document == wanted, "`KLAB_BLESS=1 cargo test -p klab --test it docs::` writes docs/events.md again");
+}
+
+/// The codes of activities, each with its words and what its number is.
+fn actions() -> String {
+    let mut text =
+        "\n## Actions\n\nThe codes of `action`. One word stands where something begins that another event ends, or \
+                    where something was found or changed at once. The `count` is absent where none is told.\n\n\
+                    | `action` | `verb` | `count` |\n|---|---|---|\n"
+            .to_owned();
+    for verb in event::Verb::ALL {
+        let words = if verb.doing() == verb.done() {
+            verb.done().to_owned()
+        } else {
+            format!("{}, {}", verb.doing(), verb.done())
+        };
+        text.push_str(&format!("| `{}` | {words} | {} |\n", verb.action(), verb.counts()).replace("|  |", "| |"));
+    }
+    text
 }
 
 /// What of the source does something that only one file may do.

@@ -1,5 +1,6 @@
 //! Clusters that klab did not make: the embedded cluster of one klab plays that of somebody else for another.
 
+mod az;
 mod explain;
 mod lab;
 
@@ -45,7 +46,8 @@ workload = "away"
 running = 1
 "#;
 
-/// A learner may read pods and what makes them in `default`; an observer the nodes, too.
+/// A learner may read pods and what makes them in `default`; an observer the nodes, too. A maker may do what labs need, and
+/// see nothing else.
 const RIGHTS: &str = r#"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -73,6 +75,22 @@ metadata: { name: nodes }
 roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: nodes }
 subjects:
 - { apiGroup: rbac.authorization.k8s.io, kind: User, name: observer }
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: { name: maker }
+rules:
+- apiGroups: ["", apps, batch, policy, scheduling.k8s.io, storage.k8s.io]
+  resources: [nodes, namespaces, pods, services, configmaps, replicationcontrollers, persistentvolumes, persistentvolumeclaims,
+    deployments, replicasets, daemonsets, statefulsets, jobs, poddisruptionbudgets, priorityclasses, storageclasses, csinodes]
+  verbs: ["*"]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: maker }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: maker }
+subjects:
+- { apiGroup: rbac.authorization.k8s.io, kind: User, name: maker }
 "#;
 
 /// A cluster that somebody else made, and a klab that knows nothing of it but a kubeconfig.

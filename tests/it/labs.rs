@@ -42,12 +42,17 @@ fn only_what_a_provider_cannot_do_is_left_out() {
     for path in shipped() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         assert_eq!(left_out(&name, Provider::Sim), [""; 0], "{name}");
-        let autoscaled: &[&str] =
-            if name == "nodepools.toml" { &["grow", "maximum", "no-help", "shrink"] } else { &[] };
-        assert_eq!(left_out(&name, Provider::Kind), autoscaled, "{name} on kind");
+        let not_on_kind: &[&str] = if name == "nodepools.toml" {
+            &["grow", "maximum", "no-help", "shrink", "control-plane", "windows", "gpu"]
+        } else {
+            &[]
+        };
+        assert_eq!(left_out(&name, Provider::Kind), not_on_kind, "{name} on kind");
     }
     assert_eq!(left_out("scheduler.toml", Provider::Aks), [""; 0]);
-    assert_eq!(left_out("anatomy.toml", Provider::Aks), ["control-plane", "tolerate", "node-stops", "node-returns"]);
+    assert_eq!(left_out("nodepools.toml", Provider::Aks), ["gpu"]);
+    let stopped = ["control-plane", "tolerate", "api-silent", "node-stops", "node-returns"];
+    assert_eq!(left_out("anatomy.toml", Provider::Aks), stopped);
 }
 
 /// As `klab up --seats` makes them, with the variables, steps and node names of every provider.

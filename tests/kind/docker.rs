@@ -50,6 +50,15 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
             }
             Ok(String::new())
         }
+        ["pause" | "unpause", name] => {
+            let Some(container) = state.container(name) else { return failed(format!("Error: No such container: {name}\n")) };
+            if arguments[0] == "pause" {
+                state.stop_api(&container.cluster);
+            } else {
+                state.start_api(&container.cluster);
+            }
+            Ok(String::new())
+        }
         ["stop", "-t", _, names @ ..] | ["start" | "stop", names @ ..] => {
             for name in names {
                 let mut container = state.container(name).unwrap();

@@ -86,7 +86,7 @@ mod validation;
 
 pub use api::VERSION_ANNOTATION;
 pub use clock::SteppedClock;
-pub use control::{Controller, HEARTBEAT_ANNOTATION, UnknownController};
+pub use control::{Controller, HEARTBEAT_ANNOTATION, SILENCE_ANNOTATION, UnknownController};
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
 #[cfg(feature = "client")]
 pub use embedded::{Fault, Injected, Verb};

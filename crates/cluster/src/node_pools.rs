@@ -19,8 +19,14 @@ pub const NODE_POOLS: &str = "cluster-autoscaler-node-pools";
 pub const PROFILE: &str = "cluster-autoscaler-profile";
 /// The ConfigMap with the priorities of pools for the expander `priority`, under the key `priorities`.
 pub const PRIORITIES: &str = "cluster-autoscaler-priority-expander";
+/// The ConfigMap in which the autoscaler says how it is.
+pub const STATUS: &str = "cluster-autoscaler-status";
 /// The label of a node that names its pool.
 pub const POOL_LABEL: &str = "agentpool";
+/// The key of a pool under which the autoscaler notes the machines that it starts: no other is the autoscaler's.
+pub(crate) const STARTING: &str = "starting";
+/// Most nodes of a pool. Whoever may write ConfigMaps may write any number; it counts as this one.
+pub const MOST_NODES: u32 = 10_000;
 
 /// Stands for the node's name in templates.
 pub const NAME: &str = "{name}";
@@ -45,6 +51,9 @@ pub struct NodePool {
     pub first_address: Ipv4Addr,
     /// What a new node is, one for each zone in turn, with [`NAME`], [`NUMBER`] and [`ADDRESS`] in texts.
     pub templates: Vec<Value>,
+    /// Most machines that the cloud has for the pool; those beyond never register. None: as many as anybody wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u32>,
     /// How long a machine takes to start and to register, in seconds.
     #[serde(default)]
     pub start_seconds: u32,
@@ -66,22 +75,38 @@ pub enum NodeNames {
 /// A node that there is, as far as new ones depend on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Present {
-    pub(crate) name: String,
-    pub(crate) address: String,
-    pub(crate) is_of_pool: bool,
+    name: String,
+    address: String,
+    pub(crate) pool: String,
+}
+
+impl Present {
+    /// A node by its JSON.
+    pub(crate) fn of(node: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
+        let internal = addresses.find(|address| address["type"] == "InternalIP");
+        Self {
+            name: text(&node["metadata"]["name"]),
+            address: internal.map(|internal| text(&internal["address"])).unwrap_or_default(),
+            pool: text(&node["metadata"]["labels"][POOL_LABEL]),
+        }
+    }
 }
 
 impl NodeNames {
-    /// The name of a node with this number, the first that is free among `taken`.
-    fn name(&self, number: u32, taken: &BTreeSet<&str>) -> Option<String> {
+    /// The name of a node with this number, if none of `taken` has it. Workers are counted by their own number, `worker`.
+    fn name(&self, number: u32, taken: &BTreeSet<&str>, worker: &mut u32) -> Option<String> {
+        let is_free = |name: &String| !taken.contains(name.as_str());
         match self {
-            Self::ScaleSet(prefix) => {
-                Some(format!("{prefix}{}", base36(number))).filter(|name| !taken.contains(name.as_str()))
-            }
-            Self::Workers(prefix) => {
-                let name = |number: u32| if number == 1 { prefix.clone() } else { format!("{prefix}{number}") };
-                (1..=u32::MAX).map(name).find(|name| !taken.contains(name.as_str()))
-            }
+            Self::ScaleSet(prefix) => Some(format!("{prefix}{}", base36(number))).filter(is_free),
+            Self::Workers(prefix) => loop {
+                *worker = worker.checked_add(1)?;
+                let name = if *worker == 1 { prefix.clone() } else { format!("{prefix}{worker}") };
+                if is_free(&name) {
+                    return Some(name);
+                }
+            },
         }
     }
 }
@@ -97,10 +122,18 @@ impl NodePool {
         })
     }
 
-    /// The pools of that ConfigMap. An entry that says nothing is none.
+    /// The pools of that ConfigMap, no number above [`MOST_NODES`]. An entry that says nothing is none.
     pub fn read(config_map: &Value) -> BTreeMap<String, Self> {
         let entries = config_map["data"].as_object().into_iter().flatten();
-        entries.filter_map(|(name, text)| Some((name.clone(), serde_json::from_str(text.as_str()?).ok()?))).collect()
+        let read = |text: &Value| serde_json::from_str(text.as_str()?).ok().map(Self::bounded);
+        entries.filter_map(|(name, text)| Some((name.clone(), read(text)?))).collect()
+    }
+
+    fn bounded(mut self) -> Self {
+        self.min = self.min.min(MOST_NODES);
+        self.max = self.max.min(MOST_NODES);
+        self.starting.truncate(MOST_NODES as usize);
+        self
     }
 
     /// The address of the node with this number.
@@ -119,16 +152,17 @@ impl NodePool {
         Some(filled(self.template(0)?, &self.group, 0, &self.address(0)))
     }
 
-    /// The next node of the pool where these are there: it takes up the first number that is free.
-    pub(crate) fn next_node(&self, present: &[Present]) -> Option<Value> {
-        let addresses: BTreeSet<&str> =
-            present.iter().filter(|node| node.is_of_pool).map(|node| node.address.as_str()).collect();
+    /// The next nodes of the pool of this name where these are there: each takes up the first number that is free.
+    pub(crate) fn new_nodes<'a>(&'a self, pool: &str, present: &'a [Present]) -> impl Iterator<Item = Value> + 'a {
+        let of_pool = present.iter().filter(|node| node.pool == pool);
+        let addresses: BTreeSet<&str> = of_pool.map(|node| node.address.as_str()).collect();
         let taken: BTreeSet<&str> = present.iter().map(|node| node.name.as_str()).collect();
-        // Of so many numbers one is free, and its name where nobody else has it.
-        let most = u32::try_from(present.len()).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(1);
-        (0..most).find_map(|number| {
+        // The nodes that are there take no more numbers than twice as many, by their addresses and by their names.
+        let most = u32::try_from(present.len()).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(MOST_NODES);
+        let mut worker = 0;
+        (0..most).filter_map(move |number| {
             let address = Some(self.address(number)).filter(|address| !addresses.contains(address.as_str()))?;
-            let name = self.names.name(number, &taken)?;
+            let name = self.names.name(number, &taken, &mut worker)?;
             Some(filled(self.template(number)?, &name, number, &address))
         })
     }
@@ -182,20 +216,22 @@ mod tests {
             names,
             first_address: Ipv4Addr::new(10, 224, 0, 254),
             templates: vec![template("1"), template("2")],
+            capacity: None,
             start_seconds: 5,
             starting: Vec::new(),
         }
     }
 
     fn present(name: &str, address: &str, is_of_pool: bool) -> Present {
-        Present { name: name.to_owned(), address: address.to_owned(), is_of_pool }
+        let pool = if is_of_pool { "a" } else { "b" }.to_owned();
+        Present { name: name.to_owned(), address: address.to_owned(), pool }
     }
 
     #[test]
     fn new_nodes_take_the_numbers_and_names_that_are_free() {
         let set = pool(NodeNames::ScaleSet("aks-a-vmss".to_owned()));
         let told = |pool: &NodePool, present: &[Present]| {
-            let node = pool.next_node(present).unwrap();
+            let node = pool.new_nodes("a", present).next().unwrap();
             let texts =
                 [&node["metadata"]["name"], &node["spec"]["providerID"], &node["status"]["addresses"][0]["address"]];
             format!(
@@ -214,7 +250,34 @@ mod tests {
         let others = [present("lab-worker", "10.0.0.1", false), present("lab-worker3", "10.224.0.254", true)];
         assert_eq!(told(&workers, &others), "lab-worker2 azure:///1 10.224.0.255 zone \"2\"");
         assert_eq!(set.sample().unwrap()["metadata"]["annotations"]["x"], "{name}");
-        assert_eq!(NodePool { templates: Vec::new(), ..set }.next_node(&[]), None);
+        assert_eq!(NodePool { templates: Vec::new(), ..set }.new_nodes("a", &[]).next(), None);
+    }
+
+    #[test]
+    fn several_new_nodes_share_no_number_and_no_name() {
+        let others = [present("w2", "10.0.0.1", false), present("aks-a-vmss000001", "10.224.0.255", true)];
+        for (names, expected) in [
+            (
+                NodeNames::ScaleSet("aks-a-vmss".to_owned()),
+                ["aks-a-vmss000000", "aks-a-vmss000002", "aks-a-vmss000003"],
+            ),
+            (NodeNames::Workers("w".to_owned()), ["w", "w3", "w4"]),
+        ] {
+            let pool = pool(names);
+            let nodes: Vec<Present> = pool.new_nodes("a", &others).take(3).map(|node| Present::of(&node)).collect();
+            let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+            let addresses: Vec<&str> = nodes.iter().map(|node| node.address.as_str()).collect();
+            assert_eq!((names, addresses), (expected.to_vec(), vec!["10.224.0.254", "10.224.1.0", "10.224.1.1"]));
+        }
+    }
+
+    #[test]
+    fn numbers_that_anybody_may_write_are_bounded() {
+        let starting = vec![Timestamp::UNIX_EPOCH; 20_000];
+        let pool = NodePool { min: u32::MAX, max: u32::MAX, starting, ..pool(NodeNames::Workers("w".to_owned())) };
+        let read = NodePool::read(&NodePool::config_map(&[("a".to_owned(), pool)].into()));
+        let pool = &read["a"];
+        assert_eq!((pool.min, pool.max, pool.starting.len()), (MOST_NODES, MOST_NODES, MOST_NODES as usize));
     }
 
     #[test]

@@ -47,7 +47,8 @@
 //! ```
 //!
 //! [`spec`] reads a lab and shows the place of each mistake, [`plan`] says what is to be done to a cluster, [`verify`] judges a
-//! [`verify::Snapshot`] and explains it, [`report`] writes that as text, JSON, JUnit or Markdown. Only [`spec`] reads files,
+//! [`verify::Snapshot`] and explains it, [`report`] writes that as text, JSON, JUnit or Markdown.
+//! Only [`spec`] reads files,
 //! and only those of the lab.
 //!
 //! **Experimental:** the whole interface. It follows klab's needs; the lab file itself is documented and kept.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::names::{AKS_POOL_LABEL, POOL_LABEL};
+use crate::names::{AKS_POOL_LABEL, POOL_LABEL, SPOT_LABEL, ZONE_LABEL};
 use crate::spec::{Lab, Pool, Provider};
 
 /// Labels that name a node's pool: AKS' own and the older one that every provider of klab sets, then those of EKS, GKE and
@@ -14,6 +14,25 @@ pub const POOL_LABELS: [&str; 5] = [
     "cloud.google.com/gke-nodepool",
     "karpenter.sh/nodepool",
 ];
+
+/// Labels that say that a machine may be taken away at any time: of AKS, EKS, GKE and Karpenter.
+const SPOT_LABELS: [(&str, &str); 4] = [
+    (SPOT_LABEL, "spot"),
+    ("eks.amazonaws.com/capacityType", "SPOT"),
+    ("cloud.google.com/gke-spot", "true"),
+    ("karpenter.sh/capacity-type", "spot"),
+];
+
+/// Whether a node's machine may be taken away at any time.
+pub fn is_spot(node: &Node) -> bool {
+    let labels = node.metadata.labels.as_ref();
+    labels.is_some_and(|labels| SPOT_LABELS.iter().any(|(key, value)| labels.get(*key).is_some_and(|it| it == value)))
+}
+
+/// The zone of a node, as far as it is in one: AKS writes `0` on nodes without.
+pub fn zone_of(node: &Node) -> Option<&str> {
+    node.metadata.labels.as_ref()?.get(ZONE_LABEL).map(String::as_str).filter(|zone| !matches!(*zone, "" | "0"))
+}
 
 /// The label by which a node's maker names its pool, and the pool.
 pub fn labelled_pool(node: &Node) -> Option<(&'static str, &str)> {

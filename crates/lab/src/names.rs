@@ -18,3 +18,18 @@ pub const POOL_LABEL: &str = "agentpool";
 pub const AKS_POOL_LABEL: &str = "kubernetes.azure.com/agentpool";
 /// Label by which AKS says what a pool is for: `system` or `user`.
 pub const MODE_LABEL: &str = "kubernetes.azure.com/mode";
+
+/// Label and taint that AKS gives spot nodes.
+pub const SPOT_LABEL: &str = "kubernetes.azure.com/scalesetpriority";
+/// Label of a node's zone.
+pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+/// Label of a node's own name.
+pub const HOST_LABEL: &str = "kubernetes.io/hostname";
+/// Namespaces of the cluster itself, on any provider.
+pub const SYSTEM_NAMESPACES: [&str; 5] =
+    ["kube-system", "kube-public", "kube-node-lease", "local-path-storage", "gatekeeper-system"];
+
+/// The label selector of everything that a lab made.
+pub fn selector_of(lab: &str) -> String {
+    format!("{LAB_LABEL}={lab},{MANAGED_BY_LABEL}={MANAGER}")
+}

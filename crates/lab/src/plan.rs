@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Lab, Pool};
-use klab_scheduler::autoscaler::Profile;
+use klab_scheduler::autoscaler::{self, Profile};
 
 /// A lab's cluster as the provider sees it in the world, never as a state file remembers it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -74,6 +74,9 @@ pub struct Declared {
     /// Fewest and most nodes, where the cluster autoscaler decides.
     #[serde(default)]
     pub autoscale: Option<(u32, u32)>,
+    /// Most machines that the cloud has for it, where klab stands for the cloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u32>,
 }
 
 fn linux() -> String {
@@ -93,6 +96,7 @@ impl Declared {
             os: pool.os.as_str().to_owned(),
             spot: pool.spot.is_some(),
             autoscale: pool.autoscale.as_ref().map(|bounds| (bounds.min, bounds.max)),
+            capacity: pool.capacity.as_ref().map(|capacity| capacity.value),
         }
     }
 }
@@ -116,7 +120,7 @@ pub fn is_system_taint(taint: &Taint) -> bool {
         || taint.key.starts_with("node.cloudprovider.kubernetes.io/")
         || taint.key.starts_with("kubernetes.azure.com/")
         || taint.key.starts_with("node.cilium.io/")
-        || matches!(&*taint.key, "ToBeDeletedByClusterAutoscaler" | "DeletionCandidateOfClusterAutoscaler")
+        || autoscaler::TAINTS.contains(&&*taint.key)
         || taint.key.starts_with("node-role.kubernetes.io/")
 }
 
@@ -347,6 +351,12 @@ fn label_and_taint_changes(live: &ObservedPool, wanted: &Declared) -> Vec<String
         changes.insert(match wanted.autoscale {
             Some((min, max)) => format!("autoscale between {min} and {max} nodes"),
             None => "no autoscaler".to_owned(),
+        });
+    }
+    if live.declared.capacity != wanted.capacity {
+        changes.insert(match wanted.capacity {
+            Some(machines) => format!("capacity of {machines} machines"),
+            None => "no limit of its capacity".to_owned(),
         });
     }
     if live.nodes.is_empty() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use klab_lab::report::{Styles, human, json};
 use klab_lab::spec::{Lab, LoadOptions, parse};
-use klab_lab::verify::{Context, Report, Snapshot, diagnose, evaluate};
+use klab_lab::verify::{Before, Context, Report, Snapshot, diagnose, evaluate};
 use serde_json::{Value, json};
 
 fn path() -> PathBuf {
@@ -76,7 +76,7 @@ fn pod(app: &str, number: u32, node: Option<&str>) -> Value {
     let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": app, "controller": true}]);
     json!({
         "metadata": {"name": format!("{app}-{number}"), "namespace": "default", "labels": {"app": app, "klab.dev/workload": app},
-            "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": owner},
+            "uid": format!("{app}-{number}"), "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": owner},
         "spec": {"nodeName": node, "containers": [{"name": "main", "image": "nginx",
             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]},
         "status": {"phase": phase, "conditions": [condition]},
@@ -96,6 +96,7 @@ fn cluster(name: &str) -> Snapshot {
         "running" => at(&[Some("system-0"), None]),
         "pending" => at(&[None, None]),
         "exist" => at(&[Some("system-0")]),
+        "same_pods" => vec![pod("api", 1, Some("system-0")), pod("api", 3, Some("system-1"))],
         _ => at(&[Some("system-0"), Some("system-1")]),
     };
     pods.push(pod("redis", 1, Some("system-0")));
@@ -178,7 +179,12 @@ fn every_example_of_the_reference_fails_as_shown() {
         let name = console.info.strip_prefix("console ").unwrap();
         let check = &document[example.start..example.end];
         assert!(check.contains(name), "the example before `{name}` is about something else");
-        let lab = lab(base, check);
+        let mut lab = lab(base, check);
+        if let Some(step) = lab.steps.pop() {
+            // Before the step the cluster was as everything holds.
+            lab.checks = step.checks.clone();
+            Before::of(&step.checks, &cluster(""), &Context::of(&lab)).tell(&mut lab.checks);
+        }
         let report = look(&lab, &cluster(name));
         assert!(!report.ok(), "{name} holds");
         let said = human(&report, Styles::plain());
@@ -212,6 +218,7 @@ fn every_condition_has_an_example() {
         "one_per_node",
         "with",
         "apart_from",
+        "same_pods",
         "exist",
         "ready",
         "schedulable",

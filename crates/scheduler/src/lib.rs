@@ -40,7 +40,7 @@
 //!
 //! [`autoscaler`] decides which pools of nodes grow and shrink, as the cluster autoscaler does.
 //! [`queue::Queue`] is the scheduling queue with its backoff and requeue rules; [`Cluster`] returns the events it wants.
-//! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody.
+//! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody; [`owner`] says whose a pod is.
 //!
 //! **Experimental:** the modules, and the types that are only fields of others. [`Cluster`], [`Decision`], [`Attempt`] and
 //! [`Reason`] are meant to stay; until version 1.0 they may change between minor versions, as the changelog says.
@@ -67,6 +67,7 @@ mod ids;
 pub mod message;
 mod node_info;
 pub mod node_selector;
+pub mod owner;
 mod plugins;
 mod pod_info;
 mod pod_key;

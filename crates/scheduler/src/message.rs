@@ -34,6 +34,12 @@ pub(crate) fn with_preemption(message: &str, preemption: &str) -> String {
     format!("{message} no new claims to deallocate, preemption: {preemption}")
 }
 
+/// What keeps a pod from the nodes: a message without what preemption came to.
+pub fn without_preemption(message: &str) -> &str {
+    let end = [" no new claims to deallocate", " preemption: "].iter().filter_map(|tail| message.find(tail)).min();
+    end.map_or(message, |end| message[..end].trim_end())
+}
+
 /// A message as the FailedScheduling event shows it: at most 1024 bytes.
 pub fn event_text(message: &str) -> String {
     const CUT: &str = " ...";
@@ -55,6 +61,16 @@ mod tests {
     fn entries_are_sorted_as_texts() {
         let reasons = [("b".to_owned(), 2), ("a".to_owned(), 10), ("c".to_owned(), 2)];
         assert_eq!(nodes_available(14, &BTreeMap::from(reasons)), "0/14 nodes are available: 10 a, 2 b, 2 c.");
+    }
+
+    #[test]
+    fn what_preemption_came_to_can_be_left_out() {
+        let alone = "0/3 nodes are available: 3 Insufficient cpu.";
+        let older = format!("{alone} preemption: 0/3 nodes are available.");
+        for message in [alone.to_owned(), with_preemption(alone, "0/3 nodes are available."), older] {
+            assert_eq!(without_preemption(&message), alone);
+        }
+        assert_eq!(without_preemption(""), "");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::error::ObjectError;
 use super::node_selector::{self, NodeSelectorTerm, RequiredNodeAffinity};
+use super::owner::controller;
 use super::resources::{PodResources, is_sidecar};
 use super::selector::Selector;
 use super::taint::Toleration;
@@ -211,17 +212,11 @@ impl PodInfo {
             images: images(spec),
             containers: init_containers().count() + spec.containers.len(),
             claims: claims(pod, spec),
-            controller: pod
-                .metadata
-                .owner_references
-                .iter()
-                .flatten()
-                .find(|owner| owner.controller == Some(true))
-                .map(|owner| Controller {
-                    api_version: owner.api_version.clone(),
-                    kind: owner.kind.clone(),
-                    name: owner.name.clone(),
-                }),
+            controller: controller(&pod.metadata).map(|owner| Controller {
+                api_version: owner.api_version.clone(),
+                kind: owner.kind.clone(),
+                name: owner.name.clone(),
+            }),
         })
     }
 }

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::pod_info::namespace_of;
+
 /// A pod's identity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodKey {
@@ -16,6 +20,11 @@ impl PodKey {
     /// The pod `name` of `namespace`.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: Arc::from(namespace), name: Arc::from(name) }
+    }
+
+    /// That of a pod; one without a namespace is in `default`.
+    pub(crate) fn of(pod: &Pod) -> Self {
+        Self::new(namespace_of(pod), pod.metadata.name.as_deref().unwrap_or_default())
     }
 }
 

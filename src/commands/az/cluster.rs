@@ -8,8 +8,10 @@ use super::demands::labels_and_taints;
 use super::nodepool;
 use super::session::{Answer, Known, Pools, Session, shown, version};
 use crate::az::cluster::{autoscaler, document, upgrades_document};
+use crate::az::format::capital_first;
 use crate::az::grammar::Given;
-use crate::az::refusal::Refusal;
+use crate::az::refusal::{Code, Refusal};
+use crate::az::versions::Step;
 use crate::az::{checks, versions, words};
 use crate::provider::machines_of;
 
@@ -19,11 +21,7 @@ const NAME: &str = "--name";
 fn shown_document(session: &Session<'_>, known: &Known) -> Answer {
     let live = session.look_even_stopped(known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
-    let mut cluster = shown(&site, known, &live, &pools);
-    if !live.observed.stopped {
-        cluster.autoscaler = session.autoscaler(known)?;
-    }
-    Ok(document(&cluster))
+    Ok(document(&shown(&site, known, &live, &pools)))
 }
 
 /// What a command that changed a cluster answers.
@@ -38,15 +36,21 @@ pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
 
 /// `list`.
 pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
-    let group = given.word("--resource-group");
-    if let Some(group) = group
-        && session.group(group)?.is_none()
-    {
-        return Err(words::no_group(group));
-    }
     let mut clusters = session.clusters()?;
-    clusters.retain(|known| group.is_none_or(|group| known.group.eq_ignore_ascii_case(group)));
-    clusters.iter().map(|known| shown_document(session, known)).collect()
+    if let Some(group) = given.word("--resource-group") {
+        clusters.retain(|known| known.is_in(group));
+        if clusters.is_empty() && !session.has_made(group)? {
+            return Err(words::no_group(group));
+        }
+    }
+    let shown = clusters.iter().filter_map(|known| match shown_document(session, known) {
+        Ok(document) => Some(document),
+        Err(refusal) => {
+            session.warn(&format!("Cluster '{}' is left out: {}", known.cluster, refusal.message));
+            None
+        }
+    });
+    Ok(shown.collect())
 }
 
 /// `get-upgrades`.
@@ -85,8 +89,8 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
     }
     let mut pools = session.pools_at_work(&known)?;
     let now = version(&pools.live);
-    let Some(target) = asked.and_then(|text| text.parse::<KubernetesVersion>().ok()).filter(|target| *target != now)
-    else {
+    let target = asked.and_then(|text| text.parse::<KubernetesVersion>().ok());
+    let Some(target) = target.filter(|target| versions::step(now, *target) != Step::Nothing) else {
         if let Some(text) = asked.filter(|text| text.parse::<KubernetesVersion>().is_err()) {
             return Err(words::no_version(&known.site(&pools.live), text, &versions::offered()));
         }
@@ -99,8 +103,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
     if !versions::minors().contains(&target.minor) {
         return Err(words::no_version(&known.site(&pools.live), &target.to_string(), &versions::offered()));
     }
-    let is_step = target.minor == now.minor || Some(target.minor) == now.minor.checked_add(1);
-    if !is_step || target.minor < now.minor {
+    if versions::step(now, target) == Step::Refused {
         let (from, to) = (versions::patched(now), versions::patched(target));
         return Err(words::no_upgrade(&from, &to, &versions::upgrades(now)));
     }
@@ -197,8 +200,13 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
         nodepool::update(session, &of_pool)?;
     }
     if let Some(words) = given.words("--cluster-autoscaler-profile") {
-        let profile = autoscaler(words, &session.autoscaler(&known)?)?;
-        session.tell_autoscaler(&known, &profile)?;
+        let mut pools = session.pools_at_work(&known)?;
+        let settings = autoscaler(words, &pools.live.observed.autoscaler)?;
+        if known.provider.profile().has_autoscaler {
+            pools.set_autoscaler(settings)?;
+        } else {
+            session.warn("Nodes of this cluster are containers, and no autoscaler changes them; nothing was done about its profile.");
+        }
     }
     if labels.is_some() || taints.is_some() {
         let names: Vec<String> = session.look(&known)?.names().iter().map(|name| (*name).to_owned()).collect();
@@ -219,12 +227,6 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
     }
     session.note(&known)?;
     changed(session, &known, given)
-}
-
-/// `Free` for `free`.
-pub(super) fn capital_first(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
 /// `stop`.
@@ -257,7 +259,7 @@ pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
     session.confirm(given, "Are you sure you want to perform this operation?")?;
     let known = match session.cluster(given, NAME) {
         // Azure takes what is not there for deleted.
-        Err(refusal) if refusal.message.starts_with("(ResourceNotFound)") => return Ok(Value::Null),
+        Err(refusal) if refusal.code == Some(Code::ResourceNotFound) => return Ok(Value::Null),
         known => known?,
     };
     // The group stays when the cluster goes, as in Azure.

@@ -7,23 +7,24 @@ use serde_json::{Value, json};
 use super::session::{Answer, Session};
 use crate::az::grammar::Given;
 use crate::az::refusal::Refusal;
+use crate::state::azure::Account;
 
 /// The keys of a section, as az shows them.
 fn section(session: &Session<'_>, settings: &BTreeMap<String, String>, section: &str) -> Value {
-    let source = session.context.home.root().join("azure.json").display().to_string();
+    let source = Account::path(session.context.home.root()).display().to_string();
     let own = settings.iter().filter_map(|(name, value)| Some((name.strip_prefix(section)?.strip_prefix('.')?, value)));
     own.map(|(name, value)| json!({ "name": name, "source": source, "value": value })).collect()
 }
 
 /// `config get`.
 pub(super) fn get(session: &Session<'_>, given: &Given) -> Answer {
-    let settings = session.account()?.settings;
+    let settings = &session.account()?.settings;
     let Some(wanted) = given.operands.first() else {
         let names = settings.keys().filter_map(|key| key.split_once('.')).map(|(section, _)| section.to_owned());
-        let all = names.map(|name| (name.clone(), section(session, &settings, &name)));
+        let all = names.map(|name| (name.clone(), section(session, settings, &name)));
         return Ok(Value::Object(all.collect()));
     };
-    let found = section(session, &settings, wanted.split('.').next().unwrap_or_default());
+    let found = section(session, settings, wanted.split('.').next().unwrap_or_default());
     let Some((_, name)) = wanted.split_once('.') else { return Ok(found) };
     let one = found.as_array().into_iter().flatten().find(|entry| entry["name"] == name).cloned();
     one.ok_or_else(|| Refusal::new(format!("Configuration '{wanted}' is not set.")))
@@ -31,45 +32,40 @@ pub(super) fn get(session: &Session<'_>, given: &Given) -> Answer {
 
 /// `config set`.
 pub(super) fn set(session: &Session<'_>, given: &Given) -> Answer {
-    let mut account = session.account()?;
-    for word in &given.operands {
+    let pairs = given.operands.iter().map(|word| {
         let pair = word.split_once('=').filter(|(key, _)| {
             key.split_once('.').is_some_and(|(section, name)| !section.is_empty() && !name.is_empty())
         });
-        let Some((key, value)) = pair else {
-            return Err(Refusal::new(format!("{word} is not in the form of <section>.<name>=<value>")));
-        };
-        put(&mut account.settings, key, value);
-    }
-    session.keep(&account)?;
+        pair.ok_or_else(|| Refusal::new(format!("{word} is not in the form of <section>.<name>=<value>")))
+    });
+    let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+    session.change_account(|account| pairs.iter().for_each(|(key, value)| put(&mut account.settings, key, value)))?;
     Ok(Value::Null)
 }
 
 /// `config unset`.
 pub(super) fn unset(session: &Session<'_>, given: &Given) -> Answer {
-    let mut account = session.account()?;
-    given.operands.iter().for_each(|key| drop(account.settings.remove(key)));
-    session.keep(&account)?;
+    session.change_account(|account| given.operands.iter().for_each(|key| drop(account.settings.remove(key))))?;
     Ok(Value::Null)
 }
 
 /// `configure`.
 pub(super) fn configure(session: &Session<'_>, given: &Given) -> Answer {
-    let mut account = session.account()?;
     if given.has("--list-defaults") {
-        return Ok(section(session, &account.settings, "defaults"));
+        return Ok(section(session, &session.account()?.settings, "defaults"));
     }
     let Some(words) = given.words("--defaults") else {
         return Err(Refusal::new("klab's az has no dialogue to configure it.")
             .advise("Try: az configure --defaults group=NAME location=REGION"));
     };
-    for word in words {
-        let Some((key, value)) = word.split_once('=') else {
-            return Err(Refusal::new("usage error: --defaults STRING=STRING STRING=STRING ..."));
-        };
-        put(&mut account.settings, &format!("defaults.{key}"), value);
-    }
-    session.keep(&account)?;
+    let wrong = || Refusal::new("usage error: --defaults STRING=STRING STRING=STRING ...");
+    let pairs = words.iter().map(|word| word.split_once('=').ok_or_else(wrong));
+    let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+    session.change_account(|account| {
+        for (key, value) in pairs {
+            put(&mut account.settings, &format!("defaults.{key}"), value);
+        }
+    })?;
     Ok(Value::Null)
 }
 

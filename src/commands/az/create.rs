@@ -1,14 +1,17 @@
 //! `az aks create`: a lab of one system pool, under the names that were typed.
 
-use klab_lab::spec::{LoadOptions, Provider};
+use std::collections::BTreeMap;
+
+use klab_lab::spec::{DEFAULT_LOCATION, LoadOptions, Provider};
 use toml::{Table, Value as Key};
 
 use super::super::one::{Arguments, make};
-use super::cluster::{capital_first, changed};
-use super::demands::{DEFAULT_SIZE, autoscale, labels_and_taints, refuse_count, size};
+use super::cluster::changed;
+use super::demands::NewPool;
 use super::session::{Answer, Session};
 use crate::at_work::LabAtWork;
 use crate::az::cluster::autoscaler;
+use crate::az::format::capital_first;
 use crate::az::grammar::Given;
 use crate::az::names::{Site, lab_name, region};
 use crate::az::refusal::Refusal;
@@ -26,14 +29,16 @@ const FILE: &str = "az.toml";
 pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
     let (group, cluster) = (given.needed("--resource-group"), given.needed("--name"));
     checks::cluster_name(cluster)?;
-    let site = Site { group: group.to_owned(), cluster: cluster.to_owned(), location: location(session, given)? };
+    let made = session.group(group)?;
+    let location = match (given.word("--location"), &made) {
+        (Some(typed), _) => region(typed),
+        (None, Some(group)) => group.location.clone(),
+        (None, None) => DEFAULT_LOCATION.to_owned(),
+    };
+    let site = Site { group: group.to_owned(), cluster: cluster.to_owned(), location };
     let text = lab_file(given, &site)?;
-    let profile = given.words("--cluster-autoscaler-profile").unwrap_or_default();
-    let profile = autoscaler(profile, &std::collections::BTreeMap::new())?;
-    let group = session.group(group)?.ok_or_else(|| words::no_group(group))?;
-    let taken = session.clusters()?;
-    if taken.iter().any(|known| known.group.eq_ignore_ascii_case(&group) && known.cluster.eq_ignore_ascii_case(cluster))
-    {
+    let group = made.ok_or_else(|| words::no_group(group))?.name;
+    if session.clusters()?.iter().any(|known| known.is(&group, cluster)) {
         let message = format!(
             "The cluster '{cluster}' under resource group '{group}' already exists. Please use command 'az aks update' to update the existing cluster, or select a different cluster name to create a new cluster."
         );
@@ -45,49 +50,19 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
         cluster: Some(cluster.to_owned()),
         tags: given.words("--tags").map(checks::tags).filter(|tags| !tags.is_empty()),
         tier: given.word("--tier").map(capital_first),
-        pools: std::collections::BTreeMap::new(),
+        pools: BTreeMap::new(),
     };
     let text = format!("# Made by az aks create.\nlab = \"{lab}\"\n{text}");
     up(session, &lab, &text, &note)?;
     let known = session.cluster(given, "--name")?;
-    if !profile.is_empty() {
-        session.tell_autoscaler(&known, &profile)?;
-    }
     changed(session, &known, given)
-}
-
-/// The region: the one that is typed, else the group's.
-fn location(session: &Session<'_>, given: &Given) -> Result<String, Refusal> {
-    if let Some(typed) = given.word("--location") {
-        return Ok(region(typed));
-    }
-    let account = session.account()?;
-    let made = account.groups.get(&given.needed("--resource-group").to_lowercase());
-    Ok(made.map_or_else(|| "westeurope".to_owned(), |group| group.location.clone()))
 }
 
 /// What of the lab file follows its name.
 fn lab_file(given: &Given, site: &Site) -> Result<String, Refusal> {
     let name = given.needed("--nodepool-name");
     checks::pool_name(name)?;
-    let count = given.number("--node-count").unwrap_or_default();
-    refuse_count(count, true)?;
-    let (labels, taints) = labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
-    let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), true, Some(count))?;
-    let mut pool = Table::new();
-    let mut set = |key: &str, value: Key| pool.insert(key.to_owned(), value);
-    set("mode", "system".into());
-    set("nodes", count.into());
-    set("size", size(given.word("--node-vm-size").unwrap_or(DEFAULT_SIZE), &site.location)?.into());
-    labels.map(|labels| set("labels", labels));
-    taints.map(|taints| set("taints", taints));
-    bounds.map(|bounds| set("autoscale", autoscale(bounds)));
-    checks::max_pods(given, true)?.map(|most| set("max_pods", most.into()));
-    if let Some(zones) = given.words("--zones") {
-        let zones = checks::zones(zones, &site.location)?;
-        set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
-    }
-    given.word("--os-sku").map(|flavour| set("os_sku", flavour.into()));
+    let pool = NewPool::read(given, true, "--nodepool-labels", "--nodepool-taints")?.keys(given, &site.location)?;
     let mut aks = Table::from_iter([("location".to_owned(), site.location.clone().into())]);
     if given.word("--network-plugin") == Some("kubenet") {
         aks.insert("network".to_owned(), "kubenet".into());
@@ -104,7 +79,7 @@ fn lab_file(given: &Given, site: &Site) -> Result<String, Refusal> {
     }
     if let Some(provider) = environment::KLAB_PROVIDER.text() {
         match provider.parse::<Provider>() {
-            Ok(provider) if !provider.profile().has_managed_pools => {
+            Ok(provider) if provider.profile().stands_in_for_azure() => {
                 whole.insert("provider".to_owned(), provider.as_str().into());
             }
             _ => {
@@ -113,6 +88,12 @@ fn lab_file(given: &Given, site: &Site) -> Result<String, Refusal> {
                     .advise("Without KLAB_PROVIDER it makes an embedded one; `kind` does as well."));
             }
         }
+    }
+    let words = given.words("--cluster-autoscaler-profile").unwrap_or_default();
+    let settings = autoscaler(words, &BTreeMap::new())?;
+    if !settings.is_empty() {
+        let settings: Table = settings.into_iter().map(|(name, value)| (name, value.into())).collect();
+        whole.insert("autoscaler".to_owned(), settings.into());
     }
     whole.insert("aks".to_owned(), aks.into());
     whole.insert("pool".to_owned(), Table::from_iter([(name.to_owned(), Key::from(pool))]).into());

@@ -5,17 +5,18 @@ use toml::{Table, Value as Key};
 
 use super::session::{Known, Session, version};
 use crate::az::grammar::Given;
-use crate::az::refusal::Refusal;
+use crate::az::refusal::{Code, Refusal};
 use crate::az::{checks, versions, words};
 use crate::pool::Live;
+use crate::state::azure::Stopped;
 
 /// The size of nodes where nobody says one: az's documentation names it for pools without a size.
-pub(super) const DEFAULT_SIZE: &str = "Standard_DS2_v2";
+const DEFAULT_SIZE: &str = "Standard_DS2_v2";
 
 /// az's own look at a name, before it knows whether there is such a pool.
 pub(super) fn refuse_name(name: &str) -> Result<(), Refusal> {
     match checks::pool_name(name) {
-        Err(refusal) if !refusal.message.starts_with('(') => Err(refusal),
+        Err(refusal) if refusal.code.is_none() => Err(refusal),
         _ => Ok(()),
     }
 }
@@ -34,12 +35,17 @@ pub(super) fn refuse_unknown(live: &Live, name: &str) -> Result<(), Refusal> {
     if live.names().contains(&name) { Ok(()) } else { Err(words::pool_does_not_exist(name, &live.names())) }
 }
 
-pub(super) fn refuse_stopped(known: &Known, name: &str) -> Result<(), Refusal> {
-    let note = known.note.pools.get(name);
-    if note.is_some_and(|note| note.stopped.is_some()) {
-        return Err(words::stopped(&format!("agent pool {name}")));
+/// How a pool was when az stopped it; none where it is not stopped.
+pub(super) fn stopped(known: &Known, live: &Live, name: &str) -> Option<Stopped> {
+    let nodes = live.lab.pool(name).map_or(0, |pool| pool.nodes.value);
+    known.note.pools.get(name)?.stopped(nodes)
+}
+
+pub(super) fn refuse_stopped(known: &Known, live: &Live, name: &str) -> Result<(), Refusal> {
+    match stopped(known, live, name) {
+        Some(_) => Err(words::stopped(&format!("agent pool {name}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 pub(super) fn is_last_system(live: &Live, name: &str) -> bool {
@@ -57,7 +63,7 @@ pub(super) fn refuse_count(count: i64, is_system: bool) -> Result<(), Refusal> {
     let message = format!(
         "The value of parameter agentPoolProfile.count is invalid. A pool of mode {mode} has from {least} to 1000 nodes."
     );
-    Err(Refusal::azure("InvalidParameter", &message))
+    Err(Refusal::azure(Code::InvalidParameter, &message))
 }
 
 /// Labels and taints of the flags of these names, as keys of a pool.
@@ -86,7 +92,7 @@ fn is_within(prefix: &str, domain: &str) -> bool {
 }
 
 /// A size that klab knows, as Azure spells it.
-pub(super) fn size(name: &str, location: &str) -> Result<String, Refusal> {
+fn size(name: &str, location: &str) -> Result<String, Refusal> {
     if let Some(size) = VmSize::find(name) {
         return Ok(size.name.clone());
     }
@@ -95,6 +101,47 @@ pub(super) fn size(name: &str, location: &str) -> Result<String, Refusal> {
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<&str> = near.into_iter().take(5).map(|(_, name)| name).collect();
     Err(words::no_size(name, location, &near))
+}
+
+/// What makes a new pool, as `az aks nodepool add` and `az aks create` are told it in flags of the same names.
+pub(super) struct NewPool {
+    pub(super) is_system: bool,
+    count: i64,
+    labels: Option<Key>,
+    taints: Option<Key>,
+    bounds: Option<(i64, i64)>,
+    max_pods: Option<i64>,
+}
+
+impl NewPool {
+    /// Reads what az itself looks at; labels and taints are in the flags of these names.
+    pub(super) fn read(given: &Given, is_system: bool, labels: &str, taints: &str) -> Result<Self, Refusal> {
+        let count = given.number("--node-count").unwrap_or_default();
+        let (labels, taints) = labels_and_taints(given, labels, taints)?;
+        let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
+        let max_pods = checks::max_pods(given, is_system)?;
+        Ok(Self { is_system, count, labels, taints, bounds, max_pods })
+    }
+
+    /// Its keys in the lab file.
+    pub(super) fn keys(self, given: &Given, location: &str) -> Result<Table, Refusal> {
+        refuse_count(self.count, self.is_system)?;
+        let mut keys = Table::new();
+        let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
+        set("mode", if self.is_system { "system" } else { "user" }.into());
+        set("nodes", self.count.into());
+        set("size", size(given.word("--node-vm-size").unwrap_or(DEFAULT_SIZE), location)?.into());
+        self.labels.map(|labels| set("labels", labels));
+        self.taints.map(|taints| set("taints", taints));
+        self.max_pods.map(|count| set("max_pods", count.into()));
+        self.bounds.map(|bounds| set("autoscale", autoscale(bounds)));
+        if let Some(zones) = given.words("--zones") {
+            let zones = checks::zones(zones, location)?;
+            set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
+        }
+        given.word("--os-sku").map(|flavour| set("os_sku", flavour.into()));
+        Ok(keys)
+    }
 }
 
 /// Bounds of the autoscaler as a key of a pool.
@@ -128,7 +175,7 @@ pub(super) fn offered(live: &Live, wanted: &str) -> Result<KubernetesVersion, Re
         let message = format!(
             "Version {wanted} is not supported in this region. Please use [az aks get-versions] command to get the supported version list in this region. For more information, please check https://aka.ms/supported-version-list"
         );
-        Refusal::azure("AgentPoolK8sVersionNotSupported", &message)
+        Refusal::azure(Code::AgentPoolK8sVersionNotSupported, &message)
             .advise(format!("klab offers {}.", versions::offered().join(", ")))
     };
     let asked: KubernetesVersion = wanted.parse().map_err(|()| unknown())?;

@@ -6,7 +6,7 @@ use super::super::one;
 use super::session::{Answer, Session};
 use crate::az::grammar::Given;
 use crate::az::names::{group_id, region};
-use crate::az::refusal::Refusal;
+use crate::az::refusal::{Code, Refusal};
 use crate::az::{checks, words};
 use crate::state::azure::Group;
 
@@ -26,21 +26,14 @@ fn document(group: &Group) -> Value {
 
 /// All groups: those that were made, and those that labs are in.
 fn all(session: &Session<'_>) -> Result<Vec<Group>, Refusal> {
-    let mut groups: Vec<Group> = session.account()?.groups.into_values().collect();
+    let mut groups: Vec<Group> = session.account()?.groups.values().cloned().collect();
     for known in session.clusters()? {
-        if !groups.iter().any(|group| group.name.eq_ignore_ascii_case(&known.group)) {
-            let location = session
-                .look_even_stopped(&known)
-                .map_or_else(|_| "westeurope".to_owned(), |live| live.lab.aks.location.value);
-            groups.push(Group { name: known.group, location, tags: None });
+        if !groups.iter().any(|group| known.is_in(&group.name)) {
+            groups.push(session.group_of(&known));
         }
     }
     groups.sort_by_key(|group| group.name.to_lowercase());
     Ok(groups)
-}
-
-fn find(session: &Session<'_>, name: &str) -> Result<Option<Group>, Refusal> {
-    Ok(all(session)?.into_iter().find(|group| group.name.eq_ignore_ascii_case(name)))
 }
 
 /// `create`.
@@ -51,9 +44,9 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
         let message = format!(
             "The provided resource group name '{name}' has these invalid characters: the name can have up to 90 letters, digits, underscores, hyphens, periods and parentheses, and cannot end with a period."
         );
-        return Err(Refusal::azure("InvalidResourceGroup", &message));
+        return Err(Refusal::azure(Code::InvalidResourceGroup, &message));
     }
-    let known = find(session, name)?;
+    let known = session.group(name)?;
     if let Some(known) = &known
         && known.location != location
     {
@@ -61,25 +54,23 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
             "Invalid resource group location '{location}'. The Resource group already exists in location '{}'.",
             known.location
         );
-        return Err(Refusal::azure("InvalidResourceGroupLocation", &message));
+        return Err(Refusal::azure(Code::InvalidResourceGroupLocation, &message));
     }
     let tags = given.words("--tags").map(checks::tags).filter(|tags| !tags.is_empty());
     let group = Group { name: known.map_or_else(|| name.to_owned(), |known| known.name), location, tags };
-    let mut account = session.account()?;
-    account.groups.insert(name.to_lowercase(), group.clone());
-    session.keep(&account)?;
+    session.change_account(|account| drop(account.groups.insert(name.to_lowercase(), group.clone())))?;
     Ok(document(&group))
 }
 
 /// `show`.
 pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed(NAME);
-    find(session, name)?.map(|group| document(&group)).ok_or_else(|| words::no_group(name))
+    session.group(name)?.map(|group| document(&group)).ok_or_else(|| words::no_group(name))
 }
 
 /// `exists`.
 pub(super) fn exists(session: &Session<'_>, given: &Given) -> Answer {
-    Ok(find(session, given.needed(NAME))?.is_some().into())
+    Ok(session.group(given.needed(NAME))?.is_some().into())
 }
 
 /// `list`.
@@ -98,17 +89,14 @@ pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
 pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
     session.confirm(given, "Are you sure you want to perform this operation?")?;
     let name = given.needed(NAME);
-    if find(session, name)?.is_none() {
+    let mut inside = session.clusters()?;
+    inside.retain(|known| known.is_in(name));
+    if inside.is_empty() && !session.has_made(name)? {
         return Err(words::no_group(name));
     }
-    for known in session.clusters()? {
-        if known.group.eq_ignore_ascii_case(name) {
-            one::remove(&session.context, &known.lab)?;
-        }
+    for known in inside {
+        one::remove(&session.context, &known.lab)?;
     }
-    let mut account = session.account()?;
-    if account.groups.remove(&name.to_lowercase()).is_some() {
-        session.keep(&account)?;
-    }
+    session.change_account(|account| drop(account.groups.remove(&name.to_lowercase())))?;
     Ok(Value::Null)
 }

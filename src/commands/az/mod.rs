@@ -19,7 +19,7 @@ use super::Context;
 use crate::az::flag::{Flag, Takes};
 use crate::az::format::write;
 use crate::az::grammar::{self, offer};
-use crate::az::query::search;
+use crate::az::query::Query;
 use crate::az::refusal::Refusal;
 use crate::ui::Ui;
 use anstyle::{AnsiColor, Style};
@@ -77,12 +77,12 @@ fn complain(ui: &Ui, refusal: &Refusal) {
 }
 
 fn answer(session: &Session<'_>, words: &[String]) -> Result<String, Refusal> {
-    let settings = session.account()?.settings;
+    let settings = &session.account()?.settings;
     let (row, rest) = match find(words)? {
         Found::Row(row, rest) => (row, rest),
         Found::Help(text) => return Ok(text),
     };
-    let given = grammar::read(&row.command, rest, |key| default_of(&settings, key))?;
+    let given = grammar::read(&row.command, rest, |key| default_of(settings, key))?;
     given.warnings.iter().for_each(|warning| session.warn(warning));
     if given.has("--help") {
         return Ok(help_of(row));
@@ -96,22 +96,14 @@ fn answer(session: &Session<'_>, words: &[String]) -> Result<String, Refusal> {
             "Subscription '{other}' not found. Check the spelling and casing and try again."
         )));
     }
-    if let Some(expression) = given.word("--query") {
-        // Whether it is one at all is known before anything is done.
-        search(expression, &serde_json::Value::Null).or_else(|refusal| {
-            if refusal.exit_code == 2 {
-                Err(refusal)
-            } else {
-                Ok(crate::az::query::Found { value: serde_json::Value::Null, order: None })
-            }
-        })?;
-    }
+    // Whether it is one at all is known before anything is done.
+    let query = given.word("--query").map(Query::read).transpose()?;
     let result = (row.act)(session, &given)?;
     if result.is_null() {
         return Ok(String::new());
     }
-    let query = given.word("--query").map(|expression| search(expression, &result)).transpose()?;
-    write(format, &result, query.as_ref(), row.table)
+    let found = query.map(|query| query.search(&result)).transpose()?;
+    write(format, &result, found.as_ref(), row.table)
 }
 
 /// A configured default, by the key that flags have for it.
@@ -165,10 +157,15 @@ fn find(words: &[String]) -> Result<Found<'_>, Refusal> {
     Err(offer(refusal, wrong, nexts.into_iter()).advise(listed(&group)))
 }
 
+/// The commands of a group; all, where it has no name.
+fn within(group: &str) -> impl Iterator<Item = &'static Row> {
+    let start = if group.is_empty() { String::new() } else { format!("{group} ") };
+    ROWS.iter().filter(move |row| row.command.words.starts_with(&start))
+}
+
 /// What klab's az does of a group of commands, in a line.
 fn listed(group: &str) -> String {
-    let rows = ROWS.iter().filter(|row| group.is_empty() || row.command.words.starts_with(&format!("{group} ")));
-    let words: Vec<&str> = rows.map(|row| row.command.words).collect();
+    let words: Vec<&str> = within(group).map(|row| row.command.words).collect();
     format!("klab's az, for labs that are not in Azure, knows: {}.", words.join(", "))
 }
 
@@ -178,8 +175,7 @@ fn help_of_group(group: &str) -> String {
     } else {
         format!("\nGroup\n    az {group}\n\nCommands:\n")
     };
-    let rows = ROWS.iter().filter(|row| group.is_empty() || row.command.words.starts_with(&format!("{group} ")));
-    for row in rows {
+    for row in within(group) {
         text.push_str(&format!("    {:<26} : {}\n", row.command.words, row.command.about));
     }
     text

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use toml::{Table, Value as Key};
 
 use super::demands::{
-    DEFAULT_SIZE, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
-    refuse_name, refuse_stopped, refuse_unknown, size,
+    NewPool, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
+    refuse_name, refuse_stopped, refuse_unknown, stopped,
 };
 use super::session::{Answer, Known, Pools, Session, version};
 use crate::az::grammar::Given;
-use crate::az::refusal::Refusal;
+use crate::az::refusal::{Code, Refusal};
 use crate::az::{checks, pool as document, versions, words};
 use crate::pool::Live;
-use crate::state::azure::PoolNote;
+use crate::state::azure::{PoolNote, Stopped};
 
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
 const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];
@@ -82,14 +82,10 @@ pub(super) fn get_upgrades(session: &Session<'_>, given: &Given) -> Answer {
 /// `add`.
 pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
-    let is_system = given.word("--mode") == Some("System");
-    let count = given.number("--node-count").unwrap_or_default();
     refuse_name(name)?;
     refuse_gateway(given)?;
-    let (labels, taints) = labels_and_taints(given, "--labels", "--node-taints")?;
-    let bounds = checks::bounds(given, given.has("--enable-cluster-autoscaler"), is_system, Some(count))?;
+    let pool = NewPool::read(given, given.word("--mode") == Some("System"), "--labels", "--node-taints")?;
     let price = checks::spot_price(given)?;
-    let max_pods = checks::max_pods(given, is_system)?;
     let asked = given.word("--kubernetes-version").map(checks::version).transpose()?;
     let mut known = cluster(session, given)?;
     let mut pools = session.pools_at_work(&known)?;
@@ -100,22 +96,11 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
         return Err(Refusal::new(message));
     }
     checks::pool_name(name)?;
-    refuse_count(count, is_system)?;
     let location = pools.live.lab.aks.location.value.clone();
     let mut keys: Table = pools.live.declared(name).unwrap_or_default();
     keys = keys.into_iter().filter(|(key, _)| WITHOUT_FLAG.contains(&key.as_str())).collect();
+    keys.extend(pool.keys(given, &location)?);
     let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
-    set("mode", if is_system { "system" } else { "user" }.into());
-    set("nodes", count.into());
-    set("size", size(given.word("--node-vm-size").unwrap_or(DEFAULT_SIZE), &location)?.into());
-    labels.map(|labels| set("labels", labels));
-    taints.map(|taints| set("taints", taints));
-    max_pods.map(|count| set("max_pods", count.into()));
-    bounds.map(|bounds| set("autoscale", autoscale(bounds)));
-    if let Some(zones) = given.words("--zones") {
-        let zones = checks::zones(zones, &location)?;
-        set("zones", zones.into_iter().map(Key::from).collect::<Vec<_>>().into());
-    }
     if let Some(wanted) = asked
         && let Some(version) = pool_version(session, &pools.live, wanted)?
     {
@@ -132,18 +117,15 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
             "windows" => drop(set("os", "windows".into())),
             _ => {
                 return Err(Refusal::azure(
-                    "InvalidParameter",
+                    Code::InvalidParameter,
                     "The value of parameter agentPoolProfile.osType is invalid.",
                 ));
             }
         }
     }
-    if let Some(flavour) = given.word("--os-sku") {
-        if flavour.starts_with("Windows") && !keys.contains_key("os") {
-            let message = "OS SKU is invalid for Linux OS Type. Please specify '--os-type Windows' for Windows SKUs";
-            return Err(Refusal::new(message));
-        }
-        keys.insert("os_sku".to_owned(), flavour.into());
+    if given.word("--os-sku").is_some_and(|flavour| flavour.starts_with("Windows")) && !keys.contains_key("os") {
+        let message = "OS SKU is invalid for Linux OS Type. Please specify '--os-type Windows' for Windows SKUs";
+        return Err(Refusal::new(message));
     }
     pools.put(name, keys)?;
     drop(pools);
@@ -180,7 +162,7 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
     let mut known = cluster(session, given)?;
     let mut pools = session.pools_at_work(&known)?;
     let before = shown(&known, &pools.live, name)?;
-    refuse_stopped(&known, name)?;
+    refuse_stopped(&known, &pools.live, name)?;
     let mut keys = pools.live.keys(name)?.clone();
     let mode = given.word("--mode").unwrap_or(before["mode"].as_str().unwrap_or_default());
     let bounds = checks::bounds(given, enable || update, mode == "System", None)?;
@@ -239,7 +221,7 @@ pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given
     if before["count"] == json!(count) {
         return Err(Refusal::new("The new node count is the same as the current node count."));
     }
-    refuse_stopped(known, name)?;
+    refuse_stopped(known, &pools.live, name)?;
     refuse_count(count, before["mode"] == "System")?;
     let mut keys = pools.live.keys(name)?.clone();
     keys.insert("nodes".to_owned(), count.into());
@@ -261,7 +243,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
     let mut known = cluster(session, given)?;
     let mut pools = session.pools_at_work(&known)?;
     let before = shown(&known, &pools.live, name)?;
-    refuse_stopped(&known, name)?;
+    refuse_stopped(&known, &pools.live, name)?;
     if is_image_only {
         return Ok(if given.has("--no-wait") { Value::Null } else { before });
     }
@@ -314,14 +296,16 @@ pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
     let mut pools = session.pools_at_work(&known)?;
     refuse_unknown(&pools.live, name)?;
     if pools.live.lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
-        return Err(Refusal::azure("OperationNotAllowed", "System node pools can't be stopped."));
+        return Err(Refusal::azure(Code::OperationNotAllowed, "System node pools can't be stopped."));
     }
-    if known.note.pool(name).stopped.is_none() {
+    if stopped(&known, &pools.live, name).is_none() {
+        let autoscale = pools.live.lab.pool(name).and_then(|pool| pool.autoscale.as_ref());
+        let autoscale = autoscale.map(|bounds| (bounds.min, bounds.max));
         let mut keys = pools.live.keys(name)?.clone();
-        let count = keys.get("nodes").and_then(Key::as_integer).and_then(|count| u32::try_from(count).ok());
+        let nodes = keys.get("nodes").and_then(Key::as_integer).and_then(|count| u32::try_from(count).ok());
         keys.insert("nodes".to_owned(), 0.into());
         keys.remove("autoscale");
-        known.note.pool(name).stopped = Some(count.unwrap_or_default());
+        known.note.pool(name).set_stopped(Some(Stopped { nodes: nodes.unwrap_or_default(), autoscale }));
         session.note(&known)?;
         pools.put(name, keys)?;
     }
@@ -335,14 +319,15 @@ pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
     let mut known = cluster(session, given)?;
     let mut pools = session.pools_at_work(&known)?;
     refuse_unknown(&pools.live, name)?;
-    if let Some(count) = known.note.pool(name).stopped {
+    if let Some(Stopped { nodes, autoscale: bounds }) = stopped(&known, &pools.live, name) {
         let mut keys = pools.live.keys(name)?.clone();
-        keys.insert("nodes".to_owned(), i64::from(count).into());
+        keys.insert("nodes".to_owned(), i64::from(nodes).into());
+        bounds.map(|(min, max)| keys.insert("autoscale".to_owned(), autoscale((min.into(), max.into()))));
         pools.put(name, keys)?;
-        known.note.pool(name).stopped = None;
     }
     drop(pools);
-    session.note(&known)?;
+    known.note.pool(name).set_stopped(None);
+    remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)
 }
 

@@ -1,19 +1,20 @@
 //! One command of az at work: klab's labs as Azure's clusters, what is remembered of them, and how az talks.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use k8s_openapi::api::core::v1::ConfigMap;
 use klab_lab::plan::wanted_version;
-use klab_lab::spec::{KubernetesVersion, Pool, Provider};
-use kube::Api;
+use klab_lab::spec::{DEFAULT_LOCATION, KubernetesVersion, LoadOptions, Pool, Provider, Reach};
 
 use super::super::Context;
+use crate::applied;
 use crate::az::cluster::Cluster;
 use crate::az::grammar::Given;
 use crate::az::names::Site;
 use crate::az::pool::Shown;
-use crate::az::refusal::Refusal;
+use crate::az::refusal::{Code, Refusal};
 use crate::az::{versions, words};
 use crate::event::{Event, Sink};
 use crate::pool::Live;
@@ -27,15 +28,15 @@ const CARE: Style = AnsiColor::Yellow.on_default();
 /// What a command of az gives.
 pub(super) type Answer = Result<serde_json::Value, Refusal>;
 
-/// The ConfigMap of kube-system in which a cluster is told how its autoscaler is to decide; its keys are those of az.
-pub(super) const AUTOSCALER_PROFILE: &str = "cluster-autoscaler-profile";
-
 /// One command of az at work.
 pub(super) struct Session<'c> {
     /// What klab's own work is done with; it says nothing to the terminal that az would not say.
     pub(super) context: Context,
     ui: &'c Ui,
     is_terse: bool,
+    account: OnceCell<Account>,
+    /// Warnings that were given: none is given twice.
+    said: RefCell<BTreeSet<String>>,
 }
 
 /// Takes what klab's work has to say, and passes on what az would say.
@@ -50,8 +51,8 @@ impl Sink for Listener {
             Event::Warned { message } if !self.is_terse => self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}")),
             // A line that lives as long as the work; az has nothing to say of what was done.
             Event::Started { .. } | Event::Progress { .. } | Event::Ended { .. } => self.ui.events().pass(event),
-            Event::Finished { id, subject, .. } => {
-                self.ui.events().pass(&Event::Ended { id: *id, subject: subject.clone() });
+            Event::Finished { id, facts, .. } => {
+                self.ui.events().pass(&Event::Ended { id: *id, facts: facts.clone() });
             }
             Event::Warned { .. } | Event::UnderWay { .. } => {}
         }
@@ -78,9 +79,14 @@ impl Known {
         Site { group: self.group.clone(), cluster: self.cluster.clone(), location: live.lab.aks.location.value.clone() }
     }
 
+    /// Whether it is in the group of this name; Azure does not look at capitals.
+    pub(super) fn is_in(&self, group: &str) -> bool {
+        self.group.eq_ignore_ascii_case(group)
+    }
+
     /// Whether names mean this cluster; Azure does not look at capitals.
-    fn is(&self, group: &str, cluster: &str) -> bool {
-        self.group.eq_ignore_ascii_case(group) && self.cluster.eq_ignore_ascii_case(cluster)
+    pub(super) fn is(&self, group: &str, cluster: &str) -> bool {
+        self.is_in(group) && self.cluster.eq_ignore_ascii_case(cluster)
     }
 }
 
@@ -89,12 +95,13 @@ impl<'c> Session<'c> {
     pub(super) fn new(context: &'c Context, is_terse: bool) -> Self {
         let ui = &context.ui;
         let listener = Arc::new(Listener { ui: ui.clone(), is_terse });
-        Self { context: context.talking_to(listener), ui, is_terse }
+        let (account, said) = (OnceCell::new(), RefCell::default());
+        Self { context: context.talking_to(listener), ui, is_terse, account, said }
     }
 
     /// Warns as az does.
     pub(super) fn warn(&self, message: &str) {
-        if !self.is_terse {
+        if !self.is_terse && self.said.borrow_mut().insert(message.to_owned()) {
             self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}"));
         }
     }
@@ -128,14 +135,25 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// What is remembered beside the labs.
-    pub(super) fn account(&self) -> Result<Account, Refusal> {
-        Ok(Account::read(self.context.home.root())?)
+    /// What was remembered beside the labs when the command began.
+    pub(super) fn account(&self) -> Result<&Account, Refusal> {
+        if let Some(account) = self.account.get() {
+            return Ok(account);
+        }
+        let account = Account::read(self.context.home.root())?;
+        Ok(self.account.get_or_init(|| account))
     }
 
-    /// Remembers it.
-    pub(super) fn keep(&self, account: &Account) -> Result<(), Refusal> {
-        Ok(account.write(self.context.home.root())?)
+    /// Changes what is remembered beside the labs, as it is now: a command may have taken a while.
+    pub(super) fn change_account(&self, change: impl FnOnce(&mut Account)) -> Result<(), Refusal> {
+        let home = self.context.home.root();
+        let before = Account::read(home)?;
+        let mut account = before.clone();
+        change(&mut account);
+        if account != before {
+            account.write(home)?;
+        }
+        Ok(())
     }
 
     /// Remembers what was said of a cluster.
@@ -146,21 +164,31 @@ impl<'c> Session<'c> {
     /// The labs that are up, as clusters; those that really are in Azure are the real az's.
     pub(super) fn clusters(&self) -> Result<Vec<Known>, Refusal> {
         let mut all = self.everything()?;
-        all.retain(|known| !known.provider.profile().has_managed_pools);
+        all.retain(|known| known.provider.profile().stands_in_for_azure());
         Ok(all)
     }
 
+    /// Also those that really are in Azure. A lab that cannot be read is none of them, and that is said.
     fn everything(&self) -> Result<Vec<Known>, Refusal> {
         let home = &self.context.home;
         let labs = home.labs().map_err(|error| crate::state::home::state_error(error, "read", home.root()))?;
-        let mut all = Vec::new();
-        for lab in labs {
-            let Some(record) = self.context.record(&lab)? else { continue };
-            let note = ClusterNote::read(&home.lab(&lab))?;
-            let names = self.context.azure_names(&lab, record.provider)?;
-            all.push(Known { lab, group: names.group, cluster: names.cluster, note, provider: record.provider });
-        }
-        Ok(all)
+        let known = labs.into_iter().filter_map(|lab| {
+            self.known(&lab).unwrap_or_else(|error| {
+                self.warn(&format!("Lab '{lab}' is left out: {error:#}"));
+                None
+            })
+        });
+        Ok(known.collect())
+    }
+
+    /// A lab that is up as a cluster; none on a cluster that klab did not make.
+    fn known(&self, lab: &str) -> crate::error::Result<Option<Known>> {
+        let record = self.context.record(lab)?.filter(|record| record.provider.profile().makes_nodes);
+        let Some(record) = record else { return Ok(None) };
+        let note = ClusterNote::read(&self.context.home.lab(lab))?;
+        let names = self.context.azure_names(lab, record.provider)?;
+        let (group, cluster) = (names.group, names.cluster);
+        Ok(Some(Known { lab: lab.to_owned(), group, cluster, note, provider: record.provider }))
     }
 
     /// The cluster that `--resource-group` and the flag of its name mean.
@@ -180,11 +208,11 @@ impl<'c> Session<'c> {
             }
             return Ok(known);
         }
-        let has_group = self.group(group)?.is_some() || all.iter().any(|known| known.group.eq_ignore_ascii_case(group));
+        let has_group = self.has_made(group)? || all.iter().any(|known| known.is_in(group));
         let refusal = if has_group { words::no_cluster(group, cluster) } else { words::no_group(group) };
         let known: Vec<String> = all
             .iter()
-            .filter(|known| !known.provider.profile().has_managed_pools)
+            .filter(|known| known.provider.profile().stands_in_for_azure())
             .map(|known| format!("{} in resource group {}", known.cluster, known.group))
             .collect();
         Err(match known.as_slice() {
@@ -193,25 +221,34 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// The name of a group that was made, or that a lab is in, as it was typed first.
-    pub(super) fn group(&self, group: &str) -> Result<Option<String>, Refusal> {
+    /// Whether a group was made by itself.
+    pub(super) fn has_made(&self, group: &str) -> Result<bool, Refusal> {
+        Ok(self.account()?.groups.contains_key(&group.to_lowercase()))
+    }
+
+    /// A group that was made, or that a lab is in, with its name as it was typed first.
+    pub(super) fn group(&self, group: &str) -> Result<Option<Group>, Refusal> {
         if let Some(made) = self.account()?.groups.get(&group.to_lowercase()) {
-            return Ok(Some(made.name.clone()));
+            return Ok(Some(made.clone()));
         }
-        let mut clusters = self.clusters()?.into_iter();
-        Ok(clusters.find(|known| known.group.eq_ignore_ascii_case(group)).map(|known| known.group))
+        Ok(self.clusters()?.iter().find(|known| known.is_in(group)).map(|known| self.group_of(known)))
+    }
+
+    /// The group of a cluster that nobody made by itself: it is where the lab says that the cluster is, which may be gone.
+    pub(super) fn group_of(&self, known: &Known) -> Group {
+        let reach = Reach { outside: false, environment: true };
+        let options = LoadOptions { reach, ..LoadOptions::default() };
+        let lab = applied::lab(&self.context, known.lab.clone(), None, options);
+        let location = lab.map_or_else(|_| DEFAULT_LOCATION.to_owned(), |lab| lab.aks.location.value);
+        Group { name: known.group.clone(), location, tags: None }
     }
 
     /// Remembers the group of a cluster that goes: in Azure a group outlives what is in it.
     pub(super) fn keep_group(&self, known: &Known) -> Result<(), Refusal> {
-        let mut account = self.account()?;
-        let key = known.group.to_lowercase();
-        if account.groups.contains_key(&key) {
-            return Ok(());
-        }
-        let location = self.look_even_stopped(known).map(|live| live.lab.aks.location.value).unwrap_or_default();
-        account.groups.insert(key, Group { name: known.group.clone(), location, tags: None });
-        self.keep(&account)
+        let group = self.group_of(known);
+        self.change_account(|account| {
+            account.groups.entry(group.name.to_lowercase()).or_insert(group);
+        })
     }
 
     /// A cluster's pools as they are.
@@ -233,7 +270,7 @@ impl<'c> Session<'c> {
     /// When it does not answer, or is stopped; when another klab works on it.
     pub(super) fn pools_at_work<'s>(&'s self, known: &Known) -> Result<PoolsAtWork<'s>, Refusal> {
         PoolsAtWork::of(&self.context, &known.lab, "az").map_err(|error| match self.look(known) {
-            Err(refusal) if refusal.message.starts_with("(OperationNotAllowed)") => refusal,
+            Err(refusal) if refusal.code == Some(Code::OperationNotAllowed) => refusal,
             _ => error.into(),
         })
     }
@@ -244,52 +281,6 @@ impl<'c> Session<'c> {
     /// When it does not answer.
     pub(super) fn look_even_stopped(&self, known: &Known) -> Result<Live, Refusal> {
         Ok(look_even_stopped(&self.context, &known.lab)?)
-    }
-
-    /// What a cluster's autoscaler was told.
-    pub(super) fn autoscaler(&self, known: &Known) -> Result<std::collections::BTreeMap<String, String>, Refusal> {
-        let kubeconfig = self.context.kubeconfig(&known.lab)?;
-        let client = self.context.client(&known.lab, &kubeconfig)?;
-        let maps: Api<ConfigMap> = Api::namespaced(client, "kube-system");
-        let found = self.context.runtime()?.block_on(maps.get_opt(AUTOSCALER_PROFILE));
-        let found = found.map_err(|error| Refusal::new(format!("could not read the autoscaler's profile: {error}")))?;
-        Ok(found.and_then(|map| map.data).unwrap_or_default())
-    }
-
-    /// Tells a cluster's autoscaler how to decide.
-    pub(super) fn tell_autoscaler(
-        &self,
-        known: &Known,
-        profile: &std::collections::BTreeMap<String, String>,
-    ) -> Result<(), Refusal> {
-        let kubeconfig = self.context.kubeconfig(&known.lab)?;
-        let client = self.context.client(&known.lab, &kubeconfig)?;
-        let maps: Api<ConfigMap> = Api::namespaced(client, "kube-system");
-        let failed = |error: kube::Error| Refusal::new(format!("could not write the autoscaler's profile: {error}"));
-        let runtime = self.context.runtime()?;
-        if profile.is_empty() {
-            return match runtime.block_on(maps.delete(AUTOSCALER_PROFILE, &kube::api::DeleteParams::default())) {
-                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-                outcome => outcome.map(drop).map_err(failed),
-            };
-        }
-        let map = serde_json::json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": AUTOSCALER_PROFILE, "namespace": "kube-system" },
-            "data": profile,
-        });
-        let parameters = crate::apply::patch_parameters();
-        // What is not said any more is to be gone, which a merge would leave.
-        let whole = serde_json::json!([{ "op": "add", "path": "/data", "value": profile }]);
-        let whole = serde_json::from_value(whole).map_err(|error| Refusal::new(error.to_string()))?;
-        let patch = kube::api::Patch::<ConfigMap>::Json(whole);
-        match runtime.block_on(maps.patch(AUTOSCALER_PROFILE, &parameters, &patch)) {
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                let map = serde_json::from_value(map).map_err(|error| Refusal::new(error.to_string()))?;
-                runtime.block_on(maps.create(&kube::api::PostParams::default(), &map)).map(drop).map_err(failed)
-            }
-            outcome => outcome.map(drop).map_err(failed),
-        }
     }
 }
 
@@ -328,8 +319,8 @@ fn there(live: &Live) -> impl Iterator<Item = &Pool> {
     live.lab.pools.iter().filter(|pool| !pool.deferred)
 }
 
-/// A cluster as az shows it, without what only its API tells.
-pub(super) fn shown<'s>(site: &'s Site, known: &'s Known, live: &Live, pools: &'s Pools<'_>) -> Cluster<'s> {
+/// A cluster as az shows it.
+pub(super) fn shown<'s>(site: &'s Site, known: &'s Known, live: &'s Live, pools: &'s Pools<'_>) -> Cluster<'s> {
     let version = version(live);
     Cluster {
         site,
@@ -338,6 +329,6 @@ pub(super) fn shown<'s>(site: &'s Site, known: &'s Known, live: &Live, pools: &'
         pools: pools.shown(&known.note),
         note: &known.note,
         is_stopped: live.observed.stopped,
-        autoscaler: std::collections::BTreeMap::new(),
+        autoscaler: &live.observed.autoscaler,
     }
 }

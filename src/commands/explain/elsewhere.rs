@@ -12,7 +12,7 @@ use crate::client::{client_within, configuration};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::exec::quoted;
 use crate::kubeconfig;
-use crate::permitted::{self, Permitted};
+use crate::permitted::{self, NODE_RIGHTS, Permitted};
 use klab_lab::report;
 use klab_lab::verify::{self, Explanation, PodState, Why};
 use klab_lab::words::listed;
@@ -162,9 +162,7 @@ fn without_nodes(which: &Elsewhere, seen: &Permitted, (target, namespace): (&str
         };
         error = error.hint(format!("the scheduler says of {pod}: {message}"));
     }
-    error
-        .hint(format!("`kubectl{} auth can-i list nodes` says whether you may", which.options()))
-        .hint("who administers the cluster can let you: `kubectl create clusterrole node-reader --verb=get,list,watch --resource=nodes`, then `kubectl create clusterrolebinding NAME --clusterrole=node-reader --user=USER`")
+    error.hint(format!("`kubectl{} auth can-i list nodes` says whether you may", which.options())).hint(NODE_RIGHTS)
 }
 
 #[cfg(test)]

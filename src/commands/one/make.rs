@@ -8,11 +8,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 
+use super::super::lesson::note_before;
 use super::super::{Context, LabOptions, absolute, duration, invalid};
+use super::taken::taken;
 use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::at_work::LabAtWork;
 use crate::context::lab_name_in;
 use crate::error::{Error, Kind, Result};
+use crate::event::{Events, Verb};
 use crate::forecast::forecast;
 use crate::grade::{ReachedCluster, wait_for_made};
 use crate::lesson::{self, Performer, WallClock};
@@ -151,19 +154,13 @@ pub(in super::super) fn make(
         return Err(refusal);
     }
     refuse(context, provider.preflight(lab))?;
+    refuse(context, taken(context, provider.as_ref(), lab, manifests)?)?;
     for caveat in provider.caveats(lab) {
         events.warn(caveat);
     }
     at_work.write_record(&record)?;
     save_lab_file(&folder, lab)?;
-    let progress = Progress::read(&folder)?;
-    if progress != Progress::default() {
-        if progress.done > 0 || progress.doing.is_some() {
-            let done = plural(progress.done, "step");
-            events.note("Lesson", format!("back to the set-up; {done} had been done"));
-        }
-        Progress::default().write(&folder)?;
-    }
+    rewind(&folder, &events)?;
     let mut work = at_work.work()?;
 
     let observed = provider.observe(&lab.name.value, Some(lab))?;
@@ -176,7 +173,9 @@ pub(in super::super) fn make(
     if observed.exists {
         let restored = provider.restore_system(lab)?;
         if !restored.is_empty() {
-            events.note("Restored", format!("{} of the cluster itself", restored.join(", ")));
+            events
+                .counting(restored.len())
+                .note(Verb::RestoreSystem, format!("{} of the cluster itself", restored.join(", ")));
         }
     }
     provider.check_nodes(lab, !actions.is_empty(), &mut work)?;
@@ -195,7 +194,7 @@ pub(in super::super) fn make(
     record.kinds.extend(manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()));
     record.write(&folder)?;
     work.intend("apply", &record.kinds.iter().cloned().collect::<Vec<_>>().join(" "))?;
-    let activity = events.start("Applying", plural(manifests.len(), "object"));
+    let activity = events.counting(manifests.len()).start(Verb::ApplyObjects, plural(manifests.len(), "object"));
     let (before, outcome) = context.block_on(async {
         let mut before = None;
         if observed.exists {
@@ -205,7 +204,7 @@ pub(in super::super) fn make(
         let outcome = Applier::new(client.clone(), name).apply(manifests, &known, false).await?;
         Ok((before, outcome))
     })?;
-    activity.finish("Applied", format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
+    activity.finish(format!("{}: {}", plural(manifests.len(), "object"), outcome.summary()));
     record.kinds = manifests.iter().map(|manifest| ObjectKey::of(&manifest.object).type_name()).collect();
     if !actions.is_empty() || !outcome.is_unchanged() {
         let foreseen = foreseen.filter(|_| with_names.is_none()).map(JoinHandle::join);
@@ -218,6 +217,19 @@ pub(in super::super) fn make(
     record.applied = Some(Timestamp::now());
     record.write(&folder)?;
     Ok(Made { outcome, cluster_changed, existed: observed.exists, kubeconfig, client })
+}
+
+/// The lesson begins again with its set-up.
+fn rewind(folder: &Path, events: &Events) -> Result<()> {
+    let progress = Progress::read(folder)?;
+    if progress == Progress::default() {
+        return Ok(());
+    }
+    if progress.done > 0 || progress.doing.is_some() {
+        let done = plural(progress.done, "step");
+        events.counting(progress.done).note(Verb::RewindLesson, format!("back to the set-up; {done} had been done"));
+    }
+    Progress::default().write(folder)
 }
 
 /// The forecast of a new lab, worked out while its nodes are being made: thousands of them take a second.
@@ -238,12 +250,17 @@ pub(in super::super) fn wait(
     made: &Made,
     timeout: Duration,
 ) -> Result<Report> {
-    let report = wait_for_made(context, lab, made.cluster(), timeout)?;
-    if report.ok() || !made.existed || !restart_misplaced(context, arguments, lab, made, &report)? {
-        return Ok(report);
+    let mut report = wait_for_made(context, lab, made.cluster(), timeout)?;
+    if !report.ok() && made.existed && restart_misplaced(context, arguments, lab, made, &report)? {
+        let cluster = ReachedCluster { changed: true, ..made.cluster() };
+        report = wait_for_made(context, lab, cluster, timeout)?;
     }
-    let cluster = ReachedCluster { changed: true, ..made.cluster() };
-    wait_for_made(context, lab, cluster, timeout)
+    let folder = context.home.lab(&lab.name.value);
+    let mut progress = Progress::read(&folder)?;
+    if report.ok() && progress.done == 0 && note_before(context, lab, &mut progress, &made.client)? {
+        progress.write(&folder)?;
+    }
+    Ok(report)
 }
 
 fn restart_misplaced(

@@ -3,6 +3,7 @@
 use super::super::Context;
 use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::state::home::{remove_empty, state_error};
 use klab_lab::spec::Provider;
 use klab_lab::words::{duration, plural};
@@ -24,7 +25,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
     let events = context.ui.events();
     let Some(mut at_work) = LabAtWork::existing(context, lab, "down")? else {
         retire(context)?;
-        events.about("lab", lab).note("Down", format!("lab `{lab}` is not up, nothing to remove"));
+        events.about(About::Lab, lab).note(Verb::RemoveLab, format!("lab `{lab}` is not up, nothing to remove"));
         return Ok(());
     };
     let again = format!("klab down {lab}");
@@ -37,8 +38,8 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
             provider.begin_removal(lab, &mut work).map_err(|error| error.hint(format!("`{again}` tries again")))?;
             if provider.is_being_removed(lab) {
                 events
-                    .about("lab", lab)
-                    .note("Removing", format!("lab `{lab}`; `{again}` waits until nothing is left of it"));
+                    .about(About::Lab, lab)
+                    .note(Verb::BeginRemoval, format!("lab `{lab}`; `{again}` waits until nothing is left of it"));
                 return Ok(());
             }
         }
@@ -59,7 +60,7 @@ pub(in super::super) fn remove_and_wait(context: &Context, lab: &str, wait: bool
     remove_empty(&folder);
     let ran = known.map(|(_, since)| jiff::Timestamp::now().duration_since(since).unsigned_abs());
     let ran = ran.map_or(String::new(), |ran| format!("; it was up for {}", duration(ran)));
-    events.about("lab", lab).note("Down", format!("nothing of lab `{lab}` is left{ran}"));
+    events.about(About::Lab, lab).note(Verb::RemoveLab, format!("nothing of lab `{lab}` is left{ran}"));
     Ok(())
 }
 

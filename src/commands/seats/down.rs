@@ -6,6 +6,7 @@ use super::super::Context;
 use super::super::one as lab;
 use super::{Failed, Workshop, jobs, show};
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::parallel::parallel;
 use crate::state::Lock;
 use crate::state::class::{Class, seat_name};
@@ -29,11 +30,11 @@ pub(in super::super) fn down(context: &Context, name: &str) -> Result<()> {
     remove_empty(&folder);
     context.interruption_leaves(None);
     let since = jiff::Timestamp::now().duration_since(class.created).unsigned_abs();
-    let seats = plural(seats.len(), "seat");
-    context
-        .ui
-        .events()
-        .note("Down", format!("nothing of lab `{name}` and its {seats} is left; it was up for {}", duration(since)));
+    let (count, seats) = (seats.len(), plural(seats.len(), "seat"));
+    context.ui.events().about(About::Lab, name).counting(count).note(
+        Verb::RemoveClass,
+        format!("nothing of lab `{name}` and its {seats} is left; it was up for {}", duration(since)),
+    );
     Ok(())
 }
 
@@ -44,7 +45,8 @@ pub(in super::super) fn down(context: &Context, name: &str) -> Result<()> {
 pub(super) fn remove(context: &Context, class: &mut Class, seats: &[u32]) -> Result<()> {
     let name = class.lab.clone();
     let what = format!("{} of lab {name}", plural(seats.len(), "seat"));
-    let activity = context.ui.events().start("Removing", what.clone());
+    let activity =
+        context.ui.events().about(About::Lab, &name).counting(seats.len()).start(Verb::RemoveSeats, what.clone());
     let (workshop, done) = (Workshop::new(context), AtomicUsize::new(0));
     let remove = |number: &u32| {
         let outcome = lab::remove(&workshop.context(), &seat_name(&name, *number));
@@ -67,7 +69,7 @@ pub(super) fn remove(context: &Context, class: &mut Class, seats: &[u32]) -> Res
         }
     }
     if failed.is_empty() {
-        activity.finish("Removed", what);
+        activity.finish(what);
         // The class's record goes with its folder where no seat is left.
         return if class.seats.is_empty() { Ok(()) } else { class.write(&context.home) };
     }

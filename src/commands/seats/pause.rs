@@ -6,6 +6,7 @@ use super::super::Context;
 use super::super::one::{Switch, switch_one};
 use super::{Failed, Workshop, jobs, show};
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::parallel::parallel;
 use crate::provider::Work;
 use crate::state::class::{Class, seat_name};
@@ -26,9 +27,9 @@ pub(in super::super) fn switch(context: &Context, class: &Class, command: &'stat
         let mut work = Work { journal: &mut Journal::nowhere(), events: &events };
         return act(context.provider(provider)?.as_ref(), name, &mut work);
     }
-    let (doing, done_word) = if command == "pause" { ("Stopping", "Stopped") } else { ("Starting", "Started") };
+    let verb = if command == "pause" { Verb::StopSeats } else { Verb::StartSeats };
     let what = format!("{} of lab {name}", plural(class.seats.len(), "seat"));
-    let activity = events.start(doing, what.clone());
+    let activity = events.about(About::Lab, name).counting(class.seats.len()).start(verb, what.clone());
     let (workshop, done) = (Workshop::new(context), AtomicUsize::new(0));
     let seats: Vec<u32> = class.seats.iter().copied().collect();
     let outcomes = parallel(&seats, jobs(provider), |number| {
@@ -40,7 +41,7 @@ pub(in super::super) fn switch(context: &Context, class: &Class, command: &'stat
     let failed = outcomes.into_iter().filter_map(|(number, outcome)| Some(Failed { number, error: outcome.err()? }));
     let failed: Vec<Failed> = failed.collect();
     if failed.is_empty() {
-        activity.finish(done_word, what);
+        activity.finish(what);
         return Ok(());
     }
     activity.end();

@@ -12,6 +12,7 @@ use super::super::{Context, absolute, invalid};
 use super::{Failed, Workshop, down, jobs, lab_of, show};
 use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::parallel::parallel;
 use crate::provider;
 use crate::render;
@@ -59,7 +60,8 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     provider.prepare()?;
 
     let what = format!("{} of lab {name}", plural(seats as usize, "seat"));
-    let activity = context.ui.events().start("Creating", what.clone());
+    let activity =
+        context.ui.events().about(About::Lab, name).counting(seats as usize).start(Verb::CreateSeats, what.clone());
     let (workshop, done) = (Workshop::new(context), AtomicUsize::new(0));
     let numbers: Vec<u32> = wanted.into_iter().collect();
     let outcomes = parallel(&numbers, arguments.jobs(jobs(lab.provider)), |number| {
@@ -75,7 +77,7 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     if made == 0 {
         activity.end();
     } else {
-        activity.finish("Created", format!("{} of lab {name}", plural(made, "seat")));
+        activity.counting(made).finish(format!("{} of lab {name}", plural(made, "seat")));
     }
     let summary = Summary { class: &class, made, kept, removed: surplus.len(), elapsed: started.elapsed() };
     let failed = outcomes.into_iter().filter_map(|(number, outcome)| Some(Failed { number, error: outcome.err()? }));
@@ -216,7 +218,9 @@ fn conclude(context: &Context, summary: &Summary<'_>, failed: Vec<Failed>, again
     context
         .ui
         .events()
-        .note("Ready", format!("{ready} of lab `{name}`: {} in {}", parts.join(", "), duration(elapsed)));
+        .about(About::Lab, name)
+        .counting(made + kept)
+        .note(Verb::MakeClass, format!("{ready} of lab `{name}`: {} in {}", parts.join(", "), duration(elapsed)));
     if context.ui.format() == Format::Json {
         let bad: BTreeSet<u32> = failed.iter().map(|failed| failed.number).collect();
         let seats: Vec<_> = class

@@ -4,10 +4,10 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::lesson::{Lesson, WhichLesson};
+use super::super::lesson::{Lesson, WhichLesson, staged};
 use super::{Failed, Workshop, jobs, listed, show};
 use crate::error::{Error, Kind, Result};
-use crate::lesson::stage;
+use crate::event::{About, Verb};
 use crate::observe;
 use crate::parallel::parallel;
 use crate::state::class::Class;
@@ -50,7 +50,12 @@ impl Glance {
 pub(in super::super) fn verify(context: &Context, class: &Class) -> Result<()> {
     let workshop = Workshop::new(context);
     let seats: Vec<(u32, String)> = class.names().collect();
-    let activity = context.ui.events().start("Verifying", plural(seats.len(), "seat"));
+    let activity = context
+        .ui
+        .events()
+        .about(About::Lab, &class.lab)
+        .counting(seats.len())
+        .start(Verb::VerifySeats, plural(seats.len(), "seat"));
     let workers = jobs(class.provider);
     let looks = parallel(&seats, workers, |(number, seat)| {
         glance(&workshop.context(), *number, seat).map_err(|error| Failed { number: *number, error })
@@ -67,7 +72,12 @@ pub(in super::super) fn verify(context: &Context, class: &Class) -> Result<()> {
     let open: Vec<String> =
         glances.iter().filter(|glance| !glance.report.ok()).map(|glance| glance.number.to_string()).collect();
     let total = plural(seats.len(), "seat");
-    context.ui.events().note("Verified", format!("{} of {total} hold", glances.len() - open.len()));
+    context
+        .ui
+        .events()
+        .about(About::Lab, &class.lab)
+        .counting(seats.len())
+        .note(Verb::VerifySeats, format!("{} of {total} hold", glances.len() - open.len()));
     if !failed.is_empty() {
         let count = plural(failed.len(), "seat");
         let numbers = show(context, failed);
@@ -94,8 +104,8 @@ struct Seen {
 }
 
 impl Seen {
-    async fn by(client: &Client, lab: &Lab, step: Option<usize>, mut snapshot: Snapshot) -> Result<Self> {
-        let stage = stage(lab, step.map_or(0, |step| step + 1));
+    async fn by(client: &Client, lesson: &Lesson, step: Option<usize>, mut snapshot: Snapshot) -> Result<Self> {
+        let stage = staged(&lesson.lab, &lesson.progress, step);
         observe::fetch(client, &stage.checks, &mut snapshot).await?;
         let report = verify::evaluate(&stage.checks, &snapshot, &verify::Context::of(&stage));
         Ok(Self { step, stage, snapshot, report })
@@ -111,10 +121,10 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let client = context.client(seat, &kubeconfig)?;
     let (step, report) = context.block_on(async {
         let snapshot = observe::look(&client).await?;
-        let mut seen = Seen::by(&client, lab, lesson.graded(), snapshot).await?;
+        let mut seen = Seen::by(&client, &lesson, lesson.graded(), snapshot).await?;
         if ahead.is_some() && !seen.report.ok() {
             // Who has typed the next step's commands already has left behind what was reached.
-            let later = Seen::by(&client, lab, ahead, seen.snapshot.clone()).await?;
+            let later = Seen::by(&client, &lesson, ahead, seen.snapshot.clone()).await?;
             if later.report.ok() && !later.report.checks.is_empty() {
                 seen = later;
             }

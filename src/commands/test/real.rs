@@ -22,7 +22,7 @@ use crate::state::home::state_error;
 use crate::trial::World;
 use klab_cluster::deadline;
 use klab_lab::spec::{Lab, Provider};
-use klab_lab::verify::Report;
+use klab_lab::verify::{Report, Snapshot};
 
 /// How often an interruption looks again whether the lab's own thread has let go of it.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -167,14 +167,14 @@ impl World for RealWorld {
         grade::wait(&self.context, &self.named(lab), self.context.kubeconfig(&self.name)?, timeout)
     }
 
-    fn look(&self, lab: &Lab) -> Result<Report> {
+    fn snapshot(&self, lab: &Lab) -> Result<Snapshot> {
         let lab = self.named(lab);
         let kubeconfig = self.context.kubeconfig(&self.name)?;
         let client = self.context.client(&self.name, &kubeconfig)?;
         self.context.block_on(async {
             let mut snapshot = observe::look(&client).await?;
             observe::fetch(&client, &lab.checks, &mut snapshot).await?;
-            Ok(klab_lab::verify::evaluate(&lab.checks, &snapshot, &klab_lab::verify::Context::of(&lab)))
+            Ok(snapshot)
         })
     }
 

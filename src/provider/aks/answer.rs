@@ -308,6 +308,7 @@ impl AgentPool {
                 (true, Some(min), Some(max)) => Some((min, max)),
                 _ => None,
             },
+            capacity: None,
         };
         let taints: Vec<Taint> = declared.taints.iter().filter_map(|taint| parse_taint(taint)).collect();
         let node = |index| ObservedNode {

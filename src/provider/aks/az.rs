@@ -34,24 +34,28 @@ pub(super) struct Az {
     pub(super) ledger: Ledger,
 }
 
+/// The az of the environment: `KLAB_AZ`, else `az` on PATH; in a `klab shell`, the one behind klab's own. None where klab's own
+/// is the only one.
+pub(crate) fn program() -> Option<OsString> {
+    let path = environment::PATH.value().unwrap_or_default();
+    let klab = std::env::current_exe().and_then(|klab| klab.canonicalize()).ok();
+    environment::KLAB_AZ.value().or_else(|| behind(&path, klab.as_deref()))
+}
+
 /// `az`, or where it is, if a klab that is called so comes before it on `path`.
-fn behind(path: &OsStr, klab: Option<&Path>) -> OsString {
+fn behind(path: &OsStr, klab: Option<&Path>) -> Option<OsString> {
     let mut all = std::env::split_paths(path).map(|folder| folder.join("az")).filter(|az| az.is_file()).peekable();
     let is_klab = |az: &PathBuf| klab.is_some() && az.canonicalize().ok().as_deref() == klab;
-    let plain = || OsString::from("az");
     if !all.peek().is_some_and(is_klab) {
-        return plain();
+        return Some(OsString::from("az"));
     }
-    all.find(|az| !is_klab(az)).map_or_else(plain, PathBuf::into_os_string)
+    all.find(|az| !is_klab(az)).map(PathBuf::into_os_string)
 }
 
 impl Az {
-    /// The az of the environment: `KLAB_AZ`, else `az` on PATH; in a `klab shell`, the one behind klab's own.
+    /// As [`program`] says.
     pub(super) fn from_environment() -> Self {
-        let path = environment::PATH.value().unwrap_or_default();
-        let klab = std::env::current_exe().and_then(|klab| klab.canonicalize()).ok();
-        let program = environment::KLAB_AZ.value().unwrap_or_else(|| behind(&path, klab.as_deref()));
-        Self::new(program, Pace::from_environment())
+        Self::new(program().unwrap_or_else(|| OsString::from("az")), Pace::from_environment())
     }
 
     pub(super) fn new(program: impl Into<OsString>, pace: Pace) -> Self {
@@ -235,8 +239,9 @@ mod tests {
         std::os::unix::fs::symlink(&klab, ours.join("az")).unwrap();
         let klab = klab.canonicalize().unwrap();
         let of = |folders: &[&PathBuf]| behind(&std::env::join_paths(folders).unwrap(), Some(&klab));
-        assert_eq!(of(&[&ours, &theirs]), theirs.join("az").into_os_string());
-        assert_eq!([of(&[&theirs, &ours]), of(&[&ours]), of(&[])], ["az", "az", "az"].map(OsString::from));
+        assert_eq!(of(&[&ours, &theirs]), Some(theirs.join("az").into_os_string()));
+        assert_eq!([of(&[&theirs, &ours]), of(&[])], ["az", "az"].map(|az| Some(OsString::from(az))));
+        assert_eq!(of(&[&ours]), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::site::{LabSite, Site};
 use super::wait::{Look, until};
 use super::world::World;
 use crate::error::{Error, Kind, Result};
-use crate::event::Activity;
+use crate::event::{About, Activity, Verb};
 use crate::provider::Work;
 use klab_lab::spec::Pool;
 
@@ -31,7 +31,7 @@ pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut W
     let place = site.place;
     let what = format!("cluster {} in {}", place.cluster, place.location);
     wait_for_removals(site, world, work)?;
-    let activity = work.events.about("cluster", &place.cluster).start("Creating", what.clone());
+    let activity = work.events.about(About::Cluster, &place.cluster).start(Verb::CreateCluster, what.clone());
     let group_is_there = world.group.as_ref().is_some_and(|group| !group.is_going());
     let arguments = at.cluster_create(first);
     let mut early = None;
@@ -49,7 +49,7 @@ pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut W
                 let version = cluster.version().unwrap_or("?");
                 let pool =
                     format!("pool {}: {} × {}", first.name.value, first.nodes.value, klab_lab::plan::size_name(first));
-                activity.finish("Created", format!("{what} (Kubernetes {version}, {pool})"));
+                activity.finish(format!("{what} (Kubernetes {version}, {pool})"));
                 return Ok(cluster);
             }
             Some(cluster) if !made_again => {
@@ -178,26 +178,28 @@ pub(super) fn upgrade(site: Site<'_>, from: &str, to: &str, work: &mut Work<'_>)
     let place = site.place;
     for version in upgrade_path(from, to)? {
         let what = format!("control plane to Kubernetes {version}");
-        let activity = work.events.about("cluster", &place.cluster).start("Upgrading", what.clone());
+        let activity = work.events.about(About::Cluster, &place.cluster).start(Verb::UpgradeControlPlane, what.clone());
         work.events.under_way(vec![format!("the control plane of `{}` is being upgraded to {version}", place.cluster)]);
         change(site, &arguments::cluster_upgrade(place, &version), &place.cluster, "upgrade cluster", work)?;
-        let cluster = wait_settled(site, &activity, &what)?;
-        work.events.under_way(Vec::new());
-        match cluster {
-            Some(cluster) if cluster.provisioning_state == "Succeeded" => {
-                activity.finish("Upgraded", what);
-            }
-            cluster => {
-                let failure = cluster.map_or_else(
-                    || Failure::from_words(None, "the cluster is gone".to_owned()),
-                    |cluster| reason::of_failed_cluster(site, &cluster),
-                );
-                return Err(failure
-                    .into_error(&format!("could not upgrade cluster `{}` to {version}", place.cluster), Some(place)));
-            }
-        }
+        let could_not = format!("could not upgrade cluster `{}` to {version}", place.cluster);
+        settle(site, activity, what, &could_not, work)?;
     }
     Ok(())
+}
+
+/// Waits until a change of the cluster has come to its end, which must be a good one.
+fn settle(site: Site<'_>, activity: Activity, what: String, could_not: &str, work: &mut Work<'_>) -> Result<()> {
+    let cluster = wait_settled(site, &activity, &what)?;
+    work.events.under_way(Vec::new());
+    let failure = match cluster {
+        Some(cluster) if cluster.provisioning_state == "Succeeded" => {
+            activity.finish(what);
+            return Ok(());
+        }
+        Some(cluster) => reason::of_failed_cluster(site, &cluster),
+        None => Failure::from_words(None, "the cluster is gone".to_owned()),
+    };
+    Err(failure.into_error(could_not, Some(site.place)))
 }
 
 /// Gives the cluster autoscaler the settings of the lab file, and waits until it has them.
@@ -207,26 +209,12 @@ pub(super) fn upgrade(site: Site<'_>, from: &str, to: &str, work: &mut Work<'_>)
 pub(super) fn set_autoscaler(at: &LabSite<'_>, changes: &[String], work: &mut Work<'_>) -> Result<()> {
     let (site, place) = (at.site, at.site.place);
     let what = format!("the cluster autoscaler: {}", changes.join(", "));
-    let activity = work.events.start("Setting", what.clone());
+    let activity = work.events.about(About::Cluster, &place.cluster).start(Verb::SetAutoscaler, what.clone());
     work.events.under_way(vec![format!("the autoscaler of `{}` is being changed", place.cluster)]);
     let request = arguments::cluster_autoscaler(place, &at.lab.autoscaler_settings());
     change(site, &request, &place.cluster, "set the autoscaler of cluster", work)?;
-    let cluster = wait_settled(site, &activity, &what)?;
-    work.events.under_way(Vec::new());
-    match cluster {
-        Some(cluster) if cluster.provisioning_state == "Succeeded" => {
-            activity.finish("Set", what);
-            Ok(())
-        }
-        cluster => {
-            let failure = cluster.map_or_else(
-                || Failure::from_words(None, "the cluster is gone".to_owned()),
-                |cluster| reason::of_failed_cluster(site, &cluster),
-            );
-            Err(failure
-                .into_error(&format!("could not set the autoscaler of cluster `{}`", place.cluster), Some(place)))
-        }
-    }
+    let could_not = format!("could not set the autoscaler of cluster `{}`", place.cluster);
+    settle(site, activity, what, &could_not, work)
 }
 
 /// The versions on the way: every minor version between, then the wanted one.
@@ -255,14 +243,14 @@ pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()
         return Err(Error::message(Kind::Outside, format!("lab `{}` has no cluster in Azure", place.lab)));
     };
     let what = format!("cluster {}", place.cluster);
-    let (doing, done, verb, state, request) = if on {
-        ("Starting", "Started", "start cluster", "started", arguments::cluster_start(place))
+    let (doing, verb, state, request) = if on {
+        (Verb::StartCluster, "start cluster", "started", arguments::cluster_start(place))
     } else {
-        ("Stopping", "Stopped", "stop cluster", "stopped", arguments::cluster_stop(place))
+        (Verb::StopCluster, "stop cluster", "stopped", arguments::cluster_stop(place))
     };
-    let activity = work.events.about("cluster", &place.cluster).start(doing, what.clone());
+    let activity = work.events.about(About::Cluster, &place.cluster).start(doing, what.clone());
     if cluster.is_settled() && cluster.is_stopped() != on {
-        activity.finish(done, format!("{what}; nothing to change"));
+        activity.finish(format!("{what}; nothing to change"));
         return Ok(());
     }
     work.events.under_way(vec![format!("cluster `{}` is being {state}", place.cluster)]);
@@ -271,7 +259,7 @@ pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()
     work.events.under_way(Vec::new());
     match cluster {
         Some(cluster) if cluster.provisioning_state == "Succeeded" && cluster.is_stopped() != on => {
-            activity.finish(done, what);
+            activity.finish(what);
             Ok(())
         }
         Some(cluster) => {

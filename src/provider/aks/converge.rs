@@ -18,6 +18,7 @@ use super::request;
 use super::site::{LabSite, Site};
 use super::world::World;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::provider::{Options, Work};
 use klab_lab::plan::{Action, Observed, is_version, size_name, wanted_version};
 use klab_lab::spec::{Lab, Pool};
@@ -170,14 +171,20 @@ fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<
                 if live(pool).is_some_and(|live| live.provisioning_state == "Deleting") {
                     steps.push_front(Step::new(Operation::Settle, Vec::new()));
                 }
-                agenda.changes.push(job(pool, steps, "Creating", format!("pool {pool} ({nodes} × {size})"), "Created"));
+                agenda.changes.push(job(
+                    pool,
+                    steps,
+                    Verb::CreatePool,
+                    format!("pool {pool} ({nodes} × {size})"),
+                    Some(*nodes),
+                ));
             }
             Action::UpdatePool { pool, changes } => {
                 let spec = find(pool)?;
                 if let Some(live) = live(pool) {
                     let step = Step::new(Operation::Update, arguments::pool_update(place, spec, live));
                     let what = format!("pool {pool}: {}", changes.join(", "));
-                    agenda.changes.push(job(pool, VecDeque::from([step]), "Changing", what, "Changed"));
+                    agenda.changes.push(job(pool, VecDeque::from([step]), Verb::ChangePool, what, None));
                 }
             }
             Action::ScalePool { pool, from, to } => {
@@ -191,7 +198,7 @@ fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<
                     let _ = write!(earlier.what, ", {from} to {to} nodes");
                 } else {
                     let what = format!("pool {pool} from {from} to {to} nodes");
-                    agenda.changes.push(job(pool, VecDeque::from([step]), "Scaling", what, "Scaled"));
+                    agenda.changes.push(job(pool, VecDeque::from([step]), Verb::ScalePool, what, Some(*to)));
                 }
             }
             Action::ReplacePool { pool, changes, .. } => {
@@ -200,7 +207,7 @@ fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<
                     Some(live) if only_mode_differs(lab, spec, live) => {
                         let step = Step::new(Operation::Update, arguments::pool_update(place, spec, live));
                         let what = format!("pool {pool}: {}", changes.join(", "));
-                        agenda.changes.push(job(pool, VecDeque::from([step]), "Changing", what, "Changed"));
+                        agenda.changes.push(job(pool, VecDeque::from([step]), Verb::ChangePool, what, None));
                     }
                     _ => agenda.replacements.push((spec, changes)),
                 }
@@ -208,15 +215,15 @@ fn agenda<'a>(at: &LabSite<'a>, world: &World, actions: &'a [Action]) -> Result<
             Action::RemovePool { pool, nodes } => {
                 let step = Step::new(Operation::Delete, arguments::pool_delete(place, pool));
                 let what = format!("pool {pool} and its {}", plural(*nodes as usize, "node"));
-                agenda.removals.push(job(pool, VecDeque::from([step]), "Removing", what, "Removed"));
+                agenda.removals.push(job(pool, VecDeque::from([step]), Verb::RemovePool, what, Some(*nodes)));
             }
         }
     }
     Ok(agenda)
 }
 
-fn job(pool: &str, steps: VecDeque<Step>, doing: &'static str, what: String, done: &'static str) -> Job {
-    Job { pool: pool.to_owned(), steps, doing, what, done }
+fn job(pool: &str, steps: VecDeque<Step>, verb: Verb, what: String, nodes: Option<u32>) -> Job {
+    Job { pool: pool.to_owned(), steps, verb, what, nodes }
 }
 
 /// AKS changes a pool's mode in place; everything else that the plan calls a replacement needs new nodes.
@@ -252,9 +259,12 @@ fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<Managed
         return Ok(cluster.clone());
     }
     let what = format!("cluster {}", place.cluster);
-    let activity = work.events.start("Waiting", format!("{what}: {}", cluster.provisioning_state));
+    let activity = work
+        .events
+        .about(About::Cluster, &place.cluster)
+        .start(Verb::WaitCluster, format!("{what}: {}", cluster.provisioning_state));
     let cluster = cluster::wait_settled(site, &activity, &what)?.ok_or_else(gone)?;
-    activity.finish("Found", what);
+    activity.finish(what);
     if cluster.provisioning_state != "Succeeded" {
         let failure = reason::of_failed_cluster(site, &cluster);
         return Err(failure.into_error(&format!("cluster `{}` did not come up", place.cluster), Some(place)));
@@ -269,7 +279,7 @@ fn settle_pools(jobs: &mut Vec<Job>, cluster: &ManagedCluster, place: &Place) {
         if busy && !jobs.iter().any(|job| job.pool == pool.name) {
             let what = format!("pool {} of cluster {}", pool.name, place.cluster);
             let step = Step::new(Operation::Settle, Vec::new());
-            jobs.push(job(&pool.name, VecDeque::from([step]), "Waiting", what, "Found"));
+            jobs.push(job(&pool.name, VecDeque::from([step]), Verb::WaitPool, what, None));
         }
     }
 }

@@ -11,7 +11,7 @@ use kube::{Client, ResourceExt};
 use crate::client::{connect, runtime};
 use crate::drain;
 use crate::error::{Error, Kind, Result};
-use crate::event::Events;
+use crate::event::{About, Events, Verb};
 use klab_lab::names::POOL_LABEL;
 use klab_lab::words::plural;
 
@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_mins(10);
 /// When the cluster refuses, or pods are still there at the deadline.
 pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()> {
     let runtime = runtime()?;
-    let activity = events.about("pool", pool).start("Draining", format!("pool {pool}"));
+    let activity = events.about(About::Pool, pool).start(Verb::DrainPool, format!("pool {pool}"));
     let moved = runtime.block_on(async {
         let client = connect(kubeconfig).await?;
         let nodes = cordon(&client, pool).await.map_err(|error| failure(pool, &error))?;
@@ -33,7 +33,7 @@ pub(super) fn drain(kubeconfig: &Path, pool: &str, events: &Events) -> Result<()
         })
         .await
     })?;
-    activity.finish("Drained", format!("pool {pool}: {} moved", plural(moved, "pod")));
+    activity.counting(moved).finish(format!("pool {pool}: {} moved", plural(moved, "pod")));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use super::place::{EXPIRES_TAG, LAB_TAG, OWNER_TAG, Place};
 use super::removal;
 use super::site::Site;
 use crate::error::Result;
+use crate::event::{About, Verb};
 use crate::provider::Work;
 
 /// A lab in Azure that carries klab's tags.
@@ -61,9 +62,9 @@ impl Aks {
         let az = self.az_for(place);
         let site = Site { az: &az, place };
         let what = format!("lab {} ({})", lab.lab, lab.group);
-        let activity = work.events.start("Removing", what.clone());
+        let activity = work.events.about(About::Lab, &lab.lab).start(Verb::RemoveExpiredLab, what.clone());
         removal::remove(site, &activity, work)?;
-        activity.finish("Removed", what);
+        activity.finish(what);
         removal::remains(site)
     }
 }

@@ -11,6 +11,7 @@ use kube::api::{Api, ListParams};
 use super::restore::{Restoration, same_taint};
 use crate::client::{connect, runtime};
 use crate::error::{Context, Error, Kind, Result};
+use crate::event::Verb;
 use crate::provider::Work;
 use klab_lab::names::{AKS_POOL_LABEL, POOL_LABEL};
 use klab_lab::plan::{is_system_taint, is_version, taint_text, wanted_version};
@@ -125,7 +126,7 @@ const AT_REST: Duration = Duration::from_secs(3);
 /// When the cluster does not answer, or its nodes are not as declared after a change.
 pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work<'_>) -> Result<()> {
     let runtime = runtime()?;
-    let activity = work.events.start("Checking", "the nodes");
+    let activity = work.events.start(Verb::CheckNodes, "the nodes");
     let started = Instant::now();
     let mut back = TakenBack::default();
     let found = runtime.block_on(async {
@@ -147,7 +148,9 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work
     if !back.nodes.is_empty() {
         let changes: Vec<String> = back.changes.into_iter().collect();
         let nodes = plural(back.nodes.len(), "node");
-        work.events.note("Reset", format!("{nodes} to what the pools declare: {}", changes.join(", ")));
+        work.events
+            .counting(back.nodes.len())
+            .note(Verb::ResetNodes, format!("{nodes} to what the pools declare: {}", changes.join(", ")));
     }
     let refused = back.refused.map_or(String::new(), |words| format!("\nthe cluster refused to change it: {words}"));
     if !drift.is_empty() && changed {
@@ -158,10 +161,9 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work
         work.events.warn(format!("drift: {difference}{refused}"));
     }
     if drift.is_empty() {
-        activity.finish(
-            "Checked",
-            format!("{}: counts, labels, taints, zones and versions as declared", plural(count, "node")),
-        );
+        activity
+            .counting(count)
+            .finish(format!("{}: counts, labels, taints, zones and versions as declared", plural(count, "node")));
     }
     Ok(())
 }

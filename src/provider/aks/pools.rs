@@ -14,7 +14,7 @@ use super::reason;
 use super::request::Tries;
 use super::site::Site;
 use crate::error::{Error, Kind, Result};
-use crate::event::Activity;
+use crate::event::{About, Activity, Verb};
 use crate::provider::Work;
 use klab_cluster::deadline;
 use klab_lab::words::plural;
@@ -82,10 +82,12 @@ impl Step {
 pub(super) struct Job {
     pub(super) pool: String,
     pub(super) steps: VecDeque<Step>,
-    /// `Creating`, `pool extra (2 × Standard_B2ms)`, `Created`.
-    pub(super) doing: &'static str,
+    /// `Creating`.
+    pub(super) verb: Verb,
+    /// `pool extra (2 × Standard_B2ms)`.
     pub(super) what: String,
-    pub(super) done: &'static str,
+    /// How many nodes it comes to, where that is what is done.
+    pub(super) nodes: Option<u32>,
 }
 
 /// Where a job is.
@@ -298,8 +300,9 @@ fn start_waiting(
             continue;
         }
         if task.activity.is_none() {
-            task.activity =
-                Some(work.events.about("pool", &task.job.pool).start(task.job.doing, task.job.what.clone()));
+            let events = work.events.about(About::Pool, &task.job.pool);
+            let events = task.job.nodes.map_or(events.clone(), |nodes| events.counting(nodes as usize));
+            task.activity = Some(events.start(task.job.verb, task.job.what.clone()));
         }
         in_flight += 1;
         if settles {
@@ -470,7 +473,7 @@ impl Task<'_> {
     fn finish(&mut self) {
         self.state = State::Done;
         if let Some(activity) = self.activity.take() {
-            activity.finish(self.job.done, self.job.what.clone());
+            activity.finish(self.job.what.clone());
         }
     }
 

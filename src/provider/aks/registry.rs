@@ -9,6 +9,7 @@ use super::place::Place;
 use super::request::until_taken;
 use super::site::LabSite;
 use crate::error::Result;
+use crate::event::{About, Verb};
 use crate::provider::Work;
 use klab_lab::spec::Lab;
 
@@ -26,14 +27,14 @@ pub(super) fn attach(at: &LabSite<'_>, cluster: &ManagedCluster, work: &mut Work
         return Ok(());
     };
     let what = format!("registry {registry} to cluster {}", place.cluster);
-    let activity = work.events.start("Attaching", what.clone());
+    let activity = work.events.about(About::Registry, registry).start(Verb::AttachRegistry, what.clone());
     work.events.under_way(vec![format!("registry `{registry}` is being attached to cluster `{}`", place.cluster)]);
     if let Err(failure) = until_taken(site, &request, &place.cluster, work)? {
         return Err(failure.into_error(&format!("could not attach registry `{registry}`"), Some(place)));
     }
     wait_settled(site, &activity, &what)?;
     work.events.under_way(Vec::new());
-    activity.finish("Attached", what);
+    activity.finish(what);
     Ok(())
 }
 

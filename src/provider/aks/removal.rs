@@ -13,7 +13,7 @@ use super::site::Site;
 use super::wait::{Look, until};
 use super::world::foreign;
 use crate::error::{Error, Kind, Result};
-use crate::event::Activity;
+use crate::event::{About, Activity, Verb};
 use crate::provider::Work;
 
 /// How often Azure is asked to remove one thing before klab gives up.
@@ -113,9 +113,9 @@ pub(super) fn clear_cluster(site: Site<'_>, work: &mut Work<'_>) -> Result<()> {
 
 fn clear(site: Site<'_>, target: Target, work: &mut Work<'_>) -> Result<()> {
     let what = target.words(site.place);
-    let activity = work.events.start("Removing", what.clone());
+    let activity = work.events.about(About::Cluster, &site.place.cluster).start(Verb::RemoveCluster, what.clone());
     Removal::new(site, target).run(&activity, work, true)?;
-    activity.finish("Removed", what);
+    activity.finish(what);
     Ok(())
 }
 

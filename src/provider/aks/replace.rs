@@ -8,6 +8,7 @@ use super::drain;
 use super::pools::{self, Job, Operation, Step};
 use super::site::LabSite;
 use crate::error::{Error, Kind, Result};
+use crate::event::Verb;
 use crate::provider::Work;
 use klab_lab::plan::size_name;
 use klab_lab::spec::{Lab, Os, Pool};
@@ -67,9 +68,9 @@ fn make(at: &LabSite<'_>, pool: &Pool, name: &str, work: &mut Work<'_>) -> Resul
     let job = Job {
         pool: name.to_owned(),
         steps: VecDeque::from([Step::new(Operation::Add, at.pool_add(pool, name))]),
-        doing: "Creating",
+        verb: Verb::CreatePool,
         what: format!("pool {name} ({} × {})", pool.nodes.value, size_name(pool)),
-        done: "Created",
+        nodes: Some(pool.nodes.value),
     };
     pools::run(at.site, vec![job], 1, work)
 }
@@ -78,9 +79,9 @@ fn remove(at: &LabSite<'_>, name: &str, work: &mut Work<'_>) -> Result<()> {
     let job = Job {
         pool: name.to_owned(),
         steps: VecDeque::from([Step::new(Operation::Delete, arguments::pool_delete(at.site.place, name))]),
-        doing: "Removing",
+        verb: Verb::RemovePool,
         what: format!("pool {name}"),
-        done: "Removed",
+        nodes: None,
     };
     pools::run(at.site, vec![job], 1, work)
 }

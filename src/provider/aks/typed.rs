@@ -8,7 +8,7 @@ use crate::exec;
 use crate::provider::AzureNames;
 use klab_lab::spec::{Action, Lab};
 
-/// The command lines for an action on a pool; `before` and `stage` are the lab as it is before and afterwards.
+/// The command lines for an action on a pool or on the control plane; `before` and `stage` are the lab as it is before and afterwards.
 pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNames) -> Vec<String> {
     let place = Place {
         lab: stage.name.value.clone(),
@@ -38,6 +38,9 @@ pub fn pool_commands(before: &Lab, stage: &Lab, action: &Action, names: &AzureNa
             off.into_iter().chain(scale).collect()
         }
         Action::UpgradePool { pool, kubernetes } => vec![arguments::pool_upgrade(&place, pool, *kubernetes)],
+        Action::UpgradeControlPlane { kubernetes } => {
+            vec![arguments::cluster_upgrade(&place, &kubernetes.to_string())]
+        }
         _ => Vec::new(),
     };
     let waiting = lines.into_iter().map(|line| line.into_iter().filter(|word| word != "--no-wait"));

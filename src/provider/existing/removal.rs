@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Context as _, Error, Kind, Result};
-use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER};
+use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, selector_of};
 use klab_lab::words::{first_of, plural};
 
 /// How many kinds are asked for at once.
@@ -30,6 +30,9 @@ const NAMES: usize = 5;
 /// Groups that show objects of other groups once more: who deletes an OpenShift project deletes its namespace, with all in it.
 const MIRRORS: [&str; 2] = ["project.openshift.io", "authorization.openshift.io"];
 
+/// Kinds whose objects pass by themselves, and are nobody's reason to keep a namespace.
+const PASSING: [&str; 5] = ["Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"];
+
 /// An object of the cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
@@ -37,6 +40,8 @@ pub(super) struct Object {
     namespace: Option<String>,
     name: String,
     uid: Option<String>,
+    /// Whether another object owns it.
+    owned: bool,
     /// The lab that made it.
     lab: Option<String>,
 }
@@ -58,6 +63,7 @@ impl Object {
             namespace: found.namespace(),
             name: found.name_any(),
             uid: found.uid(),
+            owned: !found.owner_references().is_empty(),
             lab: found.labels().get(LAB_LABEL).filter(|_| is_klabs(found)).cloned(),
         }
     }
@@ -83,18 +89,24 @@ impl Object {
 pub(super) struct Removed {
     /// How many objects are gone.
     pub(super) objects: usize,
-    /// What stays because others have put something into it, in words.
+    /// What stays because others have put something into it, or may have, in words.
     pub(super) kept: Vec<String>,
-}
-
-/// The label selector of everything that a lab made.
-pub(super) fn selector(lab: &str) -> String {
-    format!("{LAB_LABEL}={lab},{MANAGED_BY_LABEL}={MANAGER}")
 }
 
 /// Objects for people.
 pub(super) fn named(objects: &[Object]) -> String {
     first_of(&objects.iter().map(ToString::to_string).collect::<Vec<_>>(), NAMES)
+}
+
+/// A kind that the cluster serves.
+type Served = (ApiResource, Scope);
+
+/// Objects of many kinds.
+#[derive(Default)]
+struct Listed {
+    objects: Vec<Object>,
+    /// The kinds that the user may not list.
+    refused: Vec<ApiResource>,
 }
 
 /// Everything in the cluster that the lab made itself; what controllers made of it goes with it. `made` are the kinds that klab
@@ -103,9 +115,13 @@ pub(super) fn named(objects: &[Object]) -> String {
 /// # Errors
 /// When the cluster does not answer.
 pub(super) async fn own_objects(client: &Client, lab: &str, made: &BTreeSet<String>) -> Result<Vec<Object>> {
-    let parameters = ListParams::default().labels(&selector(lab));
-    let found = list_all(client, &kinds(client).await?, made, None, &parameters).await?;
-    Ok(found.into_iter().filter(|(_, owned)| !owned).map(|(object, _)| object).collect())
+    own_among(client, &kinds(client).await?, lab, made).await
+}
+
+async fn own_among(client: &Client, kinds: &[Served], lab: &str, made: &BTreeSet<String>) -> Result<Vec<Object>> {
+    let parameters = ListParams::default().labels(&selector_of(lab));
+    let found = list_all(client, kinds, made, None, &parameters).await?;
+    Ok(found.objects.into_iter().filter(|object| !object.owned).collect())
 }
 
 /// Removes what the lab made and waits until it is gone: what runs first, then the rest, namespaces and kinds at the end.
@@ -118,14 +134,15 @@ pub(super) async fn remove(
     made: &BTreeSet<String>,
     progress: impl Fn(String),
 ) -> Result<Removed> {
-    let all = own_objects(client, lab, made).await?;
+    let kinds = kinds(client).await?;
+    let all = own_among(client, &kinds, lab, made).await?;
     let is_last = |object: &&Object| object.is("Namespace") || object.is("CustomResourceDefinition");
     let (last, first): (Vec<&Object>, Vec<&Object>) = all.iter().partition(is_last);
     delete(client, &first, &progress).await?;
     let (mut going, mut kept) = (Vec::new(), Vec::new());
     for object in last {
-        let others = others_in(client, object).await?;
-        if others.is_empty() {
+        let Listed { objects: others, refused } = others_in(client, &kinds, object).await?;
+        if others.is_empty() && refused.is_empty() {
             going.push(object);
             continue;
         }
@@ -135,6 +152,10 @@ pub(super) async fn remove(
         release(client, object, heir).await?;
         kept.push(if let Some(heir) = heir {
             format!("{what} stays: lab `{heir}` uses it, and removes it at its end")
+        } else if others.is_empty() {
+            let unseen = first_of(&refused.iter().map(|kind| kind.plural.as_str()).collect::<Vec<_>>(), NAMES);
+            let delete = format!("kubectl delete {}/{}", object.resource.kind.to_ascii_lowercase(), object.name);
+            format!("{what} stays, without klab's labels: you may not list its {unseen}, which may be others'; `{delete}` removes it")
         } else {
             let count = plural(others.len(), "object");
             let names = first_of(&others.iter().map(Object::short).collect::<Vec<_>>(), NAMES);
@@ -146,7 +167,7 @@ pub(super) async fn remove(
 }
 
 /// The kinds whose objects can be listed and deleted.
-async fn kinds(client: &Client) -> Result<Vec<(ApiResource, Scope)>> {
+async fn kinds(client: &Client) -> Result<Vec<Served>> {
     let discovery = Discovery::new(client.clone()).run_aggregated().await;
     let discovery = discovery.map_err(|error| {
         Error::new(Kind::Outside, cause(&error).context("could not ask the cluster which kinds it serves"))
@@ -160,15 +181,15 @@ async fn kinds(client: &Client) -> Result<Vec<(ApiResource, Scope)>> {
     Ok(usable.map(|(resource, can)| (resource, can.scope)).collect())
 }
 
-/// Objects of many kinds, each with whether another object owns it. Kinds that the user may not list are passed over, unless
-/// they are among those (`apiVersion/Kind`) that the lab `made`.
+/// Objects of many kinds. Kinds that the user may not list are named and passed over, unless they are among those
+/// (`apiVersion/Kind`) that the lab `made`.
 async fn list_all(
     client: &Client,
-    kinds: &[(ApiResource, Scope)],
+    kinds: &[Served],
     made: &BTreeSet<String>,
     namespace: Option<&str>,
     parameters: &ListParams,
-) -> Result<Vec<(Object, bool)>> {
+) -> Result<Listed> {
     let lists =
         kinds.iter().filter(|(_, scope)| namespace.is_none() || *scope == Scope::Namespaced).map(|(resource, _)| {
             let api: Api<DynamicObject> = match namespace {
@@ -178,17 +199,19 @@ async fn list_all(
             async move { (resource, api.list_metadata(parameters).await) }
         });
     let lists: Vec<_> = stream::iter(lists.collect::<Vec<_>>()).buffered(CONCURRENCY).collect().await;
-    let mut found = Vec::new();
+    let mut found = Listed::default();
     for (resource, list) in lists {
         match list {
-            Ok(list) => found.extend(list.items.iter().map(|item| {
-                let owned = !item.owner_references().is_empty();
-                (Object::of(resource, item), owned)
-            })),
+            Ok(list) => found.objects.extend(list.items.iter().map(|item| Object::of(resource, item))),
             // Forbidden, gone in this moment, or a kind that lists nothing (405).
             Err(kube::Error::Api(status))
                 if (403..=405).contains(&status.code)
-                    && !made.contains(&format!("{}/{}", resource.api_version, resource.kind)) => {}
+                    && !made.contains(&format!("{}/{}", resource.api_version, resource.kind)) =>
+            {
+                if status.code == 403 {
+                    found.refused.push(resource.clone());
+                }
+            }
             Err(error) => {
                 let words = format!("could not list the cluster's {}", resource.plural);
                 return Err(Error::new(Kind::Outside, cause(&error).context(words)));
@@ -238,20 +261,19 @@ async fn delete(client: &Client, objects: &[&Object], progress: &impl Fn(String)
     }
 }
 
-/// What others have in a namespace, or of a kind, that the lab made.
-async fn others_in(client: &Client, object: &Object) -> Result<Vec<Object>> {
+/// What others have in a namespace, or of a kind, that the lab made, and what of it the user may not see.
+async fn others_in(client: &Client, kinds: &[Served], object: &Object) -> Result<Listed> {
     let (everything, unknown) = (ListParams::default(), BTreeSet::new());
     if object.is("Namespace") {
-        let found = list_all(client, &kinds(client).await?, &unknown, Some(&object.name), &everything).await?;
-        let others = found.into_iter().filter(|(object, owned)| !owned && !comes_with_a_namespace(object));
-        return Ok(others.map(|(object, _)| object).collect());
+        let mut found = list_all(client, kinds, &unknown, Some(&object.name), &everything).await?;
+        found.objects.retain(|object| !object.owned && !comes_with_a_namespace(object));
+        found.refused.retain(|resource| !PASSING.contains(&resource.kind.as_str()));
+        return Ok(found);
     }
     // A definition is named `plural.group`.
-    let of_kind =
-        |(resource, _): &(ApiResource, Scope)| format!("{}.{}", resource.plural, resource.group) == object.name;
-    let kinds: Vec<_> = kinds(client).await?.into_iter().filter(of_kind).collect();
-    let found = list_all(client, &kinds, &unknown, None, &everything).await?;
-    Ok(found.into_iter().map(|(object, _)| object).collect())
+    let of_kind = |(resource, _): &&Served| format!("{}.{}", resource.plural, resource.group) == object.name;
+    let kinds: Vec<Served> = kinds.iter().filter(of_kind).cloned().collect();
+    list_all(client, &kinds, &unknown, None, &everything).await
 }
 
 /// What Kubernetes, OpenShift and Istio put into every namespace, and what passes by itself.
@@ -266,8 +288,7 @@ fn comes_with_a_namespace(object: &Object) -> bool {
         }),
         "RoleBinding" => name.starts_with("system:"),
         "ConfigMap" => matches!(name, "kube-root-ca.crt" | "openshift-service-ca.crt" | "istio-ca-root-cert"),
-        "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "PodMetrics" => true,
-        _ => false,
+        kind => PASSING.contains(&kind),
     }
 }
 
@@ -310,7 +331,8 @@ mod tests {
             ("Pod", "web", false),
         ] {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
-            let object = Object { resource, namespace: None, name: name.to_owned(), uid: None, lab: None };
+            let object =
+                Object { resource, namespace: None, name: name.to_owned(), uid: None, owned: false, lab: None };
             assert_eq!(comes_with_a_namespace(&object), comes, "{object}");
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment;
 use crate::error::{Error, Kind, Result};
-use crate::kubeconfig::{of_context, read};
+use crate::kubeconfig::{of_context, programs, read};
 use crate::state::home::state_error;
 use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::{Lab, Located};
@@ -25,6 +25,9 @@ pub(super) struct Site {
     pub(super) kubeconfig: Option<PathBuf>,
     /// The server: a context of the same name that leads elsewhere is another cluster.
     pub(super) server: String,
+    /// Whether the kubeconfig came with the lab file, so that it may run no programs, whatever it says by now.
+    #[serde(default)]
+    pub(super) comes_with_lab: bool,
 }
 
 /// A site, with the kubeconfig that leads there alone.
@@ -53,9 +56,10 @@ impl Site {
     /// The user's kubeconfig as it is now, where it still leads to this cluster.
     ///
     /// # Errors
-    /// When it does not.
+    /// When it does not, or when it came with the lab and would run programs by now.
     pub(super) fn current(&self) -> Result<Kubeconfig> {
         let kubeconfig = of_context(read(self.kubeconfig.as_deref())?, Some(&self.context))?;
+        self.refuse_programs(&kubeconfig)?;
         match server(&kubeconfig) {
             server if server == self.server => Ok(kubeconfig),
             server => Err(Error::message(
@@ -63,6 +67,22 @@ impl Site {
                 format!("context `{}` leads to {server} now, and no longer to {}", self.context, self.server),
             )),
         }
+    }
+
+    /// A kubeconfig can name programs that log in, and files to send to its server. One that comes with a lab file is whoever's
+    /// wrote the lab.
+    fn refuse_programs(&self, kubeconfig: &Kubeconfig) -> Result<()> {
+        let Some(file) = self.kubeconfig.as_ref().filter(|_| self.comes_with_lab) else { return Ok(()) };
+        let mut users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
+        let program = programs(kubeconfig).next().map(|program| format!("run `{program}` on this machine"));
+        let sent = || users.find_map(|user| Some(format!("send `{}` to its server", user.token_file.as_ref()?)));
+        let Some(would) = program.or_else(sent) else { return Ok(()) };
+        let file = file.display();
+        let message = format!("the kubeconfig that comes with the lab (`{file}`) would {would}");
+        let hint = format!(
+            "read it; if it may, `klab down` the lab if it is up, leave out `kubeconfig` and name it yourself: `KUBECONFIG={file}`"
+        );
+        Err(Error::message(Kind::Usage, message).hint(hint))
     }
 }
 
@@ -79,14 +99,14 @@ pub(super) fn find(lab: &Lab, known: Option<&Site>) -> Result<Found> {
     let named = wanted.context.as_ref().map(|context| context.value.as_str());
     let context = named.or(known.map(|known| known.context.as_str()));
     let kubeconfig = of_context(read(file.as_deref())?, context)?;
-    if let (Some(named), Some(file)) = (&wanted.kubeconfig, &file) {
-        refuse_programs(lab, named, file, &kubeconfig)?;
-    }
+    let came_with_lab = known.is_some_and(|known| known.comes_with_lab && known.kubeconfig == file);
     let site = Site {
         context: kubeconfig.current_context.clone().unwrap_or_default(),
+        comes_with_lab: came_with_lab || wanted.kubeconfig.as_ref().is_some_and(|named| comes_with(lab, named)),
         kubeconfig: file,
         server: server(&kubeconfig),
     };
+    site.refuse_programs(&kubeconfig)?;
     match known {
         Some(known) if known.server != site.server => {
             let (name, at) = (&lab.name, &known.server);
@@ -120,22 +140,11 @@ fn folder(lab: &Lab) -> PathBuf {
     file.parent().map(PathBuf::from).unwrap_or_default()
 }
 
-/// A kubeconfig can name programs that log in, and files to send to its server. One that comes with a lab file is whoever's wrote
-/// the lab.
-fn refuse_programs(lab: &Lab, named: &Located<String>, file: &Path, kubeconfig: &Kubeconfig) -> Result<()> {
-    let mut users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
-    let would = users.find_map(|user| {
-        let program = user.exec.as_ref().map(|exec| exec.command.as_deref().unwrap_or_default());
-        let provider = user.auth_provider.as_ref().map(|provider| provider.name.as_str());
-        let token = user.token_file.as_ref().map(|file| format!("send `{file}` to its server"));
-        program.or(provider).map(|program| format!("run `{program}` on this machine")).or(token)
-    });
+/// Whether a kubeconfig that a lab file names is in the lab's folder, or found from there.
+fn comes_with(lab: &Lab, named: &Located<String>) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let Some(would) = would.filter(|_| real(file).starts_with(real(&folder(lab)))) else { return Ok(()) };
-    let message = format!("the kubeconfig that comes with the lab ({}) would {would}", named.at);
-    let hint =
-        format!("read it; if it may, leave out `kubeconfig` and name it yourself: `KUBECONFIG={}`", file.display());
-    Err(Error::message(Kind::Usage, message).hint(hint))
+    let is_from_there = !named.starts_with("~/") && Path::new(named.as_str()).is_relative();
+    is_from_there || real(&resolved(lab, named)).starts_with(real(&folder(lab)))
 }
 
 #[cfg(test)]
@@ -187,6 +196,10 @@ mod tests {
             .unwrap();
         let error = find(&lab(folder.path(), "leak.kubeconfig"), None).err().unwrap();
         assert!(error.to_string().contains("would send `/etc/passwd`"), "{error}");
+        // Beside the lab's folder is with the lab, too.
+        let inner = folder.path().join("labs");
+        std::fs::create_dir(&inner).unwrap();
+        assert!(find(&lab(&inner, "../evil.kubeconfig"), None).is_err());
         // The user's own may.
         let file = own.path().join("config");
         std::fs::write(&file, text).unwrap();
@@ -195,5 +208,25 @@ mod tests {
         let user = found.kubeconfig.auth_infos[0].auth_info.as_ref().unwrap();
         let program = user.exec.as_ref().unwrap().command.clone().unwrap();
         assert_eq!(PathBuf::from(program), own.path().join("./evil"));
+    }
+
+    #[test]
+    fn a_kubeconfig_that_came_with_a_lab_runs_no_programs_once_the_lab_is_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("their.kubeconfig");
+        let evil = "{ exec: { apiVersion: client.authentication.k8s.io/v1, command: ./evil } }";
+        std::fs::write(&file, kubeconfig("https://one", "{ token: t }")).unwrap();
+        let with = lab(folder.path(), "their.kubeconfig");
+        find(&with, None).unwrap_or_else(|error| panic!("{error}")).site.write(folder.path()).unwrap();
+        let known = Site::read(folder.path()).unwrap();
+        assert!(known.current().is_ok());
+        std::fs::write(&file, kubeconfig("https://one", evil)).unwrap();
+        // Neither where the lab file still names it, nor where it no longer does.
+        let mut without = with.clone();
+        without.existing.kubeconfig = None;
+        for refused in [known.current().err(), find(&with, Some(&known)).err(), find(&without, Some(&known)).err()] {
+            let error = refused.unwrap();
+            assert!(error.to_string().contains("would run `"), "{error}");
+        }
     }
 }

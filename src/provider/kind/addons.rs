@@ -8,6 +8,7 @@ use super::live::Live;
 use super::record::ClusterRecord;
 use super::session::Session;
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::provider::Work;
 use klab_lab::spec::{Addon, Lab};
 
@@ -42,7 +43,7 @@ pub(super) fn settle(
                 work.intend("add-addon", name(addon))?;
                 record.addons.insert(name(addon).to_owned());
                 session.save(record)?;
-                work.events.note("Adding", name(addon));
+                work.events.about(About::Addon, name(addon)).note(Verb::AddAddon, name(addon));
             }
             objects.iter().try_for_each(|object| live.apply(object))?;
         } else {
@@ -50,7 +51,7 @@ pub(super) fn settle(
             objects.iter().rev().try_for_each(|object| live.delete(object))?;
             record.addons.remove(name(addon));
             session.save(record)?;
-            work.events.note("Removed", name(addon));
+            work.events.about(About::Addon, name(addon)).note(Verb::RemoveAddon, name(addon));
         }
     }
     Ok(())

@@ -15,6 +15,7 @@ use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::environment;
 use crate::error::{Error, Result};
+use crate::event::{About, Verb};
 use crate::exec;
 use crate::provider::Work;
 use crate::state::home::state_error;
@@ -35,8 +36,10 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     let names = &session.names;
     let there = session.containers()?;
     if let Some(record) = adopt(session, lab, &there)? {
-        work.events
-            .note("Found", format!("cluster {} complete, although klab was interrupted making it", names.cluster));
+        work.events.about(About::Cluster, &names.cluster).note(
+            Verb::FindCluster,
+            format!("cluster {} complete, although klab was interrupted making it", names.cluster),
+        );
         return Ok(record);
     }
     let host = session.runtime.host(&session.info);
@@ -52,7 +55,7 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     remove_file(&names.kubeconfig())?;
 
     let what = format!("cluster {} (kind {kind}, {})", names.cluster, nodes_in_words(lab, &record));
-    let activity = work.events.about("cluster", &names.cluster).start("Creating", what.clone());
+    let activity = work.events.about(About::Cluster, &names.cluster).start(Verb::CreateCluster, what.clone());
     activity.progress("kind makes the nodes");
     let made = {
         let _alone = first_network(session);
@@ -65,7 +68,7 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     if !missing.is_empty() {
         work.events.warn(format!("kind says that the cluster is made, but {} not there", are(&missing)));
     }
-    activity.finish("Created", what);
+    activity.finish(what);
     Ok(record)
 }
 
@@ -156,9 +159,9 @@ fn with_image_at_hand<'a>(
         }
         work.intend("pull-image", &reference)?;
         let short = reference.split('@').next().unwrap_or(&reference).to_owned();
-        let activity = work.events.start("Pulling", format!("image {short}"));
+        let activity = work.events.about(About::Image, &short).start(Verb::PullImage, format!("image {short}"));
         let Err(error) = session.runtime.pull(&reference) else {
-            activity.finish("Pulled", format!("image {short}"));
+            activity.finish(format!("image {short}"));
             continue;
         };
         activity.end();

@@ -317,6 +317,30 @@ impl Runtime {
         self.on_all(&["stop", "-t", "1"], names)
     }
 
+    /// Freezes what runs in containers; frozen ones stay so.
+    ///
+    /// # Errors
+    /// When one does not freeze.
+    pub fn freeze(&self, names: &[String]) -> Result<()> {
+        self.unless_so_already("pause", names)
+    }
+
+    /// Lets what runs in frozen containers go on.
+    ///
+    /// # Errors
+    /// When one does not go on.
+    pub fn thaw(&self, names: &[String]) -> Result<()> {
+        self.unless_so_already("unpause", names)
+    }
+
+    fn unless_so_already(&self, verb: &str, names: &[String]) -> Result<()> {
+        names.iter().try_for_each(|name| match self.tool.run(&[verb, name], WORK) {
+            Err(exec::Error::Failed { stderr, .. }) if failure::is_paused_or_not(&stderr) => Ok(()),
+            Err(error) => Err(failure::of_runtime(self.program(), error)),
+            Ok(_) => Ok(()),
+        })
+    }
+
     fn on_all(&self, verb: &[&str], names: &[String]) -> Result<()> {
         if names.is_empty() {
             return Ok(());

@@ -212,6 +212,12 @@ pub fn is_gone(stderr: &str) -> bool {
         .any(|words| lower.contains(words))
 }
 
+/// Whether the runtime says that what it was to freeze is frozen, or what it was to thaw is not.
+pub fn is_paused_or_not(stderr: &str) -> bool {
+    let lower = stderr.to_lowercase();
+    lower.contains("is already paused") || lower.contains("is not paused")
+}
+
 /// What in a kubelet's journal names the cause, newest first: the lines in which it gives up.
 pub fn causes_in_journal(journal: &str) -> Vec<String> {
     let telling = |line: &&str| {

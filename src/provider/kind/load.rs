@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::record::ClusterRecord;
 use super::session::{Session, remove_file};
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::provider::Work;
 use klab_lab::spec::Lab;
 use klab_lab::words::plural;
@@ -33,8 +34,11 @@ pub(super) fn load(session: &Session, lab: &Lab, record: &mut ClusterRecord, wor
             continue;
         }
         work.intend("load-image", reference)?;
-        let activity =
-            work.events.start("Loading", format!("image {reference} into {}", plural(lacking.len(), "node")));
+        let activity = work
+            .events
+            .about(About::Image, reference)
+            .counting(lacking.len())
+            .start(Verb::LoadImage, format!("image {reference} into {}", plural(lacking.len(), "node")));
         let file = session.names.folder().join("image.tar");
         remove_file(&file)?;
         let loaded = session
@@ -47,7 +51,7 @@ pub(super) fn load(session: &Session, lab: &Lab, record: &mut ClusterRecord, wor
             record.loaded.entry(node.clone()).or_default().insert(reference.to_owned(), id.clone());
         }
         session.save(record)?;
-        activity.finish("Loaded", format!("image {reference} into {}", plural(lacking.len(), "node")));
+        activity.finish(format!("image {reference} into {}", plural(lacking.len(), "node")));
     }
     Ok(())
 }

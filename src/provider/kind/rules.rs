@@ -77,6 +77,9 @@ pub fn problems(lab: &Lab, kind: KindVersion, host: &Host) -> Vec<Problem> {
 
 fn pool_problems(lab: &Lab, pool: &Pool, kind: KindVersion, host: &Host, problems: &mut Vec<Problem>) {
     let name = &pool.name.value;
+    if !lab.makes(pool) {
+        return;
+    }
     if pool.os == Os::Windows {
         let message = format!("pool `{name}` is of Windows nodes, which kind does not have");
         problems.push(Problem::new(message, "leave `os` out, or make the lab on sim or aks").at(&pool.at));

@@ -3,6 +3,7 @@
 use super::create::{end_leftover_kinds, sweep};
 use super::session::{Session, remove_file};
 use crate::error::Result;
+use crate::event::{About, Verb};
 use crate::provider::Work;
 use crate::state::home::state_error;
 
@@ -14,8 +15,10 @@ pub(super) fn remove(session: &Session, work: &mut Work<'_>) -> Result<()> {
     let interrupted = record.as_ref().is_some_and(|record| !record.complete);
     if !containers.is_empty() || interrupted {
         work.intend("delete-cluster", &names.cluster)?;
-        let activity =
-            work.events.about("cluster", &names.cluster).start("Deleting", format!("cluster {}", names.cluster));
+        let activity = work
+            .events
+            .about(About::Cluster, &names.cluster)
+            .start(Verb::DeleteCluster, format!("cluster {}", names.cluster));
         end_leftover_kinds(session);
         remove_file(&names.kubeconfig_lock())?;
         let volumes: Vec<String> = containers.iter().flat_map(|container| container.volumes.clone()).collect();
@@ -26,7 +29,7 @@ pub(super) fn remove(session: &Session, work: &mut Work<'_>) -> Result<()> {
         }
         sweep(session, interrupted)?;
         session.runtime.remove_volumes(&session.runtime.volumes_of(&volumes)?)?;
-        activity.finish("Deleted", format!("cluster {}", names.cluster));
+        activity.finish(format!("cluster {}", names.cluster));
     }
     for file in [names.kubeconfig_lock(), names.kubeconfig()] {
         remove_file(&file)?;

@@ -19,6 +19,7 @@ use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
+use crate::event::{About, Verb};
 use crate::provider::Work;
 use crate::state::home::state_error;
 use klab_cluster::deadline;
@@ -123,7 +124,7 @@ impl ClusterAtWork<'_> {
     fn remove(&mut self, workers: &[String], containers: &[Container], live: &Live, work: &mut Work<'_>) -> Result<()> {
         for worker in workers {
             work.intend("remove-node", worker)?;
-            let activity = work.events.start("Removing", format!("node {worker}"));
+            let activity = work.events.about(About::Node, worker).start(Verb::RemoveNode, format!("node {worker}"));
             let container = containers.iter().find(|container| container.name == *worker);
             if container.is_some_and(|container| container.running) {
                 activity.progress("moving its pods elsewhere");
@@ -144,7 +145,7 @@ impl ClusterAtWork<'_> {
             self.record.loaded.remove(worker);
             self.record.addresses.remove(worker);
             self.save()?;
-            activity.finish("Removed", format!("node {worker}"));
+            activity.finish(format!("node {worker}"));
         }
         Ok(())
     }
@@ -172,7 +173,7 @@ impl ClusterAtWork<'_> {
         self.added.extend(names.iter().cloned());
         work.intend("add-nodes", &names.join(" "))?;
         let what = format!("{} to pool {pool} ({})", plural(count, "node"), names.join(", "));
-        let activity = work.events.about("pool", pool).start("Adding", what.clone());
+        let activity = work.events.about(About::Pool, pool).counting(count).start(Verb::AddNodes, what.clone());
         let joining = Joining::prepare(self, pool, names.len(), containers)?;
         activity.progress("nodes boot and join");
         let failures: Vec<Error> = std::thread::scope(|scope| {
@@ -184,7 +185,7 @@ impl ClusterAtWork<'_> {
         }
         live.wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, &names, &Starts::new()))
             .map_err(|error| self.with_causes(error, &names))?;
-        activity.finish("Added", what);
+        activity.finish(what);
         Ok(())
     }
 
@@ -227,13 +228,13 @@ impl ClusterAtWork<'_> {
             }
         }
         if mended > 0 {
-            let activity = work.events.start("Checking", plural(wanted.len(), "node"));
+            let activity = work.events.counting(wanted.len()).start(Verb::CheckNodes, plural(wanted.len(), "node"));
             live.wait(SEEN.min(ready_deadline()), |words| activity.progress(words), |nodes| differing(nodes, &wanted))
                 .map_err(|error| self.with_causes(error, &names))?;
-            activity.finish(
-                "Checked",
-                format!("{}: labels, taints, capacity and allocatable are as declared", plural(wanted.len(), "node")),
-            );
+            activity.finish(format!(
+                "{}: labels, taints, capacity and allocatable are as declared",
+                plural(wanted.len(), "node")
+            ));
         }
         Ok(mended)
     }
@@ -245,7 +246,10 @@ impl ClusterAtWork<'_> {
         {
             return Ok(nodes);
         }
-        let activity = work.events.start("Waiting", format!("for {} to be Ready", plural(names.len(), "node")));
+        let activity = work
+            .events
+            .counting(names.len())
+            .start(Verb::WaitReady, format!("for {} to be Ready", plural(names.len(), "node")));
         // A kubelet that cannot start never registers: there is no use in waiting as long as for a network.
         live.wait(
             REGISTERED.min(ready_deadline()),
@@ -256,7 +260,7 @@ impl ClusterAtWork<'_> {
         let nodes = live
             .wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, names, &self.starts))
             .map_err(|error| self.with_causes(error, names))?;
-        activity.finish("Ready", format!("{}, every one of them", plural(names.len(), "node")));
+        activity.finish(format!("{}, every one of them", plural(names.len(), "node")));
         Ok(nodes)
     }
 

@@ -94,7 +94,13 @@ impl InProcess {
             .map_err(|error| Error::new(Kind::Failed, error.source.context("could not make the embedded cluster")))?;
         let client = self.runtime.block_on(async { cluster.client() });
         self.cluster.replace(Some((cluster, client)));
-        Ok(())
+        self.answer_as_of(lab)
+    }
+
+    fn answer_as_of(&self, lab: &Lab) -> Result<()> {
+        let version = lab.kubernetes.as_ref().map(|version| version.value);
+        let (_, client) = self.made()?;
+        self.block_on(pools::answer_as(&client, version))
     }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
@@ -124,6 +130,7 @@ impl Provider for InProcess {
     }
 
     fn restore_system(&self, lab: &Lab) -> Result<Vec<String>> {
+        self.answer_as_of(lab)?;
         let made = self.cluster()?.replenish(&lab.name.value, &seed(lab, self.seed));
         made.map_err(|status| Error::message(Kind::Failed, status.message))
     }

@@ -19,10 +19,11 @@ use self::server_lock::{Attempt, ServerLock};
 use super::{Options, Provider, Work};
 use crate::client::{self, NoAnswer, connect, is_cut_off};
 use crate::error::{Error, Kind, Result};
-use crate::event::Events;
+use crate::event::{About, Events, Verb};
 use crate::state::Home;
 use crate::state::home::state_error;
 use klab_cluster::server::Flavour;
+use klab_cluster::server::files::write_link;
 use klab_cluster::server::{Access, Seed};
 use klab_cluster::server::{is_complete, remove_saved};
 use klab_cluster::system;
@@ -96,7 +97,8 @@ impl Sim {
     fn create(&self, lab: &Lab, work: &mut Work<'_>) -> Result<()> {
         let name = &lab.name.value;
         work.intend("start-server", &self.home.server().display().to_string())?;
-        let activity = work.events.about("cluster", name).start("Creating", format!("cluster {name} (embedded)"));
+        let activity =
+            work.events.about(About::Cluster, name).start(Verb::CreateCluster, format!("cluster {name} (embedded)"));
         self.server(name)?;
         work.intend("add-cluster", name)?;
         let seed = seed(lab, lab.sim.seed.unwrap_or_default());
@@ -110,7 +112,7 @@ impl Sim {
         {
             self.block_on(pools::answer_as(self.client(name)?, Some(version.value)))?;
         }
-        activity.finish("Created", format!("cluster {name} (embedded)"));
+        activity.finish(format!("cluster {name} (embedded)"));
         Ok(())
     }
 
@@ -153,12 +155,7 @@ impl Sim {
     /// The lab's kubeconfig is the server's own file: after a restart at another port it is right by itself.
     fn link_kubeconfig(&self, lab: &str, target: &std::path::Path) -> Result<()> {
         let path = self.kubeconfig_path(lab);
-        let failed = |error| state_error(error, "write", &path);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        std::os::unix::fs::symlink(target, &path).map_err(failed)
+        write_link(target, &path).map_err(|error| state_error(error, "write", &path))
     }
 
     fn perform(&self, lab: &Lab, action: &Action, work: &mut Work<'_>) -> Result<()> {
@@ -217,7 +214,8 @@ impl Provider for Sim {
     }
 
     fn remove(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
-        let activity = work.events.about("cluster", lab).start("Removing", format!("cluster {lab} (embedded)"));
+        let activity =
+            work.events.about(About::Cluster, lab).start(Verb::RemoveCluster, format!("cluster {lab} (embedded)"));
         work.intend("remove-cluster", lab)?;
         self.remove_cluster(lab, work.events)?;
         work.intend("stop-server", &self.home.server().display().to_string())?;
@@ -227,7 +225,7 @@ impl Provider for Sim {
             0 => format!("cluster {lab} and the server"),
             count => format!("cluster {lab}; the server still holds {}", plural(count, "other cluster")),
         };
-        activity.finish("Removed", what);
+        activity.finish(what);
         Ok(())
     }
 

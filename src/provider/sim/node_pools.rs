@@ -16,6 +16,9 @@ use klab_lab::nodes;
 use klab_lab::plan::Declared;
 use klab_lab::spec::{Lab, Pool, SimLike};
 
+/// So often a ConfigMap is written that somebody else changes at the same time.
+const TRIES: u32 = 10;
+
 /// What the autoscaler was told.
 #[derive(Debug, Default)]
 pub(super) struct Told {
@@ -41,34 +44,37 @@ pub(super) async fn read(client: &Client) -> Result<Told> {
 /// Tells the autoscaler of a pool as it is to be; of one that is not autoscaled it is to know nothing.
 pub(super) async fn set(client: &Client, lab: &Lab, pool: &Pool) -> Result<()> {
     let name = &pool.name.value;
-    let known = find(client, NODE_POOLS).await?.map(|map| NodePool::read(&json!({ "data": map.data })));
-    let before = known.as_ref().and_then(|known| known.get(name));
-    let Some(mut pool) = node_pool(lab, pool) else {
-        return if before.is_some() { forget(client, name).await } else { Ok(()) };
-    };
-    // Machines that are on their way come.
-    pool.starting = before.map(|before| before.starting.clone()).unwrap_or_default();
-    let text = serde_json::to_string(&pool).unwrap_or_default();
-    write(client, NODE_POOLS, &json!({ name: text }), known.is_some()).await
+    let wanted = node_pool(lab, pool);
+    change(client, NODE_POOLS, |known| {
+        let before = known.and_then(|map| NodePool::read(&json!({ "data": map.data })).remove(name));
+        let Some(wanted) = &wanted else { return before.map(|_| json!({ name: null })) };
+        // Machines that are on their way come.
+        let starting = before.map(|before| before.starting).unwrap_or_default();
+        let text = serde_json::to_string(&NodePool { starting, ..wanted.clone() }).unwrap_or_default();
+        Some(json!({ name: text }))
+    })
+    .await
 }
 
 /// The autoscaler is to know nothing of a pool any more.
 pub(super) async fn forget(client: &Client, pool: &str) -> Result<()> {
-    match find(client, NODE_POOLS).await? {
-        Some(map) if map.data.as_ref().is_some_and(|data| data.contains_key(pool)) => {
-            write(client, NODE_POOLS, &json!({ pool: null }), true).await
-        }
-        _ => Ok(()),
-    }
+    change(client, NODE_POOLS, |known| {
+        let is_known = known?.data.as_ref().is_some_and(|data| data.contains_key(pool));
+        is_known.then(|| json!({ pool: null }))
+    })
+    .await
 }
 
 /// Gives the autoscaler these settings, and no others.
 pub(super) async fn set_profile(client: &Client, settings: &BTreeMap<String, String>) -> Result<()> {
-    let known = find(client, PROFILE).await?;
-    let gone = known.iter().flat_map(|map| map.data.iter().flatten()).map(|(name, _)| (name, Value::Null));
-    let mut data: BTreeMap<&String, Value> = gone.collect();
-    data.extend(settings.iter().map(|(name, value)| (name, json!(value))));
-    write(client, PROFILE, &json!(data), known.is_some()).await
+    change(client, PROFILE, |known| {
+        let known = known.and_then(|map| map.data.as_ref());
+        let gone = known.into_iter().flatten().map(|(name, _)| (name, Value::Null));
+        let mut data: BTreeMap<&String, Value> = gone.collect();
+        data.extend(settings.iter().map(|(name, value)| (name, json!(value))));
+        Some(json!(data))
+    })
+    .await
 }
 
 /// A pool as the autoscaler is to know it; none where it is not autoscaled.
@@ -92,6 +98,7 @@ pub(super) fn node_pool(lab: &Lab, pool: &Pool) -> Option<NodePool> {
         names,
         first_address: nodes::address(lab, pool, 0).parse().ok()?,
         templates: (0..zones).map(template).collect(),
+        capacity: pool.capacity.as_ref().map(|capacity| capacity.value),
         start_seconds: u32::try_from(lab.sim.node_start.as_secs()).unwrap_or_default(),
         starting: Vec::new(),
     })
@@ -105,16 +112,35 @@ async fn find(client: &Client, name: &str) -> Result<Option<ConfigMap>> {
     maps(client).get_opt(name).await.map_err(|error| failure("read", name, &error))
 }
 
-async fn write(client: &Client, name: &str, data: &Value, exists: bool) -> Result<()> {
-    if exists {
-        let patch = Patch::Merge(json!({ "data": data }));
-        let written = maps(client).patch(name, &patch_parameters(), &patch).await;
-        return written.map(drop).map_err(|error| failure("change", name, &error));
+/// Changes a ConfigMap as it is at the moment of the change: `changed` says what of its data changes, null for what goes. The
+/// autoscaler writes the same ConfigMap; where it was faster, what to change is asked again.
+async fn change(client: &Client, name: &str, changed: impl Fn(Option<&ConfigMap>) -> Option<Value>) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        let known = find(client, name).await?;
+        let Some(data) = changed(known.as_ref()) else { return Ok(()) };
+        tries += 1;
+        match write(client, name, known.as_ref(), &data).await {
+            Err(kube::Error::Api(status)) if status.code == 409 && tries < TRIES => {}
+            written => return written.map_err(|error| failure("change", name, &error)),
+        }
+    }
+}
+
+async fn write(
+    client: &Client,
+    name: &str,
+    known: Option<&ConfigMap>,
+    data: &Value,
+) -> std::result::Result<(), kube::Error> {
+    if let Some(known) = known {
+        let version = &known.metadata.resource_version;
+        let patch = Patch::Merge(json!({ "metadata": { "resourceVersion": version }, "data": data }));
+        return maps(client).patch(name, &patch_parameters(), &patch).await.map(drop);
     }
     let map = json!({ "metadata": { "name": name, "namespace": NAMESPACE }, "data": data });
-    let map: ConfigMap = serde_json::from_value(map).map_err(|error| Error::new(Kind::Failed, error))?;
-    let made = maps(client).create(&PostParams::default(), &map).await;
-    made.map(drop).map_err(|error| failure("make", name, &error))
+    let map: ConfigMap = serde_json::from_value(map).map_err(kube::Error::SerdeError)?;
+    maps(client).create(&PostParams::default(), &map).await.map(drop)
 }
 
 fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {
@@ -160,5 +186,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_the_autoscaler_writes_at_the_same_time_is_kept() {
+        let cluster = klab_cluster::Cluster::builder().build().unwrap();
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": NODE_POOLS, "namespace": NAMESPACE }, "data": { "burst": "0" },
+        });
+        cluster.add_objects(&[map]).unwrap();
+        let read = || {
+            let maps = klab_cluster::resource::CONFIG_MAPS;
+            let map = cluster.inner().get(maps, NAMESPACE, NODE_POOLS).unwrap().value();
+            map["data"]["burst"].as_str().unwrap().to_owned()
+        };
+        let asked = std::cell::Cell::new(0);
+        let add_one = |known: Option<&ConfigMap>| {
+            let before = known.unwrap().data.as_ref().unwrap()["burst"].clone();
+            // Others write between what is read and what is written, twice.
+            if asked.replace(asked.get() + 1) < 2 {
+                let write = klab_cluster::cluster::WriteOptions::client("autoscaler");
+                let other = |map: &mut Value| map["data"]["burst"] = json!(format!("{before}a"));
+                let maps = klab_cluster::resource::CONFIG_MAPS;
+                let part = klab_cluster::cluster::Part::Main;
+                cluster.inner().modify(maps, part, NAMESPACE, NODE_POOLS, &write, other).unwrap();
+            }
+            Some(json!({ "burst": format!("{before}k") }))
+        };
+        let runtime = crate::client::runtime().unwrap();
+        runtime.block_on(async { change(&cluster.client(), NODE_POOLS, add_one).await }).unwrap();
+        assert_eq!((read(), asked.get()), ("0aak".to_owned(), 3));
     }
 }

@@ -12,7 +12,7 @@ use super::node_pools;
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::error::{Error, Kind, Result};
-use crate::event::Events;
+use crate::event::{About, Events, Verb};
 use klab_cluster::VERSION_ANNOTATION;
 use klab_lab::names::{DECLARED_ANNOTATION, MODE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
@@ -64,56 +64,61 @@ pub(super) async fn perform(
     let find = |name: &str| {
         lab.pool(name).ok_or_else(|| Error::message(Kind::Failed, format!("the lab has no pool `{name}`")))
     };
+    let of = |pool: &str| events.about(About::Pool, pool);
     match action {
         Action::CreateCluster => Ok(()),
         // The embedded cluster has no control plane of its own to upgrade: what it says of itself is all there is of one.
         Action::UpgradeCluster { to, .. } => answer_as(client, to.parse().ok()).await,
         Action::SetAutoscaler { changes } => {
             node_pools::set_profile(client, &lab.autoscaler_settings()).await?;
-            events.note("Set", format!("the cluster autoscaler: {}", changes.join(", ")));
+            events.note(Verb::SetAutoscaler, format!("the cluster autoscaler: {}", changes.join(", ")));
             Ok(())
         }
         // The autoscaler is told of a pool once its nodes are there, and hears first that one goes.
         Action::AddPool { pool, nodes, size } => {
-            let activity = events.about("pool", pool).start("Creating", format!("pool {pool} ({nodes} × {size})"));
+            let activity =
+                of(pool).counting(*nodes as usize).start(Verb::CreatePool, format!("pool {pool} ({nodes} × {size})"));
             scale(client, make, lab, find(pool)?, *nodes).await?;
             node_pools::set(client, lab, find(pool)?).await?;
-            activity.finish("Created", format!("pool {pool} ({nodes} × {size})"));
+            activity.finish(format!("pool {pool} ({nodes} × {size})"));
             Ok(())
         }
         Action::ScalePool { pool, from, to } => {
-            let activity =
-                events.about("pool", pool).start("Scaling", format!("pool {pool} from {from} to {to} nodes"));
+            let activity = of(pool)
+                .counting(*to as usize)
+                .start(Verb::ScalePool, format!("pool {pool} from {from} to {to} nodes"));
             scale(client, make, lab, find(pool)?, *to).await?;
             node_pools::set(client, lab, find(pool)?).await?;
-            activity.finish("Scaled", format!("pool {pool} from {from} to {to} nodes"));
+            activity.finish(format!("pool {pool} from {from} to {to} nodes"));
             Ok(())
         }
         Action::UpdatePool { pool, changes } => {
-            let activity = events.about("pool", pool).start("Changing", format!("pool {pool}: {}", changes.join(", ")));
+            let activity = of(pool).start(Verb::ChangePool, format!("pool {pool}: {}", changes.join(", ")));
             update(client, find(pool)?).await?;
             node_pools::set(client, lab, find(pool)?).await?;
-            activity.finish("Changed", format!("pool {pool}: {}", changes.join(", ")));
+            activity.finish(format!("pool {pool}: {}", changes.join(", ")));
             Ok(())
         }
         Action::ReplacePool { pool, nodes, changes } => {
-            let activity =
-                events.about("pool", pool).start("Replacing", format!("pool {pool}: {}", changes.join(", ")));
+            let activity = of(pool)
+                .counting(*nodes as usize)
+                .start(Verb::ReplacePool, format!("pool {pool}: {}", changes.join(", ")));
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
             scale(client, make, lab, find(pool)?, *nodes).await?;
             node_pools::set(client, lab, find(pool)?).await?;
-            activity.finish(
-                "Replaced",
-                format!("the nodes of pool {pool} ({nodes} × {}): {}", size_name(find(pool)?), changes.join(", ")),
-            );
+            activity.finish(format!(
+                "the nodes of pool {pool} ({nodes} × {}): {}",
+                size_name(find(pool)?),
+                changes.join(", ")
+            ));
             Ok(())
         }
         Action::RemovePool { pool, nodes } => {
-            let activity = events.about("pool", pool).start("Removing", format!("pool {pool}"));
+            let activity = of(pool).counting(*nodes as usize).start(Verb::RemovePool, format!("pool {pool}"));
             node_pools::forget(client, pool).await?;
             remove(client, nodes_of(client, Some(pool)).await?).await?;
-            activity.finish("Removed", format!("pool {pool} and its {}", plural(*nodes as usize, "node")));
+            activity.finish(format!("pool {pool} and its {}", plural(*nodes as usize, "node")));
             Ok(())
         }
     }

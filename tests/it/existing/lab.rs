@@ -253,31 +253,19 @@ fn a_klab_that_is_killed_leaves_nothing_that_the_next_does_not_remove() {
 fn what_klab_did_not_make_is_neither_overwritten_nor_removed() {
     let cluster = Somebodys::new();
     let lab = "lab = \"other\"\nprovider = \"existing\"\n[workload.web]\nimage = \"busybox\"\n[config.fine]\ndata = { a = \"b\" }\n";
-    cluster.own.write("other.toml", lab);
+    cluster.own.write("other.toml", format!("{lab}[namespace.team]\nlabels = {{ a = \"b\" }}\n"));
     assert_snapshot!(cluster.lab("up other.toml"), @"
     --- stderr
-         Checked other.toml: 0 pools, 2 objects, 0 checks
-           Found cluster klab-theirs at https://ADDRESS/clusters/theirs
-    error: could not apply the lab's objects
-    caused by: the cluster refused 1 object:
-        Deployment/web (from other.toml:3): deployments `web` in namespace default is there, and klab did not make it for lab `other`; it was left as it is (another name, or another namespace, makes one beside it)
-    left behind: 1 object applied before; the cluster is still running
-    hint: `klab up other.toml` continues from here, `klab down other` removes what there is
-    --- status 4
+         Checked other.toml: 0 pools, 3 objects, 0 checks
+    error: Namespace/team (from other.toml:7) is there, and klab did not make it for lab `other`; nothing was changed
+    hint: another name, or another namespace, makes one beside it
+    error: Deployment/web (from other.toml:3) is there, and klab did not make it for lab `other`; nothing was changed
+    hint: another name, or another namespace, makes one beside it
+    --- status 2
     ");
-    assert_snapshot!(cluster.lab("down other"), @"
-    --- stderr
-         Removed 1 object of lab other from cluster klab-theirs in TIME
-            Down nothing of lab `other` is left; it was up for AGE
-    --- status 0
-    ");
+    assert!(cluster.lab("plan other.toml").contains("is there, and klab did not make it for lab `other`"));
+    cluster.own.nothing_is_left();
     cluster.is_as_it_was();
-    cluster
-        .own
-        .write("labels.toml", "lab = \"labels\"\nprovider = \"existing\"\n[namespace.team]\nlabels = { a = \"b\" }\n");
-    let said = cluster.lab("up labels.toml");
-    assert!(said.contains("namespaces `team` is there, and klab did not make it"), "{said}");
-    cluster.lab("down labels");
     cluster.own.write("greedy.toml", GREEDY);
     cluster.own.succeeds(&["up", "greedy.toml", "--no-wait"]);
     let said = cluster.lab("step");
@@ -329,6 +317,19 @@ fn a_namespace_stays_that_somebody_else_uses() {
             Down nothing of lab `one` is left; it was up for AGE
     --- status 0
     ");
+    cluster.own.nothing_is_left();
+}
+
+#[test]
+fn a_namespace_stays_where_klab_may_not_see_what_others_have_in_it() {
+    let cluster = Somebodys::new();
+    cluster.kubeconfig_of("maker", "default");
+    let lab = "lab = \"one\"\nprovider = \"existing\"\n[existing]\nkubeconfig = \"maker.kubeconfig\"\n";
+    cluster.own.write("one.toml", format!("{lab}[config.a]\nnamespace = \"shared\"\ndata = {{ a = \"b\" }}\n"));
+    cluster.own.succeeds(&["up", "one.toml"]);
+    let said = cluster.lab("down one");
+    assert!(said.contains("warning: namespace shared stays, without klab's labels: you may not list its "), "{said}");
+    assert!(said.contains("`kubectl delete namespace/shared` removes it\n"), "{said}");
     cluster.own.nothing_is_left();
 }
 

@@ -19,6 +19,21 @@ fn lessons_stop_and_start_the_containers_of_nodes() {
     stage.nothing_is_left();
 }
 
+#[test]
+fn an_api_server_that_fails_is_a_paused_control_plane() {
+    let lab = format!(
+        "{LAB}\n[[step]]\nname = \"silent\"\ndo = [{{ fail_api = \"1s\" }}]\n\
+         [[step.check]]\nnodes = \"pool:extra\"\nready = true\n"
+    );
+    let stage = Stage::new(&lab);
+    stage.succeeds(&["test", "pools.toml", "--provider", "kind"]);
+    let calls: Vec<String> = stage.pair.calls().into_iter().map(|(call, _)| call).collect();
+    let at = |verb: &str| calls.iter().position(|call| call.starts_with(verb) && call.ends_with("-control-plane"));
+    let (paused, unpaused) = (at("docker pause klab-"), at("docker unpause klab-"));
+    assert!(paused.is_some() && unpaused > paused, "{calls:?}");
+    stage.nothing_is_left();
+}
+
 /// A lesson for the stand-in: one step beyond the set-up.
 fn lesson() -> String {
     format!(

@@ -341,3 +341,74 @@ fn what_was_typed_for_the_next_step_is_graded_while_it_takes_effect() {
     assert!(verified.contains("Passed step 2 of 2 `scale`"), "{verified}");
     environment.succeeds(&["down"]);
 }
+
+/// A lesson of which each step says whether the pods are to be those of before.
+const MOVING: &str = r#"lab = "moving"
+[pool.main]
+mode = "system"
+nodes = 2
+size = "Standard_B2ms"
+[workload.web]
+replicas = 2
+[[check]]
+workload = "web"
+running = 2
+[[step]]
+name = "close"
+do = [{ cordon = "pool:main" }]
+[[step.check]]
+nodes = "pool:main"
+schedulable = false
+[[step.check]]
+workload = "web"
+same_pods = true
+[[step]]
+name = "open"
+do = [{ uncordon = "pool:main" }, { delete = "pods", selector = "app=web" }]
+[[step.check]]
+workload = "web"
+same_pods = false
+running = 2
+[[step]]
+name = "again"
+do = [{ scale = "web", replicas = 3 }, { delete = "pods", selector = "app=web" }]
+[[step.check]]
+workload = "web"
+same_pods = true
+running = 3
+"#;
+
+#[test]
+fn pods_are_compared_with_those_of_before_the_step() {
+    let environment = Environment::new();
+    environment.write("moving.toml", MOVING);
+    environment.succeeds(&["up", "moving.toml"]);
+    // Whoever types the step is graded by what `up` has noted.
+    let said = klab(&environment, &["verify", "--step", "close"]);
+    assert!(said.contains("✓ held     web: the same pods as before → 2 of 2 pods of before on their nodes"), "{said}");
+    let said = klab(&environment, &["step", "--to", "open"]);
+    assert!(said.contains("✓ held     web: the same pods as before → 2 of 2 pods of before on their nodes"), "{said}");
+    assert!(
+        said.contains("✓ held     web: none of the pods of before, 2 running → 0 of 2 pods of before still there"),
+        "{said}"
+    );
+    let said = klab(&environment, &["verify"]);
+    assert!(said.contains("✓ held     web: none of the pods of before"), "{said}");
+    let said = klab(&environment, &["step"]);
+    assert!(said.contains("✗ failed   web: the same pods as before, 3 running → "), "{said}");
+    assert!(said.contains("0 of 2 pods of before on their nodes, 2 pods are gone, 3 pods are new"), "{said}");
+    let said = klab(&environment, &["test", "moving.toml"]);
+    assert!(said.contains("2 pods are gone"), "{said}");
+    environment.succeeds(&["down"]);
+}
+
+#[test]
+fn a_workload_that_is_gone_is_explained_with_what_makes_it() {
+    let environment = environment();
+    assert_snapshot!(klab(&environment, &["explain", "deployment/later"]), @"
+    --- stderr
+    error: deployment/later is not in the cluster yet: step 3 of 4 `pools` makes it
+    hint: `klab render lesson --workload later | kubectl apply -f -` makes it now
+    --- status 2
+    ");
+}

@@ -225,6 +225,31 @@ fn objects_of_files_and_of_the_lab_are_applied_deleted_and_put_back() {
 }
 
 #[test]
+fn the_control_plane_is_upgraded_alone_and_falls_silent_for_a_while() {
+    let steps = r#"
+[[step]]
+name = "upgrade"
+do = [{ upgrade_control_plane = "1.36" }]
+[[step]]
+name = "silent"
+do = [{ fail_api = "20s" }]
+"#;
+    let bench = Bench::new(&format!("{HEAD}{steps}").replace("kubernetes = \"1.36\"", "kubernetes = \"1.35\""));
+    let version = || bench.get("version", "")["gitVersion"].clone();
+    let nodes = || bench.nodes("main")[0]["status"]["nodeInfo"]["kubeletVersion"].clone();
+    assert_eq!((version(), nodes()), (json!("v1.35.0"), json!("v1.35.0")));
+    bench.perform(0);
+    assert_eq!((version(), nodes()), (json!("v1.36.2"), json!("v1.35.0")));
+    assert!(bench.undo(0).is_empty());
+    assert_eq!(version(), "v1.35.0");
+    let before = bench.provider.age();
+    bench.perform(1);
+    assert!(bench.provider.age().checked_sub(before) >= Some(std::time::Duration::from_secs(20)));
+    let annotations = bench.get("namespace", "kube-system")["metadata"]["annotations"].clone();
+    assert!(annotations["klab.dev/api-silent"].is_null(), "{annotations}");
+}
+
+#[test]
 fn pools_come_grow_are_upgraded_and_go_and_other_changes_of_nodes_stay() {
     let steps = r#"
 [[step]]

@@ -101,6 +101,26 @@ fn a_stage_has_what_the_steps_before_it_left() {
     assert!(stage_within(&lab, 0, 2).workload("late").unwrap().deferred);
 }
 
+#[test]
+fn an_upgrade_of_the_control_plane_leaves_pools_at_their_version() {
+    let lab = parse(
+        r#"
+lab = "upgrade"
+kubernetes = "1.35"
+[pool.main]
+[pool.later]
+deferred = true
+[[step]]
+name = "control-plane"
+do = [{ upgrade_control_plane = "1.36" }, { add_pool = "later" }]
+"#,
+    );
+    let after = stage(&lab, 1);
+    let version = |pool: &str| klab_lab::plan::wanted_version(&after, after.pool(pool)).unwrap();
+    assert_eq!((version("main"), version("later")), ("1.35".to_owned(), "1.36".to_owned()));
+    assert_eq!(klab_lab::plan::wanted_version(&after, None).unwrap(), "1.36");
+}
+
 /// For every action of every lesson: done and undone, a stage is what it was.
 #[test]
 fn what_undoes_an_action_leads_back_to_the_stage_before() {
@@ -170,7 +190,10 @@ fn inverse(action: &str) -> String {
                 actions.into_iter().map(|action| Located::new(action, lab.name.at.clone())).collect();
             let count = typed.steps[1].actions.len();
             let all = (0..count).flat_map(|index| lines(&typed, 1, index, &AzureNames::default()));
-            all.map(|line| line.text().to_owned()).collect::<Vec<_>>().join(" && ")
+            all.flat_map(|line| line.pasted())
+                .map(|line| line.trim_start_matches("# ").to_owned())
+                .collect::<Vec<_>>()
+                .join(" && ")
         }
     }
 }
@@ -234,9 +257,10 @@ fn typed(lab: &Lab) -> String {
     for (number, step) in lab.steps.iter().enumerate() {
         for index in 0..step.actions.len() {
             for line in lines(lab, number, index, &AzureNames::default()) {
-                let mark = if matches!(line, Line::Command(_)) { "$" } else { "#" };
-                let line = line.text().replace(env!("CARGO_MANIFEST_DIR"), "[KLAB]");
-                text.push_str(&format!("{mark} {line}\n"));
+                let mark = if matches!(line, Line::Note(_)) { "" } else { "$ " };
+                for line in line.pasted() {
+                    text.push_str(&format!("{mark}{}\n", line.replace(env!("CARGO_MANIFEST_DIR"), "[KLAB]")));
+                }
             }
         }
     }
@@ -261,6 +285,7 @@ fn every_action_is_typed_as_kubectl_takes_it() {
     $ klab pool scale later --nodes 3
     $ klab pool update general --autoscale 2..6
     $ klab pool upgrade later --kubernetes 1.36
+    $ kubectl annotate namespace kube-system klab.dev/api-silent=20s
     $ klab pool delete later
     $ kubectl scale deployment/web --replicas 6 -n team-a
     $ kubectl set image deployment/web web=nginx:1.28 -n team-a
@@ -292,7 +317,7 @@ name = "all"
 do = [
   { add_pool = "later" }, { scale_pool = "later", nodes = 3 }, { scale_pool = "later", autoscale = { min = 1, max = 4 } },
   { upgrade_pool = "later", kubernetes = "1.36.2" }, { remove_pool = "later" }, { fail_node = "pool:main", count = 1 },
-  { restore_node = "node:worker" }, { run = ["echo", "two words"] },
+  { restore_node = "node:worker" }, { run = ["echo", "two words"] }, { fail_api = "90s" },
 ]
 "#;
 
@@ -314,6 +339,10 @@ fn power_and_pools_are_typed_at_docker_and_az() {
     $ docker stop NODE
     $ docker start worker
     $ echo 'two words'
+    # for each NODE of `kubectl get nodes -l node-role.kubernetes.io/control-plane`:
+    $ docker pause NODE
+    # after 1m 30s:
+    $ docker unpause NODE
     ");
     assert_snapshot!(lines(Provider::Aks), @r"
     $ az aks nodepool add -g GROUP --cluster-name CLUSTER -n later --mode User -s Standard_D4s_v5 --labels a=b --node-taints k=v:NoSchedule -c 2 --max-pods 250 --zones 1 2 --node-osdisk-type Managed --node-osdisk-size 128
@@ -324,6 +353,7 @@ fn power_and_pools_are_typed_at_docker_and_az() {
     # AKS cannot stop single nodes: do this step on sim or kind
     # AKS cannot stop single nodes: do this step on sim or kind
     $ echo 'two words'
+    # AKS keeps its API server: do this step on sim or kind
     ");
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Part, Transaction};
+use super::{Part, Transaction, WriteOptions};
 use crate::object::Object;
 use crate::resource::{CONFIG_MAPS, NAMESPACES, PRIORITY_CLASSES, SERVICE_ACCOUNTS};
 
@@ -79,9 +79,12 @@ fn publish_authentication(transaction: &mut Transaction<'_>) {
 /// What the controllers of a real cluster put into each new namespace: the account pods run as by default and the
 /// certificate they trust. Made with the namespace, so that no pod has to wait for them.
 pub(super) fn populate_namespace(transaction: &mut Transaction<'_>, namespace: &str) {
-    make(transaction, SERVICE_ACCOUNTS, namespace, json!({ "metadata": { "name": "default" } }));
-    let config_map = root_certificate(transaction);
-    make(transaction, CONFIG_MAPS, namespace, config_map);
+    // Controllers may, whoever made the namespace.
+    let options = WriteOptions { guard: None, ..transaction.options.clone() };
+    let mut own = Transaction::new(transaction.state, transaction.now, &options);
+    make(&mut own, SERVICE_ACCOUNTS, namespace, json!({ "metadata": { "name": "default" } }));
+    let config_map = root_certificate(&own);
+    make(&mut own, CONFIG_MAPS, namespace, config_map);
 }
 
 /// Writes the current root certificate into every namespace.

@@ -62,6 +62,8 @@ pub struct Cluster {
     faults: Mutex<Vec<ControlFault>>,
     /// How many long requests are under way.
     busy: watch::Sender<usize>,
+    /// Whether the API is to answer nobody.
+    silent: watch::Sender<bool>,
 }
 
 /// A long request is under way until this is dropped.
@@ -116,6 +118,7 @@ impl Cluster {
             changed: watch::Sender::new(0),
             faults: Mutex::default(),
             busy: watch::Sender::new(0),
+            silent: watch::Sender::new(false),
         }
     }
 
@@ -132,6 +135,22 @@ impl Cluster {
 
     pub(crate) fn set_control_faults(&self, faults: Vec<ControlFault>) {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+    }
+
+    /// Whether the API is to answer nobody; what runs in the cluster goes on.
+    pub fn is_silent(&self) -> bool {
+        *self.silent.borrow()
+    }
+
+    pub(crate) fn set_silent(&self, silent: bool) {
+        self.silent.send_if_modified(|before| std::mem::replace(before, silent) != silent);
+    }
+
+    /// Returns when the API is to answer nobody.
+    #[cfg(feature = "server")]
+    pub(crate) async fn silenced(&self) {
+        // An error means that the cluster is gone, which this reference keeps.
+        let _ = self.silent.subscribe().wait_for(|silent| *silent).await;
     }
 
     /// Says that a request may hold the cluster's lock for long.

@@ -36,6 +36,22 @@ fn a_fresh_cluster_has_the_standard_namespaces_with_their_account() {
 }
 
 #[test]
+fn a_namespace_has_its_account_also_where_its_maker_may_make_none() {
+    struct NamespacesOnly;
+    impl Guard for NamespacesOnly {
+        fn check(&self, _: &Store, intent: &Intent<'_>) -> Result<(), Status> {
+            let is_allowed = intent.resource == NAMESPACES;
+            if is_allowed { Ok(()) } else { Err(Status::not_found(intent.resource.row(), intent.name)) }
+        }
+    }
+    let (_, cluster) = cluster();
+    let options = WriteOptions { guard: Some(&NamespacesOnly), ..KUBECTL() };
+    cluster.create(NAMESPACES, "", json!({ "metadata": { "name": "team" } }), &options).expect("created");
+    assert!(cluster.get(crate::resource::SERVICE_ACCOUNTS, "team", "default").is_some());
+    cluster.create(CONFIG_MAPS, "team", config_map("x"), &options).expect_err("not allowed");
+}
+
+#[test]
 fn names_are_generated_with_five_letters() {
     let (_, cluster) = cluster();
     let value = json!({ "metadata": { "generateName": "web-" } });

@@ -60,4 +60,6 @@ controllers! {
     Namespace,
     /// Deletes events whose lifetime is over.
     EventTtl,
+    /// Has the API server answer nobody for a while, where that is asked for.
+    ApiSilence,
 }

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
-    autoscaler, cluster_autoscaler, cluster_roles, cron_job, daemon_set, deployment, disruption, endpoints, event_ttl,
-    garbage, job, kubelet, namespace, nodes, replica_set, scheduler, service_account, stateful_set, taint_eviction,
-    volumes,
+    api_silence, autoscaler, cluster_autoscaler, cluster_roles, cron_job, daemon_set, deployment, disruption,
+    endpoints, event_ttl, garbage, job, kubelet, namespace, nodes, replica_set, scheduler, service_account,
+    stateful_set, taint_eviction, volumes,
 };
 use crate::resource::{
     CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
@@ -210,6 +210,14 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[EVENTS]),
         owner: None,
         make: || Box::new(event_ttl::EventTtl),
+    },
+    Row {
+        controller: Controller::ApiSilence,
+        name: "api-silence",
+        optional: false,
+        watches: Watches::Kinds(&[NAMESPACES]),
+        owner: None,
+        make: || Box::<api_silence::ApiSilence>::default(),
     },
 ];
 

@@ -4,6 +4,7 @@
 //! whatever waits for time is a timer on the cluster's clock. Nothing is kept that the objects do not tell again, so a
 //! new plane on a restored cluster carries on where the old one was stopped.
 
+mod api_silence;
 mod autoscaler;
 mod cluster_autoscaler;
 mod cluster_roles;
@@ -44,6 +45,7 @@ mod view;
 mod volumes;
 mod zones;
 
+pub use api_silence::SILENCE_ANNOTATION;
 pub use control_plane::ControlPlane;
 pub use controller::Controller;
 pub use controllers::UnknownController;

@@ -61,6 +61,11 @@ impl PodInfo {
         !self.finished() && !self.object.deleting
     }
 
+    /// Made by a DaemonSet.
+    pub(crate) fn of_daemon_set(&self) -> bool {
+        self.object.controller().is_some_and(|owner| &*owner.kind == "DaemonSet")
+    }
+
     /// Ready for at least `min_ready` seconds.
     pub(crate) fn available(&self, min_ready: i64, now: Timestamp) -> bool {
         self.ready

@@ -231,7 +231,7 @@ fn instant(message: &[u8], micros: bool) -> Result<Value, String> {
 }
 
 /// A duration as Go prints it: `10m0s`, `1h30m0s`, `250ms`.
-fn go_duration(nanos: i64) -> String {
+pub(crate) fn go_duration(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let nanos = nanos.unsigned_abs();
     let fraction = |value: u64, unit: u64, name: &str| {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::FutureExt;
@@ -14,9 +14,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SetOnce, watch};
 
 use super::super::api::{Body, User, receive, status_response};
+use super::super::cluster::Cluster;
 use super::super::status::Status;
 use super::credentials::Digest;
 use super::handshake::Handshakes;
@@ -108,7 +109,7 @@ async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shar
     let shaken = handshakes.shake(stream, Arc::clone(&shared.host.identity.config));
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, shaken).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
-    let peer = Arc::new(Peer { certificate, seat: OnceLock::new() });
+    let peer = Arc::new(Peer { certificate, seat: SetOnce::new() });
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     let mut stop = shared.stop.subscribe();
     let other_end = Arc::clone(&peer);
@@ -132,6 +133,8 @@ async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shar
         // An error ends the connection; there is nobody left to tell.
         _ = served.as_mut() => {}
         () = probation(&peer) => {}
+        // As if nobody were there: without a word.
+        () = peer.silenced() => {}
         () = stopped(&mut stop) => {
             // Whoever waits for an answer gets it; watches, which never end, are cut off.
             served.as_mut().graceful_shutdown();
@@ -154,7 +157,13 @@ async fn guarded(answer: impl Future<Output = Response<Body>>) -> Response<Body>
 struct Peer {
     certificate: Option<Digest>,
     /// Set by the first request with credentials: what the connection counts for, if it is a cluster's.
-    seat: OnceLock<Option<OwnedSemaphorePermit>>,
+    seat: SetOnce<Option<Seat>>,
+}
+
+/// One of a cluster's connections.
+struct Seat {
+    cluster: Arc<Cluster>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Peer {
@@ -165,8 +174,16 @@ impl Peer {
         }
         let Some(permit) = hosted.lane().connection() else { return false };
         // Another request of this connection may have been faster.
-        let _ = self.seat.set(Some(permit));
+        let _ = self.seat.set(Some(Seat { cluster: Arc::clone(hosted.api().cluster()), _permit: permit }));
         true
+    }
+
+    /// Returns when the cluster whose connection it is answers nobody.
+    async fn silenced(&self) {
+        match self.seat.wait().await {
+            Some(seat) => seat.cluster.silenced().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -227,6 +244,10 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Pee
     request.extensions_mut().insert(user);
     if !peer.belongs_to(&hosted) {
         return too_many_connections();
+    }
+    if hosted.api().cluster().is_silent() {
+        // The connection is about to end.
+        std::future::pending::<()>().await;
     }
     match receive(request).await {
         Ok((parts, body)) => hosted.lane().answer(hosted.api(), parts, body).await,

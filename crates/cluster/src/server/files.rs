@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::Path;
 
 /// Creates a folder and those above it, for this user only.
@@ -32,6 +32,17 @@ pub fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// Makes a symbolic link; what has its name already is replaced, and whoever follows that name finds the one or the other.
+///
+/// # Errors
+/// When the file system refuses; what was there is then untouched.
+pub fn write_link(target: &Path, path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let link = tempfile::Builder::new().prefix(".new-").make_in(folder, |fresh| symlink(target, fresh))?;
+    link.into_temp_path().persist(path)?;
+    sync_folder(folder)
+}
+
 /// Opens a file for appending, made for this user only.
 pub fn open_private_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).read(true).mode(0o600).open(path)
@@ -50,5 +61,27 @@ pub fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_is_there_at_every_moment_in_which_it_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("az");
+        let targets = ["one", "two"].map(|name| folder.path().join(name));
+        write_link(&targets[0], &path).unwrap();
+        std::thread::scope(|scope| {
+            for target in &targets {
+                scope.spawn(|| (0..100).for_each(|_| write_link(target, &path).unwrap()));
+            }
+            for _ in 0..1000 {
+                assert!(targets.contains(&std::fs::read_link(&path).unwrap()));
+            }
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

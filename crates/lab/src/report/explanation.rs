@@ -165,10 +165,15 @@ fn autoscaler_text(pools: &[PoolGrowth]) -> String {
     let line = |growth: &PoolGrowth| {
         let reasons: Vec<&str> = growth.refusals.iter().map(|reason| &*reason.text).collect();
         let nodes = format!("{} of {}", growth.nodes, plural(growth.max as usize, "node"));
-        let answer = match (reasons.is_empty(), growth.is_at_maximum()) {
-            (true, false) => "a new node would take it, and comes".to_owned(),
-            (true, true) => "a new node would take it, but the pool is at its maximum".to_owned(),
+        let answer = match (reasons.is_empty(), &growth.backed_off) {
             (false, _) => format!("a new node would not take it: {}", reasons.join("; ")),
+            (true, Some(why)) => {
+                format!("a new node would take it, but the pool is in backoff after failed scale-up: {why}")
+            }
+            (true, None) if growth.is_at_maximum() => {
+                "a new node would take it, but the pool is at its maximum".to_owned()
+            }
+            (true, None) => "a new node would take it, and comes".to_owned(),
         };
         vec![format!("pool {}", growth.pool), nodes, answer]
     };
@@ -210,7 +215,7 @@ fn growth_json(growth: &PoolGrowth) -> Value {
         growth.refusals.iter().map(|reason| json!({ "reason": reason.code, "text": reason.text })).collect();
     json!({
         "pool": growth.pool, "nodes": growth.nodes, "min": growth.min, "max": growth.max, "grows": growth.grows(),
-        "refusals": refusals,
+        "backed_off": growth.backed_off, "refusals": refusals,
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
 
 use super::source::{Located, Location};
 use klab_scheduler::selector::Selector;
@@ -78,6 +79,13 @@ pub enum Condition {
     With(Selector),
     /// No pod shares its node with another pod of these labels.
     ApartFrom(Selector),
+    /// The pods are those of before the step, on the nodes where they were; or none is one of them.
+    SamePods {
+        /// Whether they are to be the same.
+        wanted: bool,
+        /// The pods as they were when the step began; none in a lab file, and where nobody has noted it.
+        before: Option<Vec<PodBefore>>,
+    },
     /// So many nodes or pods exist.
     Exist(Count),
     /// Every node is Ready (or none is).
@@ -121,6 +129,17 @@ impl Condition {
     pub fn may_be_about_none(&self) -> bool {
         matches!(self, Self::Exist(_))
     }
+}
+
+/// A pod as it was before a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodBefore {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Its uid: another pod of its name is another pod.
+    pub uid: String,
+    /// The node it was on, if any.
+    pub node: Option<String>,
 }
 
 /// How many: an exact number or a range.
@@ -189,8 +208,21 @@ pub struct ObjectRef {
     pub namespace: String,
 }
 
+impl ObjectRef {
+    /// What the API server says of its version, which is no object and can be asked for all the same.
+    pub const VERSION: &str = "version";
+
+    /// Whether it is what the API server says of its version.
+    pub fn is_version(&self) -> bool {
+        self.kind == Self::VERSION && self.name.is_empty()
+    }
+}
+
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_version() {
+            return f.write_str(Self::VERSION);
+        }
         match &self.group {
             Some(group) => write!(f, "{}.{group}/{}", self.kind, self.name),
             None => write!(f, "{}/{}", self.kind, self.name),

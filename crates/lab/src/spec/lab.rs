@@ -11,7 +11,7 @@ use super::files::{Files, Reach};
 use super::pool::Pool;
 use super::provider::{Addon, AksSettings, ExistingSettings, KindSettings, Provider, SimSettings};
 use super::source::{Located, Source};
-use super::step::{SkippedStep, Step};
+use super::step::{Action, SkippedStep, Step};
 use super::version::KubernetesVersion;
 use super::workload::{Bundle, ManifestSource, Namespace, Workload};
 use crate::names::WORKLOAD_LABEL;
@@ -79,6 +79,16 @@ impl Lab {
     /// The pool of this name.
     pub fn pool(&self, name: &str) -> Option<&Pool> {
         self.pools.iter().find(|pool| *pool.name == name)
+    }
+
+    /// Whether a pool is there from the start, or a step of this provider makes it.
+    pub fn makes(&self, pool: &Pool) -> bool {
+        let actions = self.steps.iter().flat_map(|step| &step.actions);
+        let mut added = actions.filter_map(|action| match &action.value {
+            Action::AddPool { pool } => Some(pool),
+            _ => None,
+        });
+        !pool.deferred || added.any(|name| *name == pool.name.value)
     }
 
     /// The settings of the cluster autoscaler as text, by name.

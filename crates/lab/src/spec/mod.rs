@@ -30,7 +30,7 @@ mod validate;
 pub mod version;
 pub mod workload;
 
-pub use check::{Check, Condition, Count, NodeSet, ObjectRef, Subject};
+pub use check::{Check, Condition, Count, NodeSet, ObjectRef, PodBefore, Subject};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use files::{Files, Reach};
 pub use kind_name::singular;
@@ -42,8 +42,8 @@ pub use pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
 pub use pool_table::pool_table;
 pub use profile::{NodeForm, Profile};
 pub use provider::{
-    Addon, AksNetwork, AksSettings, AksTier, ExistingSettings, KindSettings, Mount, PortMapping, Provider, SimLike,
-    SimSettings,
+    Addon, AksNetwork, AksSettings, AksTier, DEFAULT_LOCATION, ExistingSettings, KindSettings, Mount, PortMapping,
+    Provider, SimLike, SimSettings,
 };
 pub use read::{Unread, read_regular};
 pub use schema::schema;

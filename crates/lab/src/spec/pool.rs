@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::machine::Machine;
 use super::source::{Located, Location};
 use super::version::KubernetesVersion;
-use crate::names::{AKS_POOL_LABEL, MODE_LABEL, POOL_LABEL};
+use crate::names::{AKS_POOL_LABEL, MODE_LABEL, POOL_LABEL, SPOT_LABEL};
 
 /// A group of equal nodes, `[pool.NAME]` in the lab file.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub struct Pool {
     pub spot: Option<Spot>,
     /// Bounds of the cluster autoscaler.
     pub autoscale: Option<Located<Autoscale>>,
+    /// Most machines that the cloud has for it, where klab stands for the cloud.
+    pub capacity: Option<Located<u32>>,
     /// Operating system of the nodes.
     pub os: Os,
     /// Flavour of the operating system, such as `AzureLinux`.
@@ -139,9 +141,6 @@ pub struct Autoscale {
     pub max: u32,
 }
 
-/// Taint and label that AKS gives spot nodes.
-const SPOT_KEY: &str = "kubernetes.azure.com/scalesetpriority";
-
 impl Pool {
     /// The labels of the pool's nodes on every provider: the author's, and those that AKS sets (kind and sim follow it).
     /// The host name is left out, for it is different on every node.
@@ -176,7 +175,7 @@ impl Pool {
             set(key, value);
         }
         if self.spot.is_some() {
-            set(SPOT_KEY, "spot");
+            set(SPOT_LABEL, "spot");
         }
         labels
     }
@@ -184,9 +183,9 @@ impl Pool {
     /// The taints of the pool's nodes on every provider: the author's, and that of spot nodes.
     pub fn node_taints(&self) -> Vec<Taint> {
         let mut taints: Vec<_> = self.taints.iter().map(|taint| taint.value.clone()).collect();
-        if self.spot.is_some() && !taints.iter().any(|taint| taint.key == SPOT_KEY) {
+        if self.spot.is_some() && !taints.iter().any(|taint| taint.key == SPOT_LABEL) {
             taints.push(Taint {
-                key: SPOT_KEY.to_owned(),
+                key: SPOT_LABEL.to_owned(),
                 value: Some("spot".to_owned()),
                 effect: "NoSchedule".to_owned(),
                 time_added: None,

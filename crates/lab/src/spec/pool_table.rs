@@ -55,6 +55,7 @@ pub fn pool_table(pool: &Pool) -> Table {
         let bounds: Table = bounds.into_iter().map(|(key, count)| (key.to_owned(), i64::from(count).into())).collect();
         set("autoscale", bounds.into());
     }
+    pool.capacity.as_ref().map(|capacity| set("capacity", i64::from(capacity.value).into()));
     if pool.os == Os::Windows {
         set("os", pool.os.as_str().into());
     }
@@ -93,7 +94,7 @@ mod tests {
             "[pool.a]\nnodes = 0\nmode = \"user\"\ndeferred = true\n",
             "[pool.a]\nsize = \"Standard_D4s_v5\"\nlabels = { team = \"a\" }\ntaints = [\"k=v:NoSchedule\", \"l:NoExecute\"]\nzones = [1, 3]\n",
             "[pool.a]\ncpu = \"1500m\"\nmemory = \"3Gi\"\nmax_pods = 40\nresources = { \"example.com/dongle\" = 2 }\n",
-            "[pool.a]\nspot = true\nmax_price = 0.05\neviction = \"deallocate\"\nautoscale = { min = 1, max = 4 }\n",
+            "[pool.a]\nspot = true\nmax_price = 0.05\neviction = \"deallocate\"\nautoscale = { min = 1, max = 4 }\ncapacity = 3\n",
             "[pool.a]\nos = \"windows\"\nos_sku = \"Windows2022\"\nos_disk = { size = 64, ephemeral = true }\n",
             "[pool.a]\nkubernetes = \"1.35\"\nnames = [\"worker1\"]\nannotations = { note = \"n\" }\nimages = { \"busybox:1\" = \"4Mi\" }\nextra_args = [\"--gpu-driver\"]\n",
         ] {

@@ -42,6 +42,8 @@ pub struct Profile {
     pub has_managed_pools: bool,
     /// Whether a cluster autoscaler acts on pools with bounds.
     pub has_autoscaler: bool,
+    /// Whether the control plane can be brought to another version while the nodes stay as they are.
+    pub upgrades_control_plane: bool,
     /// Whether a node can run Windows.
     pub has_windows: bool,
     /// Whether a pool of the lab file can name its nodes.
@@ -73,6 +75,7 @@ const PROFILES: [Profile; 4] = [
         is_billed: false,
         has_managed_pools: false,
         has_autoscaler: true,
+        upgrades_control_plane: true,
         has_windows: true,
         takes_node_names: true,
         mounts_folders: false,
@@ -93,6 +96,7 @@ const PROFILES: [Profile; 4] = [
         is_billed: false,
         has_managed_pools: false,
         has_autoscaler: false,
+        upgrades_control_plane: false,
         has_windows: false,
         takes_node_names: false,
         mounts_folders: true,
@@ -113,6 +117,7 @@ const PROFILES: [Profile; 4] = [
         is_billed: true,
         has_managed_pools: true,
         has_autoscaler: true,
+        upgrades_control_plane: true,
         has_windows: true,
         takes_node_names: false,
         mounts_folders: false,
@@ -131,6 +136,7 @@ const PROFILES: [Profile; 4] = [
         makes_nodes: false,
         is_billed: false,
         has_managed_pools: false,
+        upgrades_control_plane: false,
         has_windows: true,
         takes_node_names: false,
         has_autoscaler: false,
@@ -142,6 +148,13 @@ const PROFILES: [Profile; 4] = [
         tests_at_once: Some(1),
     },
 ];
+
+impl Profile {
+    /// Whether klab answers for Azure where az is asked of a cluster: its pools are klab's, and no service has them.
+    pub const fn stands_in_for_azure(&self) -> bool {
+        self.makes_nodes && !self.has_managed_pools
+    }
+}
 
 impl Provider {
     /// The provider's row.

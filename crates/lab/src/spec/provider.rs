@@ -164,6 +164,9 @@ pub struct Mount {
     pub read_only: bool,
 }
 
+/// The Azure region where nobody says one.
+pub const DEFAULT_LOCATION: &str = "westeurope";
+
 /// `[aks]`.
 #[derive(Clone, Debug)]
 pub struct AksSettings {

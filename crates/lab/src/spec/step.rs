@@ -168,6 +168,11 @@ pub enum Action {
         /// The version.
         kubernetes: KubernetesVersion,
     },
+    /// Bring the control plane to another Kubernetes version, and leave the nodes as they are.
+    UpgradeControlPlane {
+        /// The version.
+        kubernetes: KubernetesVersion,
+    },
     /// Stop nodes as if they had lost power.
     FailNode {
         /// Which nodes.
@@ -179,6 +184,11 @@ pub enum Action {
     RestoreNode {
         /// Which nodes.
         nodes: NodeSet,
+    },
+    /// Have the API server answer nobody for a while.
+    FailApi {
+        /// How long.
+        duration: SignedDuration,
     },
     /// Let time pass.
     Wait {

@@ -1,7 +1,7 @@
 //! Why checks do not hold: the pods behind them grouped by their plight, and what would mend it.
 
 mod daemon;
-mod homes;
+pub(super) mod homes;
 mod size;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

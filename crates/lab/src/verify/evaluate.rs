@@ -1,5 +1,7 @@
 //! Checks against a snapshot: the verdict of this moment.
 
+use std::cell::LazyCell;
+
 use super::conditions::{self, Subject as Judged};
 use super::context::Context;
 use super::movement;
@@ -24,18 +26,21 @@ pub fn evaluate(checks: &[Check], snapshot: &Snapshot, context: &Context<'_>) ->
 }
 
 pub(crate) fn results(checks: &[Check], view: &View<'_>) -> Vec<CheckResult> {
-    let movement = movement::of(view);
-    checks.iter().map(|check| result(check, view, movement.as_deref())).collect()
+    // Only checks that are broken ask for it, and it asks the scheduler.
+    let movement = LazyCell::new(|| movement::of(view));
+    checks.iter().map(|check| result(check, view, &|| movement.as_deref())).collect()
 }
 
-fn result(check: &Check, view: &View<'_>, movement: Option<&str>) -> CheckResult {
+fn result<'m>(check: &Check, view: &View<'_>, movement: &dyn Fn() -> Option<&'m str>) -> CheckResult {
     let findings = findings(check, view);
     let worst = findings.iter().max_by_key(|finding| finding.standing.rank());
-    let verdict = match (worst.map(|finding| &finding.standing), movement) {
-        (None | Some(Standing::Holds), _) => Verdict::Held,
-        (Some(Standing::Moving(what)), _) => Verdict::NotYet { waiting_for: what.clone() },
-        (Some(Standing::Blocked(_)), Some(movement)) => Verdict::NotYet { waiting_for: movement.to_owned() },
-        (Some(Standing::Blocked(why)), None) => Verdict::Impossible { because: why.clone() },
+    let verdict = match worst.map(|finding| &finding.standing) {
+        None | Some(Standing::Holds) => Verdict::Held,
+        Some(Standing::Moving(what)) => Verdict::NotYet { waiting_for: what.clone() },
+        Some(Standing::Blocked(why)) => match movement() {
+            Some(movement) => Verdict::NotYet { waiting_for: movement.to_owned() },
+            None => Verdict::Impossible { because: why.clone() },
+        },
     };
     CheckResult {
         name: name::check(check),

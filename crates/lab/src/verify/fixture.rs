@@ -90,6 +90,7 @@ impl Cluster {
         let mut pod = json!({
             "metadata": {
                 "name": format!("{owner}-{}", self.pods), "namespace": "default", "labels": {"app": owner},
+                "uid": format!("pod-{owner}-{}", self.pods),
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             },
             "spec": {"containers": [{"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]},

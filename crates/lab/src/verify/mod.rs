@@ -4,6 +4,7 @@
 //! feeds a [`Stability`] with snapshots as they change and asks it when it next needs to look ([`Observation`]); a
 //! caller that only looks once calls [`evaluate`].
 
+mod before;
 mod cause;
 mod conditions;
 mod context;
@@ -16,6 +17,7 @@ mod movement;
 mod name;
 mod node;
 mod placeable;
+mod places;
 mod pod;
 mod predict;
 mod rollout;
@@ -31,14 +33,22 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+pub use before::Before;
 pub use cause::{Cause, NodeGroup, NodeReason, Suggestion};
 pub use context::Context;
 pub use diagnose::diagnose;
 pub use evaluate::evaluate;
+#[cfg(test)]
+pub(crate) use explain::properties::clusters;
 pub use explain::{Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, explain};
+pub(crate) use explain::{amount, workload_of};
+pub(crate) use model::cluster;
+pub(crate) use node::is_cordoned;
 pub use node::is_ready;
+pub(crate) use places::{Place, Places, places};
 pub use pod::PodState;
 pub use predict::{Difference, PredictedWorkload, Prediction, compare, predict};
 pub use snapshot::{FetchedObject, Snapshot};
 pub use stability::{Observation, Stability, Windows};
 pub use verdict::{Aside, CheckResult, Finding, Report, Verdict};
+pub(crate) use view::{PodView, View};

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Node;
 
-use super::explain::{self, PoolGrowth};
+use super::explain::{Growth, PoolGrowth};
 use super::model;
 use super::node::is_coming;
 use super::pod::PodState;
@@ -72,7 +72,11 @@ fn scale_up_due(view: &View<'_>) -> bool {
     let waits = |pod: &&PodView<'_>| {
         matches!(pod.state, PodState::Unschedulable { nominated: None, .. }) && has_default_scheduler(pod.pod)
     };
-    if !explain::has_autoscaled_pools(view) || !view.pods.iter().any(|pod| waits(&pod)) {
+    if !view.pods.iter().any(|pod| waits(&pod)) {
+        return false;
+    }
+    let growth = Growth::of(view);
+    if growth.is_none() {
         return false;
     }
     let cluster = model::cluster(view, TieBreak::default());
@@ -83,7 +87,7 @@ fn scale_up_due(view: &View<'_>) -> bool {
             continue;
         }
         asked.push(pod);
-        if explain::growth(view, &cluster, pod.pod).iter().any(PoolGrowth::grows) {
+        if growth.for_pod(&cluster, pod.pod).iter().any(PoolGrowth::grows) {
             return true;
         }
     }

@@ -27,6 +27,7 @@ fn condition() -> impl Strategy<Value = Condition> {
         count().prop_map(Condition::Succeeded),
         (0_u32..3).prop_map(|max_skew| Condition::Spread { over: "kubernetes.io/hostname".to_owned(), max_skew }),
         node_set().prop_map(Condition::OnePerNode),
+        any::<bool>().prop_map(|wanted| Condition::SamePods { wanted, before: Some(Vec::new()) }),
         count().prop_map(Condition::Exist),
         any::<bool>().prop_map(Condition::Ready),
         any::<bool>().prop_map(Condition::Schedulable),

@@ -1,5 +1,6 @@
 //! What a cluster looked like at one moment: the typed objects that checks and explanations read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -56,6 +57,9 @@ pub struct Snapshot {
     pub csi_nodes: Vec<Arc<CSINode>>,
     /// Events `FailedScheduling` and `TriggeredScaleUp`, if they were read; nothing depends on their being there.
     pub events: Vec<Arc<Event>>,
+    /// Pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them, and why they failed: as
+    /// far as its status was read.
+    pub backed_off: BTreeMap<String, String>,
     /// The objects that checks name and that are not among the kinds above.
     pub objects: Vec<FetchedObject>,
 }

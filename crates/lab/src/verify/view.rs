@@ -15,6 +15,7 @@ use super::snapshot::Snapshot;
 use crate::membership::{labelled_pool, pool_of};
 use crate::names::{POOL_LABEL, WORKLOAD_LABEL};
 use crate::spec::{NodeSet, Workload, WorkloadKind};
+use klab_scheduler::owner::controller;
 
 /// Annotation of Deployments and their ReplicaSets that counts revisions.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -148,10 +149,6 @@ struct Owners<'a> {
 
 fn by_uid<T: ResourceExt>(objects: &[std::sync::Arc<T>]) -> HashMap<&str, &T> {
     objects.iter().filter_map(|object| Some((object.meta().uid.as_deref()?, &**object))).collect()
-}
-
-fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.as_ref()?.iter().find(|owner| owner.controller == Some(true))
 }
 
 fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {

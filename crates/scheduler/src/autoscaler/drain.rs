@@ -8,11 +8,10 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Volume};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::profile::Profile;
+use crate::owner::{controller, is_of_daemon_set};
 use crate::pod_info::namespace_of;
-use crate::pod_key::PodKey;
 use crate::selector::{Labels, Selector};
 
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
@@ -135,21 +134,6 @@ impl Budget {
     }
 }
 
-/// The controller among a pod's owners.
-pub(super) fn controller(pod: &Pod) -> Option<&OwnerReference> {
-    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-/// Whether a pod is of a DaemonSet.
-pub(super) fn is_daemon(pod: &Pod) -> bool {
-    controller(pod).is_some_and(|owner| owner.kind == "DaemonSet")
-}
-
-/// The name of a pod.
-pub(super) fn key(pod: &Pod) -> PodKey {
-    PodKey::new(namespace_of(pod), pod.metadata.name.as_deref().unwrap_or_default())
-}
-
 fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
     pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
@@ -159,11 +143,11 @@ pub(super) fn drain(pod: &Pod, profile: &Profile, budgets: &Budgets, owner: Owne
     if annotation(pod, MIRROR).is_some() || is_overdue(pod, now) {
         return Drain::Skipped;
     }
-    let replicated = controller(pod).map(|owner| owner.kind.as_str());
+    let replicated = controller(&pod.metadata).map(|owner| owner.kind.as_str());
     if replicated.is_some() && owner == Owner::Gone {
         return Drain::Blocks(BlockingReason::ControllerNotFound);
     }
-    if is_daemon(pod) {
+    if is_of_daemon_set(pod) {
         return Drain::Daemon;
     }
     let safe = annotation(pod, SAFE_TO_EVICT);

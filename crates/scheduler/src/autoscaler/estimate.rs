@@ -3,15 +3,13 @@
 // upstream: cluster-autoscaler/estimator/binpacking_estimator.go Estimate (v1.36)
 // upstream: cluster-autoscaler/estimator/decreasing_pod_orderer.go calculatePodScore (v1.36)
 
+use super::MOST_AT_ONCE;
 use super::group::Template;
 use super::simulation::{Kind, Simulation};
 use crate::cycle::HOSTNAME;
 use crate::pod_key::PodKey;
 use crate::reason::PluginName;
 use crate::resources::Resources;
-
-/// At most this many nodes in one go (`--max-nodes-per-scaleup`).
-const MOST_AT_ONCE: u32 = 1000;
 
 /// Pods that are alike and wait.
 #[derive(Debug, Clone)]
@@ -79,14 +77,9 @@ impl Packing<'_> {
     /// Fills up the nodes that there are; gives how many pods found room.
     fn fill(&mut self, alike: &Alike) -> usize {
         for (at, (_, key)) in alike.pods.iter().enumerate() {
-            let count = self.nodes.len();
-            let places = (0..count).map(|step| (self.next + step) % count);
-            let simulation = &mut self.simulation;
-            let nodes = &self.nodes;
-            let mut places = places;
-            let Some(place) = places.find(|place| simulation.fits(alike.kind, &key.name, &nodes[*place].0)) else {
-                return at;
-            };
+            let name = |place: usize| &*self.nodes[place].0;
+            let room = self.simulation.room(alike.kind, &key.name, self.nodes.len(), name, self.next);
+            let Some(place) = room else { return at };
             self.next = place + 1;
             self.put(alike, at, place);
         }

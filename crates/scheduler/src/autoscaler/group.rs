@@ -27,6 +27,8 @@ pub struct NodeGroup {
     pub target: u32,
     /// How many of those are on their way.
     pub upcoming: u32,
+    /// Whether it is left alone, because it failed to grow.
+    pub is_backed_off: bool,
     /// What a new node would be.
     pub template: Template,
 }

@@ -6,8 +6,10 @@
 //!
 //! Inside: `profile` holds the settings by AKS's names; `group` pools and their templates; `simulation` a cluster to try pods
 //! on; `estimate` packs pods on new nodes; `expander` chooses among pools; `balance` shares nodes among similar pools;
+//! `backoff` remembers the pools whose nodes did not come;
 //! `drain` says which pods may be moved, `utilization` how full a node is.
 
+mod backoff;
 mod balance;
 mod drain;
 mod estimate;
@@ -20,18 +22,21 @@ mod simulation;
 mod unneeded;
 mod utilization;
 
+pub use backoff::{Backoffs, Failure};
 pub use drain::{BlockingReason, Budgets, Drain, Owner};
 pub use expander::Expander;
 pub use group::{NodeGroup, Template};
 pub use profile::{Profile, Setting, SettingError, SettingForm};
 pub use scale_down::{Candidate, Judgement, Obstacle, Verdict, judge};
-pub use scale_up::{ExpansionOption, Refused, Remaining, Resize, ScaleUp, Skipped, refusal, scale_up};
+pub use scale_up::{Refused, Remaining, Resize, ScaleUp, Skipped, refusal, scale_up};
 pub use unneeded::{InProgress, Removal, Unneeded};
 pub use utilization::Utilization;
 
 /// Pods of a lower priority neither make a pool grow nor keep a node: the autoscaler takes them for placeholders
 /// (`--expendable-pods-priority-cutoff`).
 pub const EXPENDABLE_BELOW: i32 = -10;
+/// At most this many nodes are added to a pool in one go (`--max-nodes-per-scaleup`).
+pub const MOST_AT_ONCE: u32 = 1000;
 /// How old the oldest of the pods that wait must be before a pool grows: there may be more to come.
 pub const NEW_PODS_WAIT: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
 /// Annotation of a node that the autoscaler is to leave alone, when `true`.
@@ -40,6 +45,8 @@ pub const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-do
 pub const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 /// Taint of a node that has become unneeded.
 pub const DELETION_CANDIDATE: &str = "DeletionCandidateOfClusterAutoscaler";
+/// The taints that the autoscaler puts on nodes and takes off again.
+pub const TAINTS: [&str; 2] = [DELETION_CANDIDATE, TO_BE_DELETED];
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::TO_BE_DELETED;
-use super::drain::{BlockingReason, Budgets, Drain, Owner, drain, key};
+use super::drain::{BlockingReason, Budgets, Drain, Owner, drain};
 use super::profile::Profile;
 use super::simulation::Simulation;
 use super::utilization::Utilization;
@@ -147,7 +147,7 @@ fn remove(
             Drain::Skipped | Drain::Daemon => {}
             Drain::Moved => moved.push(*pod),
             Drain::AwaitsCompletion => awaits_completion = true,
-            Drain::Blocks(reason) => return Err(Obstacle::BlockedByPod(key(pod), reason)),
+            Drain::Blocks(reason) => return Err(Obstacle::BlockedByPod(PodKey::of(pod), reason)),
         }
     }
     let mut tried = simulation.fork();
@@ -155,7 +155,7 @@ fn remove(
     tried.remove_node(&candidate.node);
     *simulation = tried;
     let is_risky = !budgets.evict(&moved);
-    Ok(Verdict::Unneeded { moved: moved.into_iter().map(key).collect(), awaits_completion, is_risky })
+    Ok(Verdict::Unneeded { moved: moved.into_iter().map(PodKey::of).collect(), awaits_completion, is_risky })
 }
 
 /// Puts all pods of a node on other nodes. The node itself stays, tainted, as it does while it is drained: rules that count
@@ -165,7 +165,7 @@ fn find_places(simulation: &mut Simulation, node: &str, pods: &[&Pod]) -> Result
         return Ok(());
     }
     for pod in pods {
-        simulation.remove_pod(&key(pod));
+        simulation.remove_pod(&PodKey::of(pod));
     }
     if let Some(spec) = simulation.node(node) {
         let mut spec = (*spec).clone();
@@ -176,11 +176,9 @@ fn find_places(simulation: &mut Simulation, node: &str, pods: &[&Pod]) -> Result
     let mut from = 0;
     for pod in pods {
         let kind = simulation.kind(pod).map_err(|_| Obstacle::UnexpectedError)?;
-        let pod = key(pod);
-        let count = others.len();
-        let mut places = (0..count).map(|step| (from + step) % count);
-        let found = places.find(|place| simulation.fits(kind, &pod.name, &others[*place]));
-        let place = found.ok_or(Obstacle::NoPlaceToMovePods)?;
+        let pod = PodKey::of(pod);
+        let room = simulation.room(kind, &pod.name, others.len(), |place| &others[place], from);
+        let place = room.ok_or(Obstacle::NoPlaceToMovePods)?;
         simulation.place(kind, pod, &others[place]);
         from = place + 1;
     }

@@ -10,15 +10,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::balance;
 use super::estimate::{Alike, Estimate, estimate};
 use super::expander::{Choice, choose};
 use super::group::NodeGroup;
 use super::profile::Profile;
 use super::simulation::{Kind, Simulation};
+use super::{MOST_AT_ONCE, balance};
 use crate::cluster::Cluster;
 use crate::error::ObjectError;
-use crate::pod_info::namespace_of;
 use crate::pod_key::PodKey;
 use crate::reason::Reason;
 
@@ -33,8 +32,6 @@ pub struct ScaleUp {
     pub remaining: Vec<Remaining>,
     /// The pods for which there is room on nodes that are there or on their way.
     pub fitting: Vec<usize>,
-    /// What the pools were that could have grown.
-    pub options: Vec<ExpansionOption>,
 }
 
 /// A pool that grows.
@@ -55,17 +52,6 @@ impl fmt::Display for Resize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{{} {}->{} (max: {})}}", self.group, self.from, self.to, self.max)
     }
-}
-
-/// What a pool could have done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpansionOption {
-    /// Its name.
-    pub group: Arc<str>,
-    /// How many nodes it would have got.
-    pub nodes: u32,
-    /// How many pods would have been on them.
-    pub pods: usize,
 }
 
 /// A pod that no pool can help.
@@ -91,12 +77,31 @@ pub enum Refused {
 pub enum Skipped {
     /// It has as many nodes as it may have.
     AtMaximum,
+    /// It failed to grow a while ago.
+    BackedOff,
+}
+
+impl NodeGroup {
+    /// Why the pool is not to grow at all, whatever for.
+    fn skipped(&self) -> Option<Skipped> {
+        if self.is_backed_off {
+            return Some(Skipped::BackedOff);
+        }
+        (self.target >= self.max).then_some(Skipped::AtMaximum)
+    }
+
+    /// How many nodes a pool below its least lacks, if they may come.
+    pub fn lacking(&self) -> Option<u32> {
+        let lacking = self.min.checked_sub(self.target).filter(|lacking| *lacking > 0)?;
+        (!self.is_backed_off).then_some(lacking.min(MOST_AT_ONCE))
+    }
 }
 
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AtMaximum => "max node group size reached",
+            Self::BackedOff => "in backoff after failed scale-up",
         })
     }
 }
@@ -165,14 +170,6 @@ pub fn scale_up(
     let could = |(_, estimate): &(usize, &Estimate)| estimate.nodes > 0;
     let choices: Vec<Choice<'_>> =
         estimates.iter().enumerate().filter(could).map(|(group, estimate)| Choice { group, estimate }).collect();
-    result.options = choices
-        .iter()
-        .map(|choice| ExpansionOption {
-            group: Arc::clone(&groups[choice.group].name),
-            nodes: choice.estimate.nodes,
-            pods: choice.estimate.pods.len(),
-        })
-        .collect();
     if let Some(best) = choose(&profile.expanders, &choices, groups, priorities, seed) {
         let together: Vec<_> = alike_groups(groups, &refused, best, profile).collect();
         result.triggered.clone_from(&estimates[best].pods);
@@ -215,7 +212,7 @@ fn kinds(simulation: &mut Simulation, pods: &[&Pod]) -> Vec<Alike> {
     let mut groups: Vec<Alike> = Vec::new();
     for (index, pod) in pods.iter().enumerate() {
         let Ok(kind) = simulation.kind(pod) else { continue };
-        let key = PodKey::new(namespace_of(pod), pod.metadata.name.as_deref().unwrap_or_default());
+        let key = PodKey::of(pod);
         let place = *places.entry(kind).or_insert_with(|| {
             groups.push(Alike { kind, pods: Vec::new() });
             groups.len() - 1
@@ -235,11 +232,8 @@ fn without_fitting(simulation: &mut Simulation, waiting: Vec<Alike>, fitting: &m
         let mut from = 0;
         let mut placed = 0;
         for (index, key) in &alike.pods {
-            let count = nodes.len();
-            let mut places = (0..count).map(|step| (from + step) % count);
-            let Some(place) = places.find(|place| simulation.fits(alike.kind, &key.name, &nodes[*place])) else {
-                break;
-            };
+            let room = simulation.room(alike.kind, &key.name, nodes.len(), |place| &nodes[place], from);
+            let Some(place) = room else { break };
             simulation.place(alike.kind, key.clone(), &nodes[place]);
             fitting.push(*index);
             from = place;
@@ -257,9 +251,9 @@ fn without_fitting(simulation: &mut Simulation, waiting: Vec<Alike>, fitting: &m
 fn ask_groups(simulation: &Simulation, kinds: &[Alike], groups: &[NodeGroup]) -> Vec<BTreeMap<usize, Refused>> {
     let mut refused = vec![BTreeMap::new(); kinds.len()];
     for (at, group) in groups.iter().enumerate() {
-        if group.target >= group.max {
+        if let Some(reason) = group.skipped() {
             for of in &mut refused {
-                of.insert(at, Refused::Skipped(Skipped::AtMaximum));
+                of.insert(at, Refused::Skipped(reason));
             }
             continue;
         }
@@ -289,6 +283,6 @@ fn alike_groups<'a>(
         let balanced = profile.balances
             && balance::alike(&groups[at].template, &group.template)
             && refused.iter().filter(|refused| takes(at)(refused)).all(takes(*other));
-        (same || balanced) && group.target < group.max
+        (same || balanced) && group.skipped().is_none()
     })
 }

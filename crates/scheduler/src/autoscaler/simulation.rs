@@ -129,6 +129,19 @@ impl Simulation {
         .unwrap_or(false)
     }
 
+    /// The first of `count` nodes with room for a pod of a kind, by place, where the search begins at `from` and goes round.
+    pub(super) fn room<'n>(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        count: usize,
+        node: impl Fn(usize) -> &'n str,
+        from: usize,
+    ) -> Option<usize> {
+        let mut places = (0..count).map(|step| (from + step) % count);
+        places.find(|place| self.fits(kind, name, node(*place)))
+    }
+
     /// Why a pod of a kind does not fit on a node: the first filter that refuses it, as the scheduler asks them. None if
     /// it fits, or there is no such node.
     pub(super) fn refusal(&mut self, kind: Kind, name: &str, node: &str) -> Option<Rejection> {

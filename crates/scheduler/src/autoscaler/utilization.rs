@@ -7,9 +7,10 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::drain::{is_daemon, is_overdue};
+use super::drain::is_overdue;
 use super::profile::Profile;
 use crate::node_info::NodeSpec;
+use crate::owner::is_of_daemon_set;
 use crate::resources::{PodResources, Resources};
 
 /// The resource that a node with GPUs is judged by.
@@ -32,7 +33,7 @@ impl Utilization {
         let (mut asked, mut daemons) = (Resources::default(), Resources::default());
         for pod in pods {
             let Ok(resources) = PodResources::of(pod) else { continue };
-            if profile.ignores_daemon_sets && is_daemon(pod) {
+            if profile.ignores_daemon_sets && is_of_daemon_set(pod) {
                 daemons.add(&resources.requests);
             } else if !is_overdue(pod, now) {
                 asked.add(&resources.requests);

@@ -7,13 +7,11 @@ use crate::cluster::{Part, WriteOptions};
 use crate::control::events::reference;
 use crate::control::plane::Plane;
 use crate::control::value::{list_mut, map_mut};
-use crate::node_pools::NAMESPACE;
+use crate::node_pools::{NAMESPACE, STATUS};
 use crate::resource::{CONFIG_MAPS, NODES};
 
 /// Its name in events.
 pub(super) const COMPONENT: &str = "cluster-autoscaler";
-/// The ConfigMap in which it says how it is.
-pub(super) const STATUS: &str = "cluster-autoscaler-status";
 
 /// How its writes are recorded.
 pub(super) fn writes() -> WriteOptions<'static> {

@@ -4,7 +4,7 @@
 // upstream: cluster-autoscaler/core/scaleup/orchestrator/orchestrator.go ScaleUpToNodeGroupMinSize (v1.36)
 // upstream: cluster-autoscaler/core/scaleup/orchestrator/executor.go executeScaleUp (v1.36)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,15 +13,16 @@ use serde_json::Value;
 
 use super::component::{COMPONENT, tell};
 use super::configuration::priorities;
-use super::machines::start;
+use super::machines::{self, start};
 use crate::clock::later;
 use crate::control::plane::Plane;
 use crate::control::value::condition;
 use crate::control::view::PodInfo;
 use crate::node_pools::NodePool;
+use crate::protobuf::go_duration;
 use crate::resource::DAEMON_SETS;
 use klab_scheduler::autoscaler::{
-    EXPENDABLE_BELOW, NEW_PODS_WAIT, NodeGroup, Profile, Resize, ScaleUp, Template, scale_up,
+    Backoffs, EXPENDABLE_BELOW, Failure, NEW_PODS_WAIT, NodeGroup, Profile, Resize, ScaleUp, Template, scale_up,
 };
 
 /// Annotation of a pod with a longer delay of its own than `new-pod-scale-up-delay`.
@@ -32,18 +33,23 @@ pub(super) fn groups(
     plane: &Plane,
     pools: &BTreeMap<String, NodePool>,
     counts: &BTreeMap<String, u32>,
+    backoffs: &Backoffs,
 ) -> Vec<NodeGroup> {
+    let now = plane.now();
     let (sets, _) = plane.cluster.list(DAEMON_SETS, None);
     let sets: Vec<_> = sets.iter().filter_map(|set| set.decode().ok()).collect();
     let group = |(name, pool): (&String, &NodePool)| {
         let node: Node = serde_json::from_value(pool.sample()?).ok()?;
-        let upcoming = u32::try_from(pool.starting.len()).unwrap_or(u32::MAX);
+        let starting = u32::try_from(pool.starting.len()).unwrap_or(u32::MAX);
+        let is_backed_off = backoffs.of(&pool.group, now).is_some();
         Some(NodeGroup {
             name: Arc::from(pool.group.as_str()),
             min: pool.min,
             max: pool.max,
-            target: counts.get(name).copied().unwrap_or_default().saturating_add(upcoming),
-            upcoming,
+            target: counts.get(name).copied().unwrap_or_default().saturating_add(starting),
+            // Of a pool that failed nobody counts on more.
+            upcoming: if is_backed_off { 0 } else { starting },
+            is_backed_off,
             template: Template::new(&node, &sets).ok()?,
         })
     };
@@ -67,6 +73,7 @@ pub(super) fn grow(
     profile: &Profile,
     groups: &[NodeGroup],
     pools: &mut BTreeMap<String, NodePool>,
+    backoffs: &mut Backoffs,
 ) -> Growth {
     let now = plane.now();
     let mut growth = Growth::default();
@@ -79,6 +86,9 @@ pub(super) fn grow(
             waiting.push((info, pod));
         }
     }
+    if waiting.is_empty() {
+        return growth;
+    }
     let pods: Vec<&Pod> = waiting.iter().map(|(_, pod)| pod).collect();
     let seed = plane.settings.seed ^ now.as_microsecond().unsigned_abs();
     let priorities = match priorities(&plane.cluster, profile, groups) {
@@ -90,8 +100,8 @@ pub(super) fn grow(
         None => None,
     };
     let decided = scale_up(&plane.picture, &pods, groups, profile, priorities.as_ref(), seed);
-    let unfit = |at: &usize| !decided.fitting.contains(at);
-    let oldest = (0..pods.len()).filter(unfit).map(|at| waiting[at].0.created).min();
+    let fitting: BTreeSet<usize> = decided.fitting.iter().copied().collect();
+    let oldest = (0..pods.len()).filter(|at| !fitting.contains(at)).map(|at| waiting[at].0.created).min();
     let Some(oldest) = oldest else { return growth };
     let begin = later(oldest, NEW_PODS_WAIT);
     if begin > now {
@@ -99,31 +109,78 @@ pub(super) fn grow(
         growth.again = Some(growth.again.map_or(begin, |again| again.min(begin)));
         return growth;
     }
-    growth.has_grown = !decided.resizes.is_empty();
-    carry_out(plane, &decided.resizes, pools);
-    tell_pods(plane, &decided, &waiting);
+    growth.has_grown = carry_out(plane, &decided.resizes, pools, backoffs);
+    if growth.has_grown || decided.resizes.is_empty() {
+        tell_pods(plane, &decided, &waiting);
+    }
     growth
 }
 
 /// Brings pools to their least. AKS does (`--enforce-node-group-min-size`).
-pub(super) fn grow_to_least(plane: &mut Plane, groups: &[NodeGroup], pools: &mut BTreeMap<String, NodePool>) -> bool {
-    let below = groups.iter().filter(|group| group.target < group.min);
+pub(super) fn grow_to_least(
+    plane: &mut Plane,
+    groups: &[NodeGroup],
+    pools: &mut BTreeMap<String, NodePool>,
+    backoffs: &mut Backoffs,
+) -> bool {
+    let below = groups.iter().filter_map(|group| Some((group, group.lacking()?)));
     let resizes: Vec<Resize> = below
-        .map(|group| Resize { group: Arc::clone(&group.name), from: group.target, to: group.min, max: group.max })
+        .map(|(group, lacking)| {
+            let to = group.target.saturating_add(lacking);
+            Resize { group: Arc::clone(&group.name), from: group.target, to, max: group.max }
+        })
         .collect();
-    carry_out(plane, &resizes, pools);
-    !resizes.is_empty()
+    carry_out(plane, &resizes, pools, backoffs)
 }
 
-fn carry_out(plane: &mut Plane, resizes: &[Resize], pools: &mut BTreeMap<String, NodePool>) {
+/// Gives up the machines that pools have waited for too long, and leaves those pools alone for a while.
+// upstream: cluster-autoscaler/clusterstate/clusterstate.go updateScaleRequests (v1.36)
+pub(super) fn give_up_late(
+    plane: &mut Plane,
+    profile: &Profile,
+    pools: &mut BTreeMap<String, NodePool>,
+    backoffs: &mut Backoffs,
+) {
+    let now = plane.now();
+    backoffs.forget_stale(now);
+    for (name, pool) in pools {
+        let Some(waited) = machines::asked(pool).map(|asked| now.duration_since(asked)) else { continue };
+        if waited <= profile.provision_time {
+            continue;
+        }
+        let (group, waited) = (&pool.group, go_duration(waited.as_secs().saturating_mul(1_000_000_000)));
+        let message = format!("Nodes added to group {group} failed to register within {waited}");
+        tell(plane, true, "ScaleUpTimedOut", &message);
+        let message = format!("Scale-up timed out for node group {group} after {waited}");
+        backoffs.fail(&Arc::from(group.as_str()), Failure { code: "timeout", message }, now);
+        machines::give_up(plane, name, pool);
+    }
+}
+
+/// Starts the machines of pools that grow; says whether any does.
+fn carry_out(
+    plane: &mut Plane,
+    resizes: &[Resize],
+    pools: &mut BTreeMap<String, NodePool>,
+    backoffs: &mut Backoffs,
+) -> bool {
+    let mut any = false;
     for Resize { group, from, to, max } in resizes {
         let Some((name, pool)) = pools.iter_mut().find(|(_, pool)| *pool.group == **group) else { continue };
         let message = format!("Scale-up: setting group {group} size to {to} instead of {from} (max: {max})");
         tell(plane, false, "ScaledUpGroup", &message);
-        start(plane, name, pool, to.saturating_sub(*from));
+        if let Err(status) = start(plane, name, pool, to.saturating_sub(*from)) {
+            let message = format!("Scale-up failed for group {group}: {}", status.message);
+            tell(plane, true, "FailedToScaleUpGroup", &message);
+            let message = format!("failed to increase node group size: {}", status.message);
+            backoffs.fail(group, Failure { code: "cloudProviderError", message }, plane.now());
+            continue;
+        }
         let message = format!("Scale-up: group {group} size set to {to} instead of {from} (max: {max})");
         tell(plane, false, "ScaledUpGroup", &message);
+        any = true;
     }
+    any
 }
 
 fn tell_pods(plane: &mut Plane, decided: &ScaleUp, waiting: &[(Arc<PodInfo>, Pod)]) {
@@ -150,10 +207,8 @@ fn unschedulable(plane: &Plane) -> Vec<(Arc<PodInfo>, Pod)> {
             && value["status"]["nominatedNodeName"].is_null()
             && value["spec"]["priority"].as_i64().unwrap_or_default() >= i64::from(EXPENDABLE_BELOW)
     };
-    let pods = plane.view.unbound().filter(|info| {
-        let of_daemon = info.object.controller().is_some_and(|owner| &*owner.kind == "DaemonSet");
-        info.active() && !of_daemon && refused(&info.object.value())
-    });
+    let pods =
+        plane.view.unbound().filter(|info| info.active() && !info.of_daemon_set() && refused(&info.object.value()));
     pods.filter_map(|info| Some((Arc::clone(info), info.object.decode().ok()?))).collect()
 }
 

@@ -1,76 +1,108 @@
-//! What a cloud would do for the autoscaler: machines that are started and register as nodes after a while.
+//! What a cloud would do for the autoscaler: machines that are started and register as nodes after a while, or never do.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::component::writes;
 use super::configuration::pools;
-use crate::clock::later;
+use crate::clock::{earlier, later};
 use crate::cluster::{Cluster, Part};
 use crate::control::plane::Plane;
-use crate::node_pools::{NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL, Present};
+use crate::node_pools::{MOST_NODES, NAMESPACE, NODE_POOLS, NodePool, POOL_LABEL, Present, STARTING};
 use crate::resource::{CONFIG_MAPS, NODES};
+use crate::status::Status;
 
-/// Writes which machines of a pool are being started.
-fn set_starting(cluster: &Cluster, name: &str, pool: &NodePool) {
-    let text = serde_json::to_string(pool).unwrap_or_default();
-    // Whoever removed the pool meanwhile wants no machines of it.
-    let _written = cluster.modify(CONFIG_MAPS, Part::Main, NAMESPACE, NODE_POOLS, &writes(), |map| {
-        if map["data"][name].is_string() {
-            map["data"][name] = json!(text);
-        }
+/// Changes which machines of a pool are being started. All else in the ConfigMap is others' and stays as it is at that moment.
+fn change_starting(cluster: &Cluster, name: &str, change: impl FnOnce(&mut Vec<Timestamp>)) -> Result<(), Status> {
+    let written = cluster.modify(CONFIG_MAPS, Part::Main, NAMESPACE, NODE_POOLS, &writes(), |map| {
+        // Whoever removed the pool meanwhile wants no machines of it.
+        let Some(text) = map["data"][name].as_str() else { return };
+        let Ok(mut pool) = serde_json::from_str::<Map<String, Value>>(text) else { return };
+        let known = pool.get(STARTING).map(Vec::<Timestamp>::deserialize);
+        let mut starting = known.and_then(Result::ok).unwrap_or_default();
+        change(&mut starting);
+        pool.insert(STARTING.to_owned(), json!(starting));
+        map["data"][name] = json!(Value::Object(pool).to_string());
     });
+    written.map(drop)
 }
 
 /// Starts machines of a pool.
-pub(super) fn start(plane: &Plane, name: &str, pool: &mut NodePool, count: u32) {
+///
+/// # Errors
+/// When it cannot be noted that they are on their way: then none is.
+pub(super) fn start(plane: &Plane, name: &str, pool: &mut NodePool, count: u32) -> Result<(), Status> {
     let due = later(plane.now(), SignedDuration::from_secs(i64::from(pool.start_seconds)));
-    pool.starting.extend((0..count).map(|_| due));
-    set_starting(&plane.cluster, name, pool);
+    let new = vec![due; count as usize];
+    change_starting(&plane.cluster, name, |starting| starting.extend(&new))?;
+    pool.starting.extend(new);
+    Ok(())
 }
 
-/// Registers the machines whose time has come; says whether any came, and when the next one comes.
+/// Gives up the machines of a pool that are on their way.
+pub(super) fn give_up(plane: &Plane, name: &str, pool: &mut NodePool) {
+    pool.starting.clear();
+    if let Err(status) = change_starting(&plane.cluster, name, Vec::clear) {
+        tracing::warn!(pool = name, status.message, "machines that did not come could not be crossed out");
+    }
+}
+
+/// When machines were asked for last, of those that are still to come.
+pub(super) fn asked(pool: &NodePool) -> Option<Timestamp> {
+    let due = pool.starting.iter().copied().max()?;
+    Some(earlier(due, SignedDuration::from_secs(i64::from(pool.start_seconds))))
+}
+
+/// Registers the machines whose time has come and which the cloud has; says whether any came, and when the next one comes.
 pub(super) fn register(plane: &mut Plane) -> (bool, Option<Timestamp>) {
     let now = plane.now();
-    let (mut any, mut next): (bool, Option<Timestamp>) = (false, None);
-    for (name, mut pool) in pools(&plane.cluster) {
-        let due = pool.starting.iter().filter(|due| **due <= now).count();
-        pool.starting.retain(|due| *due > now);
-        next = pool.starting.iter().copied().chain(next).min();
-        if due == 0 {
+    let pools = pools(&plane.cluster);
+    let next = pools.values().flat_map(|pool| &pool.starting).copied().filter(|due| *due > now).min();
+    let due = |pool: &NodePool| pool.starting.iter().any(|due| *due <= now);
+    let pools: BTreeMap<String, NodePool> = pools.into_iter().filter(|(_, pool)| due(pool)).collect();
+    if pools.is_empty() {
+        return (false, next);
+    }
+    let mut any = false;
+    let mut present = present(plane);
+    for (name, pool) in &pools {
+        let have = present.iter().filter(|node| node.pool == *name).count();
+        let room = (pool.capacity.unwrap_or(MOST_NODES) as usize).saturating_sub(have);
+        if room == 0 {
             continue;
         }
-        any = true;
-        for _ in 0..due {
-            let Some(node) = pool.next_node(&present(plane, &name)) else { break };
+        // Crossed out first: what cannot be crossed out would come again and again.
+        let mut come = 0;
+        let crossed_out = change_starting(&plane.cluster, name, |starting| {
+            starting.retain(|due| {
+                let comes = *due <= now && come < room;
+                come += usize::from(comes);
+                !comes
+            });
+        });
+        if let Err(status) = crossed_out {
+            tracing::warn!(pool = name, status.message, "machines whose time has come could not be crossed out");
+            continue;
+        }
+        any |= come > 0;
+        let nodes: Vec<Value> = pool.new_nodes(name, &present).take(come).collect();
+        for node in nodes {
+            present.push(Present::of(&node));
             if let Err(status) = plane.cluster.create(NODES, "", node, &writes()) {
                 tracing::warn!(pool = name, status.message, "a node could not be registered");
             }
         }
-        set_starting(&plane.cluster, &name, &pool);
     }
     (any, next)
 }
 
 /// The nodes of the cluster, read from it: the view may not have those of this moment.
-fn present(plane: &Plane, pool: &str) -> Vec<Present> {
+fn present(plane: &Plane) -> Vec<Present> {
     let (nodes, _) = plane.cluster.list(NODES, None);
-    nodes
-        .iter()
-        .map(|node| {
-            let value = node.value();
-            let addresses = value["status"]["addresses"].as_array();
-            let mut addresses = addresses.into_iter().flatten();
-            let internal = addresses.find(|address| address["type"] == "InternalIP");
-            Present {
-                name: node.name.to_string(),
-                address: internal.and_then(|it| it["address"].as_str()).unwrap_or_default().to_owned(),
-                is_of_pool: node.label(POOL_LABEL) == Some(pool),
-            }
-        })
-        .collect()
+    nodes.iter().map(|node| Present::of(&node.value())).collect()
 }
 
 /// How many nodes each pool has, the ones that are there.

@@ -17,11 +17,11 @@ mod status;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use klab_scheduler::autoscaler::{NodeGroup, Profile, TO_BE_DELETED};
+use klab_scheduler::autoscaler::{Backoffs, NodeGroup, Profile, TO_BE_DELETED};
 
 use self::component::{set_taint, tell};
 use self::removal::Removals;
-use self::shrinking::Shrinking;
+use self::shrinking::{Member, Shrinking};
 use self::status::{Facts, Status};
 use super::controller::Controller;
 use super::plane::Plane;
@@ -43,9 +43,12 @@ pub(super) struct ClusterAutoscaler {
     /// When a change or a time calls for the next look.
     look_at: Option<Timestamp>,
     interval: SignedDuration,
+    /// What is wrong with the settings, which has been told.
+    problems: Vec<String>,
     last_growth: Option<Timestamp>,
     last_removal: Option<Timestamp>,
     last_failure: Option<Timestamp>,
+    backoffs: Backoffs,
     removals: Removals,
     shrinking: Shrinking,
     status: Status,
@@ -88,8 +91,9 @@ impl Reconciler for ClusterAutoscaler {
         let (profile, problems) = configuration::profile(&plane.cluster);
         self.interval = profile.scan_interval;
         if self.began.is_none() {
-            self.begin(plane, &problems);
+            self.begin(plane);
         }
+        self.tell_problems(plane, problems);
         let (has_registered, next_machine) = machines::register(plane);
         let groups: BTreeSet<String> =
             configuration::pools(&plane.cluster).into_values().map(|pool| pool.group).collect();
@@ -131,7 +135,7 @@ impl ClusterAutoscaler {
     }
 
     /// What is left of an autoscaler that was stopped is put right.
-    fn begin(&mut self, plane: &mut Plane, problems: &[String]) {
+    fn begin(&mut self, plane: &mut Plane) {
         self.began = Some(plane.now());
         let tainted: Vec<String> = plane
             .view
@@ -142,9 +146,14 @@ impl ClusterAutoscaler {
         for node in tainted {
             set_taint(plane, &node, TO_BE_DELETED, None);
         }
-        for problem in problems {
+    }
+
+    /// Tells what of the settings is wrong, when that is new.
+    fn tell_problems(&mut self, plane: &mut Plane, problems: Vec<String>) {
+        for problem in problems.iter().filter(|problem| !self.problems.contains(problem)) {
             tell(plane, true, "InvalidProfile", problem);
         }
+        self.problems = problems;
     }
 
     fn look(&mut self, plane: &mut Plane, profile: &Profile) {
@@ -152,18 +161,22 @@ impl ClusterAutoscaler {
         self.looked = Some(now);
         self.look_at = None;
         let mut pools = configuration::pools(&plane.cluster);
-        let groups = growth::groups(plane, &pools, &machines::counts(plane));
+        growth::give_up_late(plane, profile, &mut pools, &mut self.backoffs);
+        let groups = growth::groups(plane, &pools, &machines::counts(plane), &self.backoffs);
         let nodes = plane.view.nodes().count();
         let unready = plane.view.nodes().filter(|node| &*node.ready != "True").count();
         let is_healthy = profile.is_healthy(unready, nodes);
+        let members = shrinking::members(plane, &pools);
         if is_healthy {
-            self.decide(plane, profile, &groups, &mut pools);
+            self.decide(plane, profile, &groups, &members, &mut pools);
         } else {
             self.shrinking.clear();
             tell(plane, true, "ClusterUnhealthy", "Cluster is unhealthy");
         }
-        let candidates = self.shrinking.candidates(plane, &pools);
-        self.status.write(plane, &Facts { groups: &groups, pools: &pools, candidates: &candidates, is_healthy });
+        let candidates = self.shrinking.candidates(&members);
+        let backoffs = &self.backoffs;
+        self.status
+            .write(plane, &Facts { groups: &groups, pools: &pools, candidates: &candidates, backoffs, is_healthy });
     }
 
     fn decide(
@@ -171,14 +184,15 @@ impl ClusterAutoscaler {
         plane: &mut Plane,
         profile: &Profile,
         groups: &[NodeGroup],
+        members: &[Member],
         pools: &mut BTreeMap<String, NodePool>,
     ) {
         let now = plane.now();
-        let growth = growth::grow(plane, profile, groups, pools);
+        let growth = growth::grow(plane, profile, groups, pools, &mut self.backoffs);
         if growth.has_grown {
             self.last_growth = Some(now);
         }
-        self.shrinking.find(plane, profile, groups, pools, &self.removals);
+        self.shrinking.find(plane, profile, groups, members, &self.removals);
         let rests = [
             (self.last_growth, profile.delay_after_add),
             (self.last_failure, profile.delay_after_failure),
@@ -191,20 +205,23 @@ impl ClusterAutoscaler {
         } else if let Some(rest) = rest.filter(|rest| *rest > now) {
             again.extend(self.shrinking.again(plane, profile).map(|due| due.max(rest)));
         } else {
-            if self.shrinking.remove(plane, profile, groups, pools, &mut self.removals) {
+            if self.shrinking.remove(plane, profile, groups, members, &mut self.removals) {
                 self.last_removal = Some(now);
-                plane.queue.add(key());
             }
             again.extend(self.shrinking.again(plane, profile));
         }
-        self.shrinking.mark(plane, pools, &self.removals);
+        self.shrinking.mark(plane, members, &self.removals);
         shrinking::unmark_others(plane, pools);
-        if !growth.has_grown && growth::grow_to_least(plane, groups, pools) {
+        if !growth.has_grown && growth::grow_to_least(plane, groups, pools, &mut self.backoffs) {
             self.last_growth = Some(now);
         }
+        // A time must be over before it counts.
+        let over = |until: Timestamp| later(until, SignedDuration::from_millis(1));
         for pool in pools.values() {
-            again.extend(pool.starting.iter().copied());
+            again.extend(pool.starting.iter().copied().filter(|due| *due > now));
+            again.extend(machines::asked(pool).map(|asked| over(later(asked, profile.provision_time))));
         }
+        again.extend(self.backoffs.ends(now).map(over));
         for due in again {
             self.look_by(plane, due);
         }

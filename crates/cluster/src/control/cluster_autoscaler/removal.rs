@@ -227,7 +227,7 @@ fn evict(
 
 /// Evicts the pods of DaemonSets as far as that goes.
 fn evict_daemons(plane: &mut Plane, profile: &Profile, node: &str) {
-    for pod in plane.view.pods_on(node).into_iter().filter(|pod| pod.active() && is_daemon(pod)) {
+    for pod in plane.view.pods_on(node).into_iter().filter(|pod| pod.active() && pod.of_daemon_set()) {
         let object = Arc::clone(&pod.object);
         plane.note(&object, COMPONENT, false, "ScaleDown", "deleting pod for node scale down");
         let _evicted = plane.cluster.evict(&object.namespace, &object.name, &grace(&pod, profile));
@@ -240,16 +240,12 @@ fn grace(pod: &PodInfo, profile: &Profile) -> DeleteOptions {
     DeleteOptions { grace_seconds, uid: Some(pod.object.uid.to_string()), ..DeleteOptions::default() }
 }
 
-fn is_daemon(pod: &PodInfo) -> bool {
-    pod.object.controller().is_some_and(|owner| &*owner.kind == "DaemonSet")
-}
-
 /// The pods of a node that must go elsewhere before it goes.
 fn movable(plane: &Plane, node: &str) -> Vec<Arc<PodInfo>> {
     let is_mirror =
         |pod: &PodInfo| !pod.object.value()["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null();
     let mut pods = plane.view.pods_on(node);
-    pods.retain(|pod| !pod.finished() && !is_daemon(pod) && !is_mirror(pod));
+    pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !is_mirror(pod));
     pods
 }
 

@@ -22,8 +22,9 @@ use crate::node_pools::{NodePool, POOL_LABEL};
 use crate::resource::POD_DISRUPTION_BUDGETS;
 use klab_scheduler::autoscaler::{
     Budgets, Candidate, DELETION_CANDIDATE, Judgement, NodeGroup, Obstacle, Owner, Profile, SCALE_DOWN_DISABLED,
-    TO_BE_DELETED, Unneeded, Verdict, judge,
+    TAINTS, Unneeded, Verdict, judge,
 };
+use klab_scheduler::owner::controller;
 
 /// A node that could not go is looked at again after so long (`--unremovable-node-recheck-timeout`).
 const RECHECK: SignedDuration = SignedDuration::from_mins(5);
@@ -41,8 +42,8 @@ pub(super) struct Shrinking {
     judgements: Vec<Judgement>,
 }
 
-/// A node of an autoscaled pool.
-struct Member {
+/// A node of an autoscaled pool, as it was when the autoscaler began to look.
+pub(super) struct Member {
     info: Arc<NodeInfo>,
     name: Arc<str>,
     group: Arc<str>,
@@ -57,9 +58,9 @@ impl Shrinking {
     }
 
     /// How many nodes of each group nobody needs.
-    pub(super) fn candidates(&self, plane: &Plane, pools: &BTreeMap<String, NodePool>) -> BTreeMap<Arc<str>, usize> {
+    pub(super) fn candidates(&self, members: &[Member]) -> BTreeMap<Arc<str>, usize> {
         let mut counts = BTreeMap::new();
-        for member in members(plane, pools).iter().filter(|member| self.unneeded.contains(&member.name)) {
+        for member in members.iter().filter(|member| self.unneeded.contains(&member.name)) {
             *counts.entry(Arc::clone(&member.group)).or_insert(0) += 1;
         }
         counts
@@ -71,21 +72,20 @@ impl Shrinking {
         plane: &Plane,
         profile: &Profile,
         groups: &[NodeGroup],
-        pools: &BTreeMap<String, NodePool>,
+        members: &[Member],
         removals: &Removals,
     ) {
         let now = plane.now();
         self.recheck.retain(|node, until| *until > now && plane.view.node(node).is_some());
         let above_least =
-            |member: &Member| groups.iter().any(|group| group.name == member.group && group.target > group.min);
-        let mut looked_at: Vec<(Member, Vec<Pod>, bool)> = members(plane, pools)
-            .into_iter()
+            |member: &&Member| groups.iter().any(|group| group.name == member.group && group.target > group.min);
+        let mut looked_at: Vec<(&Member, Vec<Pod>, bool)> = members
+            .iter()
             .filter(|member| above_least(member) && !removals.contains(&member.name))
             .filter(|member| !self.recheck.contains_key(&member.name))
             .map(|member| {
                 let pods = plane.view.pods_on(&member.name);
-                let daemon = |owner: &crate::object::Owner| &*owner.kind == "DaemonSet";
-                let is_empty = pods.iter().all(|pod| pod.object.controller().is_some_and(daemon));
+                let is_empty = pods.iter().all(|pod| pod.of_daemon_set());
                 let pods = pods.iter().filter(|pod| !pod.finished()).filter_map(|pod| pod.object.decode().ok());
                 (member, pods.collect(), is_empty)
             })
@@ -104,9 +104,8 @@ impl Shrinking {
         let (budgets, _) = plane.cluster.list(POD_DISRUPTION_BUDGETS, None);
         let budgets: Vec<PodDisruptionBudget> = budgets.iter().filter_map(|budget| budget.decode().ok()).collect();
         let owner = |pod: &Pod| {
-            let owners = pod.metadata.owner_references.iter().flatten();
-            let mut controllers = owners.filter(|owner| owner.controller == Some(true));
-            if controllers.all(|owner| plane.view.find(&owner.uid).is_some()) { Owner::Present } else { Owner::Gone }
+            let is_gone = controller(&pod.metadata).is_some_and(|owner| plane.view.find(&owner.uid).is_none());
+            if is_gone { Owner::Gone } else { Owner::Present }
         };
         self.judgements = judge(&plane.picture, &candidates, Budgets::new(&budgets), &owner, profile, now);
         for judgement in &self.judgements {
@@ -125,26 +124,25 @@ impl Shrinking {
         plane: &mut Plane,
         profile: &Profile,
         groups: &[NodeGroup],
-        pools: &BTreeMap<String, NodePool>,
+        members: &[Member],
         removals: &mut Removals,
     ) -> bool {
-        let members: BTreeMap<Arc<str>, (Arc<str>, bool)> =
-            members(plane, pools).into_iter().map(|member| (member.name, (member.group, member.is_ready))).collect();
+        let members: BTreeMap<&str, &Member> = members.iter().map(|member| (&*member.name, member)).collect();
         let spare = groups.iter().map(|group| {
             // Machines that are still to come count, those that go already count no more.
             let there = group.target.saturating_sub(removals.of_group(&group.name));
             (Arc::clone(&group.name), there.saturating_sub(group.min))
         });
-        let node = |name: &str| members.get(name).cloned();
+        let node = |name: &str| members.get(name).map(|member| (Arc::clone(&member.group), member.is_ready));
         let now = plane.now();
         let going =
             self.unneeded.removable(&self.judgements, profile, now, spare.collect(), node, removals.in_progress());
         for removal in &going {
             let Verdict::Unneeded { moved, .. } = &removal.judgement.verdict else { continue };
-            let Some((group, _)) = members.get(&removal.judgement.node) else { continue };
+            let Some(member) = members.get(&*removal.judgement.node) else { continue };
             let moved: Vec<String> = moved.iter().map(|pod| pod.name.to_string()).collect();
             let moved = removal.drains.then_some(&*moved);
-            removals.begin(plane, &removal.judgement.node, group, moved, removal.judgement.utilization);
+            removals.begin(plane, &member.name, &member.group, moved, removal.judgement.utilization);
         }
         !going.is_empty()
     }
@@ -159,9 +157,9 @@ impl Shrinking {
     }
 
     /// Marks the nodes that nobody needs, and takes the mark off the others.
-    pub(super) fn mark(&self, plane: &Plane, pools: &BTreeMap<String, NodePool>, removals: &Removals) {
+    pub(super) fn mark(&self, plane: &Plane, members: &[Member], removals: &Removals) {
         let mut budget = MARKED_AT_ONCE;
-        for member in members(plane, pools) {
+        for member in members {
             let is_marked = member.info.taints.iter().any(|taint| taint["key"] == DELETION_CANDIDATE);
             let is_unneeded = self.unneeded.contains(&member.name);
             if is_marked == is_unneeded || removals.contains(&member.name) || budget == 0 {
@@ -185,14 +183,14 @@ pub(super) fn unmark_others(plane: &Plane, pools: &BTreeMap<String, NodePool>) {
     });
     let others: Vec<Arc<NodeInfo>> = others.map(Arc::clone).collect();
     for node in others {
-        for key in [DELETION_CANDIDATE, TO_BE_DELETED] {
+        for key in TAINTS {
             set_taint(plane, &node.object.name, key, None);
         }
     }
 }
 
 fn is_marked(node: &NodeInfo) -> bool {
-    node.taints.iter().any(|taint| taint["key"] == DELETION_CANDIDATE || taint["key"] == TO_BE_DELETED)
+    node.taints.iter().any(|taint| TAINTS.iter().any(|key| taint["key"] == *key))
 }
 
 /// Since when a node has been marked, as its taint says.
@@ -202,7 +200,7 @@ fn marked_since(node: &NodeInfo) -> Option<Timestamp> {
 }
 
 /// The nodes of autoscaled pools.
-fn members(plane: &Plane, pools: &BTreeMap<String, NodePool>) -> Vec<Member> {
+pub(super) fn members(plane: &Plane, pools: &BTreeMap<String, NodePool>) -> Vec<Member> {
     let member = |info: &Arc<NodeInfo>| {
         let pool = pools.get(info.object.label(POOL_LABEL)?)?;
         Some(Member {

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::component::{STATUS, writes};
+use super::component::writes;
 use crate::cluster::Part;
 use crate::control::plane::Plane;
 use crate::control::value::{map_mut, time_text};
-use crate::node_pools::{NAMESPACE, NodePool, POOL_LABEL};
+use crate::node_pools::{NAMESPACE, NodePool, POOL_LABEL, STATUS};
 use crate::resource::CONFIG_MAPS;
-use klab_scheduler::autoscaler::NodeGroup;
+use klab_scheduler::autoscaler::{Backoffs, Failure, NodeGroup};
 
 const LAST_UPDATED: &str = "cluster-autoscaler.kubernetes.io/last-updated";
 
@@ -30,6 +30,7 @@ pub(super) struct Facts<'a> {
     pub(super) pools: &'a BTreeMap<String, NodePool>,
     /// How many nodes of each group nobody needs.
     pub(super) candidates: &'a BTreeMap<Arc<str>, usize>,
+    pub(super) backoffs: &'a Backoffs,
     pub(super) is_healthy: bool,
 }
 
@@ -101,8 +102,13 @@ impl Facts<'_> {
             let more = if candidates > 0 { json!({ "candidates": candidates }) } else { json!({}) };
             condition(last, status, more)
         };
-        let scale_up = |last: &Value, upcoming: usize| {
-            condition(last, if upcoming > 0 { "InProgress" } else { "NoActivity" }, json!({}))
+        let scale_up = |last: &Value, upcoming: usize, failure: Option<&Failure>| match failure {
+            _ if upcoming > 0 => condition(last, "InProgress", json!({})),
+            Some(failure) => {
+                let info = json!({ "errorCode": failure.code, "errorMessage": failure.message });
+                condition(last, "Backoff", json!({ "backoffInfo": info }))
+            }
+            None => condition(last, "NoActivity", json!({})),
         };
         let groups: Vec<Value> = self
             .pools
@@ -121,7 +127,7 @@ impl Facts<'_> {
                 Some(json!({
                     "name": pool.group,
                     "health": condition(&last["health"], "Healthy", health),
-                    "scaleUp": scale_up(&last["scaleUp"], counts.upcoming),
+                    "scaleUp": scale_up(&last["scaleUp"], counts.upcoming, self.backoffs.of(&pool.group, now)),
                     "scaleDown": scale_down(&last["scaleDown"], self.candidates.get(&group.name).copied().unwrap_or_default()),
                 }))
             })
@@ -132,7 +138,7 @@ impl Facts<'_> {
             "autoscalerStatus": "Running",
             "clusterWide": {
                 "health": condition(&last["health"], health, json!({ "nodeCounts": all.told() })),
-                "scaleUp": scale_up(&last["scaleUp"], all.upcoming),
+                "scaleUp": scale_up(&last["scaleUp"], all.upcoming, None),
                 "scaleDown": scale_down(&last["scaleDown"], self.candidates.values().sum()),
             },
             "nodeGroups": groups,
@@ -187,8 +193,11 @@ fn yaml(text: &mut String, value: &Value, depth: usize) {
                     yaml(text, item, depth + 1);
                 }
             }
-            Value::String(plain) if plain.ends_with('Z') => {
-                let _written = writeln!(text, " \"{plain}\"");
+            // What a plain scalar cannot say is written as JSON, which is YAML too.
+            Value::String(plain)
+                if plain.ends_with('Z') || [": ", " #", "\n"].iter().any(|mark| plain.contains(mark)) =>
+            {
+                let _written = writeln!(text, " {value}");
             }
             Value::String(plain) => {
                 let _written = writeln!(text, " {plain}");

@@ -11,7 +11,9 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use klab_cluster::clock::SystemClock;
 use klab_cluster::cluster::{Cluster, WriteOptions};
 use klab_cluster::resource::CONFIG_MAPS;
-use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
+use kube::api::{
+    DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy, WatchParams,
+};
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -47,6 +49,30 @@ fn deployment(replicas: i64) -> Value {
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
         },
     })
+}
+
+/// Connections end without a word, those of other clusters go on, and all is as before when the time is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_that_is_silent_hangs_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path()).await;
+    for name in ["one", "two"] {
+        server.add(name, seed()).unwrap();
+    }
+    let (one, two) = (client(&server, "one").await, client(&server, "two").await);
+    let namespaces: Api<Namespace> = Api::all(one.clone());
+    let watch = namespaces.watch(&WatchParams::default(), "0").await.unwrap();
+    let patch = json!({ "metadata": { "annotations": { klab_cluster::SILENCE_ANNOTATION: "1s" } } });
+    namespaces.patch("kube-system", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    // Ends only with the connection.
+    let _seen: Vec<_> = watch.collect().await;
+    assert!(matches!(one.apiserver_version().await, Err(error) if !matches!(error, kube::Error::Api(_))));
+    two.apiserver_version().await.unwrap();
+    while one.apiserver_version().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    let annotations = namespaces.get("kube-system").await.unwrap().metadata.annotations.unwrap_or_default();
+    assert!(!annotations.contains_key(klab_cluster::SILENCE_ANNOTATION));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,6 +22,7 @@ fn pool(name: &str, min: u32, max: u32, third: u8) -> NodePool {
         names: NodeNames::ScaleSet(format!("aks-{name}-vmss")),
         first_address: Ipv4Addr::new(10, 224, third, 4),
         templates: vec![template],
+        capacity: None,
         start_seconds: 30,
         starting: Vec::new(),
     }
@@ -284,4 +285,148 @@ fn priorities_of_the_config_map_choose_the_pool() {
     assert!(
         system_events(&lab, "PriorityConfigMapInvalid")[0].starts_with("Wrong configuration for priority expander")
     );
+}
+
+/// Changes the ConfigMap of pools as somebody with kubectl does.
+fn change_pools(lab: &mut Lab, change: impl FnOnce(&mut Value)) {
+    let write = WriteOptions::client("test");
+    lab.cluster.modify(CONFIG_MAPS, Part::Main, SYSTEM, NODE_POOLS, &write, change).unwrap();
+    lab.plane.run();
+}
+
+#[test]
+fn a_minimum_that_no_cluster_can_have_is_cut_off() {
+    let mut lab = lab(vec![("burst", pool("burst", 4_000_000_000, u32::MAX, 1))], quick());
+    lab.seconds(15);
+    let told = status(&lab);
+    assert!(told.contains("unregistered: 1000\n") || told.contains("unregistered: 2000\n"), "{told}");
+    assert!(told.contains("minSize: 10000\n") && told.contains("maxSize: 10000\n"), "{told}");
+}
+
+#[test]
+fn the_autoscaler_writes_nothing_of_a_pool_but_its_machines() {
+    let mut lab = lab(vec![("burst", pool("burst", 0, 3, 1))], quick());
+    change_pools(&mut lab, |map| {
+        let mut pool: Value = serde_json::from_str(map["data"]["burst"].as_str().unwrap()).unwrap();
+        pool["of"] = json!("another version");
+        map["data"]["burst"] = json!(pool.to_string());
+    });
+    lab.apply(work("web", 1, "3"));
+    for (seconds, starting) in [(15, 1), (40, 0)] {
+        lab.seconds(seconds);
+        let map = lab.cluster.get(CONFIG_MAPS, SYSTEM, NODE_POOLS).unwrap().value();
+        let pool: Value = serde_json::from_str(map["data"]["burst"].as_str().unwrap()).unwrap();
+        assert_eq!(pool["of"], "another version");
+        assert_eq!(pool["starting"].as_array().map(Vec::len), Some(starting));
+    }
+    assert_eq!(nodes(&lab).len(), 1);
+}
+
+#[test]
+fn machines_that_cannot_be_noted_are_not_announced() {
+    let mut lab = lab(vec![("burst", pool("burst", 0, 3, 1))], quick());
+    change_pools(&mut lab, |map| map["immutable"] = json!(true));
+    lab.apply(work("web", 1, "3"));
+    lab.seconds(60);
+    let failed = system_events(&lab, "FailedToScaleUpGroup");
+    assert!(failed.iter().all(|text| text.starts_with("Scale-up failed for group aks-burst-vmss: ")), "{failed:?}");
+    assert!(!failed.is_empty() && lab.messages("TriggeredScaleUp").is_empty());
+    let told = system_events(&lab, "ScaledUpGroup");
+    assert!(told.iter().all(|text| text.contains("setting group")), "{told:?}");
+}
+
+#[test]
+fn wrong_settings_are_told_when_they_are_written() {
+    let mut lab = lab(vec![("burst", pool("burst", 0, 1, 1))], quick());
+    lab.seconds(30);
+    assert!(system_events(&lab, "InvalidProfile").is_empty());
+    for setting in ["scan-interval", "scan-interval", "expander"] {
+        let change = |map: &mut Value| map["data"][setting] = json!("often");
+        lab.cluster.modify(CONFIG_MAPS, Part::Main, SYSTEM, PROFILE, &WriteOptions::client("test"), change).unwrap();
+        lab.seconds(30);
+    }
+    let told = system_events(&lab, "InvalidProfile");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().any(|text| text.starts_with("`scan-interval` cannot be `often`")), "{told:?}");
+}
+
+/// A pool of which the cloud has only so many machines, and which is given up after a minute.
+fn scarce(capacity: u32, others: Vec<(&str, NodePool)>) -> Lab {
+    let mut profile = quick();
+    profile["max-node-provision-time"] = json!("1m");
+    let burst = NodePool { capacity: Some(capacity), ..pool("burst", 0, 5, 1) };
+    lab([("burst", burst)].into_iter().chain(others).collect(), profile)
+}
+
+#[test]
+fn machines_that_the_cloud_does_not_have_are_given_up_and_the_pool_is_left_alone() {
+    let mut lab = scarce(2, Vec::new());
+    lab.apply(work("web", 3, "3"));
+    lab.seconds(75);
+    assert_eq!((nodes(&lab).len(), lab.running()), (2, 2));
+    assert!(status(&lab).contains("unregistered: 1\n") && lab.messages("NotTriggerScaleUp").is_empty());
+    // Asked for after ten seconds, given up at the first tick after a minute.
+    lab.seconds(10);
+    assert_eq!(
+        system_events(&lab, "ScaleUpTimedOut"),
+        ["Nodes added to group aks-burst-vmss failed to register within 1m10s"]
+    );
+    assert_eq!(lab.messages("NotTriggerScaleUp"), ["pod didn't trigger scale-up: 1 in backoff after failed scale-up"]);
+    let told = status(&lab);
+    let info = "  scaleUp:\n    backoffInfo:\n      errorCode: timeout\n      \
+                errorMessage: Scale-up timed out for node group aks-burst-vmss after 1m10s\n";
+    assert!(told.contains(info) && told.contains("    status: Backoff\n"), "{told}");
+    assert!(told.contains("cloudProviderTarget: 2\n") && told.contains("unregistered: 0\n"), "{told}");
+    // Five minutes later it is tried again, and left alone for twice as long.
+    let failures = |lab: &Lab| system_events(lab, "ScaleUpTimedOut").len();
+    let tried = |lab: &Lab| lab.messages("TriggeredScaleUp").iter().filter(|text| text.contains("2->3")).count();
+    lab.seconds(290);
+    assert_eq!(tried(&lab), 0);
+    lab.seconds(20);
+    assert_eq!(tried(&lab), 1);
+    lab.seconds(80);
+    assert!(status(&lab).contains("status: Backoff\n"));
+    lab.seconds(590);
+    assert!(status(&lab).contains("status: Backoff\n"));
+    lab.seconds(30);
+    assert!(status(&lab).contains("status: InProgress\n"));
+    assert!(failures(&lab) >= 1);
+    // The cloud gets more machines: the one that is waited for comes.
+    change_pools(&mut lab, |map| {
+        let text = map["data"]["burst"].as_str().unwrap().replace("\"capacity\":2", "\"capacity\":3");
+        map["data"]["burst"] = json!(text);
+    });
+    lab.seconds(15);
+    assert_eq!((nodes(&lab).len(), lab.running()), (3, 3));
+}
+
+#[test]
+fn a_pool_that_has_no_machines_leaves_the_pods_to_another() {
+    let mut other = pool("other", 0, 3, 2);
+    other.templates[0]["metadata"]["labels"]["kind"] = json!("burst");
+    let mut lab = scarce(0, vec![("other", other)]);
+    change_pools(&mut lab, |map| {
+        let mut pool: Value = serde_json::from_str(map["data"]["burst"].as_str().unwrap()).unwrap();
+        pool["templates"][0]["metadata"]["labels"]["kind"] = json!("burst");
+        map["data"]["burst"] = json!(pool.to_string());
+    });
+    let mut web = work("web", 1, "3");
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "kind": "burst" });
+    // The expander chooses the pool that has no machines.
+    let name = "cluster-autoscaler-priority-expander";
+    let priorities = "50:\n  - aks-burst-.*\n10:\n  - .*\n";
+    lab.apply(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": { "priorities": priorities },
+        "metadata": { "name": name, "namespace": SYSTEM },
+    }));
+    let change = |map: &mut Value| map["data"]["expander"] = json!("priority");
+    lab.cluster.modify(CONFIG_MAPS, Part::Main, SYSTEM, PROFILE, &WriteOptions::client("test"), change).unwrap();
+    lab.apply(web);
+    lab.seconds(75);
+    assert_eq!((nodes(&lab).len(), lab.running()), (0, 0));
+    lab.seconds(60);
+    assert_eq!((nodes(&lab), lab.running()), (vec!["aks-other-vmss000000".to_owned()], 1));
+    let version = lab.cluster.version();
+    lab.seconds(100);
+    assert_eq!(lab.cluster.version(), version, "nothing is to be done while a pool is left alone");
 }

@@ -17,7 +17,7 @@ pub(in crate::spec) struct Check {
     pub pods: Option<At<String>>,
     /// Subject: nodes, as "pool:NAME", "node:NAME" or a label selector such as "agentpool in (a, b)".
     pub nodes: Option<At<String>>,
-    /// Subject: one object, such as "deployment/web".
+    /// Subject: one object, such as "deployment/web"; or "version", what the API server says of its own.
     pub object: Option<At<String>>,
     /// Namespace of `pods` or `object`. Default: default.
     pub namespace: Option<At<String>>,
@@ -46,6 +46,8 @@ pub(in crate::spec) struct Check {
     pub with_pods: Option<At<String>>,
     /// No pod shares its node with another pod of these labels.
     pub apart_from: Option<At<String>>,
+    /// In steps: the pods are those of before the step, on the nodes where they were (true), or none is one of them (false).
+    pub same_pods: Option<At<bool>>,
     /// So many pods or nodes exist; for an object 1 or 0.
     pub exist: Option<At<CountText>>,
     /// Nodes: every one is Ready (true), or none is (false).

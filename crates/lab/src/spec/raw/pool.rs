@@ -56,6 +56,9 @@ pub(in crate::spec) struct Pool {
     pub eviction: Option<At<Eviction>>,
     /// Bounds of the cluster autoscaler.
     pub autoscale: Option<At<Autoscale>>,
+    /// Most machines that the cloud has for this pool: those that the cluster autoscaler starts beyond never become nodes. Default: as many as it wants. Embedded cluster; Azure has its own.
+    #[schemars(range(max = 1000))]
+    pub capacity: Option<At<u32>>,
     /// Operating system. Default: linux.
     pub os: Option<At<Os>>,
     /// Flavour of the operating system on AKS, such as "AzureLinux".

@@ -71,10 +71,14 @@ pub(in crate::spec) struct Action {
     pub scale_pool: Option<At<String>>,
     /// Bring this pool to another `kubernetes` version.
     pub upgrade_pool: Option<At<String>>,
+    /// Bring the control plane alone to this Kubernetes version; the nodes stay as they are (sim and AKS).
+    pub upgrade_control_plane: Option<At<String>>,
     /// Stop these nodes as if they had lost power (sim and kind).
     pub fail_node: Option<At<String>>,
     /// Start these nodes again.
     pub restore_node: Option<At<String>>,
+    /// Have the API server answer nobody for so long, such as "20s" (sim and kind).
+    pub fail_api: Option<At<String>>,
     /// Let time pass, such as "10s".
     pub wait: Option<At<String>>,
     /// Run a command, program and arguments; only with `--allow-run`.
@@ -161,8 +165,10 @@ pub(in crate::spec) const ACTIONS: &[ActionForm] = &[
     form("remove_pool", &[], &[]),
     form("scale_pool", &[], &["nodes", "autoscale"]),
     form("upgrade_pool", &["kubernetes"], &[]),
+    form("upgrade_control_plane", &[], &[]),
     form("fail_node", &[], &["count"]),
     form("restore_node", &[], &[]),
+    form("fail_api", &[], &[]),
     form("wait", &[], &[]),
     form("run", &[], &[]),
 ];
@@ -207,8 +213,10 @@ impl Action {
             remove_pool,
             scale_pool,
             upgrade_pool,
+            upgrade_control_plane,
             fail_node,
             restore_node,
+            fail_api,
             wait,
             run,
             nodes,

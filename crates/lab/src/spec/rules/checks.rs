@@ -62,6 +62,18 @@ pub(super) fn unknown_workload(context: &Context<'_>, found: &mut Vec<Diagnostic
     }
 }
 
+pub(super) fn nothing_before(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let before = context.lab.steps.iter().flat_map(|step| &step.before);
+    for condition in context.lab.checks.iter().chain(before).flat_map(|check| &check.conditions) {
+        if let Condition::SamePods { .. } = condition.value {
+            let diagnostic = Diagnostic::error("nothing-before", "`same_pods` compares with the pods of before a step")
+                .at(&condition.at, "nothing is done before this check")
+                .help("it goes into a `[[step.check]]`, which is checked after the actions of its step");
+            found.push(diagnostic);
+        }
+    }
+}
+
 /// Adds the name that may have been meant: as an edit where the name stands alone in quotes, else in words.
 fn suggest(
     mut diagnostic: Diagnostic,

@@ -52,6 +52,7 @@ pub const RULES: &[Rule] = &[
     rule("node-names", &["pool"], pools::node_names, "A name for one node only, on a provider that takes names."),
     rule("max-pods", &[], pools::max_pods, "AKS takes 10 to 250 pods on a node."),
     rule("autoscale", &[], pools::autoscale, "Autoscaler bounds: min ≤ nodes ≤ max."),
+    rule("capacity", &["pool", "step"], pools::capacity, "No more nodes than the cloud has machines for their pool."),
     rule(
         "unused-autoscaler",
         &["pool", "step"],
@@ -124,6 +125,12 @@ pub const RULES: &[Rule] = &[
         checks::never_pending,
         "Pods that nothing keeps from running are expected to stay Pending.",
     ),
+    rule(
+        "nothing-before",
+        &[],
+        checks::nothing_before,
+        "A check outside of steps that compares pods with those of before the step.",
+    ),
     rule("duplicate-step", &[], steps::duplicate, "Two steps of one name."),
     rule("step-without-check", &[], steps::without_check, "A step after which nothing is checked."),
     rule("step-without-hint", &[], steps::without_hint, "A step with text and without a hint."),
@@ -139,6 +146,12 @@ pub const RULES: &[Rule] = &[
         &[],
         steps::foreign_nodes,
         "On a cluster that klab did not make, no step makes, removes, stops or upgrades nodes.",
+    ),
+    rule(
+        "control-plane",
+        &[],
+        steps::control_plane,
+        "A control plane is upgraded by one minor version at a time, where the provider can do it without its nodes.",
     ),
     rule("never-deployed", &["step"], steps::never_deployed, "A deferred pool or workload that no step makes."),
 ];

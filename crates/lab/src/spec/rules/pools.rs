@@ -100,6 +100,35 @@ pub(super) fn autoscale(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
+pub(super) fn capacity(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let lab = context.lab;
+    let actions = || lab.steps.iter().flat_map(|step| &step.actions);
+    for pool in &lab.pools {
+        let Some(capacity) = &pool.capacity else { continue };
+        let name = &pool.name.value;
+        let steps = actions().filter_map(|action| match &action.value {
+            Action::ScalePool { pool, nodes, autoscale } if pool == name => Some((&action.at, *nodes, autoscale)),
+            _ => None,
+        });
+        let steps: Vec<_> = steps.collect();
+        let by_steps = steps.iter().filter_map(|(at, nodes, _)| Some((*at, (*nodes)?)));
+        for (at, nodes) in std::iter::once((&pool.nodes.at, *pool.nodes)).chain(by_steps) {
+            if nodes > **capacity {
+                let message = format!("pool `{name}` cannot have {nodes} nodes");
+                let label = format!("the cloud has {} machines for it", **capacity);
+                found.push(Diagnostic::error("capacity", message).at(at, "so many nodes").and_at(&capacity.at, label));
+            }
+        }
+        if pool.autoscale.is_none() && steps.iter().all(|(_, _, autoscale)| autoscale.is_none()) {
+            found.push(
+                Diagnostic::warning("capacity", format!("nothing reaches the capacity of pool `{name}`"))
+                    .at(&capacity.at, "the pool is not autoscaled")
+                    .help("`autoscale = { min = 1, max = 3 }` leaves the size of a pool to the autoscaler"),
+            );
+        }
+    }
+}
+
 pub(super) fn unused_autoscaler(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let lab = context.lab;
     let mut actions = lab.steps.iter().flat_map(|step| &step.actions).map(|action| &action.value);
@@ -256,7 +285,7 @@ pub(super) fn windows(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let title = profile.title;
-    for pool in context.lab.pools.iter().filter(|pool| pool.os == Os::Windows) {
+    for pool in context.lab.pools.iter().filter(|pool| pool.os == Os::Windows && context.lab.makes(pool)) {
         found.push(
             Diagnostic::error("windows", format!("pool `{}` cannot be made on {title}", pool.name))
                 .at(&pool.name.at, format!("{title} has no Windows nodes"))
@@ -267,9 +296,16 @@ pub(super) fn windows(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 pub(super) fn version(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let Some(cluster) = &context.lab.kubernetes else { return };
+    // Pools that steps make may come after a step that upgrades the control plane.
+    let actions = context.lab.steps.iter().flat_map(|step| &step.actions);
+    let upgraded = actions.filter_map(|action| match &action.value {
+        Action::UpgradeControlPlane { kubernetes } => Some(kubernetes.minor),
+        _ => None,
+    });
+    let newest = upgraded.max().unwrap_or(cluster.minor).max(cluster.minor);
     for pool in &context.lab.pools {
         let Some(version) = &pool.kubernetes else { continue };
-        let label = if version.minor > cluster.minor {
+        let label = if version.minor > if pool.deferred { newest } else { cluster.minor } {
             "newer than the cluster"
         } else if version.minor + 3 < cluster.minor {
             "more than three minor versions older than the cluster"

@@ -113,7 +113,7 @@ pub(super) fn foreign_nodes(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
     for step in &context.lab.steps {
         let impossible = step.actions.iter().find(|action| {
             action.value.pool().is_some()
-                || matches!(action.value, Action::FailNode { .. } | Action::RestoreNode { .. })
+                || matches!(action.value, Action::FailNode { .. } | Action::RestoreNode { .. } | Action::FailApi { .. })
         });
         if let Some(action) = impossible {
             let message = format!("step `{}` cannot be done on {}", step.name, profile.title);
@@ -122,6 +122,35 @@ pub(super) fn foreign_nodes(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
                     .at(&action.at, "nodes are made, removed and stopped by those whose cluster it is")
                     .help("leave the step out there: `skip = { existing = \"its pools are somebody else's\" }`"),
             );
+        }
+    }
+}
+
+pub(super) fn control_plane(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let lab = context.lab;
+    let profile = lab.provider.profile();
+    let mut now = lab.kubernetes.as_ref().map(|version| version.value);
+    for action in lab.steps.iter().flat_map(|step| &step.actions) {
+        let Action::UpgradeControlPlane { kubernetes } = &action.value else { continue };
+        let mut wrong = |message: String, label: String, help: String| {
+            found.push(Diagnostic::error("control-plane", message).at(&action.at, label).help(help));
+        };
+        let title = profile.title;
+        let Some(before) = now.replace(*kubernetes) else {
+            let label = "the lab file does not say what it is before".to_owned();
+            let help =
+                "write the version that the cluster begins with above `[pool]`: `kubernetes = \"1.35\"`".to_owned();
+            wrong(format!("the control plane cannot be brought to Kubernetes {kubernetes}"), label, help);
+            continue;
+        };
+        if !profile.upgrades_control_plane {
+            let label = "the version of its control plane is that of the whole cluster".to_owned();
+            let help = format!("leave the step out there: `skip = {{ {} = \"…\" }}`", lab.provider);
+            wrong(format!("the control plane cannot be upgraded on {title}"), label, help);
+        } else if kubernetes.minor < before.minor || kubernetes.minor > before.minor + 1 {
+            let label = format!("it is {before} at this point");
+            let help = "a control plane goes from one minor version to the next, and not back".to_owned();
+            wrong(format!("the control plane cannot be brought to Kubernetes {kubernetes}"), label, help);
         }
     }
 }

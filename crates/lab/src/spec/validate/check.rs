@@ -109,6 +109,13 @@ const KEYS: &[Key] = &[
         read: |reader, raw| reader.selector_of(raw.apart_from.as_ref(), Condition::ApartFrom),
     },
     Key {
+        name: "same_pods",
+        subjects: PODS,
+        read: |reader, raw| {
+            reader.flag_of(raw.same_pods.as_ref(), |wanted| Condition::SamePods { wanted, before: None })
+        },
+    },
+    Key {
         name: "exist",
         subjects: &[Kind::Pods, Kind::Nodes, Kind::Object],
         read: |reader, raw| reader.count_of(raw.exist.as_ref(), Condition::Exist),
@@ -222,7 +229,7 @@ impl Reader<'_> {
                 (Kind::Nodes, nodes.map(|nodes| nodes.map(Subject::Nodes)))
             }
             _ => {
-                let object = self.text(text, "object", |text| syntax::object(text, &namespace));
+                let object = self.text(text, "object", |text| syntax::object_or_version(text, &namespace));
                 (Kind::Object, object.map(|object| object.map(Subject::Object)))
             }
         };

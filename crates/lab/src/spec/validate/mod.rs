@@ -19,8 +19,8 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::files::Files;
 use super::lab::Lab;
 use super::provider::{
-    Addon, AksNetwork, AksSettings, AksTier, ExistingSettings, KindSettings, Mount, PortMapping, Provider, SimLike,
-    SimSettings,
+    Addon, AksNetwork, AksSettings, AksTier, DEFAULT_LOCATION, ExistingSettings, KindSettings, Mount, PortMapping,
+    Provider, SimLike, SimSettings,
 };
 use super::raw::{self, At, Table};
 use super::source::{Located, Location, Source};
@@ -275,7 +275,7 @@ impl Reader<'_> {
 
     fn aks(&mut self, raw: Option<&raw::Aks>) -> AksSettings {
         // A place in the file for values that are not in it: its beginning.
-        let default_location = Located::new("westeurope".to_owned(), self.at(0..0));
+        let default_location = Located::new(DEFAULT_LOCATION.to_owned(), self.at(0..0));
         let Some(raw) = raw else {
             return AksSettings {
                 location: default_location,

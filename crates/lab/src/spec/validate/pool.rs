@@ -110,6 +110,11 @@ impl Reader<'_> {
                 .autoscale
                 .as_ref()
                 .map(|bounds| self.located(bounds, Autoscale { min: bounds.min, max: bounds.max })),
+            capacity: raw
+                .capacity
+                .as_ref()
+                .filter(|_| self.provider.profile().is_embedded)
+                .map(|capacity| self.located(capacity, *capacity.get())),
             os,
             os_sku: raw.os_sku.clone(),
             kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, "version", syntax::version)),

@@ -1,6 +1,8 @@
 //! Steps and their actions.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+
+use jiff::SignedDuration;
 
 use super::{Reader, syntax};
 use crate::spec::check::NodeSet;
@@ -11,6 +13,9 @@ use crate::spec::source::Located;
 use crate::spec::step::{Action, SkippedStep, Step, WorkloadChange};
 use crate::spec::workload::ManifestContent;
 use crate::words::quoted;
+
+/// How long an API server may be silent: long enough to be seen, and no longer than anybody waits.
+const API_FAILURE: RangeInclusive<SignedDuration> = SignedDuration::from_secs(1)..=SignedDuration::from_mins(5);
 
 impl Reader<'_> {
     /// The steps of this provider, and those that it leaves out.
@@ -152,11 +157,23 @@ impl Reader<'_> {
                 pool: written(&raw.upgrade_pool)?,
                 kubernetes: self.text(raw.kubernetes.as_ref()?, "version", syntax::version)?.value,
             },
+            "upgrade_control_plane" => Action::UpgradeControlPlane {
+                kubernetes: self.text(raw.upgrade_control_plane.as_ref()?, "version", syntax::version)?.value,
+            },
             "fail_node" => Action::FailNode {
                 nodes: self.node_set(raw.fail_node.as_ref()?)?,
                 count: raw.count.as_ref().map(|count| *count.get()),
             },
             "restore_node" => Action::RestoreNode { nodes: self.node_set(raw.restore_node.as_ref()?)? },
+            "fail_api" => {
+                let text = raw.fail_api.as_ref()?;
+                let duration = self.text(text, "duration", syntax::duration)?.value;
+                if !API_FAILURE.contains(&duration) {
+                    self.wrong(text.span(), "the API server is to fail for 1s to 5m", "too short, or too long");
+                    return None;
+                }
+                Action::FailApi { duration }
+            }
             "wait" => Action::Wait { duration: self.text(raw.wait.as_ref()?, "duration", syntax::duration)?.value },
             _ => {
                 let argv = raw.run.as_ref()?;

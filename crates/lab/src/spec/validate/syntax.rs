@@ -463,6 +463,15 @@ pub(super) fn node_name(text: &str) -> Parsed<NodeSet> {
 }
 
 /// `kind/name` or `kind.group/name`.
+pub(super) fn object_or_version(text: &str, namespace: &str) -> Parsed<ObjectRef> {
+    if text != ObjectRef::VERSION {
+        return object(text, namespace);
+    }
+    let (kind, name, namespace) = (text.to_owned(), String::new(), namespace.to_owned());
+    Ok(ObjectRef { kind, group: None, name, namespace })
+}
+
+/// `kind/name` or `kind.group/name`.
 pub(super) fn object(text: &str, namespace: &str) -> Parsed<ObjectRef> {
     let mistake = |label: &str| {
         Mistake::new(format!("`{text}` names no object"), label.to_owned())

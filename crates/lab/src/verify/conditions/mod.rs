@@ -13,6 +13,7 @@ mod placement;
 mod ready;
 mod rule;
 mod running;
+mod same_pods;
 mod schedulable;
 mod spread;
 mod standing;
@@ -22,6 +23,7 @@ mod with;
 
 pub(crate) use self::rule::Subject;
 use self::rule::{Rollout, Rule};
+pub(crate) use self::standing::placed;
 use super::fact::Fact;
 use super::rollout::Group;
 use super::verdict::{Finding, Standing};
@@ -42,6 +44,9 @@ pub(crate) fn rule(condition: &Condition) -> Box<dyn Rule + '_> {
         Condition::OnePerNode(set) => Box::new(one_per_node::OnePerNode(set)),
         Condition::With(selector) => Box::new(with::With(selector)),
         Condition::ApartFrom(selector) => Box::new(apart_from::ApartFrom(selector)),
+        Condition::SamePods { wanted, before } => {
+            Box::new(same_pods::SamePods { wanted: *wanted, before: before.as_deref() })
+        }
         Condition::Exist(count) => Box::new(exist::Exist(*count)),
         Condition::Ready(wanted) => Box::new(ready::Ready(*wanted)),
         Condition::Schedulable(wanted) => Box::new(schedulable::Schedulable(*wanted)),
@@ -119,7 +124,7 @@ mod tests {
             "running" | "pending" | "succeeded" | "exist" => "1",
             "spread" => "{ over = 'kubernetes.io/hostname' }",
             "with" | "apart_from" => "'app=web'",
-            "ready" | "schedulable" => "true",
+            "ready" | "schedulable" | "same_pods" => "true",
             "tainted" => "'a=b:NoSchedule'",
             "cel" => "'object.spec.replicas == 1'",
             key => panic!("the condition `{key}` has no example"),
@@ -136,11 +141,11 @@ mod tests {
                 _ => "'deployment/web'",
             };
             let text = format!(
-                "lab = 'x'\n[pool.extra]\nnodes = 2\n[workload.web]\n[[check]]\n{subject} = {about}\n{key} = {}\n",
+                "lab = 'x'\n[pool.extra]\nnodes = 2\n[workload.web]\n[[step]]\nname = 'a'\n[[step.check]]\n{subject} = {about}\n{key} = {}\n",
                 example(key)
             );
             let lab = lab(&text);
-            let report = evaluate(&lab.checks, &cluster.snapshot, &Context::default());
+            let report = evaluate(&lab.steps[0].checks, &cluster.snapshot, &Context::default());
             let [finding] = report.checks[0].findings.as_slice() else { panic!("{text}") };
             assert!(!finding.now.contains("says nothing"), "{key} of {subject}: {}", finding.now);
             let name = &report.checks[0].name;

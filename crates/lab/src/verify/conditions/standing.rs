@@ -48,7 +48,7 @@ pub(super) fn judge(count: Count, now: u32, may_come: u32, may_go: u32, what: &s
 }
 
 /// A pod that has come to its node: containers started, or over.
-pub(super) fn placed(pod: &PodView<'_>) -> bool {
+pub(crate) fn placed(pod: &PodView<'_>) -> bool {
     pod.node.is_some() && matches!(pod.state, PodState::Running { .. } | PodState::Succeeded)
 }
 

@@ -14,13 +14,13 @@ use crate::verify::snapshot::Snapshot;
 use crate::verify::view::{PodView, View};
 
 /// The nodes where a check wants its pods.
-pub(super) struct Homes<'c, 'v, 'a> {
+pub(crate) struct Homes<'c, 'v, 'a> {
     check: &'c Check,
     view: &'v View<'a>,
 }
 
 impl<'c, 'v, 'a> Homes<'c, 'v, 'a> {
-    pub(super) fn of(check: &'c Check, view: &'v View<'a>) -> HomesOwned {
+    pub(crate) fn of(check: &'c Check, view: &'v View<'a>) -> HomesOwned {
         let homes = Self { check, view };
         let nodes = view.nodes.keys().filter(|name| homes.accept_node(name)).map(|name| (*name).to_owned()).collect();
         let pools: BTreeSet<&str> = view.nodes.values().filter_map(|node| view.pool_of_node(node)).collect();
@@ -43,9 +43,9 @@ impl<'c, 'v, 'a> Homes<'c, 'v, 'a> {
 }
 
 /// The nodes where a check wants its pods, by name.
-pub(super) struct HomesOwned {
-    pub(super) nodes: BTreeSet<String>,
-    pub(super) pools: BTreeSet<String>,
+pub(crate) struct HomesOwned {
+    pub(crate) nodes: BTreeSet<String>,
+    pub(crate) pools: BTreeSet<String>,
 }
 
 impl HomesOwned {

@@ -32,6 +32,8 @@ pub(crate) enum Edit {
     ChangeSelector { key: String, from: String, to: String },
     /// The pods ask in their required node affinity for another value of a label.
     ChangeAffinity { key: String, from: String, to: String },
+    /// A rule of the pods about domains of nodes goes by another label.
+    ChangeTopologyKey { rule: Topology, from: String, to: String },
     /// The pods are recreated as they are: pods do not move by themselves.
     Restart,
     /// The pods no longer ask for a label.
@@ -64,6 +66,29 @@ pub(crate) enum Edit {
     ScaleDown { kind: String, namespace: String, name: String, from: usize, victims: Arc<[Arc<Pod>]> },
 }
 
+/// A rule of a pod with a `topologyKey`, by its place in the pod's list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Topology {
+    /// A topology spread constraint.
+    Spread(usize),
+    /// A term of the required pod affinity.
+    Affinity(usize),
+}
+
+impl Topology {
+    /// The rule's key in a pod's spec.
+    pub(super) fn key(self, spec: &mut PodSpec) -> Option<&mut String> {
+        match self {
+            Self::Spread(at) => Some(&mut spec.topology_spread_constraints.as_mut()?.get_mut(at)?.topology_key),
+            Self::Affinity(at) => {
+                let affinity = spec.affinity.as_mut()?.pod_affinity.as_mut()?;
+                let terms = affinity.required_during_scheduling_ignored_during_execution.as_mut()?;
+                Some(&mut terms.get_mut(at)?.topology_key)
+            }
+        }
+    }
+}
+
 impl Edit {
     /// Stable code.
     pub(crate) fn code(&self) -> &'static str {
@@ -75,6 +100,7 @@ impl Edit {
             Self::SpreadOver { .. } => "add-spread",
             Self::ChangeSelector { .. } => "change-node-selector",
             Self::ChangeAffinity { .. } => "change-node-affinity",
+            Self::ChangeTopologyKey { .. } => "change-topology-key",
             Self::Restart => "restart",
             Self::DropSelector(_) => "remove-node-selector",
             Self::DropNodeAffinity => "remove-node-affinity",
@@ -99,7 +125,7 @@ impl Edit {
         match self {
             Self::DropGates(_) => 1,
             Self::Restart => 2,
-            Self::ChangeSelector { .. } | Self::ChangeAffinity { .. } => 5,
+            Self::ChangeSelector { .. } | Self::ChangeAffinity { .. } | Self::ChangeTopologyKey { .. } => 5,
             Self::Require { .. } => 6,
             Self::SpreadOver { .. } | Self::KeepApart(_) | Self::Join(_) => 7,
             Self::Tolerate(_) => 10,
@@ -159,6 +185,10 @@ impl Edit {
                 }
             }
             Self::ChangeAffinity { key, from, to } => change_affinity(spec, key, from, to),
+            Self::ChangeTopologyKey { rule, to, .. } => {
+                let Some(key) = rule.key(spec) else { return false };
+                key.clone_from(to);
+            }
             Self::DropHostPort(port) => drop_host_port(spec, *port),
             Self::RelaxSpread { constraint, to, .. } => {
                 let constraints = spec.topology_spread_constraints.as_mut();

@@ -13,6 +13,7 @@ use crate::verify::cause::NodeReason;
 use crate::verify::view::View;
 use klab_scheduler::Cluster;
 use klab_scheduler::autoscaler::{EXPENDABLE_BELOW, NodeGroup, Template, refusal};
+use klab_scheduler::owner::is_of_daemon_set;
 
 /// What an autoscaled pool does for a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub struct PoolGrowth {
     pub max: u32,
     /// Why a new node would not take the pod; empty where it would.
     pub refusals: Vec<NodeReason>,
+    /// Why it is left alone for a while, where it failed to grow.
+    pub backed_off: Option<String>,
 }
 
 impl PoolGrowth {
@@ -37,41 +40,67 @@ impl PoolGrowth {
 
     /// Whether a node would come for the pod.
     pub fn grows(&self) -> bool {
-        self.refusals.is_empty() && !self.is_at_maximum()
+        self.refusals.is_empty() && !self.is_at_maximum() && self.backed_off.is_none()
     }
 }
 
-/// Whether a cluster autoscaler acts on any pool.
-pub(crate) fn has_autoscaled_pools(view: &View<'_>) -> bool {
-    let acts = view.context.lab.is_some_and(|lab| lab.provider.profile().has_autoscaler);
-    acts && autoscaled(view).next().is_some()
+/// The pools that a cluster autoscaler acts on, in the order of the lab file; none where there is no autoscaler.
+#[derive(Default)]
+pub(crate) struct Growth(Vec<Group>);
+
+struct Group {
+    pool: NodeGroup,
+    backed_off: Option<String>,
 }
 
-fn autoscaled<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Pool> {
-    view.context.pools().iter().filter(|pool| !pool.deferred && pool.autoscale.is_some())
-}
-
-/// What each autoscaled pool does for a pod, in the order of the lab file. Nothing where no autoscaler looks at the pod.
-pub(crate) fn growth(view: &View<'_>, cluster: &Cluster, pod: &Pod) -> Vec<PoolGrowth> {
-    let Some(lab) = view.context.lab.filter(|lab| lab.provider.profile().has_autoscaler) else { return Vec::new() };
-    let owners = pod.metadata.owner_references.iter().flatten();
-    let of_daemon = owners.into_iter().any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
-    let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();
-    if of_daemon || priority < EXPENDABLE_BELOW {
-        return Vec::new();
+impl Growth {
+    /// Those of a lab as its cluster is.
+    pub(crate) fn of(view: &View<'_>) -> Self {
+        let Some(lab) = view.context.lab.filter(|lab| lab.provider.profile().has_autoscaler) else {
+            return Self::default();
+        };
+        let pools: Vec<&Pool> = lab.pools.iter().filter(|pool| !pool.deferred && pool.autoscale.is_some()).collect();
+        if pools.is_empty() {
+            return Self::default();
+        }
+        let sets: Vec<DaemonSet> = view.snapshot.daemon_sets.iter().map(|set| (**set).clone()).collect();
+        Self(pools.into_iter().filter_map(|pool| group(view, lab, pool, &sets)).collect())
     }
-    let sets: Vec<DaemonSet> = view.snapshot.daemon_sets.iter().map(|set| (**set).clone()).collect();
-    autoscaled(view).filter_map(|pool| of_pool(view, cluster, pod, lab, pool, &sets)).collect()
+
+    /// Whether no autoscaler acts on any pool.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What each pool does for a pod. Nothing where no autoscaler looks at the pod.
+    pub(crate) fn for_pod(&self, cluster: &Cluster, pod: &Pod) -> Vec<PoolGrowth> {
+        let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();
+        if is_of_daemon_set(pod) || priority < EXPENDABLE_BELOW {
+            return Vec::new();
+        }
+        self.0.iter().filter_map(|group| of_group(group, cluster, pod)).collect()
+    }
 }
 
-fn of_pool(
-    view: &View<'_>,
-    cluster: &Cluster,
-    pod: &Pod,
-    lab: &Lab,
-    pool: &Pool,
-    sets: &[DaemonSet],
-) -> Option<PoolGrowth> {
+fn of_group(Group { pool, backed_off }: &Group, cluster: &Cluster, pod: &Pod) -> Option<PoolGrowth> {
+    let refused = refusal(cluster, pod, pool).ok()?.unwrap_or_default();
+    Some(PoolGrowth {
+        pool: pool.name.to_string(),
+        nodes: pool.target as usize,
+        min: pool.min,
+        max: pool.max,
+        refusals: refused.iter().map(|reason| reasons::describe(&[reason])).collect(),
+        backed_off: backed_off.clone(),
+    })
+}
+
+/// Whether the autoscaler's name for a group is that of a pool: its own, or on AKS that of its scale set.
+fn is_of_pool(group: &str, pool: &str) -> bool {
+    let of_scale_set = group.strip_prefix("aks-").and_then(|rest| rest.strip_prefix(pool));
+    group == pool || of_scale_set.is_some_and(|rest| rest.starts_with('-'))
+}
+
+fn group(view: &View<'_>, lab: &Lab, pool: &Pool, sets: &[DaemonSet]) -> Option<Group> {
     let bounds = pool.autoscale.as_ref()?;
     let name = pool.name.as_str();
     let members: Vec<&Arc<Node>> =
@@ -81,22 +110,18 @@ fn of_pool(
         Some(node) => fresh(node),
         None => serde_json::from_value(nodes::node(lab, pool, 0)).ok()?,
     };
-    let group = NodeGroup {
+    let backed_off = view.snapshot.backed_off.iter().find(|(group, _)| is_of_pool(group, name));
+    let backed_off = backed_off.map(|(_, why)| why.clone());
+    let pool = NodeGroup {
         name: Arc::from(name),
         min: bounds.min,
         max: bounds.max,
         target: u32::try_from(members.len()).unwrap_or(u32::MAX),
         upcoming: 0,
+        is_backed_off: backed_off.is_some(),
         template: Template::new(&template, sets).ok()?,
     };
-    let refused = refusal(cluster, pod, &group).ok()?.unwrap_or_default();
-    Some(PoolGrowth {
-        pool: name.to_owned(),
-        nodes: members.len(),
-        min: bounds.min,
-        max: bounds.max,
-        refusals: refused.iter().map(|reason| reasons::describe(&[reason])).collect(),
-    })
+    Some(Group { pool, backed_off })
 }
 
 /// A node as it was when it came: without taints that say how it is, and not cordoned.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use serde_json::{Value, json};
 
-use super::edit::Edit;
+use super::edit::{Edit, Topology};
 use super::slip;
 use crate::verify::view::{Owner, PodView};
 
@@ -101,6 +101,13 @@ fn change(edit: &Edit, spec: &PodSpec) -> Option<Change> {
         Edit::RelaxSpread { constraint, to, .. } => {
             spec.topology_spread_constraints.as_ref()?.get(*constraint)?;
             let path = format!("/topologySpreadConstraints/{constraint}/maxSkew");
+            Change::Listed(vec![("replace", path, Some(json!(to)))])
+        }
+        Edit::ChangeTopologyKey { rule, to, .. } => {
+            let path = match rule {
+                Topology::Spread(at) => format!("/topologySpreadConstraints/{at}/topologyKey"),
+                Topology::Affinity(at) => format!("/affinity/podAffinity/{required}/{at}/topologyKey"),
+            };
             Change::Listed(vec![("replace", path, Some(json!(to)))])
         }
         Edit::DropPodAffinity(term) => {

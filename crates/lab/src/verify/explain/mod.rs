@@ -23,12 +23,13 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use edit::Edit;
+pub(crate) use growth::Growth;
 pub use growth::PoolGrowth;
-pub(crate) use growth::{growth, has_autoscaled_pools};
 pub(crate) use kubectl::in_namespace;
 pub(crate) use question::{Destination, Question, Settles};
-pub(crate) use reasons::{Refusal, group};
+pub(crate) use reasons::{Refusal, amount, group};
 pub(crate) use suggest::{steer, suggest};
+pub(crate) use wording::workload_of;
 
 use super::cause::{NodeGroup, NodeReason, Suggestion};
 use super::context::Context;
@@ -121,6 +122,7 @@ pub struct NothingToExplain {
 pub struct Explainer<'a> {
     view: View<'a>,
     cluster: Cluster,
+    growth: Growth,
 }
 
 /// Explains a pod by name, or the pods of a workload by the workload's name (`web`, `deployment/web`).
@@ -141,7 +143,8 @@ impl<'a> Explainer<'a> {
     pub fn new(snapshot: &'a Snapshot, context: &'a Context<'a>) -> Self {
         let view = View::new(snapshot, context);
         let cluster = model::cluster(&view, TieBreak::default());
-        Self { view, cluster }
+        let growth = Growth::of(&view);
+        Self { view, cluster, growth }
     }
 
     pub(crate) fn view(&self) -> &View<'a> {
@@ -208,8 +211,8 @@ impl<'a> Explainer<'a> {
 
     /// Explains pods by their positions in the view, those in the same position together.
     pub(crate) fn explain_all(&mut self, chosen: &[usize]) -> Vec<Explanation> {
-        let Self { view, cluster } = self;
-        alike(view, chosen).into_iter().map(|pods| explain_alike(view, cluster, &pods)).collect()
+        let Self { view, cluster, growth } = self;
+        alike(view, chosen).into_iter().map(|pods| explain_alike(view, cluster, growth, &pods)).collect()
     }
 
     /// What keeps alike pods from nodes, and what would bring them all where they are wanted.
@@ -219,9 +222,9 @@ impl<'a> Explainer<'a> {
         wanted: &dyn Fn(Destination<'_>) -> bool,
         settles: Settles<'_>,
     ) -> Pending {
-        let Self { view, cluster } = self;
+        let Self { view, cluster, growth } = self;
         let pods: Vec<&PodView<'_>> = chosen.iter().filter_map(|at| view.pods.get(*at)).collect();
-        pending(view, cluster, &pods, wanted, settles)
+        pending(view, cluster, growth, &pods, wanted, settles)
     }
 
     /// What would bring pods of one owner from where they are to where they are wanted.
@@ -232,7 +235,7 @@ impl<'a> Explainer<'a> {
         wanted: &dyn Fn(Destination<'_>) -> bool,
         settles: Settles<'_>,
     ) -> Vec<Suggestion> {
-        let Self { view, cluster } = self;
+        let Self { view, cluster, .. } = self;
         let pods: Vec<&PodView<'_>> = chosen.iter().filter_map(|at| view.pods.get(*at)).collect();
         let same_owner = |pod: &&&PodView<'_>| {
             pods.first().is_some_and(|first| first.index == pod.index || first.owner.is(&pod.owner))
@@ -269,14 +272,14 @@ pub(crate) fn alike<'v, 'a>(view: &'v View<'a>, chosen: &[usize]) -> Vec<Vec<&'v
     groups.into_values().collect()
 }
 
-fn explain_alike(view: &View<'_>, cluster: &mut Cluster, pods: &[&PodView<'_>]) -> Explanation {
+fn explain_alike(view: &View<'_>, cluster: &mut Cluster, growth: &Growth, pods: &[&PodView<'_>]) -> Explanation {
     let Some(first) = pods.first() else {
         return Explanation { pods: Vec::new(), state: PodState::Unscheduled, age: None, why: Why::Over };
     };
     let why = match (&first.state, first.node) {
         (PodState::Terminating | PodState::Succeeded | PodState::Failed { .. }, _) => Why::Over,
         (_, Some(node)) => Why::Placed(placed(view, cluster, first.pod, node)),
-        (_, None) => Why::Pending(pending(view, cluster, pods, &|_| true, &|_, _| true)),
+        (_, None) => Why::Pending(pending(view, cluster, growth, pods, &|_| true, &|_, _| true)),
     };
     Explanation {
         pods: pods.iter().map(|pod| pod.id()).collect(),
@@ -329,6 +332,7 @@ fn placed(view: &View<'_>, cluster: &Cluster, pod: &Pod, node: &str) -> Placed {
 fn pending(
     view: &View<'_>,
     cluster: &mut Cluster,
+    growth: &Growth,
     pods: &[&PodView<'_>],
     wanted: &dyn Fn(Destination<'_>) -> bool,
     settles: Settles<'_>,
@@ -357,7 +361,7 @@ fn pending(
     let refusals = group(refused.map(|(node, reasons)| (&**node, reasons.as_slice())), |name| view.pool_of(name));
     result.refusals = refusals.iter().map(Refusal::describe).collect();
     if result.scheduler.is_none() && result.gates.is_empty() && result.fits.is_empty() {
-        result.autoscaler = growth(view, cluster, first.pod);
+        result.autoscaler = growth.for_pod(cluster, first.pod);
     }
     if result.scheduler.is_none() {
         let question = Question { view, pods, refusals: &refusals, wanted, settles };

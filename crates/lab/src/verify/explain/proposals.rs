@@ -5,11 +5,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ResourceExt;
 
-use super::edit::{Edit, Names};
+use super::edit::{Edit, Names, Topology};
 use super::question::Question;
 use super::reasons::Refusal;
 use super::room::{Sources, lowered_requests, roomiest};
-use super::wording::{said_of_label, workload_of};
+use super::wording::{said_of_label, said_of_topology, workload_of};
 use crate::membership::POOL_LABELS;
 use klab_scheduler::Reason;
 use klab_scheduler::selector::Operator;
@@ -53,7 +53,11 @@ pub(super) fn proposals(question: &Question<'_, '_>) -> Vec<Proposal> {
         combinations.retain(|edits| edits.iter().filter(|edit| edit.is_stepwise()).count() <= 1);
         combinations.truncate(PER_GROUP);
         let sample = roomiest(refusal);
-        all.extend(combinations.into_iter().map(|edits| Proposal { edits, sample: sample.map(str::to_owned) }));
+        all.extend(combinations.into_iter().map(|edits| {
+            // By another label other nodes belong together: which of them takes the pod, all are asked.
+            let is_asked_of_all = edits.iter().any(|edit| matches!(edit, Edit::ChangeTopologyKey { .. }));
+            Proposal { edits, sample: sample.filter(|_| !is_asked_of_all).map(str::to_owned) }
+        }));
     }
     all.extend(
         sources
@@ -158,6 +162,13 @@ fn remedies(
                 });
                 relaxed.into_iter().chain(rooms()).collect()
             }
+            Reason::SpreadMissingLabel { constraint, topology_key } => {
+                other_topology(question, Topology::Spread(*constraint), topology_key).into_iter().collect()
+            }
+            Reason::PodAffinity { term, topology_key, domain: None } => {
+                let other = other_topology(question, Topology::Affinity(*term), topology_key);
+                other.into_iter().chain([Edit::DropPodAffinity(*term)]).collect()
+            }
             Reason::PodAffinity { term, .. } => vec![Edit::DropPodAffinity(*term)],
             Reason::PodAntiAffinity { term, .. } => {
                 rooms().into_iter().chain([Edit::DropPodAntiAffinity(*term)]).collect()
@@ -186,6 +197,20 @@ fn near_value<'q>(question: &Question<'q, '_>, key: &str, wanted: &str) -> Optio
         alike(value, wanted) || (letters && strsim::osa_distance(value, wanted) == 1)
     };
     if values().any(|value| value == wanted) { None } else { values().find(is_slip) }
+}
+
+/// The label that is meant where no node has one of this key: what the lab says, else the one of the nodes that looks like it.
+fn other_topology(question: &Question<'_, '_>, rule: Topology, key: &str) -> Option<Edit> {
+    let keys = || question.view.nodes.values().flat_map(|node| node.labels().keys()).map(String::as_str);
+    if keys().any(|known| known == key) {
+        return None;
+    }
+    let said = question.pods.first().and_then(|pod| workload_of(question.view, pod));
+    let said: Vec<&str> = said.iter().flat_map(|of| said_of_topology(of, rule)).map(|(said, _)| said).collect();
+    let near = |known: &&str| strsim::osa_distance(known, key) <= 2.min(key.len() / 3);
+    let of_lab = said.first().copied().filter(|_| !said.contains(&key));
+    let to = of_lab.or_else(|| keys().filter(near).min_by_key(|known| (strsim::osa_distance(known, key), *known)))?;
+    Some(Edit::ChangeTopologyKey { rule, from: key.to_owned(), to: to.to_owned() })
 }
 
 /// Whether two label values look like a slip of the pen.

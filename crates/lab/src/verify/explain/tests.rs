@@ -305,13 +305,15 @@ fn the_autoscaler_says_of_each_pool_what_it_does() {
     let pod = pending(requests("1500m"));
     let cluster = Cluster::default().pool("main", 1).pool("extra", 1).deployment("web", 1);
     let cluster = cluster.running("other", "main-0", 6).running("other", "extra-0", 6).pod("web", &pod);
-    let said = |bounds: &str| {
+    let said = |bounds: &str, backed_off: &[(&str, &str)]| {
         let lab = crate::spec::parse("lab.toml", &text(bounds), &crate::spec::LoadOptions::default()).unwrap();
-        let explained = explain(&cluster.snapshot, &Context::of(&lab), "web", None).unwrap();
+        let backed_off = backed_off.iter().map(|(group, why)| ((*group).to_owned(), (*why).to_owned())).collect();
+        let snapshot = crate::verify::Snapshot { backed_off, ..cluster.snapshot.clone() };
+        let explained = explain(&snapshot, &Context::of(&lab), "web", None).unwrap();
         let text = explanation_text(&explained, Styles::plain());
         text.lines().skip_while(|line| !line.contains("autoscaler:")).collect::<Vec<_>>().join("\n")
     };
-    assert_snapshot!(said("{ min = 1, max = 2 }"), @"
+    assert_snapshot!(said("{ min = 1, max = 2 }", &[]), @"
     the cluster autoscaler:
       pool extra  1 of 2 nodes  a new node would take it, and comes
       pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
@@ -319,7 +321,13 @@ fn the_autoscaler_says_of_each_pool_what_it_does() {
      or: wait for the autoscaler: pool extra may have 2 nodes
      or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or `klab pool scale main --nodes 2`
     ");
-    assert_snapshot!(said("{ min = 1, max = 1 }"), @"
+    let failed = [("aks-extra-1-vmss", "Scale-up timed out"), ("aks-extras-1-vmss", "no"), ("idle", "too")];
+    assert_snapshot!(said("{ min = 1, max = 2 }", &failed).lines().take(3).collect::<Vec<_>>().join("\n"), @"
+    the cluster autoscaler:
+      pool extra  1 of 2 nodes  a new node would take it, but the pool is in backoff after failed scale-up: Scale-up timed out
+      pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
+    ");
+    assert_snapshot!(said("{ min = 1, max = 1 }", &[]), @"
     the cluster autoscaler:
       pool extra  1 of 1 node   a new node would take it, but the pool is at its maximum
       pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
@@ -327,4 +335,31 @@ fn the_autoscaler_says_of_each_pool_what_it_does() {
      or: set `max` of `pool.extra.autoscale` to 2 (from 1) (lab.toml:6), or `klab pool update extra --autoscale 1..2`
      or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or `klab pool scale main --nodes 2`
     ");
+}
+
+#[test]
+fn a_slip_of_the_pen_in_a_topology_key() {
+    let spread = |key: &str| {
+        pending(json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": key,
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}]}))
+    };
+    let cluster = cluster().deployment("web", 1);
+    let slip = said(&cluster.clone().pod("web", &spread("topology.kubernetes.io/zones")), "web");
+    let fix = "fix: write `topology.kubernetes.io/zone` for `topology.kubernetes.io/zones` as the topology key of the topology spread \
+               of `deployment/web`: `kubectl patch deployment/web --type json -p '[{\"op\":\"replace\",\
+               \"path\":\"/spec/template/spec/topologySpreadConstraints/0/topologyKey\",\"value\":\"topology.kubernetes.io/zone\"}]'`";
+    assert!(slip.contains(fix), "{slip}");
+    let affinity = pending(json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostnam"}]}}}));
+    let slip = said(&cluster.clone().running("db", "main-0", 1).pod("web", &affinity), "web");
+    let fix = "fix: write `kubernetes.io/hostname` for `kubernetes.io/hostnam` as the topology key of the pod affinity of `deployment/web`";
+    assert!(slip.contains(fix), "{slip}");
+    // The lab says which, also where it looks like nothing that is there.
+    let text = "lab = 'x'\n[pool.main]\nnodes = 2\n[workload.web]\n[[workload.web.topology_spread]]\nmaxSkew = 1\n\
+                topologyKey = 'topology.kubernetes.io/zone'\nwhenUnsatisfiable = 'DoNotSchedule'\n";
+    let lab = crate::verify::fixture::lab(text);
+    let cluster = cluster.pod("web", &spread("area"));
+    let said = explanation_text(&explain(&cluster.snapshot, &Context::of(&lab), "web", None).unwrap(), Styles::plain());
+    let fix = "fix: write `topology.kubernetes.io/zone` for `area` as the topology key of the topology spread of `deployment/web`, as the lab says: `kubectl";
+    assert!(said.contains(fix), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::edit::Edit;
+use super::edit::{Edit, Topology};
 use super::kubectl::{edit_by_hand, edited, in_namespace, object};
 use super::question::{Proof, Question};
 use super::reasons::amount;
@@ -158,6 +158,7 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
                 .perhaps(edit_by_hand(pod)),
             }
         }
+        Edit::ChangeTopologyKey { rule, from, to } => change_topology_key(*rule, from, to, pod, workload),
         Edit::Restart => Words::new(format!("restart `{}`, as pods do not move by themselves", object(pod)))
             .command(format!("kubectl{} rollout restart {}", in_namespace(pod.namespace), object(pod))),
         Edit::DropSelector(key) => {
@@ -245,6 +246,46 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             Words::new(text).at(at).command(format!("kubectl{namespace} scale {kind}/{name} --replicas={to}"))
         }
     }
+}
+
+/// The keys over which a workload's rules of a kind go, as the lab says, each with its place.
+pub(crate) fn said_of_topology(workload: &Workload, rule: Topology) -> Vec<(&str, &Location)> {
+    match rule {
+        Topology::Spread(_) => {
+            workload.topology_spread.iter().map(|said| (said.value.topology_key.as_str(), &said.at)).collect()
+        }
+        Topology::Affinity(_) => {
+            let affinity = workload.affinity.iter();
+            let terms = affinity.filter_map(|said| Some((said.value.pod_affinity.as_ref()?, &said.at)));
+            let required = terms.flat_map(|(affinity, at)| {
+                let terms = affinity.required_during_scheduling_ignored_during_execution.iter().flatten();
+                terms.map(move |term| (term.topology_key.as_str(), at))
+            });
+            required.collect()
+        }
+    }
+}
+
+/// A label of nodes to write in place of one that looks like a slip of the pen.
+fn change_topology_key(rule: Topology, from: &str, to: &str, pod: &PodView<'_>, workload: Option<&Workload>) -> Words {
+    let edit = Edit::ChangeTopologyKey { rule, from: from.to_owned(), to: to.to_owned() };
+    let of = match rule {
+        Topology::Spread(_) => "topology spread",
+        Topology::Affinity(_) => "pod affinity",
+    };
+    let said = |key: &str| {
+        let said = workload.map(|workload| said_of_topology(workload, rule)).unwrap_or_default();
+        said.into_iter().find(|(written, _)| *written == key).map(|(_, at)| at.clone())
+    };
+    // The lab file is where to write it only if the slip is there.
+    if let (Some(workload), Some(at)) = (workload, said(from)) {
+        let table = format!("`[workload.{}]`", *workload.name);
+        return Words::new(format!("write `{to}` for `{from}` as the topology key of the {of} of {table}"))
+            .at(Some(at));
+    }
+    let as_said = if said(to).is_some() { ", as the lab says" } else { "" };
+    Words::new(format!("write `{to}` for `{from}` as the topology key of the {of} of `{}`{as_said}", object(pod)))
+        .perhaps(edited(&edit, pod))
 }
 
 /// Tolerations to add, or to write in place of one that looks like a slip of the pen.

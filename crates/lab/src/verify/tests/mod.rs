@@ -1,5 +1,6 @@
 //! Tables: every condition held, not yet, impossible, and never vacuous.
 
+mod before;
 mod counts;
 mod placement;
 mod subjects;
