@@ -64,6 +64,8 @@ enum Command {
     Plan(commands::plan::Arguments),
     /// Show a lab's nodes and where its pods are.
     Status(commands::status::Arguments),
+    /// Draw the lab: nodes, pods, what is Pending and why, checks.
+    Board(commands::board::Arguments),
     /// Add, change and remove pools of a lab that is up.
     Pool(commands::pool::Arguments),
     /// Answer az's commands for labs that are not in Azure.
@@ -188,6 +190,7 @@ impl Cli {
             Command::Gc(arguments) => commands::gc::run(context, &arguments),
             Command::Plan(arguments) => commands::plan::run(context, arguments),
             Command::Status(arguments) => commands::status::run(context, &arguments),
+            Command::Board(arguments) => commands::board::run(context, &arguments),
             Command::Pool(arguments) => commands::pool::run(context, &arguments),
             // Its exit codes are az's own: whoever runs the command line asks [`Cli::az`] first.
             Command::Az(_) => Ok(()),

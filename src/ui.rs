@@ -38,6 +38,10 @@ pub enum Format {
     Junit,
     /// A line for each seat, for `verify --seats`.
     Csv,
+    /// A picture, for `board`.
+    Svg,
+    /// A Mermaid flowchart, for `board`.
+    Mermaid,
 }
 
 /// The terminal, or what stands in its place.

@@ -8,6 +8,7 @@ use klab_lab::spec::{self, LoadOptions, Reach};
 
 mod applied;
 pub mod az;
+pub mod board;
 pub mod check;
 pub mod completions;
 pub mod diff;

@@ -113,7 +113,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.interruption_leaves(None);
     activity.end();
     match context.ui.format() {
-        Format::Human | Format::Csv => {
+        Format::Human | Format::Csv | Format::Svg | Format::Mermaid => {
             context.ui.result(&trial::report::human(&trials));
         }
         Format::Json => context.ui.result(&trial::report::json(&trials).to_string()),

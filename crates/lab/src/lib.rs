@@ -47,8 +47,8 @@
 //! ```
 //!
 //! [`spec`] reads a lab and shows the place of each mistake, [`plan`] says what is to be done to a cluster, [`verify`] judges a
-//! [`verify::Snapshot`] and explains it, [`report`] writes that as text, JSON, JUnit or Markdown.
-//! Only [`spec`] reads files,
+//! [`verify::Snapshot`] and explains it, [`report`] writes that as text, JSON, JUnit or Markdown, [`board`] shows it as a
+//! picture. Only [`spec`] reads files,
 //! and only those of the lab.
 //!
 //! **Experimental:** the whole interface. It follows klab's needs; the lab file itself is documented and kept.
@@ -56,6 +56,7 @@
 #![deny(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what lab files say may be any number"))]
 
+pub mod board;
 pub mod cost;
 mod expression;
 pub mod membership;

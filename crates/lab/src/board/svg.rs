@@ -1,0 +1,258 @@
+//! A board as SVG, for slides and pages: 1,000 wide, on white, without scripts, styles or references.
+
+mod cell;
+mod drawing;
+mod node;
+mod pieces;
+mod text;
+
+use std::fmt::Write as _;
+
+use self::cell::Scale;
+use self::drawing::{Drawing, FAINT, Face, INK, WRONG, flow, frame, stack};
+use self::pieces::Pieces;
+use self::text::{cut, escaped, lines};
+use super::model::{Board, Node, Spot, Step, StepState, Usage};
+use crate::words::plural;
+
+const WIDTH: i64 = 1000;
+const MARGIN: i64 = 20;
+const INNER: i64 = WIDTH - 2 * MARGIN;
+/// Characters of prose in a line of the whole width.
+const COLUMNS: usize = 128;
+
+/// The whole picture.
+pub fn svg(board: &Board) -> String {
+    let pieces = Pieces::of(board);
+    let parts = [head(board), legend(board, &pieces), pools(board, &pieces), tray(board, &pieces), checks(board)];
+    let parts: Vec<Drawing> = parts.into_iter().filter(|part| part.height > 0).collect();
+    let all = stack(&parts, 14);
+    let height = all.height + 2 * MARGIN;
+    let mut page = Drawing::new(WIDTH, height);
+    page.rect((0, 0, WIDTH, height), "fill=\"#FFFFFF\"");
+    page.place(MARGIN, MARGIN, &all);
+    let title = board.title.as_ref().or(board.lab.as_ref()).map_or("cluster", String::as_str);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
+         role=\"img\" font-family=\"system-ui,'Segoe UI','DejaVu Sans',sans-serif\">\n<title>{}</title>\n<desc>{}</desc>\n{}</svg>\n",
+        escaped(title),
+        escaped(&summary(board)),
+        page.body
+    )
+}
+
+/// What the picture shows, in a line.
+fn summary(board: &Board) -> String {
+    let waiting: usize = board.pending.iter().map(|group| group.pods.len()).sum();
+    let mut parts = vec![plural(board.nodes.len(), "node"), plural(board.pods.len(), "pod")];
+    if waiting > 0 {
+        parts.push(format!("{waiting} without a node"));
+    }
+    if !board.checks.is_empty() {
+        let held = board.checks.iter().filter(|check| check.standing == "held").count();
+        parts.push(format!("{held} of {} hold", plural(board.checks.len(), "check")));
+    }
+    parts.join(", ")
+}
+
+/// Title, where the lesson is, and the sum of it all.
+fn head(board: &Board) -> Drawing {
+    let mut head = Drawing::new(INNER, 44);
+    let title = board.title.as_ref().or(board.lab.as_ref()).map_or("Cluster", String::as_str);
+    head.text(0, 18, Face::Title, &cut(title, 80));
+    let lab =
+        board.lab.as_ref().filter(|_| board.title.is_some()).map(|lab| format!("lab {lab}: ")).unwrap_or_default();
+    head.text(0, 38, Face::Prose, &cut(&format!("{lab}{}", summary(board)), COLUMNS));
+    if !board.steps.is_empty() {
+        let done = board.steps.iter().filter(|step| step.state == StepState::Done).count();
+        let total = plural(board.steps.len(), "step");
+        let words = match board.open_step() {
+            Some((number, step)) => format!("step {number} of {total}: {}", name(step)),
+            None if done == 0 => format!("at the set-up, {total} ahead"),
+            None => format!("{done} of {total} done"),
+        };
+        head.text(0, 58, Face::Prose, &cut(&words, COLUMNS));
+        let squares: Vec<Drawing> = board.steps.iter().map(square).collect();
+        let squares = flow(&squares, INNER, 3);
+        head.place(0, 65, &squares);
+        head.height = 65 + squares.height;
+    }
+    head
+}
+
+fn name(step: &Step) -> &str {
+    step.title.as_deref().unwrap_or(&step.name)
+}
+
+/// A step: full when done, thick-edged when open, empty when ahead.
+fn square(step: &Step) -> Drawing {
+    let mut square = Drawing::new(16, 12);
+    let (fill, edge, word) = match step.state {
+        StepState::Done => (FAINT, "1", "done"),
+        StepState::Open => ("#FFFFFF", "3", "open"),
+        StepState::Ahead => ("#FFFFFF", "1", "ahead"),
+    };
+    square.rect((2, 2, 12, 8), &format!("fill=\"{fill}\" stroke=\"{INK}\" stroke-width=\"{edge}\""));
+    square.titled(&format!("{}: {word}", name(step)))
+}
+
+/// The letters, and the signs that the picture uses.
+fn legend(board: &Board, pieces: &Pieces<'_>) -> Drawing {
+    let count = |id: &str| board.pods.iter().filter(|pod| pod.workload == id).count();
+    let expected =
+        |id: &str| board.checks.iter().any(|check| check.workload.as_deref() == Some(id) && !check.ghosts.is_empty());
+    let shown = board.workloads.iter().filter(|it| it.letter.is_some());
+    let mut entries: Vec<Drawing> = shown
+        .map(|workload| (workload, count(&workload.id)))
+        .filter(|(workload, pods)| *pods > 0 || expected(&workload.id))
+        .map(|(workload, pods)| entry(&cell::sample(workload), &format!("{} ×{pods}", cut(&workload.name, 40))))
+        .collect();
+    let any = |state: &str| {
+        board.pods.iter().any(|pod| {
+            pod.state == state && pieces.workload(&pod.workload).is_some_and(|workload| workload.letter.is_some())
+        })
+    };
+    let mut signs: Vec<String> = [
+        ("starting", "A… is starting"),
+        ("not-ready", "A! is not ready"),
+        ("terminating", "A− is terminating"),
+        ("succeeded", "A✓ ended well"),
+        ("failed", "A✗ failed"),
+    ]
+    .into_iter()
+    .filter(|(state, _)| any(state))
+    .map(|(_, words)| words.to_owned())
+    .collect();
+    if board.checks.iter().any(|check| !check.ghosts.is_empty()) {
+        signs.push("A? should be there".to_owned());
+    }
+    if board.checks.iter().any(|check| !check.misplaced.is_empty()) {
+        signs.push("◥ should not be there".to_owned());
+    }
+    if !signs.is_empty() {
+        let text = signs.join(" · ");
+        let mut line = Drawing::new(text.chars().count() as i64 * 8, 26);
+        line.text(0, 18, Face::Prose, &text);
+        entries.push(line);
+    }
+    flow(&entries, INNER, 8)
+}
+
+fn entry(sample: &Drawing, text: &str) -> Drawing {
+    let mut entry = Drawing::new(sample.width + 16 + text.chars().count() as i64 * 8, sample.height);
+    entry.place(0, 0, sample);
+    entry.text(sample.width + 6, 18, Face::Prose, text);
+    entry
+}
+
+/// The pools with their zones and nodes; nodes of no pool are last.
+fn pools(board: &Board, pieces: &Pieces<'_>) -> Drawing {
+    const FRAME: &str = "rx=\"8\" fill=\"#F5F7FA\" stroke=\"#8A94A6\" stroke-width=\"1.5\"";
+    let of =
+        |pool: Option<&str>| -> Vec<&Node> { board.nodes.iter().filter(|node| node.pool.as_deref() == pool).collect() };
+    let mut frames: Vec<Drawing> = board
+        .pools
+        .iter()
+        .map(|pool| {
+            let mut parts = vec![zones(&of(Some(&pool.name)), pieces)];
+            let ghosts = pieces.ghosts(&Spot::Pool(pool.name.clone()));
+            parts.push(flow(&ghosts, node::INNER, 4));
+            parts.retain(|part| part.height > 0);
+            let inside = stack(&parts, 8);
+            frame(&format!("pool {}", cut(&pool.name, 20)), &plural(pool.nodes, "node"), &inside, FRAME)
+        })
+        .collect();
+    let rest = of(None);
+    if !rest.is_empty() {
+        frames.push(frame("no pool", &plural(rest.len(), "node"), &zones(&rest, pieces), FRAME));
+    }
+    flow(&frames, INNER, 12)
+}
+
+/// Nodes, by zone where there are several.
+fn zones(nodes: &[&Node], pieces: &Pieces<'_>) -> Drawing {
+    let boxes = |nodes: &[&Node]| {
+        let boxes: Vec<Drawing> = nodes.iter().map(|node| node::node(node, pieces)).collect();
+        flow(&boxes, 3 * node::WIDTH + 20, 10)
+    };
+    let mut names: Vec<Option<&str>> = nodes.iter().map(|node| node.zone.as_deref()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() < 2 {
+        return boxes(nodes);
+    }
+    let zones: Vec<Drawing> = names
+        .into_iter()
+        .map(|zone| {
+            let own: Vec<&Node> = nodes.iter().copied().filter(|node| node.zone.as_deref() == zone).collect();
+            let name = zone.map_or_else(|| "no zone".to_owned(), |zone| format!("zone {}", cut(zone, 24)));
+            let attributes = "rx=\"6\" fill=\"#FFFFFF\" stroke=\"#8A94A6\" stroke-dasharray=\"1 3\"";
+            frame(&name, "", &boxes(&own), attributes)
+        })
+        .collect();
+    flow(&zones, INNER - 20, 8)
+}
+
+/// Pods without a node, by reason. They are drawn to the scale of the largest node.
+fn tray(board: &Board, pieces: &Pieces<'_>) -> Drawing {
+    let ghosts = pieces.ghosts(&Spot::Pending);
+    if board.pending.is_empty() && ghosts.is_empty() {
+        return Drawing::default();
+    }
+    let most = |of: fn(&Usage) -> i64| board.nodes.iter().map(|node| of(&node.allocatable)).max().unwrap_or_default();
+    let all = Usage {
+        cpu_milli: most(|usage| usage.cpu_milli),
+        memory_bytes: most(|usage| usage.memory_bytes),
+        pods: most(|usage| usage.pods),
+    };
+    let scale = Scale { all, width: node::INNER };
+    let mut parts: Vec<Drawing> = Vec::new();
+    let mut waiting = 0;
+    for group in &board.pending {
+        waiting += group.pods.len();
+        let cells: Vec<Drawing> =
+            group.pods.iter().filter_map(|id| pieces.pod(id)).map(|pod| pieces.cell(pod, scale)).collect();
+        parts.push(prose(&group.reason, COLUMNS - 4));
+        parts.push(flow(&cells, INNER - 20, 4));
+    }
+    parts.push(flow(&ghosts, INNER - 20, 4));
+    parts.retain(|part| part.height > 0);
+    let mut inside = stack(&parts, 6);
+    inside.width = INNER - 20;
+    let attributes =
+        format!("rx=\"8\" fill=\"#FFF8EC\" stroke=\"{WRONG}\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"");
+    frame("Pending", &plural(waiting, "pod"), &inside, &attributes)
+}
+
+/// A text in as many lines as it takes.
+fn prose(text: &str, columns: usize) -> Drawing {
+    let mut drawing = Drawing::new(INNER - 20, 2);
+    for line in lines(text, columns) {
+        drawing.height += 17;
+        let y = drawing.height - 4;
+        drawing.text(0, y, Face::Prose, &line);
+    }
+    drawing
+}
+
+/// The checks: sign and word, what it is, what is true now.
+fn checks(board: &Board) -> Drawing {
+    let mut all = Drawing::new(INNER, 0);
+    for check in &board.checks {
+        let (sign, word) = match check.standing {
+            "held" => ("✓", "held"),
+            "not-yet" => ("…", "not yet"),
+            _ => ("✗", "does not hold"),
+        };
+        let mut text = String::new();
+        let _ = write!(text, "{}: {}", check.name, check.now);
+        all.text(0, all.height + 14, Face::Name, sign);
+        all.text(18, all.height + 14, Face::Prose, word);
+        for line in lines(&text, COLUMNS - 16) {
+            all.height += 18;
+            let y = all.height - 4;
+            all.text(112, y, Face::Prose, &line);
+        }
+    }
+    all
+}
