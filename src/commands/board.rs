@@ -1,8 +1,9 @@
 //! `klab board`: the lab as a picture, for slides and pages, or as a document for programs.
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, staged};
+use super::lesson::{Lesson, WhichLesson};
 use crate::error::{Error, Kind, Result};
+use crate::lesson::staged;
 use crate::observe;
 use crate::ui::Format;
 use klab_lab::board::{self, Board};

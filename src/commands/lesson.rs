@@ -9,7 +9,7 @@ use kube::Client;
 use super::{Context, LabOptions, applied};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
-use crate::lesson::stage;
+use crate::lesson::{stage, staged};
 use crate::observe;
 use crate::provider::{AzureNames, Provider};
 use crate::state::{Lock, Progress};
@@ -71,19 +71,18 @@ impl Lesson {
 
     /// The number (from 0) of the step that is next, or the one klab was interrupted at; none after the last.
     pub(super) fn next(&self) -> Option<usize> {
-        (self.progress.done < self.lab.steps.len()).then_some(self.progress.done)
+        self.progress.next(self.lab.steps.len())
     }
 
     /// Whether the learner has been shown the next step, or klab was interrupted at it.
     pub(super) fn is_opened(&self) -> bool {
-        self.progress.opened || self.progress.doing.is_some()
+        self.progress.is_opened()
     }
 
     /// The number (from 0) of the step whose checks say where the learner is: the one that is opened, else the last one
     /// that was reached; none at the set-up.
     pub(super) fn graded(&self) -> Option<usize> {
-        let reached = self.progress.done.checked_sub(1);
-        if self.is_opened() { self.next().or(reached) } else { reached }
+        self.progress.graded(self.lab.steps.len())
     }
 
     /// The number (from 0) of the next step, where the learner may have typed its commands without opening it. Of a step
@@ -131,16 +130,6 @@ impl Lesson {
     pub(super) fn keep(&self) -> Result<()> {
         self.progress.write(&self.folder)
     }
-}
-
-/// The lab after a step (from 0), or at its set-up, with the checks that hold then: they know what was noted before the step.
-pub(super) fn staged(lab: &Lab, progress: &Progress, step: Option<usize>) -> Lab {
-    let mut staged = stage(lab, step.map_or(0, |step| step + 1));
-    let step = step.and_then(|step| lab.steps.get(step));
-    if let Some(before) = step.and_then(|step| progress.before.get(&step.name.value)) {
-        before.tell(&mut staged.checks);
-    }
-    staged
 }
 
 /// Notes the pods as they are now, where checks of the next step will compare with them. Says whether they do.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, staged, title};
+use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, title};
 use crate::at_work::LabAtWork;
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
-use crate::lesson::{Performer, Run, WallClock, stage, step_kinds};
+use crate::lesson::{Performer, Run, WallClock, stage, staged, step_kinds};
 use crate::pool::Kept;
 use crate::provider::{self, Work};
 use crate::state::{Doing, Record};

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Context;
-use super::lesson::{Lesson, WhichLesson, find, label, note_before, staged};
+use super::lesson::{Lesson, WhichLesson, find, label, note_before};
 use super::watch::watch;
 use crate::changes::{Change, Told, live_objects, slips};
 use crate::error::Result;
 use crate::event::Verb;
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
+use crate::lesson::staged;
 use crate::observe;
 use crate::state::Progress;
 use crate::state::class::Class;

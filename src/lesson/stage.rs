@@ -1,6 +1,7 @@
 //! Pure: the lab as it should be after this many of its steps.
 
 use super::nodes::workload_of;
+use crate::state::Progress;
 use klab_lab::spec::{Action, KubernetesVersion, Lab, Located};
 
 /// The lab after its first `steps` steps: pools and workloads that are not there at that point are `deferred`, the others
@@ -12,6 +13,16 @@ pub fn stage(lab: &Lab, steps: usize) -> Lab {
     let mut staged = stage_within(lab, steps, 0);
     if let Some(last) = steps.checked_sub(1).and_then(|last| lab.steps.get(last)) {
         staged.checks.clone_from(&last.checks);
+    }
+    staged
+}
+
+/// The lab after a step (from 0), or at its set-up, with the checks that hold then: they know what was noted before the step.
+pub fn staged(lab: &Lab, progress: &Progress, step: Option<usize>) -> Lab {
+    let mut staged = stage(lab, step.map_or(0, |step| step + 1));
+    let step = step.and_then(|step| lab.steps.get(step));
+    if let Some(before) = step.and_then(|step| progress.before.get(&step.name.value)) {
+        before.tell(&mut staged.checks);
     }
     staged
 }

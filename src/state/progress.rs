@@ -64,6 +64,23 @@ impl Progress {
         *self = Self { before, ..Self::reached(done) };
     }
 
+    /// The number (from 0) of the step that is next, or the one klab was interrupted at, of so many; none after the last.
+    pub fn next(&self, steps: usize) -> Option<usize> {
+        (self.done < steps).then_some(self.done)
+    }
+
+    /// Whether the learner has been shown the next step, or klab was interrupted at it.
+    pub fn is_opened(&self) -> bool {
+        self.opened || self.doing.is_some()
+    }
+
+    /// The number (from 0) of the step whose checks say where the learner is: the one that is opened, else the last one
+    /// that was reached; none at the set-up.
+    pub fn graded(&self, steps: usize) -> Option<usize> {
+        let reached = self.done.checked_sub(1);
+        if self.is_opened() { self.next(steps).or(reached) } else { reached }
+    }
+
     /// Reads the progress in a lab's folder. Without a file, or with one that says nothing, the lesson is at its set-up.
     ///
     /// # Errors

@@ -4,10 +4,11 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::lesson::{Lesson, WhichLesson, staged};
+use super::super::lesson::{Lesson, WhichLesson};
 use super::{Failed, Workshop, jobs, listed, show};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
+use crate::lesson::staged;
 use crate::observe;
 use crate::parallel::parallel;
 use crate::state::class::Class;
