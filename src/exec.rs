@@ -264,6 +264,19 @@ impl Command {
             .and_then(|mut file| file.write_all(entry.as_bytes()));
     }
 
+    /// Starts it for the person, and thinks no more of it: a browser. What it writes goes nowhere.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn hand_over(&self) -> Result<(), Error> {
+        let broken = |source| Error::Broken { command: self.to_string(), source };
+        let expression = self.expression().stdin_null().stdout_null().stderr_null().unchecked();
+        let handle = expression.start().map_err(broken)?;
+        // Somebody must take note of its end.
+        std::thread::spawn(move || handle.wait().map(|_| ()));
+        Ok(())
+    }
+
     fn expression(&self) -> duct::Expression {
         let command = duct::cmd(self.program.clone(), self.arguments.clone());
         let command = self.environment.iter().fold(command, |command, (name, value)| command.env(name, value));

@@ -182,6 +182,11 @@ impl Ui {
         anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
     }
 
+    /// Whether a person sits in front of it, who sees what is said and what is opened.
+    pub fn is_interactive(&self) -> bool {
+        std::io::stderr().is_terminal() && std::io::stdout().is_terminal() && !self.shared.quiet
+    }
+
     /// Shows a text in the place of the one before, where stdout is a terminal; says whether it is.
     pub fn redraw(&self, text: &str) -> bool {
         if !std::io::stdout().is_terminal() {

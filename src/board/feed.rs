@@ -37,6 +37,21 @@ pub struct Frame {
     pub progress: Progress,
 }
 
+impl Frame {
+    /// A lab looked at once, without its history: the stage is the lab as it is to be then, the report is of its checks.
+    pub fn of(stage: Lab, snapshot: Snapshot, report: Report, progress: Progress) -> Self {
+        let at = board::Lesson { done: progress.done, opened: progress.is_opened() };
+        let board = Board::of(&snapshot, &verify::Context::of(&stage), &report, at);
+        Self {
+            board: Arc::new(board),
+            report: Arc::new(report),
+            snapshot: Arc::new(snapshot),
+            stage: Arc::new(stage),
+            progress,
+        }
+    }
+}
+
 /// A lab under observation.
 pub struct Feed {
     client: Client,
@@ -78,6 +93,17 @@ impl Feed {
     /// The lab as it is written.
     pub fn lab(&self) -> &Lab {
         &self.lab
+    }
+
+    /// Whether the lab is there no longer.
+    pub fn is_over(&self) -> bool {
+        !self.folder.is_dir()
+    }
+
+    /// Begins to watch anew, after an error.
+    pub fn begin_again(&mut self) {
+        self.observer = Observer::new(&self.client);
+        self.snapshot = None;
     }
 
     /// Waits until something that is shown may have changed, and shows it. At first that is at once.
@@ -148,7 +174,7 @@ impl Feed {
 
     /// Takes in how far the lesson has come; says whether that is news.
     fn follow_lesson(&mut self) -> Result<bool> {
-        if !self.folder.is_dir() {
+        if self.is_over() {
             let message = format!("lab `{}` was taken down", self.lab.name);
             return Err(Error::message(Kind::Outside, message));
         }

@@ -9,7 +9,7 @@ use klab_lab::board::Move;
 pub type Number = u64;
 
 /// Most bytes of parts that are kept of the past.
-const PAST: usize = 64 << 20;
+const PAST: usize = 32 << 20;
 /// Most changes whose moves are kept: who comes back later sees no pods slide.
 const MOVES: usize = 64;
 
@@ -130,6 +130,15 @@ impl Scene {
             .collect()
     }
 
+    /// All parts as they were at a moment, as if nothing had been seen before; with what moved at it.
+    pub fn whole_at(&self, number: Number) -> Changes {
+        let moment = self.moments.iter().rev().find(|moment| moment.number <= number).or(self.moments.front());
+        let number = moment.map_or(0, |moment| moment.number);
+        let parts = self.at(number).into_iter().map(|(name, html)| (name.to_owned(), Arc::clone(html))).collect();
+        let moves = self.moves.iter().filter(|(of, _)| *of == number).flat_map(|(_, moves)| moves.to_vec()).collect();
+        Changes { number, at: moment.map_or(0, |moment| moment.at), parts, gone: Vec::new(), moves }
+    }
+
     /// What changed after a change.
     pub fn since(&self, number: Number) -> Changes {
         let newest = self.parts.iter().filter_map(|(name, versions)| Some((name, versions.last()?)));
@@ -171,21 +180,38 @@ mod tests {
         assert!(scene.show(parts(&[("a", "2"), ("b", "1"), ("c", "1")]), &[], 30));
         assert!(scene.show(parts(&[("a", "2"), ("c", "1")]), &[], 40));
         assert!(scene.show(parts(&[("a", "2"), ("b", "3"), ("c", "1")]), &[], 50));
-        assert_eq!([1, 2, 3, 4].map(|number| shown(&scene, number).join(" ")), [
-            "a=1 b=1",
-            "a=2 b=1 c=1",
-            "a=2 c=1",
-            "a=2 b=3 c=1"
-        ]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|number| shown(&scene, number).join(" ")),
+            ["a=1 b=1", "a=2 b=1 c=1", "a=2 c=1", "a=2 b=3 c=1"]
+        );
         let moments: Vec<(Number, i64)> = scene.moments().map(|moment| (moment.number, moment.at)).collect();
         assert_eq!(moments, [(1, 10), (2, 30), (3, 40), (4, 50)]);
         let since = |number| {
             let changes = scene.since(number);
-            (changes.parts.into_keys().collect::<Vec<_>>().join(" "), changes.gone.join(" "), changes.number, changes.at)
+            (
+                changes.parts.into_keys().collect::<Vec<_>>().join(" "),
+                changes.gone.join(" "),
+                changes.number,
+                changes.at,
+            )
         };
         assert_eq!(since(0), ("a b c".to_owned(), String::new(), 4, 50));
         assert_eq!(since(2), ("b".to_owned(), String::new(), 4, 50));
         assert_eq!(since(4), (String::new(), String::new(), 4, 50));
+    }
+
+    #[test]
+    fn a_moment_is_shown_whole() {
+        let mut scene = Scene::default();
+        scene.show(parts(&[("a", "1")]), &[], 10);
+        scene.show(parts(&[("a", "1"), ("b", "2")]), &[], 20);
+        let whole = |number| {
+            let changes = scene.whole_at(number);
+            (changes.number, changes.at, changes.parts.into_keys().collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(whole(1), (1, 10, "a".to_owned()));
+        assert_eq!(whole(9), (2, 20, "a b".to_owned()));
+        assert_eq!(whole(0), (1, 10, "a".to_owned()));
     }
 
     #[test]

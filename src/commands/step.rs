@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::Context;
 use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, title};
+use super::{Context, board};
 use crate::at_work::LabAtWork;
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
@@ -37,6 +37,9 @@ pub struct Arguments {
     /// Allow steps to run programs on this machine, as the lab file says.
     #[arg(long)]
     allow_run: bool,
+    /// Write the lab as it is in the end, with its checks, as a page into this file.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// How long to wait, after each step, until its checks hold.
     ///
     /// Default: 2m, and 15s after a step was undone.
@@ -53,6 +56,7 @@ impl Arguments {
             all: false,
             back: false,
             allow_run: false,
+            report: None,
             timeout: None,
         }
     }
@@ -77,7 +81,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let folder = folder_of(lab.record.as_ref());
     let mut at_work =
         AtWork { context, arguments, provider: provider.as_ref(), kubeconfig, folder, lab: RefCell::new(lab) };
-    go(&mut at_work, &mut lesson)
+    let gone = go(&mut at_work, &mut lesson);
+    if let Some(file) = &arguments.report {
+        let written = board::write_as_it_is(context, file, &arguments.which);
+        // Why a step did not hold says more than why nothing could be written of it.
+        return gone.and(written);
+    }
+    gone
 }
 
 fn go(at_work: &mut AtWork<'_>, lesson: &mut Lesson) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::event::Verb;
 use crate::interruption::Interruption;
 use crate::provider::Memory;
 use crate::state::Home;
+use crate::state::home::state_error;
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
 use crate::ui::{Format, Ui};
 use klab_lab::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
@@ -50,6 +51,9 @@ pub struct Arguments {
     /// Let the labs read files outside the folders of their files.
     #[arg(long)]
     allow_outside: bool,
+    /// Write a page with every lesson, step and check into this file, with the cluster before and after each.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Maximum number of trials at a time; by default as many as there are processors, on kind 1, on aks 4.
     #[arg(long, short = 'j', value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -80,6 +84,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         seeds: arguments.seeds,
         patience: Patience { set_up: arguments.step_timeout, step: arguments.step_timeout },
         workers: arguments.jobs.map_or_else(|| real::jobs(arguments.provider), usize::from),
+        draws: arguments.report.is_some(),
         stop: &stop,
     };
     let live = Live::default();
@@ -118,6 +123,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         Format::Json => context.ui.result(&trial::report::json(&trials).to_string()),
         Format::Junit => context.ui.result(&trial::report::junit(&trials)?),
+    }
+    if let Some(file) = &arguments.report {
+        std::fs::write(file, trial::page::page(&trials)?).map_err(|error| state_error(error, "write", file))?;
+        context.ui.events().note(Verb::WriteFiles, file.display().to_string());
     }
     if stop.load(Ordering::Relaxed) {
         let left = trials.iter().flat_map(|lab| &lab.trials).any(|trial| trial.left.is_some());

@@ -1,11 +1,11 @@
 //! `klab verify`: wait until every check holds or can no longer hold, and say which.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Context;
 use super::lesson::{Lesson, WhichLesson, find, label, note_before};
 use super::watch::watch;
+use super::{Context, board};
 use crate::changes::{Change, Told, live_objects, slips};
 use crate::error::Result;
 use crate::event::Verb;
@@ -33,6 +33,9 @@ pub struct Arguments {
     /// Look at all seats of a class once, and print where everybody is; also as `--format csv`.
     #[arg(long, conflicts_with_all = ["step", "watch"])]
     seats: bool,
+    /// Write the verdicts, with the cluster they are about, as a page into this file.
+    #[arg(long, value_name = "FILE.html", conflicts_with = "seats")]
+    report: Option<PathBuf>,
     /// Show the verdicts as they change, until every check holds.
     #[arg(long)]
     watch: bool,
@@ -64,7 +67,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             look(context, &lesson.lab, &lesson.progress, Some(step), &kubeconfig, arguments).and_then(|mut graded| {
                 // Of a step of long ago everything since is a difference.
                 let look = (step == done || step + 1 == done) && !arguments.watch;
-                conclude(context, &mut graded, arguments, look.then_some((kubeconfig.as_path(), done)))
+                conclude(context, &lesson, &mut graded, arguments, look.then_some((kubeconfig.as_path(), done)))
             })
         }
         None => grade_next(context, lesson, &kubeconfig, arguments),
@@ -108,6 +111,7 @@ fn look<'a>(
 /// Writes the report, and fails where it does. Where to look for slips is the kubeconfig, and how many steps are done.
 fn conclude(
     context: &Context,
+    lesson: &Lesson,
     graded: &mut Graded<'_>,
     arguments: &Arguments,
     slips: Option<(&Path, usize)>,
@@ -123,6 +127,10 @@ fn conclude(
     // What was watched has been shown.
     if !arguments.watch || context.ui.format() == Format::Junit {
         write_report(context, &graded.report, &grading)?;
+    }
+    if let Some(file) = &arguments.report {
+        let stage = staged(graded.lab, &lesson.progress, graded.step);
+        board::write_report(context, file, lesson, stage, graded.report.clone())?;
     }
     judge(context, &graded.report, arguments.timeout, &grading).map_err(|error| match way_back {
         Some(hint) => error.hint(hint),
@@ -203,7 +211,7 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         }
     }
     let slips = (!arguments.watch).then_some((kubeconfig, lesson.progress.done));
-    conclude(context, &mut graded, arguments, slips).map_err(|error| match next.filter(|_| !opened) {
+    conclude(context, &lesson, &mut graded, arguments, slips).map_err(|error| match next.filter(|_| !opened) {
         Some(next) => {
             let name = &lab.steps[next].name.value;
             error.hint(format!("`klab guide` opens the next step; `klab verify --step {name}` checks that one"))

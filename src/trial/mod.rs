@@ -2,12 +2,13 @@
 //!
 //! [`run`] tries one lesson in a [`World`], which is a cluster inside this process or the real thing; [`sweep`] tries many
 //! side by side, each with several seeds. What came of it is data ([`outcome`]) that [`report`] writes for people,
-//! programs and pipelines.
+//! programs and pipelines, and [`page`] with pictures.
 
 mod embedded;
 pub mod files;
 mod look;
 pub mod outcome;
+pub mod page;
 pub mod report;
 mod run;
 mod seat;
@@ -16,7 +17,7 @@ mod sweep;
 mod tests;
 
 pub use embedded::EmbeddedWorld;
-pub use outcome::{Failure, LabTrial, Moment, Phase, Trial};
+pub use outcome::{Failure, LabTrial, Moment, Phase, Picture, Trial};
 pub use run::{Patience, World, run};
 pub use seat::as_seat;
 pub use sweep::{MakeWorld, Plan, sweep};

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
+use klab_lab::board::Board;
 use klab_lab::spec::Lab;
 use klab_lab::verify::{CheckResult, Report};
 
@@ -40,6 +42,17 @@ pub struct Phase {
     pub held_before: bool,
 }
 
+/// The cluster around a moment, as it is drawn.
+#[derive(Debug, Clone)]
+pub struct Picture {
+    /// The moment: the set-up or a step.
+    pub moment: Moment,
+    /// The cluster before the actions of the step.
+    pub before: Option<Arc<Board>>,
+    /// The cluster after them, when the checks were decided.
+    pub after: Arc<Board>,
+}
+
 /// What ended a trial early.
 #[derive(Debug)]
 pub enum Failure {
@@ -61,6 +74,8 @@ pub struct Trial {
     pub seed: u64,
     /// Looks in order, as far as the lesson came.
     pub phases: Vec<Phase>,
+    /// The cluster at every moment, where pictures were asked for.
+    pub pictures: Vec<Picture>,
     /// Why it came no further.
     pub failure: Option<Failure>,
     /// Why something of it is left, if it is.

@@ -1,10 +1,12 @@
 //! One lesson from set-up to removal, in whatever world it is given.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::outcome::{Failure, Moment, Phase, Trial};
-use crate::error::Result;
+use super::outcome::{Failure, Moment, Phase, Picture, Trial};
+use crate::error::{Error, Result};
 use crate::lesson::stage;
+use klab_lab::board::{self, Board};
 use klab_lab::spec::{Action, Check, Lab};
 use klab_lab::verify::{self, Before, Report, Snapshot};
 
@@ -61,78 +63,105 @@ pub struct Patience {
     pub step: Duration,
 }
 
-/// Tries a lesson. What was made is removed however it ends.
-pub fn run(world: &dyn World, lab: &Lab, seed: u64, patience: Patience) -> Trial {
+/// Tries a lesson. What was made is removed however it ends. Where it `draws`, pictures of every moment are kept.
+pub fn run(world: &dyn World, lab: &Lab, seed: u64, patience: Patience, draws: bool) -> Trial {
     let started = Instant::now();
-    let mut trial = Trial {
-        seed,
-        phases: Vec::new(),
-        failure: None,
-        left: None,
-        elapsed: Duration::ZERO,
-        cluster_time: Duration::ZERO,
-    };
-    trial.failure = lesson(world, lab, patience, &mut trial.phases).err();
-    trial.cluster_time = world.cluster_time();
-    trial.left = world.down(lab).err();
-    trial.elapsed = started.elapsed();
-    trial
+    let mut course = Course { world, lab, draws, phases: Vec::new(), pictures: Vec::new() };
+    let failure = course.lesson(patience).err();
+    let Course { phases, pictures, .. } = course;
+    let cluster_time = world.cluster_time();
+    let left = world.down(lab).err();
+    Trial { seed, phases, pictures, failure, left, elapsed: started.elapsed(), cluster_time }
 }
 
-fn lesson(world: &dyn World, lab: &Lab, patience: Patience, phases: &mut Vec<Phase>) -> Result<(), Failure> {
-    let error = |moment: &Moment| {
-        let moment = moment.clone();
-        move |error| Failure::Error { moment, error }
-    };
-    let set_up = stage(lab, 0);
-    world.up(&set_up).map_err(error(&Moment::SetUp))?;
-    wait(world, &set_up, Moment::SetUp, patience.set_up, false, phases)?;
-    for (number, step) in lab.steps.iter().enumerate() {
+/// A lesson under way, and what was seen of it.
+struct Course<'w> {
+    world: &'w dyn World,
+    lab: &'w Lab,
+    draws: bool,
+    phases: Vec<Phase>,
+    pictures: Vec<Picture>,
+}
+
+impl Course<'_> {
+    fn lesson(&mut self, patience: Patience) -> Result<(), Failure> {
+        let (world, lab) = (self.world, self.lab);
+        let set_up = stage(lab, 0);
+        world.up(&set_up).map_err(error(&Moment::SetUp))?;
+        let waited = self.wait(&set_up, Moment::SetUp, patience.set_up, false);
+        self.draw(&set_up, Moment::SetUp, None, 0);
+        waited?;
+        for number in 0..lab.steps.len() {
+            self.step(number, patience.step)?;
+        }
+        Ok(())
+    }
+
+    /// One step, counted from 0.
+    fn step(&mut self, number: usize, patience: Duration) -> Result<(), Failure> {
+        let (world, lab) = (self.world, self.lab);
+        let step = &lab.steps[number];
         let moment = Moment::Step(step.name.value.clone());
         let before = with_checks(&stage(lab, number), &step.before);
-        wait(world, &before, Moment::Before(step.name.value.clone()), patience.step, false, phases)?;
-        let after = stage(lab, number + 1);
+        self.wait(&before, Moment::Before(step.name.value.clone()), patience, false)?;
         let mut checks = step.checks.clone();
         if Before::is_asked_for(&checks) {
             let snapshot = world.snapshot(&before).map_err(error(&moment))?;
             Before::of(&step.checks, &snapshot, &verify::Context::of(&before)).tell(&mut checks);
         }
+        let after = with_checks(&stage(lab, number + 1), &checks);
         let mut held_before = false;
+        let mut drawn_before = None;
         if !step.actions.is_empty() {
             let seen = world.look(&with_checks(&before, &checks)).map_err(error(&moment))?;
             // What is over by itself leaves all as it was, and that is what such a step shows.
             let lasts = |action: &Action| !matches!(action, Action::FailApi { .. } | Action::Wait { .. });
             let leaves_something = step.actions.iter().any(|action| lasts(&action.value));
             held_before = leaves_something && !step.checks.is_empty() && seen.ok();
+            drawn_before = self.board(&with_checks(&before, &[]), number, false);
             world.perform(lab, number).map_err(error(&moment))?;
         }
-        wait(world, &with_checks(&after, &checks), moment, patience.step, held_before, phases)?;
+        let waited = self.wait(&after, moment.clone(), patience, held_before);
+        self.draw(&after, moment, drawn_before, number);
+        waited
     }
-    Ok(())
+
+    /// Waits for the checks of a moment, if it has any.
+    fn wait(&mut self, lab: &Lab, moment: Moment, timeout: Duration, held_before: bool) -> Result<(), Failure> {
+        if lab.checks.is_empty() {
+            return Ok(());
+        }
+        let within = lab.checks.iter().filter_map(|check| Duration::try_from(check.within?).ok()).max();
+        let timeout = within.map_or(timeout, |within| within.max(timeout));
+        match self.world.wait(lab, timeout) {
+            Ok(report) => {
+                let ok = report.ok();
+                self.phases.push(Phase { moment, report, held_before });
+                if ok { Ok(()) } else { Err(Failure::Checks) }
+            }
+            Err(error) => Err(Failure::Error { moment, error }),
+        }
+    }
+
+    fn draw(&mut self, lab: &Lab, moment: Moment, before: Option<Arc<Board>>, number: usize) {
+        if let Some(after) = self.board(lab, number, moment != Moment::SetUp) {
+            self.pictures.push(Picture { moment, before, after });
+        }
+    }
+
+    /// The cluster as it is drawn; a step of this number is done before it, or open. A cluster that cannot be read has no
+    /// picture: the report says why.
+    fn board(&self, lab: &Lab, done: usize, opened: bool) -> Option<Arc<Board>> {
+        let snapshot = self.draws.then(|| self.world.snapshot(lab).ok())??;
+        let around = verify::Context::of(lab);
+        let report = verify::evaluate(&lab.checks, &snapshot, &around);
+        Some(Arc::new(Board::of(&snapshot, &around, &report, board::Lesson { done, opened })))
+    }
 }
 
-/// Waits for the checks of a moment, if it has any.
-fn wait(
-    world: &dyn World,
-    lab: &Lab,
-    moment: Moment,
-    timeout: Duration,
-    held_before: bool,
-    phases: &mut Vec<Phase>,
-) -> Result<(), Failure> {
-    if lab.checks.is_empty() {
-        return Ok(());
-    }
-    let within = lab.checks.iter().filter_map(|check| Duration::try_from(check.within?).ok()).max();
-    let timeout = within.map_or(timeout, |within| within.max(timeout));
-    match world.wait(lab, timeout) {
-        Ok(report) => {
-            let ok = report.ok();
-            phases.push(Phase { moment, report, held_before });
-            if ok { Ok(()) } else { Err(Failure::Checks) }
-        }
-        Err(error) => Err(Failure::Error { moment, error }),
-    }
+fn error(moment: &Moment) -> impl FnOnce(Error) -> Failure + use<> {
+    let moment = moment.clone();
+    move |error| Failure::Error { moment, error }
 }
 
 fn with_checks(lab: &Lab, checks: &[Check]) -> Lab {

@@ -21,6 +21,8 @@ pub struct Plan<'a> {
     pub patience: Patience,
     /// Maximum number of trials at a time.
     pub workers: usize,
+    /// Whether pictures are kept: of the first trial of a lesson, and of those that fail.
+    pub draws: bool,
     /// Set from outside when nothing new is to be begun.
     pub stop: &'a AtomicBool,
 }
@@ -34,7 +36,7 @@ pub type MakeWorld<'a> = dyn Fn(&Lab, u64) -> Result<Box<dyn World>> + Sync + 'a
 /// # Errors
 /// When the system refuses a thread.
 pub fn sweep(plan: Plan<'_>, world: &MakeWorld<'_>, progress: &(dyn Fn(usize) + Sync)) -> Result<Vec<LabTrial>> {
-    let Plan { labs, first_seed, seeds, patience, workers, stop } = plan;
+    let Plan { labs, first_seed, seeds, patience, workers, draws, stop } = plan;
     let done = AtomicUsize::new(0);
     let jobs: Vec<(&Lab, u64)> = labs
         .iter()
@@ -47,17 +49,21 @@ pub fn sweep(plan: Plan<'_>, world: &MakeWorld<'_>, progress: &(dyn Fn(usize) + 
         if stop.load(Ordering::Relaxed) {
             return None;
         }
-        let trial = match world(lab, *seed) {
-            Ok(world) => run(world.as_ref(), lab, *seed, patience),
+        let mut trial = match world(lab, *seed) {
+            Ok(world) => run(world.as_ref(), lab, *seed, patience, draws),
             Err(error) => Trial {
                 seed: *seed,
                 phases: Vec::new(),
+                pictures: Vec::new(),
                 failure: Some(Failure::Error { moment: Moment::SetUp, error }),
                 left: None,
                 elapsed: Duration::ZERO,
                 cluster_time: Duration::ZERO,
             },
         };
+        if trial.ok() && *seed != first_seed.or(lab.sim.seed).unwrap_or_default() {
+            trial.pictures.clear();
+        }
         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         Some(trial)
     })?;

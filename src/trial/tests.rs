@@ -25,6 +25,7 @@ fn tried(lab: &Lab, seeds: u32, workers: usize) -> LabTrial {
         seeds,
         patience,
         workers,
+        draws: false,
         stop: &AtomicBool::new(false),
     };
     let world = |_: &Lab, seed: u64| Ok(Box::new(EmbeddedWorld::new(seed)?) as Box<dyn World>);

@@ -1,6 +1,7 @@
 //! Reports of checks as text, JSON and JUnit, explanations as text and JSON; all from the same data ([`crate::verify::Report`]).
 
 mod explanation;
+mod html;
 mod human;
 mod json;
 mod junit;
@@ -11,6 +12,7 @@ mod wrapping;
 mod tests;
 
 pub use explanation::{EXPLANATION_SCHEMA, explanation_json, explanation_text};
+pub use html::markdown_html;
 pub use human::{Styles, check_lines, human, suggestion_line, summary};
 pub use json::{SCHEMA, json};
 pub use junit::{Suite, case as junit_case, junit};

@@ -11,8 +11,8 @@ use crate::server::files::write_private;
 /// Random bytes of a token: 256 bit.
 const BYTES: usize = 32;
 
-/// A bearer token.
-pub(super) struct Token {
+/// A bearer token: 256 random bits. Its text is not among what is printed of it.
+pub struct Token {
     text: String,
     digest: [u8; 32],
 }
@@ -37,7 +37,11 @@ impl Token {
         (text.trim().len() == BYTES * 2).then(|| Self::of(text.trim()))
     }
 
-    fn random() -> io::Result<Self> {
+    /// A token that nobody else has.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn random() -> io::Result<Self> {
         let mut bytes = [0; BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random numbers"))?;
         let mut text = String::with_capacity(BYTES * 2);
@@ -52,22 +56,24 @@ impl Token {
         Self { text: text.to_owned(), digest: digest(text.as_bytes()) }
     }
 
-    pub(super) fn text(&self) -> &str {
+    /// What is presented: hexadecimal digits.
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Whether somebody presented this token. Takes the same time whatever they presented.
-    pub(super) fn is(&self, presented: &Digest) -> bool {
+    pub fn is(&self, presented: &Digest) -> bool {
         self.digest.ct_eq(&presented.0).into()
     }
 }
 
 /// Digest of a credential that somebody presented.
 #[derive(Clone, Copy)]
-pub(super) struct Digest([u8; 32]);
+pub struct Digest([u8; 32]);
 
 impl Digest {
-    pub(super) fn of(credential: &[u8]) -> Self {
+    /// Of what was presented.
+    pub fn of(credential: &[u8]) -> Self {
         Self(digest(credential))
     }
 

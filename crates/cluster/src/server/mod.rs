@@ -35,12 +35,12 @@ use tokio::net::TcpListener;
 
 pub use self::access::{ACCESS_FILE, Access};
 pub use self::admin::{ClusterAccess, Health};
+pub use self::credentials::{Digest, Token};
 pub use self::hosted::{is_complete, remove_saved};
 pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
 
 use self::control_thread::ControlThreads;
-use self::credentials::Token;
 use self::files::{create_private_folder, write_private};
 use self::host::Host;
 use self::shared::Shared;

@@ -1,7 +1,8 @@
 //! A lab as a picture: what is where, why the rest is nowhere, what the checks say of it.
 //!
 //! A [`Board`] is made from a snapshot and says all that a drawing needs; [`Delta`] is what changed between two of them. What
-//! draws it only reads it: [`svg`] and [`mermaid`] for slides and pages. As JSON a board is `klab.board/1`, described in
+//! draws it only reads it: [`svg`] and [`mermaid`] for slides and pages, [`parts`] for a page
+//! that lives. As JSON a board is `klab.board/1`, described in
 //! `docs/board.md`.
 
 mod delta;
@@ -23,4 +24,4 @@ pub use model::{
     Amounts, Board, Check, Ghost, Move, Node, PendingGroup, Pod, Pool, SCHEMA, Spot, Step, StepState, Usage, Workload,
     Zone,
 };
-pub use svg::svg;
+pub use svg::{escaped, parts, svg};

@@ -3,16 +3,20 @@
 mod cell;
 mod drawing;
 mod node;
+mod parts;
 mod pieces;
 mod text;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use self::cell::Scale;
 use self::drawing::{Drawing, FAINT, Face, INK, WRONG, flow, frame, stack};
+pub use self::parts::parts;
 use self::pieces::Pieces;
-use self::text::{cut, escaped, lines};
-use super::model::{Board, Node, Spot, Step, StepState, Usage};
+pub use self::text::escaped;
+use self::text::{cut, lines};
+use super::model::{Board, Node, Spot, Step, StepState, Usage, Workload};
 use crate::words::plural;
 
 const WIDTH: i64 = 1000;
@@ -96,17 +100,39 @@ fn square(step: &Step) -> Drawing {
     square.titled(&format!("{}: {word}", name(step)))
 }
 
-/// The letters, and the signs that the picture uses.
-fn legend(board: &Board, pieces: &Pieces<'_>) -> Drawing {
-    let count = |id: &str| board.pods.iter().filter(|pod| pod.workload == id).count();
+/// The workloads that are on the picture, each with the number of its pods.
+fn shown(board: &Board) -> Vec<(&Workload, usize)> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for pod in &board.pods {
+        *counts.entry(&pod.workload).or_default() += 1;
+    }
     let expected =
         |id: &str| board.checks.iter().any(|check| check.workload.as_deref() == Some(id) && !check.ghosts.is_empty());
-    let shown = board.workloads.iter().filter(|it| it.letter.is_some());
-    let mut entries: Vec<Drawing> = shown
-        .map(|workload| (workload, count(&workload.id)))
+    let lettered = board.workloads.iter().filter(|workload| workload.letter.is_some());
+    lettered
+        .map(|workload| (workload, counts.get(workload.id.as_str()).copied().unwrap_or_default()))
         .filter(|(workload, pods)| *pods > 0 || expected(&workload.id))
+        .collect()
+}
+
+/// The letters, and the signs that the picture uses.
+fn legend(board: &Board, pieces: &Pieces<'_>) -> Drawing {
+    let mut entries: Vec<Drawing> = shown(board)
+        .into_iter()
         .map(|(workload, pods)| entry(&cell::sample(workload), &format!("{} ×{pods}", cut(&workload.name, 40))))
         .collect();
+    let signs = signs(board, pieces);
+    if !signs.is_empty() {
+        let text = signs.join(" · ");
+        let mut line = Drawing::new(text.chars().count() as i64 * 8, 26);
+        line.text(0, 18, Face::Prose, &text);
+        entries.push(line);
+    }
+    flow(&entries, INNER, 8)
+}
+
+/// What the signs that are on the picture mean.
+fn signs(board: &Board, pieces: &Pieces<'_>) -> Vec<String> {
     let any = |state: &str| {
         board.pods.iter().any(|pod| {
             pod.state == state && pieces.workload(&pod.workload).is_some_and(|workload| workload.letter.is_some())
@@ -129,13 +155,7 @@ fn legend(board: &Board, pieces: &Pieces<'_>) -> Drawing {
     if board.checks.iter().any(|check| !check.misplaced.is_empty()) {
         signs.push("◥ should not be there".to_owned());
     }
-    if !signs.is_empty() {
-        let text = signs.join(" · ");
-        let mut line = Drawing::new(text.chars().count() as i64 * 8, 26);
-        line.text(0, 18, Face::Prose, &text);
-        entries.push(line);
-    }
-    flow(&entries, INNER, 8)
+    signs
 }
 
 fn entry(sample: &Drawing, text: &str) -> Drawing {
@@ -193,19 +213,24 @@ fn zones(nodes: &[&Node], pieces: &Pieces<'_>) -> Drawing {
     flow(&zones, INNER - 20, 8)
 }
 
-/// Pods without a node, by reason. They are drawn to the scale of the largest node.
-fn tray(board: &Board, pieces: &Pieces<'_>) -> Drawing {
-    let ghosts = pieces.ghosts(&Spot::Pending);
-    if board.pending.is_empty() && ghosts.is_empty() {
-        return Drawing::default();
-    }
+/// Pods without a node are drawn as on the largest node.
+fn tray_scale(board: &Board) -> Scale {
     let most = |of: fn(&Usage) -> i64| board.nodes.iter().map(|node| of(&node.allocatable)).max().unwrap_or_default();
     let all = Usage {
         cpu_milli: most(|usage| usage.cpu_milli),
         memory_bytes: most(|usage| usage.memory_bytes),
         pods: most(|usage| usage.pods),
     };
-    let scale = Scale { all, width: node::INNER };
+    Scale { all, width: node::INNER }
+}
+
+/// Pods without a node, by reason. They are drawn to the scale of the largest node.
+fn tray(board: &Board, pieces: &Pieces<'_>) -> Drawing {
+    let ghosts = pieces.ghosts(&Spot::Pending);
+    if board.pending.is_empty() && ghosts.is_empty() {
+        return Drawing::default();
+    }
+    let scale = tray_scale(board);
     let mut parts: Vec<Drawing> = Vec::new();
     let mut waiting = 0;
     for group in &board.pending {

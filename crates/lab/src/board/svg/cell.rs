@@ -72,7 +72,8 @@ pub(super) fn pod(pod: &Pod, workload: Option<&Workload>, scale: Scale, wrong: O
     }
     let trouble = pod.trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
     let wrong = wrong.map(|check| format!("; should not be here: {check}")).unwrap_or_default();
-    cell.titled(&format!("{}: {}{trouble}, {}{wrong}", pod.id, pod.state, requests(pod.requests)))
+    let title = format!("{}: {}{trouble}, {}{wrong}", pod.id, pod.state, requests(pod.requests));
+    cell.named("pod", &pod.id, &title)
 }
 
 /// Pods of the cluster itself, as one.

@@ -78,6 +78,22 @@ impl Drawing {
         self.body = format!("<g>\n<title>{}</title>\n{}</g>\n", escaped(title), self.body);
         self
     }
+
+    /// As [`Drawing::titled`], of something that a page can be asked about: what it is, and its name.
+    pub(super) fn named(mut self, kind: &str, name: &str, title: &str) -> Self {
+        let (name, title) = (escaped(name), escaped(title));
+        self.body = format!("<g class=\"{kind}\" data-name=\"{name}\">\n<title>{title}</title>\n{}</g>\n", self.body);
+        self
+    }
+
+    /// A picture of its own, for a page.
+    pub(super) fn picture(&self, class: &str) -> String {
+        let (width, height) = (self.width, self.height);
+        format!(
+            "<svg class=\"{class}\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">{}</svg>",
+            self.body
+        )
+    }
 }
 
 /// Pieces beside each other, in lines no wider than `width` where that can be.

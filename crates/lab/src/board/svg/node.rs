@@ -20,7 +20,12 @@ const COLUMNS: usize = 36;
 pub(super) fn node(node: &Node, pieces: &Pieces<'_>) -> Drawing {
     let mut inside = Drawing::new(WIDTH, 0);
     let mut y = 20;
-    inside.text(PAD, y, Face::Name, &cut(&node.name, 37));
+    let mut name = Drawing::new(INNER, 14);
+    name.text(0, 12, Face::Name, &cut(&node.name, 37));
+    let words: Vec<&str> = state(node).into_iter().map(|(word, _)| word).collect();
+    let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
+    let title = format!("node {}{words}", node.name);
+    inside.place(PAD, y - 12, &name.named("node", &node.name, &title));
     let badges = badges(node);
     if !badges.is_empty() {
         let line = flow(&badges, INNER, 6);
@@ -56,9 +61,7 @@ pub(super) fn node(node: &Node, pieces: &Pieces<'_>) -> Drawing {
     let mut outside = Drawing::new(WIDTH, inside.height);
     edge(&mut outside, node);
     outside.body.push_str(&inside.body);
-    let words: Vec<&str> = state(node).into_iter().map(|(word, _)| word).collect();
-    let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
-    outside.titled(&format!("node {}{words}", node.name))
+    outside.titled(&title)
 }
 
 /// The edge: dashed for a node that is not ready, double for one that takes no pods, with a corner cut off for a spot machine.

@@ -2,8 +2,8 @@
 
 use crate::printable::printable;
 
-/// A text as XML has it: what has a meaning there, and what must not be there at all, is written otherwise.
-pub(super) fn escaped(text: &str) -> String {
+/// A text as XML and HTML have it: what has a meaning there, and what must not be there at all, is written otherwise.
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in printable(text).chars() {
         match character {

@@ -1,0 +1,301 @@
+//! Pure: the page of a lab, its panels and the files that are saved of it, as HTML.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use tera::{Context, Kwargs, State, Tera};
+
+use super::Frame;
+use crate::error::{Context as _, Kind, Result};
+use crate::lesson::command::{self, Line};
+use crate::provider::AzureNames;
+pub use klab_lab::board::escaped;
+use klab_lab::board::{Board, parts};
+use klab_lab::report::{self, explanation_json, markdown_html};
+use klab_lab::spec::Lab;
+use klab_lab::verify::{self, Explanation, Why};
+use klab_lab::words::plural;
+
+/// What the page looks like, and what it does.
+pub const STYLE: &str = include_str!("../../templates/board/board.css");
+/// See [`STYLE`].
+pub const SCRIPT: &str = include_str!("../../templates/board/board.js");
+
+/// Most pods listed for a node, and most workloads that are asked whether they may come.
+const PODS: usize = 100;
+const GUESTS: usize = 30;
+
+/// The templates; names that end in `.html` are escaped.
+const TEMPLATES: [(&str, &str); 6] = [
+    ("page.html", include_str!("../../templates/board/page.html.tera")),
+    ("lesson.html", include_str!("../../templates/board/lesson.html.tera")),
+    ("checks.html", include_str!("../../templates/board/checks.html.tera")),
+    ("pod.html", include_str!("../../templates/board/pod.html.tera")),
+    ("node.html", include_str!("../../templates/board/node.html.tera")),
+    ("trials.html", include_str!("../../templates/board/trials.html.tera")),
+];
+
+static ENGINE: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
+    let mut tera = Tera::default();
+    tera.register_filter("words", words);
+    tera.add_raw_templates(TEMPLATES).map_err(|error| error.to_string())?;
+    Ok(tera)
+});
+
+/// A sentence of klab's as HTML: what stands between backticks is code.
+fn words(text: &str, _: Kwargs, _: &State<'_>) -> String {
+    let mut html = String::new();
+    let mut pieces = text.split('`').peekable();
+    let mut is_code = false;
+    while let Some(piece) = pieces.next() {
+        // A backtick that nothing closes is one.
+        match (is_code, pieces.peek().is_some()) {
+            (true, true) => html.push_str(&format!("<code>{}</code>", escaped(piece))),
+            (true, false) => html.push_str(&format!("`{}", escaped(piece))),
+            (false, _) => html.push_str(&escaped(piece)),
+        }
+        is_code = !is_code;
+    }
+    html
+}
+
+/// A template with a document's fields; all texts in it are escaped but those that the template takes for HTML.
+///
+/// # Errors
+/// When the template fails.
+pub fn rendered(template: &str, document: &Value) -> Result<String> {
+    let problem = || format!("could not render `{template}`");
+    let engine = ENGINE.as_ref().map_err(|error| anyhow::Error::msg(error.clone())).kind(Kind::Failed, problem)?;
+    let context = Context::from_serialize(document).kind(Kind::Failed, problem)?;
+    engine.render(template, &context).kind(Kind::Failed, problem)
+}
+
+/// Whether a page lives, or is a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// It is served, and its buttons do something.
+    Live,
+    /// It is read from a file.
+    Saved,
+}
+
+/// All parts of the page of a lab, and of the lesson beside it.
+///
+/// # Errors
+/// When a template fails.
+pub fn all_parts(frame: &Frame, written: &Lab, azure: &AzureNames, form: Form) -> Result<Vec<(String, String)>> {
+    let mut all = parts(&frame.board);
+    all.push(("lesson".to_owned(), lesson(frame, written, azure, None, form)?));
+    all.push(("checks".to_owned(), checks(&frame.report, form)?));
+    Ok(all)
+}
+
+/// A whole page, its parts filled in.
+pub struct Page<'p> {
+    /// The lab's title.
+    pub title: &'p str,
+    /// Number of the newest change, and which run of klab numbered it.
+    pub number: u64,
+    /// See [`Page::number`].
+    pub run: &'p str,
+    /// The parts by name.
+    pub parts: BTreeMap<&'p str, &'p str>,
+}
+
+impl Page<'_> {
+    /// The page that is served.
+    ///
+    /// # Errors
+    /// When the template fails.
+    pub fn live(&self) -> Result<String> {
+        let document = json!({ "title": self.title, "number": self.number, "run": self.run, "saved": false });
+        Ok(filled(&rendered("page.html", &document)?, &self.parts))
+    }
+
+    /// The page as a file, which carries the board it shows.
+    ///
+    /// # Errors
+    /// When the template fails.
+    pub fn saved(&self, board: &Board) -> Result<String> {
+        let document = serde_json::to_value(board).kind(Kind::Failed, || "could not write the board".to_owned())?;
+        let document = json!({
+            "title": self.title, "number": 0, "run": "", "saved": true, "style": STYLE, "document": embedded(&document),
+            "version": env!("CARGO_PKG_VERSION"), "taken_at": board.taken_at,
+        });
+        Ok(filled(&rendered("page.html", &document)?, &self.parts))
+    }
+}
+
+/// A document as a script of a page carries it: nothing is escaped there, and nothing but its end is read.
+pub fn embedded(document: &Value) -> String {
+    document.to_string().replace('<', "\\u003c")
+}
+
+/// HTML with its places for parts filled. A text of a cluster cannot make a place: its quotes are escaped.
+pub fn filled(html: &str, parts: &BTreeMap<&str, &str>) -> String {
+    const MARK: &str = "data-part=\"";
+    let mut out = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(at) = rest.find(MARK) {
+        let (before, from) = rest.split_at(at + MARK.len());
+        out.push_str(before);
+        let Some((name, after)) = from.split_once('"') else {
+            rest = from;
+            break;
+        };
+        let Some((tag, inside)) = after.split_once('>') else {
+            rest = from;
+            break;
+        };
+        out.push_str(&format!("{name}\"{tag}>"));
+        let inner = parts.get(&*unescaped(name)).copied().unwrap_or_default();
+        out.push_str(&filled(inner, parts));
+        rest = inside;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
+}
+
+/// The checks, each with what is true now and what would make it hold.
+///
+/// # Errors
+/// When the template fails.
+pub fn checks(of: &verify::Report, form: Form) -> Result<String> {
+    let mut document = report::json(of);
+    document["summary"] = report::summary(of).into();
+    document["live"] = (form == Form::Live).into();
+    rendered("checks.html", &document)
+}
+
+/// The text of a step and what is typed for it: of the one that is open, else of the one with this number (from 0; as many as
+/// there are steps: the introduction). What a lab of a stranger says is only text.
+///
+/// # Errors
+/// When the template fails.
+pub fn lesson(frame: &Frame, written: &Lab, azure: &AzureNames, read: Option<usize>, form: Form) -> Result<String> {
+    let total = written.steps.len();
+    let progress = &frame.progress;
+    let here = if progress.is_opened() { progress.next(total) } else { None };
+    let introduction = total;
+    let shown = read.unwrap_or(here.unwrap_or(introduction));
+    let goes_on = match progress.next(total) {
+        None => None,
+        Some(0) if here.is_none() => Some("Begin with step 1".to_owned()),
+        Some(next) if here.is_none() => Some(format!("Open step {}", next.saturating_add(1))),
+        Some(next) if next.saturating_add(1) == total => Some("I have done it: finish".to_owned()),
+        Some(_) => Some("I have done it: next step".to_owned()),
+    };
+    let step = written.steps.get(shown).map(|step| {
+        let lines = (0..step.actions.len()).flat_map(|action| command::lines(written, shown, action, azure));
+        let text = step.text.as_deref().map(markdown_html).unwrap_or_default();
+        let title = step.title.as_deref().unwrap_or(&step.name.value);
+        json!({ "title": title, "text": text, "lines": lines.map(|line| line_document(&line)).collect::<Vec<_>>() })
+    });
+    let text = match (&written.description, progress.next(total)) {
+        (_, None) if total > 0 => "<p>All steps are done.</p>".to_owned(),
+        (Some(description), _) => markdown_html(description),
+        (None, _) => String::new(),
+    };
+    // The introduction comes before the first step.
+    let (before, after) = match shown {
+        shown if shown == introduction => (None, Some(0)),
+        0 => (Some(introduction), Some(1)),
+        shown => (Some(shown.saturating_sub(1)), Some(shown.saturating_add(1))),
+    };
+    let after = after.filter(|after| *after < total);
+    rendered(
+        "lesson.html",
+        &json!({
+            "step": step, "number": shown.saturating_add(1), "total": total,
+            "title": written.title.as_deref().unwrap_or(&written.name.value), "text": text,
+            "moves": form == Form::Live, "has_before": before.is_some(), "before": before,
+            "has_after": after.is_some(), "after": after, "is_current": shown == here.unwrap_or(introduction),
+            "goes_on": goes_on,
+        }),
+    )
+}
+
+fn line_document(line: &Line) -> Value {
+    match line {
+        Line::Command(command) => json!({ "command": command }),
+        Line::Note(note) => json!({ "note": note }),
+        Line::Edit(edit) => {
+            let told = edit.told().into_iter();
+            let told = told.map(|(words, below)| json!({ "words": words, "text": below.join("\n") }));
+            json!({ "open": edit.open, "told": told.collect::<Vec<_>>() })
+        }
+    }
+}
+
+/// Why a pod (`namespace/name`) is where it is, or why it is nowhere: nodes against rules. None where there is no such pod.
+///
+/// # Errors
+/// When the template fails.
+pub fn pod(frame: &Frame, id: &str) -> Result<Option<String>> {
+    let Some((namespace, name)) = id.split_once('/') else { return Ok(None) };
+    let around = verify::Context::of(&frame.stage);
+    let Ok(explanations) = verify::explain(&frame.snapshot, &around, name, Some(namespace)) else { return Ok(None) };
+    // A workload may have the name of the pod.
+    let of_pod = |explanation: &&Explanation| explanation.pods.iter().any(|pod| pod == id || pod == name);
+    let own: Vec<Explanation> = explanations.iter().filter(of_pod).cloned().collect();
+    let all = if own.is_empty() { explanations } else { own };
+    rendered("pod.html", &explanation_json(id, &all)).map(Some)
+}
+
+/// What is on a node, and which workloads may come. None where there is no such node.
+///
+/// # Errors
+/// When the template fails.
+pub fn node(frame: &Frame, name: &str) -> Result<Option<String>> {
+    let board = &frame.board;
+    let Some(node) = board.nodes.iter().find(|node| node.name == name) else { return Ok(None) };
+    let on: Vec<_> = board.pods.iter().filter(|pod| pod.node.as_deref() == Some(name)).collect();
+    let mut document = serde_json::to_value(node).kind(Kind::Failed, || "could not write the node".to_owned())?;
+    document["pods"] = on.iter().take(PODS).map(|pod| json!({ "id": pod.id, "state": pod.state })).collect();
+    document["more"] = on.len().saturating_sub(PODS).into();
+    document["guests"] = guests(frame, name).into();
+    rendered("node.html", &document).map(Some)
+}
+
+/// The workloads that have pods, each with whether the node would take one more of them.
+fn guests(frame: &Frame, node: &str) -> Vec<Value> {
+    let around = verify::Context::of(&frame.stage);
+    let board = &frame.board;
+    let lettered = board.workloads.iter().filter(|workload| workload.letter.is_some()).take(GUESTS);
+    let guests = lettered.filter_map(|workload| {
+        // One that waits says best what keeps it out, then one that is elsewhere.
+        let own: Vec<_> = board.pods.iter().filter(|pod| pod.workload == workload.id && pod.stays()).collect();
+        let here = own.iter().filter(|pod| pod.node.as_deref() == Some(node)).count();
+        let pod = own.iter().min_by_key(|pod| (pod.node.is_some(), pod.node.as_deref() == Some(node)))?;
+        let (namespace, name) = pod.id.split_once('/')?;
+        let explanations = verify::explain(&frame.snapshot, &around, name, Some(namespace)).ok()?;
+        let may = word_of(node, &explanations.first()?.why)?;
+        let words = if here > 0 { format!("has {} here; {may}", plural(here, "pod")) } else { may };
+        Some(json!({ "workload": workload.name, "words": words }))
+    });
+    guests.collect()
+}
+
+fn word_of(node: &str, why: &Why) -> Option<String> {
+    let (refusals, here) = match why {
+        Why::Over => return None,
+        Why::Placed(placed) => (&placed.refusals, placed.node == node),
+        Why::Pending(pending) => (&pending.refusals, false),
+    };
+    if here {
+        return Some("none is elsewhere".to_owned());
+    }
+    let group = refusals.iter().find(|group| group.nodes.iter().any(|one| one == node));
+    Some(match group {
+        Some(group) => {
+            let reasons: Vec<&str> = group.reasons.iter().map(|reason| &*reason.text).collect();
+            format!("another may not come: {}", reasons.join("; "))
+        }
+        None => "another may come".to_owned(),
+    })
+}

@@ -1,0 +1,142 @@
+//! What came of trials as one HTML file that needs nothing else: every moment with the cluster before and after it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::outcome::{Failure, LabTrial, Moment, Picture, Trial};
+use super::report;
+use crate::board::page::{Form, STYLE, checks, embedded, filled, rendered};
+use crate::error::Result;
+use klab_lab::board::{Board, parts};
+use klab_lab::words::{duration, plural};
+
+/// The file. Lessons that failed come first, and are told by the first seed that failed; others by their first.
+///
+/// # Errors
+/// When a template fails.
+pub fn page(labs: &[LabTrial]) -> Result<String> {
+    let mut shapes = Shapes::default();
+    let mut ordered: Vec<&LabTrial> = labs.iter().collect();
+    ordered.sort_by_key(|lab| lab.ok());
+    let told: Result<Vec<Value>> = ordered.into_iter().map(|lab| told(lab, &mut shapes)).collect();
+    let failed = labs.iter().filter(|lab| !lab.ok()).count();
+    let all = plural(labs.len(), "lesson");
+    let summary = if failed == 0 { format!("{all} passed") } else { format!("{failed} of {all} failed") };
+    rendered(
+        "trials.html",
+        &json!({
+            "summary": summary, "total": labs.len(), "style": STYLE, "version": env!("CARGO_PKG_VERSION"),
+            "labs": told?, "shapes": shapes.definitions, "document": embedded(&report::json(labs)),
+        }),
+    )
+}
+
+fn told(lab: &LabTrial, shapes: &mut Shapes) -> Result<Value> {
+    let trial = lab.failed().next().or(lab.trials.first());
+    let seed = trial.map(|trial| trial.seed);
+    let failed: Vec<u64> = lab.failed().map(|trial| trial.seed).collect();
+    let again = format!("klab test {}{} --seed {}", lab.path.display(), lab.options, seed.unwrap_or_default());
+    let moments = match trial {
+        Some(trial) => moments(trial, shapes)?,
+        None => Vec::new(),
+    };
+    Ok(json!({
+        "lab": lab.lab, "ok": lab.ok(), "file": lab.path.display().to_string(), "steps": lab.steps, "checks": lab.checks,
+        "seeds": lab.trials.len(), "failed_seeds": if lab.trials.len() > 1 { failed } else { Vec::new() }, "again": again,
+        "seed": seed, "took": duration(lab.elapsed()), "problems": trial.map(problems), "moments": moments,
+    }))
+}
+
+/// What could not be done, and what is left.
+fn problems(trial: &Trial) -> Vec<String> {
+    let failure = match &trial.failure {
+        Some(Failure::Error { moment, error }) => Some(format!("{moment}: {error}")),
+        _ => None,
+    };
+    let left = trial.left.as_ref().map(|error| format!("removal: {error}"));
+    failure.into_iter().chain(left).collect()
+}
+
+fn moments(trial: &Trial, shapes: &mut Shapes) -> Result<Vec<Value>> {
+    let moment = |picture: &Picture| {
+        let mut told = String::new();
+        let mut warning = None;
+        let is_before =
+            |of: &Moment| matches!((of, &picture.moment), (Moment::Before(one), Moment::Step(other)) if one == other);
+        for phase in trial.phases.iter().filter(|phase| phase.moment == picture.moment || is_before(&phase.moment)) {
+            told.push_str(&checks(&phase.report, Form::Saved)?);
+            if phase.held_before {
+                warning = Some("all its checks held before its actions, so they prove nothing");
+            }
+        }
+        let before = picture.before.as_deref().map(|board| shapes.drawn(board));
+        let after = shapes.drawn(&picture.after);
+        // What changed nothing that is drawn needs no picture of before.
+        let before = before.filter(|before| *before != after);
+        Ok(json!({
+            "title": picture.moment.to_string(), "before": before, "after": after, "checks": told, "warning": warning,
+        }))
+    };
+    trial.pictures.iter().map(moment).collect()
+}
+
+/// Pictures of nodes, each once: most nodes are the same before and after a step.
+#[derive(Default)]
+struct Shapes {
+    known: HashMap<String, usize>,
+    definitions: String,
+}
+
+impl Shapes {
+    fn drawn(&mut self, board: &Board) -> String {
+        let parts: Vec<(String, String)> = parts(board)
+            .into_iter()
+            .map(|(name, html)| if name.starts_with("node/") { (name, self.used(&html)) } else { (name, html) })
+            .collect();
+        let parts: BTreeMap<&str, &str> = parts.iter().map(|(name, html)| (name.as_str(), html.as_str())).collect();
+        filled(
+            "<p class=\"summary\" data-part=\"summary\"></p><div class=\"legend\" data-part=\"legend\"></div>\
+             <div class=\"pools\" data-part=\"pools\"></div><div data-part=\"tray\"></div>\
+             <details class=\"twin\"><summary>As a table</summary><div data-part=\"table\"></div></details>",
+            &parts,
+        )
+    }
+
+    /// A picture that uses a shape: `<svg ATTRIBUTES>SHAPE</svg>` with the shape elsewhere.
+    fn used(&mut self, svg: &str) -> String {
+        let Some((attributes, shape)) = svg.split_once('>') else { return svg.to_owned() };
+        let shape = shape.strip_suffix("</svg>").unwrap_or(shape);
+        let next = self.known.len();
+        let number = *self.known.entry(shape.to_owned()).or_insert_with(|| {
+            let _ = write!(self.definitions, "<g id=\"node-{next}\">{shape}</g>");
+            next
+        });
+        // What is used is not read out: the table says it.
+        format!("{attributes} aria-hidden=\"true\"><use href=\"#node-{number}\"/></svg>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_page_escapes_what_it_is_told_and_closes_its_own_script() {
+        let lab = LabTrial {
+            path: PathBuf::from("a<b>.toml"),
+            lab: "</script><script>alert(1)</script>".to_owned(),
+            options: "",
+            steps: 0,
+            checks: 0,
+            trials: Vec::new(),
+        };
+        let html = page(&[lab]).unwrap();
+        assert!(!html.contains("<script>alert"), "{html}");
+        assert_eq!(html.matches("</script>").count(), 1);
+        assert!(html.contains("a&lt;b&gt;.toml"));
+    }
+}
