@@ -64,7 +64,7 @@ enum Command {
     Plan(commands::plan::Arguments),
     /// Show a lab's nodes and where its pods are.
     Status(commands::status::Arguments),
-    /// Draw the lab: nodes, pods, what is Pending and why, checks.
+    /// See the lab in a browser, live: nodes, pods, what is Pending and why, the lesson.
     Board(commands::board::Arguments),
     /// Add, change and remove pools of a lab that is up.
     Pool(commands::pool::Arguments),

@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     row("az", Group::Learner, NONE, &["klab az aks nodepool list --output table", "klab az aks nodepool add --name extra --node-count 1"]),
     row("status", Group::Learner, JSON, &["klab status", "klab status scheduling --format json"]),
     row("board", Group::Learner, &[Format::Json, Format::Svg, Format::Mermaid], &[
-        "klab board --format svg > board.svg", "klab board scheduling --format mermaid", "klab board --format json",
+        "klab board", "klab board scheduling --save board.html", "klab board --format svg > board.svg",
     ]),
 
     row("lessons", Group::Author, JSON, &["klab lessons", "klab lessons --copy my-lessons"]),

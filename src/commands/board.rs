@@ -8,13 +8,12 @@ use kube::Client;
 use super::Context;
 use super::lesson::{Lesson, WhichLesson, azure};
 use crate::board::{Feed, Frame, Server, Shown, saved};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Verb;
 use crate::exec::Command;
 use crate::grade::hinted;
 use crate::lesson::staged;
 use crate::observe;
-use crate::state::home::state_error;
 use crate::ui::Format;
 use klab_cluster::server::files::write_private;
 use klab_lab::board::{self, Board, escaped};
@@ -127,7 +126,15 @@ async fn look(client: &Client, lab: &Lab) -> Result<Snapshot> {
 
 fn write_page(context: &Context, file: &Path, written: &Lab, frame: Frame) -> Result<()> {
     let page = saved(&frame, written, &azure(context, written))?;
-    std::fs::write(file, page).map_err(|error| state_error(error, "write", file))?;
+    write(context, file, &page)
+}
+
+/// Writes a page into a file that the user named.
+///
+/// # Errors
+/// When the file system refuses.
+pub(super) fn write(context: &Context, file: &Path, page: &str) -> Result<()> {
+    std::fs::write(file, page).kind(Kind::Failed, || format!("could not write `{}`", file.display()))?;
     context.ui.events().note(Verb::WriteFiles, file.display().to_string());
     Ok(())
 }

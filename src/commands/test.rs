@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use self::real::{Live, RealWorld};
-use super::Context;
+use super::{Context, board};
 use crate::error::{Error, Kind, Result};
 use crate::event::Verb;
 use crate::interruption::Interruption;
 use crate::provider::Memory;
 use crate::state::Home;
-use crate::state::home::state_error;
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
 use crate::ui::{Format, Ui};
 use klab_lab::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
@@ -125,8 +124,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Format::Junit => context.ui.result(&trial::report::junit(&trials)?),
     }
     if let Some(file) = &arguments.report {
-        std::fs::write(file, trial::page::page(&trials)?).map_err(|error| state_error(error, "write", file))?;
-        context.ui.events().note(Verb::WriteFiles, file.display().to_string());
+        board::write(context, file, &trial::page::page(&trials)?)?;
     }
     if stop.load(Ordering::Relaxed) {
         let left = trials.iter().flat_map(|lab| &lab.trials).any(|trial| trial.left.is_some());

@@ -45,7 +45,7 @@ fn told(lab: &LabTrial, shapes: &mut Shapes) -> Result<Value> {
     Ok(json!({
         "lab": lab.lab, "ok": lab.ok(), "file": lab.path.display().to_string(), "steps": lab.steps, "checks": lab.checks,
         "seeds": lab.trials.len(), "failed_seeds": if lab.trials.len() > 1 { failed } else { Vec::new() }, "again": again,
-        "seed": seed, "took": duration(lab.elapsed()), "problems": trial.map(problems), "moments": moments,
+        "seed": seed, "took": duration(lab.elapsed()), "problems": trial.map(problems).unwrap_or_default(), "moments": moments,
     }))
 }
 

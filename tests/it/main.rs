@@ -7,6 +7,7 @@ mod aks_troubles;
 mod az;
 #[path = "../azure/mod.rs"]
 mod azure;
+mod board;
 mod classes;
 mod cli;
 mod docs;

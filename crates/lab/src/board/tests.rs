@@ -41,10 +41,13 @@ fn taint() -> Value {
 
 /// One pod of `web` where it should be, one where it should not, one without a node.
 fn small() -> Snapshot {
+    small_cluster().snapshot
+}
+
+fn small_cluster() -> Cluster {
     let cluster = Cluster::default().pool("main", 1).node("extra", 0, taint()).deployment("web", 3);
     let message = "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 x.";
-    let cluster = cluster.running("web", "extra-0", 1).running("web", "main-0", 1).unschedulable("web", 1, message);
-    cluster.snapshot
+    cluster.running("web", "extra-0", 1).running("web", "main-0", 1).unschedulable("web", 1, message)
 }
 
 #[test]
@@ -163,11 +166,57 @@ fn hostile_names_are_only_text() {
         let name: String = tag.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric).collect();
         assert!(["svg", "title", "desc", "g", "rect", "path", "text"].contains(&name.as_str()), "<{tag}");
     }
+    for (name, html) in parts(&board) {
+        assert!(
+            !html.contains("<script") && !html.contains("<image") && !html.contains("href=\"http"),
+            "{name}: {html}"
+        );
+    }
     let chart = mermaid(&board);
     for forbidden in ["<script", "%%", "`", "{", "\"]\n  click", "**"] {
         assert!(!chart.contains(forbidden), "{forbidden}\n{chart}");
     }
     assert!(chart.lines().all(|line| !line.trim_start().starts_with("click")));
+}
+
+#[test]
+fn parts_of_a_page_hold_places_for_their_nodes_and_change_alone() {
+    let lab = lab(LAB);
+    let before = parts(&board(&small(), Some(&lab)));
+    let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "head",
+            "summary",
+            "legend",
+            "pools",
+            "tray",
+            "table",
+            "node/main-0",
+            "row/main-0",
+            "node/extra-0",
+            "row/extra-0"
+        ]
+    );
+    let of = |parts: &[(String, String)], name: &str| parts.iter().find(|(one, _)| one == name).unwrap().1.clone();
+    for (container, kind) in [("pools", "node"), ("table", "row")] {
+        for node in ["main-0", "extra-0"] {
+            assert!(of(&before, container).contains(&format!("data-part=\"{kind}/{node}\"></")), "{container}");
+        }
+    }
+    assert_eq!(of(&before, "summary"), "2 nodes, 3 pods, 1 without a node, 0 of 1 check hold");
+    assert!(of(&before, "tray").contains("<p>0/2 nodes are available: 2 Insufficient cpu.</p>"));
+    assert_eq!(
+        of(&before, "row/extra-0"),
+        "<th scope=\"row\">extra-0</th><td>extra</td><td>cordoned</td><td>dedicated=special:NoSchedule, node.kubernetes.io/unschedulable:NoSchedule</td><td>default/web-1</td>"
+    );
+    // A pod that comes to one node changes that node, and nothing that holds nodes.
+    let cluster = small_cluster().running("web", "main-0", 1);
+    let after = parts(&board(&cluster.snapshot, Some(&lab)));
+    let changed: Vec<&str> =
+        after.iter().filter(|part| !before.contains(part)).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(changed, ["summary", "legend", "node/main-0", "row/main-0"]);
 }
 
 #[test]
@@ -250,7 +299,12 @@ fn svg_of_a_small_lab() {
     <g>
     <title>node main-0</title>
     <path d="M1 1H295L295 1V119H1Z" fill="#FFFFFF" stroke="#595959" stroke-width="1.2"/>
-    <text x="10" y="20" font-size="12" font-weight="700" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">main-0</text>
+    <g transform="translate(10 8)">
+    <g class="node" data-name="main-0">
+    <title>node main-0</title>
+    <text x="0" y="12" font-size="12" font-weight="700" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">main-0</text>
+    </g>
+    </g>
     <text x="10" y="39" font-size="11" fill="#595959">CPU</text>
     <rect x="62" y="30" width="88" height="10" fill="#FFFFFF" stroke="#595959" stroke-width="0.8"/>
     <rect x="62" y="30" width="4" height="10" fill="#595959"/>
@@ -265,7 +319,7 @@ fn svg_of_a_small_lab() {
     <text x="158" y="73" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">1 of 30</text>
     <g transform="translate(10 84)">
     <g transform="translate(0 0)">
-    <g>
+    <g class="pod" data-name="default/web-2">
     <title>default/web-2: running, requests 0.1 CPU, 64Mi memory; should not be here: web: on pool:extra</title>
     <rect x="1" y="1" width="24" height="24" rx="4" fill="#E69F00" stroke="#A03B00" stroke-width="3"/>
     <text x="13" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#000000">A</text>
@@ -289,7 +343,12 @@ fn svg_of_a_small_lab() {
     <title>node extra-0 (cordoned)</title>
     <path d="M1 1H295L295 1V203H1Z" fill="#F2F2F2" stroke="#595959" stroke-width="1.2"/>
     <path d="M5 5H291L291 5V199H5Z" fill="none" stroke="#1A1A1A" stroke-width="1"/>
-    <text x="10" y="20" font-size="12" font-weight="700" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">extra-0</text>
+    <g transform="translate(10 8)">
+    <g class="node" data-name="extra-0">
+    <title>node extra-0 (cordoned)</title>
+    <text x="0" y="12" font-size="12" font-weight="700" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">extra-0</text>
+    </g>
+    </g>
     <g transform="translate(10 26)">
     <g transform="translate(0 0)">
     <rect x="0" y="0" width="82" height="18" rx="3" fill="#FFFFFF" stroke="#1A1A1A"/>
@@ -320,7 +379,7 @@ fn svg_of_a_small_lab() {
     <text x="158" y="157" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">1 of 30</text>
     <g transform="translate(10 168)">
     <g transform="translate(0 0)">
-    <g>
+    <g class="pod" data-name="default/web-1">
     <title>default/web-1: running, requests 0.1 CPU, 64Mi memory</title>
     <rect x="1" y="1" width="24" height="24" rx="4" fill="#E69F00" stroke="#1A1A1A" stroke-width="0.8"/>
     <text x="13" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#000000">A</text>
@@ -350,7 +409,7 @@ fn svg_of_a_small_lab() {
     </g>
     <g transform="translate(0 25)">
     <g transform="translate(0 0)">
-    <g>
+    <g class="pod" data-name="default/web-3">
     <title>default/web-3: unschedulable, requests 0.1 CPU, 64Mi memory</title>
     <rect x="1" y="1" width="24" height="24" rx="4" fill="#E69F00" stroke="#1A1A1A" stroke-width="0.8"/>
     <text x="13" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#000000">A</text>

@@ -79,7 +79,10 @@ mod tests {
             ("a <img src=x onerror=alert(1)> b", "<p>a &lt;img src=x onerror=alert(1)&gt; b</p>\n"),
             ("![words](https://evil.example/x.png \"title\")", "<p>words</p>\n"),
             ("[go](javascript:alert(1)) [data](data:text/html,x) [here](/next)", "<p>go data here</p>\n"),
-            ("<https://a.example/\"onx=\">", "<p>&lt;https://a.example/&quot;onx=&quot;&gt;</p>\n"),
+            (
+                "<https://a.example/\"onx=\">",
+                "<p><a rel=\"noopener noreferrer\" target=\"_blank\" href=\"https://a.example/&quot;onx=&quot;\">https://a.example/\"onx=\"</a></p>\n",
+            ),
             ("a\u{1b}[2J\u{202e}b", "<p>a␛[2J&lt;U+202E&gt;b</p>\n"),
         ] {
             let html = markdown_html(text);

@@ -1,0 +1,222 @@
+// Drives a browser for tests/it/board/browser.rs: `node drive.mjs SCENARIO ARGUMENT…`; ends with 1 and says why where something
+// is not as it should be. Timings are printed, never judged.
+import { createRequire } from "node:module";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import assert from "node:assert/strict";
+
+const require = createRequire(process.env.KLAB_BROWSER + "/");
+const { chromium } = require("playwright-core");
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+
+/** What the page wrote to its console, failed at, or asked other hosts for. */
+const troubles = [];
+
+const open = async (browser, options = {}) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  page.on("console", (message) => message.type() === "error" && troubles.push(message.text()));
+  page.on("pageerror", (error) => troubles.push(error.message));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!/^(http:\/\/127\.0\.0\.1:\d+\/|file:|data:)/.test(url)) troubles.push(`asked for ${url}`);
+  });
+  return page;
+};
+
+const kubectl = (...words) => execFileSync("kubectl", words, { encoding: "utf8" });
+
+/** No violation of WCAG 2.2 AA, nor of what axe holds for good practice. */
+const accessible = async (page, what) => {
+  // Outside of the page's own world: its policy allows no script but its own.
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const told = violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3).join(" | ")}`);
+  assert.deepEqual(told, [], what);
+};
+
+const shot = async (page, name) => {
+  if (process.env.KLAB_PICTURES) await page.screenshot({ path: `${process.env.KLAB_PICTURES}/${name}.png`, fullPage: true });
+};
+
+const count = (page, selector) => page.locator(selector).count();
+
+const scenarios = {
+  /** A taint fills the tray, a pod says why it waits, the past can be looked at, the present comes back. */
+  async changes(browser, link) {
+    const page = await open(browser);
+    await page.goto(link);
+    await page.waitForSelector("g.pod");
+    assert.equal(await count(page, ".tray"), 0);
+    const before = await page.locator("#moment").getAttribute("max");
+    kubectl("taint", "nodes", "-l", "agentpool=extra", "lesson=over:NoExecute");
+    await page.waitForSelector(".tray g.pod");
+    await page.waitForFunction(() => document.querySelector("main")?.textContent?.includes("lesson=over:NoExecute"));
+    await shot(page, "tray");
+    await page.locator(".tray g.pod").first().click();
+    await page.waitForSelector("#details h2");
+    const details = await page.locator("#details").innerText();
+    assert.match(details, /lesson=over:NoExecute is not tolerated/);
+    assert.match(details, /kubectl taint nodes -l agentpool=extra lesson=over:NoExecute-/);
+    await shot(page, "details");
+    await page.locator("#details .close").click();
+    assert.equal(await page.locator("#details").isVisible(), false);
+
+    await page.locator("g.node").last().click();
+    await page.waitForFunction(() => document.querySelector("#details h3")?.textContent === "On it");
+    assert.match(await page.locator("#details").innerText(), /Who may come/);
+
+    assert.ok(Number(await page.locator("#moment").getAttribute("max")) > Number(before));
+    await page.locator("#moment").focus();
+    await page.keyboard.press("Home");
+    await page.waitForFunction(() => !document.querySelector(".tray"));
+    assert.match(await page.locator("#when").innerText(), /1 of \d+/);
+    await page.locator("#now").click();
+    await page.waitForSelector(".tray g.pod");
+    assert.equal(await page.locator("#when").innerText(), "now");
+
+    kubectl("taint", "nodes", "-l", "agentpool=extra", "lesson-");
+    await page.waitForFunction(() => !document.querySelector(".tray"));
+  },
+
+  /** From the set-up into the first step and back to its text, by the buttons. */
+  async lesson(browser, link) {
+    const page = await open(browser);
+    await page.goto(link);
+    await page.waitForSelector("#lesson .next");
+    await page.locator("#lesson .next").click();
+    await page.waitForFunction(() => document.querySelector("#lesson h2")?.textContent?.startsWith("Step 1 of"));
+    assert.equal(await count(page, ".steps .open"), 1);
+    await page.locator("#lesson button[data-step]").first().click();
+    await page.waitForFunction(() => !document.querySelector("#lesson h2")?.textContent?.startsWith("Step 1 of"));
+    await page.locator("#lesson button[data-step=now]").click();
+    await page.waitForFunction(() => document.querySelector("#lesson h2")?.textContent?.startsWith("Step 1 of"));
+  },
+
+  /** The whole page without a mouse. */
+  async keyboard(browser, link) {
+    const page = await open(browser);
+    await page.goto(link);
+    await page.waitForSelector("g.pod");
+    const here = () => page.evaluate(() => document.activeElement?.getAttribute("data-name") ?? document.activeElement?.id ?? "");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    const first = await here();
+    assert.notEqual(first, "");
+    await page.keyboard.press("ArrowDown");
+    assert.notEqual(await here(), first);
+    await page.keyboard.press("ArrowRight");
+    const chosen = await here();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.activeElement?.closest("#details"));
+    await page.keyboard.press("Escape");
+    assert.equal(await here(), chosen);
+    // One stop for the whole picture, then the time line.
+    await page.keyboard.press("Tab");
+    assert.equal(await here(), "play");
+    await page.keyboard.press("Shift+Tab");
+    assert.equal(await here(), chosen);
+    // What has the focus keeps it when it is drawn anew.
+    kubectl("label", "nodes", "--all", "lesson=drawn-anew");
+    kubectl("cordon", "-l", "agentpool=extra");
+    await page.waitForFunction(() => document.querySelector("main")?.textContent?.includes("cordoned"));
+    assert.equal(await here(), chosen);
+    kubectl("uncordon", "-l", "agentpool=extra");
+  },
+
+  /** axe finds nothing: light and dark, wide, narrow and large, with details, and in files. */
+  async accessibility(browser, link, ...files) {
+    const page = await open(browser);
+    await page.goto(link);
+    await page.waitForSelector("g.pod");
+    kubectl("taint", "nodes", "-l", "agentpool=extra", "lesson=over:NoExecute");
+    await page.waitForSelector(".tray g.pod");
+    await page.locator(".tray g.pod").first().click();
+    await page.waitForSelector("#details h2");
+    await page.locator(".twin summary").click();
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      for (const [width, height] of [[1280, 900], [640, 900], [360, 800]]) {
+        await page.setViewportSize({ width, height });
+        await accessible(page, `${colorScheme}, ${width} wide`);
+        const all = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(all <= width, `${colorScheme}: ${all} wide on a screen of ${width}`);
+        await shot(page, `${colorScheme}-${width}`);
+      }
+    }
+    kubectl("taint", "nodes", "-l", "agentpool=extra", "lesson-");
+    for (const file of files) {
+      await page.goto(`file://${file}`);
+      await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
+      await accessible(page, file);
+      assert.equal(await page.evaluate(() => performance.getEntriesByType("resource").length), 0, file);
+      assert.ok((await count(page, ".node-box")) > 2, file);
+      await shot(page, file.split("/").at(-1));
+    }
+  },
+
+  /** A lab of a stranger, who writes HTML wherever there is room for words. */
+  async stranger(browser, link, file) {
+    const page = await open(browser);
+    for (const address of [link, `file://${file}`]) {
+      await page.goto(address);
+      await page.waitForSelector(".node-box");
+      await page.waitForTimeout(300);
+      assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+      assert.equal(await count(page, "img, iframe, object, embed, a[href^='javascript']"), 0);
+      assert.match(await page.locator("#lesson").innerText(), /<script>hacked=1<\/script>/);
+      const scripts = await page.evaluate(() => [...document.scripts].map((script) => script.src || script.type));
+      assert.ok(scripts.every((it) => it.endsWith("/board.js") || it === "application/json"), String(scripts));
+    }
+  },
+
+  /** How long things take: printed, for `cargo bench --bench board`. */
+  async figures(browser, link, taint, back) {
+    const page = await open(browser);
+    const began = performance.now();
+    await page.goto(link, { waitUntil: "commit" });
+    await page.waitForSelector("g.pod");
+    const times = { first_picture_ms: await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime
+      ?? performance.now()), with_the_browser_ms: performance.now() - began };
+    times.bytes = await page.evaluate(() => performance.getEntriesByType("navigation")[0].decodedBodySize
+      + performance.getEntriesByType("resource").reduce((sum, entry) => sum + entry.decodedBodySize, 0));
+    // Frames while pods move, and when the page showed what changed.
+    await page.evaluate(() => {
+      globalThis.frames = [];
+      const frame = (at) => { globalThis.frames.push(at); requestAnimationFrame(frame); };
+      requestAnimationFrame(frame);
+      new MutationObserver(() => requestAnimationFrame(() => { globalThis.changedAt ??= Date.now(); }))
+        .observe(document.querySelector("[data-part=pools]"), { childList: true, subtree: true });
+    });
+    if (taint) {
+      kubectl(...taint.split(" "));
+      const done = Date.now();
+      await page.waitForFunction(() => globalThis.changedAt);
+      times.change_to_pixel_after_kubectl_ms = Math.max(0, (await page.evaluate(() => globalThis.changedAt)) - done);
+      const from = await page.evaluate(() => performance.now());
+      await page.waitForTimeout(1500);
+      const frames = (await page.evaluate(() => globalThis.frames)).filter((at) => at > from);
+      times.frames_per_second = (frames.length - 1) / ((frames.at(-1) - frames[0]) / 1000);
+      if (back) kubectl(...back.split(" "));
+    }
+    console.log(JSON.stringify(times));
+  },
+};
+
+const [name, ...words] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath: process.env.KLAB_CHROMIUM ?? "/usr/bin/chromium", args: QUIET });
+try {
+  await scenarios[name](browser, ...words);
+  assert.deepEqual(troubles, []);
+} catch (error) {
+  console.error(error.message);
+  if (troubles.length) console.error(troubles.join("\n"));
+  if (process.env.KLAB_PICTURES) writeFileSync(`${process.env.KLAB_PICTURES}/${name}.txt`, String(error.stack));
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+}

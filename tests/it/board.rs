@@ -1,0 +1,38 @@
+//! `klab board` through the binary: what it serves and to whom, what it writes, and what a browser makes of it.
+
+mod browser;
+mod served;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use crate::environment::Environment;
+
+/// A page that is served until it is dropped.
+struct Page {
+    klab: Child,
+    /// The address that opens it once.
+    link: String,
+}
+
+impl Page {
+    fn of(environment: &Environment) -> Self {
+        let mut klab =
+            environment.command(&["board", "--no-open"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut link = String::new();
+        BufReader::new(klab.stdout.take().unwrap()).read_line(&mut link).unwrap();
+        Self { klab, link: link.trim().to_owned() }
+    }
+
+    /// `127.0.0.1:PORT`, and the word that opens the page.
+    fn parts(&self) -> (&str, &str) {
+        self.link.strip_prefix("http://").unwrap().split_once("/?open=").unwrap()
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = self.klab.kill();
+        let _ = self.klab.wait();
+    }
+}
