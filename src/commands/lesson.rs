@@ -9,7 +9,7 @@ use kube::Client;
 use super::{Context, LabOptions, applied};
 use crate::error::{Error, Kind, Result};
 use crate::lesson::command::{self, Line};
-use crate::lesson::{stage, staged};
+use crate::lesson::stage;
 use crate::observe;
 use crate::provider::{AzureNames, Provider};
 use crate::state::{Lock, Progress};

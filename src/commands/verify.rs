@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Context;
 use super::lesson::{Lesson, WhichLesson, find, label, note_before};
-use super::watch::watch;
+use super::verify_watch::watch;
 use crate::changes::{Change, Told, live_objects, slips};
 use crate::error::Result;
 use crate::event::Verb;

@@ -16,7 +16,7 @@ mod svg;
 mod tests;
 
 pub use delta::Delta;
-pub use legend::{colour, ink, letter};
+pub use legend::{colour, ink, letter, sign};
 pub use make::Lesson;
 pub use mermaid::mermaid;
 pub use model::{
