@@ -141,6 +141,7 @@ impl Show<'_> {
         let colours = palette != Palette::Plain;
         Setting {
             palette,
+            now: Box::new(jiff::Timestamp::now),
             zone: jiff::tz::TimeZone::system(),
             invocation: self.context.ui.invocation().clone(),
             script: Box::new(move |progress, width| {

@@ -10,7 +10,7 @@ use super::text::{cut, lines, shown};
 use crate::board::Frame;
 use klab_lab::board::{Node, Pod};
 use klab_lab::report::{self, Styles};
-use klab_lab::verify::{self, amount};
+use klab_lab::verify::{self, Snapshot, amount};
 use klab_lab::words::table;
 
 /// What is opened.
@@ -142,7 +142,9 @@ fn pod(frame: &Frame, setting: &Setting, id: &str, width: usize) -> Vec<Line<'st
     all.push(Line::default());
     let (namespace, name) = id.split_once('/').unwrap_or(("default", id));
     let around = verify::Context::of(&frame.stage);
-    match verify::explain(&frame.snapshot, &around, name, Some(namespace)) {
+    // It has waited on since something last changed.
+    let snapshot = Snapshot { taken_at: Some((setting.now)()), ..Snapshot::clone(&frame.snapshot) };
+    match verify::explain(&snapshot, &around, name, Some(namespace)) {
         Ok(explanations) => {
             let text = report::explanation_text(&explanations, Styles::coloured());
             all.extend(styled(&text, setting, width));

@@ -1,6 +1,5 @@
 //! A view on the screen: head, page or panel, keys.
 
-use jiff::Timestamp;
 use ratatui::Frame as Screen;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -83,10 +82,9 @@ impl View {
         let palette = self.setting.palette;
         let board = self.frame.as_ref().map(|frame| &frame.board);
         let title = board.and_then(|board| board.title.as_ref().or(board.lab.as_ref()));
-        let clock =
-            self.changed_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok()).map_or_else(String::new, |at| {
-                format!("changed {} ", at.to_zoned(self.setting.zone.clone()).strftime("%H:%M:%S"))
-            });
+        let clock = self.changed_at.map_or_else(String::new, |at| {
+            format!("changed {} ", at.to_zoned(self.setting.zone.clone()).strftime("%H:%M:%S"))
+        });
         let lab = board.and_then(|board| board.lab.as_ref().filter(|_| board.title.is_some()));
         let lab = lab.map(|lab| format!("  {}", cut(lab, 24))).unwrap_or_default();
         let rest = width.saturating_sub(columns(&clock) + columns(&lab) + 2);

@@ -11,6 +11,8 @@ pub type Script = Box<dyn Fn(&Progress, usize) -> String>;
 pub struct Setting {
     /// The colours there are.
     pub palette: Palette,
+    /// What time it is.
+    pub now: Box<dyn Fn() -> jiff::Timestamp>,
     /// The time zone of clocks.
     pub zone: jiff::tz::TimeZone,
     /// How klab's commands are typed.

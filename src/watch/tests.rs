@@ -105,7 +105,7 @@ fn snapshot() -> Snapshot {
     let unschedulable = json!({ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" });
     let none = json!({});
     Snapshot {
-        taken_at: Some("2026-06-01T08:30:05Z".parse().unwrap()),
+        taken_at: Some(clock("08:30:05")),
         nodes: vec![
             node("main-0", &none),
             node("main-1", &none),
@@ -147,6 +147,7 @@ fn frame(lab: &Lab, snapshot: Snapshot, progress: Progress) -> Frame {
 fn setting(palette: Palette) -> Setting {
     Setting {
         palette,
+        now: Box::new(|| clock("08:30:05")),
         zone: jiff::tz::TimeZone::UTC,
         invocation: Invocation::default(),
         script: Box::new(|progress, width| {
@@ -173,6 +174,12 @@ impl Shown {
         let mut shown = Self { view, terminal: Terminal::new(TestBackend::new(width, height)).unwrap() };
         shown.draw();
         shown
+    }
+
+    /// Takes a frame, at nine o'clock.
+    fn takes(&mut self, frame: Frame) -> bool {
+        self.view.setting.now = Box::new(|| clock("09:00:00"));
+        self.view.take(frame)
     }
 
     fn draw(&mut self) {
@@ -215,6 +222,10 @@ impl Shown {
     fn text(&self) -> String {
         text(&self.terminal)
     }
+}
+
+fn clock(time: &str) -> jiff::Timestamp {
+    format!("2026-06-01T{time}Z").parse().unwrap()
 }
 
 fn named(name: &str) -> KeyCode {
@@ -401,14 +412,14 @@ fn the_lesson_is_followed() {
     let mut seen = vec![second(&shown)];
     let opened = |done| Progress { opened: true, ..Progress::reached(done) };
     for progress in [opened(0), Progress::reached(1), opened(1), Progress::reached(2)] {
-        assert!(shown.view.take(frame(&lab, snapshot(), progress)));
+        assert!(shown.takes(frame(&lab, snapshot(), progress)));
         shown.draw();
         seen.push(second(&shown));
     }
     insta::assert_snapshot!(seen.join("\n"));
     shown.types("l");
     assert!(shown.text().contains("Step 3 in 76 columns"), "{}", shown.text());
-    shown.view.take(frame(&lab, snapshot(), Progress::reached(0)));
+    shown.takes(frame(&lab, snapshot(), Progress::reached(0)));
     shown.draw();
     assert!(shown.text().contains("Step 1 in 76 columns"), "{}", shown.text());
 }
@@ -417,11 +428,11 @@ fn the_lesson_is_followed() {
 fn what_has_not_changed_is_not_drawn_again() {
     let lab = lab(LAB);
     let mut shown = Shown::new(80, 24);
-    let later = Snapshot { taken_at: Some("2026-06-01T09:00:00Z".parse().unwrap()), ..snapshot() };
-    assert!(!shown.view.take(frame(&lab, later.clone(), Progress::default())));
+    let later = Snapshot { taken_at: Some(clock("09:00:00")), ..snapshot() };
+    assert!(!shown.takes(frame(&lab, later.clone(), Progress::default())));
     assert!(shown.text().contains("changed 08:30:05"), "{}", shown.text());
     let fewer = Snapshot { pods: later.pods[1..].to_vec(), ..later };
-    assert!(shown.view.take(frame(&lab, fewer, Progress::default())));
+    assert!(shown.takes(frame(&lab, fewer, Progress::default())));
     shown.draw();
     assert!(shown.text().contains("changed 09:00:00"), "{}", shown.text());
 }
@@ -437,10 +448,10 @@ fn what_is_selected_and_goes_leaves_its_place_to_another() {
         snapshot.pods.retain(|pod| pod.metadata.name.as_deref() != Some(name));
         frame(&lab, snapshot, Progress::default())
     };
-    shown.view.take(without("web-3"));
+    shown.takes(without("web-3"));
     assert_eq!(shown.selected(), "plain-1");
     shown.types("<enter>");
-    shown.view.take(without("plain-1"));
+    shown.takes(without("plain-1"));
     shown.draw();
     assert!(shown.text().contains("no such pod any more"), "{}", shown.text());
 }
@@ -452,7 +463,7 @@ fn trouble_is_told_once_and_over_with_the_next_frame() {
     assert!(!shown.view.complain("the cluster does not answer; asking again"));
     shown.draw();
     assert!(shown.text().lines().nth(2).unwrap().contains("! the cluster does not answer"), "{}", shown.text());
-    assert!(shown.view.take(frame(&lab(LAB), snapshot(), Progress::default())));
+    assert!(shown.takes(frame(&lab(LAB), snapshot(), Progress::default())));
     shown.draw();
     assert!(!shown.text().contains("does not answer"));
 }
@@ -465,7 +476,7 @@ fn text_of_others_is_shown_and_not_obeyed() {
     let mut pod = (*snapshot.pods[3]).clone();
     pod.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].message = Some(message.to_owned());
     snapshot.pods[3] = Arc::new(pod);
-    shown.view.take(frame(&lab(LAB), snapshot, Progress::default()));
+    shown.takes(frame(&lab(LAB), snapshot, Progress::default()));
     shown.draw();
     assert!(shown.text().contains("no␛[2J<U+202E>node fits␇"), "{}", shown.text());
     shown.types("<tab><enter>");
@@ -485,7 +496,7 @@ fn a_class_is_a_grid_of_seats_and_steps() {
         } else {
             String::new()
         },
-        since: Some("2026-06-01T08:30:05Z".parse().unwrap()),
+        since: Some(clock("08:30:05")),
     };
     let seats: Vec<Look> = vec![
         Ok(seat(2, 3, true, 1)),

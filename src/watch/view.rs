@@ -1,5 +1,6 @@
 //! What of a lab is shown, what is selected, what is opened; and what keys and the mouse make of that.
 
+use jiff::Timestamp;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind};
 
 use super::block::{Area, Item, Spot};
@@ -35,8 +36,8 @@ const WHEEL: usize = 3;
 pub struct View {
     pub(super) setting: Setting,
     pub(super) frame: Option<Frame>,
-    /// When something last changed, as a snapshot says it.
-    pub(super) changed_at: Option<String>,
+    /// When something was last seen to change.
+    pub(super) changed_at: Option<Timestamp>,
     /// What is wrong with the lab or its cluster, in a line.
     pub(super) trouble: Option<String>,
     pub(super) page: Page,
@@ -88,7 +89,7 @@ impl View {
         let is_same = self.frame.as_ref().is_some_and(|last| Delta::between(&last.board, &frame.board).is_empty());
         let is_news = !is_same || moved_on || self.trouble.is_some() || self.panel.is_some();
         if !is_same || moved_on {
-            self.changed_at.clone_from(&frame.board.taken_at);
+            self.changed_at = Some((self.setting.now)());
         }
         if moved_on {
             match self.panel {
@@ -313,13 +314,8 @@ impl View {
             MouseEventKind::Down(MouseButton::Left) if self.panel.is_none() => return self.click(column, row),
             _ => return Outcome::Nothing,
         };
-        let (top, last) = match self.panel {
-            Some(_) => (&mut self.panel_top, usize::MAX),
-            None => {
-                let last = self.last_top();
-                (&mut self.top, last)
-            }
-        };
+        let last = self.last_top();
+        let (top, last) = if self.panel.is_some() { (&mut self.panel_top, usize::MAX) } else { (&mut self.top, last) };
         *top = if down { top.saturating_add(WHEEL).min(last) } else { top.saturating_sub(WHEEL) };
         Outcome::Redraw
     }
