@@ -168,7 +168,7 @@ fn node(frame: &Frame, setting: &Setting, node: &Node, width: usize) -> Vec<Line
     words.extend(node.zone.iter().map(|zone| format!("zone {}", shown(zone))));
     words.extend(node::state(node).into_iter().map(str::to_owned));
     let mut all = vec![Line::from(words.join(", "))];
-    for (word, text) in node.taints.iter().map(|it| ("taint", it)).chain(node.labels.iter().map(|it| ("label", it))) {
+    for (word, text) in node.taints.iter().map(|it| ("taint", it)).chain(node::labels(node).map(|it| ("label", it))) {
         for (number, line) in lines(text, width.saturating_sub(8)).into_iter().enumerate() {
             let word = if number == 0 { word } else { "" };
             all.push(Line::from(vec![Span::styled(format!("{word:5}  "), FAINT), Span::raw(line)]));

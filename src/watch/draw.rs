@@ -14,6 +14,16 @@ use klab_lab::board::StepState;
 use klab_lab::report::summary;
 use klab_lab::words::plural;
 
+/// The keys that are told of.
+const KEYS: &[(&str, &str)] = &[
+    ("j/k", "move"),
+    ("Tab", "area"),
+    ("Enter", "details"),
+    ("/", "filter"),
+    ("l", "lesson"),
+    ("?", "help"),
+    ("q", "quit"),
+];
 /// Columns that a board takes at least.
 const NARROWEST: u16 = 80;
 
@@ -156,26 +166,20 @@ impl View {
                 Span::styled("  Enter keeps it, Esc shows all", FAINT),
             ]);
         }
-        let back = if self.setting.is_seat { "class" } else { "close" };
-        let keys: &[(&str, &str)] = match (&self.panel, self.filter.is_empty()) {
-            (Some(_), _) => &[("j/k", "scroll"), ("Esc", "close"), ("?", "help"), ("q", "quit")],
-            (None, false) => {
-                &[("j/k", "move"), ("Enter", "details"), ("/", "other text"), ("Esc", "show all"), ("q", "quit")]
+        let keys = match (&self.panel, self.filter.as_str()) {
+            (Some(_), _) => vec![("j/k", "scroll"), ("Esc", "close"), ("?", "help"), ("q", "quit")],
+            (None, "") if self.setting.is_seat => {
+                // The filter is in the help, too.
+                let mut keys: Vec<_> = KEYS.iter().copied().filter(|(key, _)| *key != "/").collect();
+                keys.insert(keys.len() - 1, ("Esc", "class"));
+                keys
             }
-            (None, true) => &[
-                ("j/k", "move"),
-                ("Tab", "area"),
-                ("Enter", "details"),
-                ("/", "filter"),
-                ("l", "lesson"),
-                ("?", "help"),
-                ("q", "quit"),
-            ],
+            (None, "") => KEYS.to_vec(),
+            (None, _) => {
+                vec![("j/k", "move"), ("Enter", "details"), ("/", "other text"), ("Esc", "show all"), ("q", "quit")]
+            }
         };
-        let mut spans = keys_line(palette, keys);
-        if self.panel.is_none() && self.filter.is_empty() && self.setting.is_seat {
-            spans.extend(keys_line(palette, &[("Esc", back)]).into_iter().skip(1));
-        }
+        let mut spans = keys_line(palette, &keys);
         if self.panel.is_none() && !self.filter.is_empty() {
             spans.insert(0, Span::styled(format!(" /{}", cut(&self.filter, 20)), STRONG));
         }

@@ -11,6 +11,9 @@ use super::text::{columns, cut, lines};
 use klab_lab::board::{Board, Check, Node, Pod, Spot as Place, Workload};
 use klab_lab::words::plural;
 
+/// Most letters that are told; Enter tells of each pod what it is.
+const LETTERS: usize = 24;
+
 /// What is drawn, and where in it is what can be selected.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Page {
@@ -118,8 +121,12 @@ fn legend(pieces: &Pieces<'_>, width: usize) -> Block {
     let mut block = Block::new(width);
     let expected = |check: &Check, id: &str| check.workload.as_deref() == Some(id) && !check.ghosts.is_empty();
     let mut cells = Vec::new();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for pod in &board.pods {
+        *counts.entry(&pod.workload).or_default() += 1;
+    }
     for workload in board.workloads.iter().filter(|workload| workload.letter.is_some()) {
-        let pods = board.pods.iter().filter(|pod| pod.workload == workload.id).count();
+        let pods = counts.get(workload.id.as_str()).copied().unwrap_or_default();
         let is_shown = pods > 0 || board.checks.iter().any(|check| expected(check, &workload.id));
         if is_shown && pieces.has([workload.name.as_str()]) {
             let words = format!(" {} ×{pods} ", cut(&workload.name, 40));
@@ -128,6 +135,11 @@ fn legend(pieces: &Pieces<'_>, width: usize) -> Block {
                 item: None,
             });
         }
+    }
+    let more = cells.len().saturating_sub(LETTERS);
+    if more > 0 {
+        cells.truncate(LETTERS);
+        cells.push(Cell::plain(Span::styled(format!("and {more} more "), FAINT)));
     }
     let own = |state: &str| board.pods.iter().any(|pod| pod.state == state && !pieces.is_system(pod));
     let states = [

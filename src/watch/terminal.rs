@@ -60,13 +60,15 @@ impl Drop for Picture {
     }
 }
 
-/// Gives the terminal back, if it is taken; from any thread.
-pub fn give_back() {
-    if TAKEN.swap(false, Ordering::SeqCst) {
+/// Gives the terminal back, if it is taken; from any thread. Says whether it was.
+pub fn give_back() -> bool {
+    let taken = TAKEN.swap(false, Ordering::SeqCst);
+    if taken {
         // Where one fails, the others may help.
         let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
         let _ = disable_raw_mode();
     }
+    taken
 }
 
 /// A panic is told on a terminal that shows it.
@@ -75,8 +77,12 @@ fn give_back_after_panic() {
     ONCE.call_once(|| {
         let tell = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
+            let taken = give_back();
             tell(panic);
+            if taken {
+                // Whichever thread it was: without a picture there is nothing to go on with.
+                std::process::exit(101);
+            }
         }));
     });
 }

@@ -339,6 +339,7 @@ fn keys_open_and_close() {
         assert_eq!(shown.view.input(&interrupt), Outcome::Interrupted, "{keys}");
     }
     let mut seat = Shown::of(Setting { is_seat: true, ..setting(Palette::Plain) }, 80, 24);
+    assert!(seat.text().contains("? help  Esc class  q quit"), "{}", seat.text());
     assert_eq!(seat.types("<enter><esc>"), Outcome::Redraw);
     assert_eq!(seat.types("<esc>"), Outcome::Back);
 }

@@ -38,6 +38,15 @@ fn split(text: &str, width: usize) -> (&str, &str) {
     text.split_at(end)
 }
 
+/// As [`split`], behind a sign that names and taints are made of, if one stands in the second half.
+fn split_name(text: &str, width: usize) -> (&str, &str) {
+    let (head, _) = split(text, width);
+    match head.rfind([':', '=', '/', ',', '-', '.']) {
+        Some(at) if columns(&head[..at]) >= width / 2 => text.split_at(at + 1),
+        _ => split(text, width),
+    }
+}
+
 /// A text in lines of at most so many columns: broken between words, words that are longer within.
 pub(super) fn lines(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
@@ -52,7 +61,7 @@ pub(super) fn lines(text: &str, width: usize) -> Vec<String> {
             continue;
         }
         while columns(word) > width {
-            let (head, rest) = split(word, width);
+            let (head, rest) = split_name(word, width);
             lines.push(head.to_owned());
             word = rest;
         }
@@ -99,7 +108,7 @@ mod tests {
         for (text, width, broken) in [
             ("", 5, vec![]),
             ("a b c", 3, vec!["a b", "c"]),
-            ("dedicated=special:NoSchedule", 10, vec!["dedicated=", "special:No", "Schedule"]),
+            ("dedicated=special:NoSchedule", 10, vec!["dedicated=", "special:", "NoSchedule"]),
             ("ein\tWort\u{1b}[2J", 20, vec!["ein Wort␛[2J"]),
             ("漢字漢字", 4, vec!["漢字", "漢字"]),
             ("漢", 1, vec!["漢"]),

@@ -27,3 +27,4 @@ mod render;
 mod server;
 mod spec;
 mod typed;
+mod watch;

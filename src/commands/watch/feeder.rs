@@ -42,7 +42,7 @@ impl Feeder {
         Self::begin(move |number, stop| {
             while let Err(error) = follow(&own, &lab, &folder, &tell, (number, stop)) {
                 let news = if folder.is_dir() {
-                    News::Trouble(number, format!("{error}; asking again"))
+                    News::Trouble(number, format!("asking again: {error}"))
                 } else {
                     News::Gone(number, taken_down(&lab.name))
                 };
