@@ -173,6 +173,10 @@ impl View {
             self.top = end.saturating_sub(self.room);
         }
         self.top = self.top.min(top);
+        if self.selected == self.page.spots.len().checked_sub(1) {
+            // A frame ends below the last.
+            self.top = self.top.max(self.last_top().min(top));
+        }
     }
 
     fn select(&mut self, at: Option<usize>) -> Outcome {

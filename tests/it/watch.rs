@@ -56,10 +56,10 @@ impl Terminal {
     /// Reads until a text has come.
     fn shows(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            match self.output.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(_) => panic!("{text:?} never came:\n{}", self.seen),
-            }
+            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
+                panic!("{text:?} never came:\n{}", self.seen);
+            };
+            self.seen.push_str(&String::from_utf8_lossy(&bytes));
         }
     }
 
