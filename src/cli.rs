@@ -66,6 +66,8 @@ enum Command {
     Status(commands::status::Arguments),
     /// See the lab in a browser, live: nodes, pods, what is Pending and why, the lesson.
     Board(commands::board::Arguments),
+    /// Watch the lab in the terminal: its board as it changes, the lesson, why pods are where they are.
+    Watch(commands::watch::Arguments),
     /// Add, change and remove pools of a lab that is up.
     Pool(commands::pool::Arguments),
     /// Answer az's commands for labs that are not in Azure.
@@ -191,6 +193,7 @@ impl Cli {
             Command::Plan(arguments) => commands::plan::run(context, arguments),
             Command::Status(arguments) => commands::status::run(context, &arguments),
             Command::Board(arguments) => commands::board::run(context, &arguments),
+            Command::Watch(arguments) => commands::watch::run(context, &arguments),
             Command::Pool(arguments) => commands::pool::run(context, &arguments),
             // Its exit codes are az's own: whoever runs the command line asks [`Cli::az`] first.
             Command::Az(_) => Ok(()),

@@ -56,6 +56,9 @@ variables! {
     HOME Others "where klab's state and az's login are by default";
     XDG_STATE_HOME Others "where klab's state is by default";
     COLUMNS Others "how many columns results may take; those of the terminal by default";
+    COLORTERM Others "`truecolor` or `24bit` where the terminal of `klab watch` shows all colours";
+    TERM Others "what the terminal of `klab watch` is: how many colours it has";
+    NO_COLOR Others "whatever it says, nothing is coloured";
     NO_PROXY Others "hosts that are reached without a proxy, as kubectl reads it; `no_proxy` works too";
     DOCKER_HOST Others "where the container runtime is";
     KIND_EXPERIMENTAL_PROVIDER Others "the container runtime that kind uses: docker, podman or nerdctl";

@@ -63,8 +63,13 @@ pub fn on_interrupt(ui: &Ui, interruption: &Interruption) -> Result<()> {
             });
             return;
         }
-        ui.interrupted(interruption.words().as_deref());
-        std::process::exit(i32::from(Kind::Interrupted.exit_code()));
+        end(&ui, interruption.words().as_deref());
     };
     ctrlc::set_handler(handler).kind(Kind::Outside, || "could not listen for Ctrl-C".to_owned())
+}
+
+/// Ends klab as Ctrl-C does.
+pub(crate) fn end(ui: &Ui, leaves: Option<&str>) -> ! {
+    ui.interrupted(leaves);
+    std::process::exit(i32::from(Kind::Interrupted.exit_code()))
 }

@@ -43,6 +43,7 @@ pub mod state;
 pub mod trial;
 pub mod ui;
 pub mod until_decided;
+pub mod watch;
 
 use std::ffi::OsString;
 

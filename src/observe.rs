@@ -95,6 +95,8 @@ pub struct Observer {
 
 /// How long watches may break, one after the other, before the cluster is taken to be gone; and the pause after each.
 const GONE: Duration = Duration::from_secs(10);
+/// How long until who looks on is told.
+const SILENT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Observer {
@@ -160,6 +162,12 @@ impl Observer {
 }
 
 impl Observer {
+    /// Whether watches have been breaking for a while, and still are.
+    pub fn is_cut_off(&self) -> bool {
+        self.broken
+            .is_some_and(|(since, last)| last.saturating_duration_since(since) > SILENT && last.elapsed() < SILENT)
+    }
+
     /// Notes that a watch broke; says whether that has gone on for so long that nobody will come back.
     fn is_gone(&mut self) -> bool {
         let now = Instant::now();

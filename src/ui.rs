@@ -1,4 +1,4 @@
-//! The only file that writes to a terminal: results to stdout, talk to stderr, live lines, colour.
+//! The only file that writes to a terminal, but for the picture of `klab watch`: results to stdout, talk to stderr, live lines, colour.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -68,6 +68,8 @@ struct Shared {
     lab: Mutex<Option<String>>,
     /// How many rows of the terminal the text takes that is drawn again and again.
     drawn: Mutex<usize>,
+    /// What was said while a picture has the terminal; none while none has.
+    waiting: Mutex<Option<Vec<String>>>,
 }
 
 impl Ui {
@@ -86,6 +88,7 @@ impl Ui {
                 under_way: Mutex::default(),
                 lab: Mutex::default(),
                 drawn: Mutex::default(),
+                waiting: Mutex::default(),
             }),
             apart: None,
         }
@@ -206,6 +209,17 @@ impl Ui {
             *drawn = text.trim_end().lines().map(rows).sum();
         });
         true
+    }
+
+    /// A picture takes the terminal: talk waits until it gives it back.
+    pub fn covered(&self) {
+        self.shared.waiting().get_or_insert_default();
+    }
+
+    /// The terminal shows talk again, also what was said in the meantime.
+    pub fn uncovered(&self) {
+        let waiting = self.shared.waiting().take();
+        waiting.into_iter().flatten().for_each(|text| self.shared.line(&text));
     }
 
     /// Writes talk to stderr as it is; nothing in quiet mode.
@@ -332,6 +346,13 @@ impl Shared {
 
     fn line(&self, text: &str) {
         let text = self.invocation().spelled(text);
+        if let Some(waiting) = self.waiting().as_mut() {
+            // What is said again and again is said once.
+            if !waiting.iter().any(|said| *said == text) {
+                waiting.push(text.into_owned());
+            }
+            return;
+        }
         self.suspended(|| {
             // A closed stderr must not end the work.
             let _ = writeln!(anstream::stderr().lock(), "{}", printable_with_styles(&text));
@@ -353,6 +374,10 @@ impl Shared {
             let mut out = anstream::stdout().lock();
             written(writeln!(out, "{text}").and_then(|()| out.flush()));
         }
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Option<Vec<String>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn bars(&self) -> std::sync::MutexGuard<'_, HashMap<u64, ProgressBar>> {

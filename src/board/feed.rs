@@ -166,6 +166,9 @@ impl Feed {
                     return Ok(());
                 }
                 Err(_) if self.follow_lesson()? => return Ok(()),
+                Err(_) if self.observer.is_cut_off() => {
+                    return Err(Error::message(Kind::Outside, "the cluster does not answer"));
+                }
                 Err(_) if self.look_again_at.is_some_and(|at| at <= self.started.elapsed()) => return Ok(()),
                 Err(_) => {}
             }

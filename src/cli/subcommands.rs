@@ -78,6 +78,7 @@ pub(super) const ROWS: &[Row] = &[
     row("board", Group::Learner, &[Format::Json, Format::Svg, Format::Mermaid], &[
         "klab board", "klab board scheduling --save board.html", "klab board --format svg > board.svg",
     ]),
+    row("watch", Group::Learner, NONE, &["klab watch", "klab watch scheduling"]),
 
     row("lessons", Group::Author, JSON, &["klab lessons", "klab lessons --copy my-lessons"]),
     row("init", Group::Author, NONE, &["klab init", "klab init labs/taints.toml"]),

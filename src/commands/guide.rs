@@ -9,6 +9,8 @@ use super::Context;
 use super::lesson::{Lesson, WhichLesson, azure, find, lines, note_before, only_typed, step_document, title};
 use crate::error::Result;
 use crate::lesson::command::Line;
+use crate::provider::AzureNames;
+use crate::state::Progress;
 use crate::ui::Format;
 use klab_lab::report::markdown;
 use klab_lab::spec::{Lab, SkippedStep};
@@ -33,23 +35,44 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let mut lesson = Lesson::open(context, &arguments.which)?;
     let step = match &arguments.step {
         Some(name) => Some(find(&lesson.lab, name)?),
-        None => lesson.next().filter(|next| *next > 0 || lesson.progress.started),
+        None => shown(&lesson.lab, &lesson.progress),
     };
     if context.ui.format() == Format::Json {
         context.ui.result(&document(context, &lesson, step).to_string());
         return Ok(());
     }
-    let text = match step {
-        Some(step) => step_text(context, &lesson.lab, step),
-        None => intro(context, &lesson),
-    };
-    context.ui.result(&text);
+    let page = Page { width: context.ui.width(), colours: context.ui.colours() };
+    context.ui.result(&match step {
+        Some(step) => step_text(&lesson.lab, step, &azure(context, &lesson.lab), page),
+        None => intro(&lesson.lab, &lesson.progress, page),
+    });
     if arguments.step.is_none() && step.is_some() && !lesson.progress.opened {
         lesson.progress.opened = true;
         note_if_unknown(context, &mut lesson);
         lesson.keep_if_free("guide")?;
     }
     Ok(())
+}
+
+/// What a guide is written on.
+#[derive(Clone, Copy)]
+pub(super) struct Page {
+    /// Columns.
+    pub(super) width: usize,
+    pub(super) colours: bool,
+}
+
+/// The number (from 0) of the step that a guide shows a learner who has come so far; none: what the lesson is about.
+pub(super) fn shown(lab: &Lab, progress: &Progress) -> Option<usize> {
+    progress.next(lab.steps.len()).filter(|next| *next > 0 || progress.started)
+}
+
+/// What a guide says to a learner who has come so far.
+pub(super) fn text(lab: &Lab, progress: &Progress, azure: &AzureNames, page: Page) -> String {
+    match shown(lab, progress) {
+        Some(step) => step_text(lab, step, azure, page),
+        None => intro(lab, progress, page),
+    }
 }
 
 /// Notes what there is before the step that is shown, where nobody has yet. A guide is read also where no cluster answers.
@@ -83,15 +106,14 @@ fn heading(text: &str) -> String {
     format!("{style}{text}{style:#}\n")
 }
 
-fn body(context: &Context, text: Option<&str>) -> String {
-    text.map_or(String::new(), |text| format!("\n{}", markdown(text, context.ui.width(), context.ui.colours())))
+fn body(page: Page, text: Option<&str>) -> String {
+    text.map_or(String::new(), |text| format!("\n{}", markdown(text, page.width, page.colours)))
 }
 
 /// What the lab is about, and its steps.
-fn intro(context: &Context, lesson: &Lesson) -> String {
-    let lab = &lesson.lab;
+fn intro(lab: &Lab, progress: &Progress, page: Page) -> String {
     let mut text = heading(lab.title.as_deref().unwrap_or(&lab.name.value));
-    text.push_str(&body(context, lab.description.as_deref()));
+    text.push_str(&body(page, lab.description.as_deref()));
     if lab.steps.is_empty() {
         text.push_str("\nThis lab has no steps.\n");
         return text;
@@ -102,12 +124,12 @@ fn intro(context: &Context, lesson: &Lesson) -> String {
         rows.extend(skipped(lab, number).map(|skipped| {
             vec!["  -  ".to_owned(), skipped.step.name.value.clone(), format!("left out: {}", skipped.reason)]
         }));
-        let mark = if number < lesson.progress.done { "✓" } else { " " };
+        let mark = if number < progress.done { "✓" } else { " " };
         rows.push(vec![format!("  {mark} {}", number + 1), step.name.value.clone(), title(step).to_owned()]);
     }
     text.push_str(&table(&rows));
     text.push('\n');
-    if lesson.next().is_none() {
+    if progress.next(lab.steps.len()).is_none() {
         text.push_str("All steps are done. `klab up` with the lab's file brings it back to its set-up.\n");
     } else {
         text.push_str("`klab verify` checks the set-up and opens the first step; `klab step` performs it for you.\n");
@@ -139,15 +161,15 @@ fn to_type(line: &Line, code: Style) -> String {
     text
 }
 
-fn step_text(context: &Context, lab: &Lab, number: usize) -> String {
+fn step_text(lab: &Lab, number: usize, azure: &AzureNames, page: Page) -> String {
     let Some(step) = lab.steps.get(number) else { return String::new() };
     let code = AnsiColor::Cyan.on_default();
     let left_out: String = skipped(lab, number)
         .map(|skipped| format!("Left out on {}: {}. {}.\n\n", lab.provider, title(&skipped.step), skipped.reason))
         .collect();
     let mut text = left_out + &heading(&format!("Step {} of {}: {}", number + 1, lab.steps.len(), title(step)));
-    text.push_str(&body(context, step.text.as_deref()));
-    let lines = lines(lab, number, &azure(context, lab));
+    text.push_str(&body(page, step.text.as_deref()));
+    let lines = lines(lab, number, azure);
     if !lines.is_empty() {
         text.push_str("\nType:\n\n");
         for (number, line) in lines.iter().enumerate() {

@@ -40,7 +40,8 @@ pub mod step;
 pub mod test;
 pub mod up;
 pub mod verify;
-mod watch;
+mod verify_watch;
+pub mod watch;
 
 /// Options that say how a lab file is read.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::lesson::{Lesson, WhichLesson, find, label, note_before};
-use super::watch::watch;
+use super::verify_watch::watch;
 use super::{Context, board};
 use crate::changes::{Change, Told, live_objects, slips};
 use crate::error::Result;

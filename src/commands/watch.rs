@@ -1,73 +1,224 @@
-//! `klab verify --watch`: the verdicts as they change, until all checks hold.
+//! `klab watch`: the lab on the screen as it changes, or a class and its seats.
 
-use std::path::Path;
-use std::time::Duration;
+mod feeder;
+mod news;
 
-use super::Context;
-use crate::error::Result;
-use crate::grade::hinted;
-use crate::ui::Format;
-use crate::until_decided::{Live, Until, look_until};
-use klab_lab::report::{self, Styles, check_lines};
-use klab_lab::spec::Lab;
-use klab_lab::verify::Report;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Shows the verdicts on the checks of a stage until all of them hold: the whole report redrawn in a terminal, a line for
-/// every change elsewhere.
+use self::feeder::Feeder;
+use self::news::News;
+use super::lesson::{Lesson, WhichLesson, azure};
+use super::{Context, guide};
+use crate::error::{Error, Kind, Result};
+use crate::interruption;
+use crate::lesson::stage;
+use crate::state::class::Class;
+use crate::state::{Lock, Progress};
+use crate::watch::grid::Grid;
+use crate::watch::palette::Palette;
+use crate::watch::terminal::{self, Picture};
+use crate::watch::{Outcome, Setting, View};
+use klab_lab::verify::{self, Before};
+
+/// What can be typed after `klab watch`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    which: WhichLesson,
+}
+
+/// Shows the lab, or class, until the user ends it.
 ///
 /// # Errors
-/// When the cluster cannot be watched.
-pub(super) fn watch(
-    context: &Context,
-    stage: &Lab,
-    kubeconfig: &Path,
-    title: &str,
-    hint: Option<&str>,
-) -> Result<Report> {
-    // Nobody is late who watches.
-    let mut checks = stage.checks.clone();
-    for check in &mut checks {
-        check.within = None;
+/// When there is no terminal, the lab is not up, or it is taken down.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    if !terminal::is_there() {
+        let error = Error::message(Kind::Usage, "`klab watch` draws on a terminal, and this is none");
+        return Err(error
+            .hint("`klab verify --watch` prints a line for every change of the checks")
+            .hint("`klab board --format json` is the board for programs"));
     }
-    let stage = Lab { checks, ..stage.clone() };
-    let client = context.client(&stage.name.value, kubeconfig)?;
-    let mut shown = Shown::default();
-    let mut live = Live::new(&client, &stage.checks, Duration::MAX, true);
-    let seen = |report: &mut Report| {
-        hinted(report, hint);
-        shown.show(context, title, report);
+    let name = context.lab_or_class_name(arguments.which.lab.as_deref())?;
+    let class = Class::read(&context.home, &name)?;
+    let lesson = match class {
+        Some(_) => None,
+        None => Some(Lesson::open(context, &arguments.which)?),
     };
-    context.block_on(look_until(&mut live, &stage, Until::Held, seen)).map(|(report, _)| report)
-}
-
-/// What was shown last.
-#[derive(Default)]
-struct Shown {
-    lines: Vec<String>,
-}
-
-impl Shown {
-    fn show(&mut self, context: &Context, title: &str, report: &Report) {
-        let lines: Vec<String> = report.checks.iter().map(|check| check_lines(check, Styles::coloured())).collect();
-        if lines == self.lines {
-            return;
+    let (tell, news) = channel();
+    let keys = tell.clone();
+    context.ui.covered();
+    let ui = context.ui.clone();
+    context.interruption_cleans_up(Some(Box::new(move || {
+        terminal::give_back();
+        ui.uncovered();
+    })));
+    let shown = Picture::take().and_then(|picture| {
+        terminal::listen(move |event| keys.send(News::Input(event)).is_ok())?;
+        terminal::end_when_told()?;
+        let mut show = Show { context, picture, tell, news };
+        match &lesson {
+            Some(lesson) => show.lab(lesson, false),
+            None => show.class(&name),
         }
-        if context.ui.format() == Format::Junit {
-            // One document, when all is over.
-        } else if context.ui.format() == Format::Json {
-            context.ui.result(&report::json(report).to_string());
-        } else if !context.ui.redraw(&context.ui.fitted(&format!(
-            "{title}: {}\n\n{}",
-            report::summary(report),
-            lines.concat()
-        ))) {
-            let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
-            let before: Vec<String> = self.lines.iter().map(first).collect();
-            let now: Vec<String> = lines.iter().map(first).collect();
-            for line in now.iter().filter(|line| !before.contains(line)) {
-                context.ui.result(line);
+    });
+    terminal::give_back();
+    context.ui.uncovered();
+    context.interruption_cleans_up(None);
+    match shown? {
+        End::Interrupted => interruption::end(&context.ui, None),
+        End::Back | End::Quit => Ok(()),
+    }
+}
+
+/// How the showing of something ended.
+enum End {
+    Back,
+    Quit,
+    Interrupted,
+}
+
+/// The terminal, and what happens.
+struct Show<'a> {
+    context: &'a Context,
+    picture: Picture,
+    tell: Sender<News>,
+    news: Receiver<News>,
+}
+
+impl Show<'_> {
+    /// What has happened since, at least one thing: what came together is drawn once.
+    fn happened(&self) -> Vec<News> {
+        let first = self.news.recv().into_iter();
+        first.chain(self.news.try_iter()).collect()
+    }
+
+    /// Shows a lab.
+    fn lab(&mut self, lesson: &Lesson, is_seat: bool) -> Result<End> {
+        let mut view = View::new(self.setting(lesson, is_seat));
+        let feeder = Feeder::of_lab(self.context, lesson, self.tell.clone())?;
+        self.picture.draw(|screen| view.draw(screen))?;
+        loop {
+            let mut is_new = false;
+            for news in self.happened() {
+                let outcome = match news {
+                    News::Input(None) => return Ok(End::Quit),
+                    News::Input(Some(event)) => view.input(&event),
+                    News::Frame(of, frame) if of == feeder.number => {
+                        is_new |= view.take(*frame);
+                        // The next step is read where the one before was.
+                        if view.is_read() { Outcome::Reads } else { Outcome::Nothing }
+                    }
+                    News::Trouble(of, words) if of == feeder.number => {
+                        is_new |= view.complain(&words);
+                        Outcome::Nothing
+                    }
+                    News::Gone(of, _) if of == feeder.number && is_seat => return Ok(End::Back),
+                    News::Gone(of, error) if of == feeder.number => return Err(error),
+                    // Of what was shown before.
+                    _ => Outcome::Nothing,
+                };
+                match outcome {
+                    Outcome::Quit => return Ok(End::Quit),
+                    Outcome::Interrupted => return Ok(End::Interrupted),
+                    Outcome::Back => return Ok(End::Back),
+                    Outcome::Reads => {
+                        opened(lesson, &view);
+                        is_new = true;
+                    }
+                    Outcome::Redraw => is_new = true,
+                    Outcome::Nothing | Outcome::Seat(_) => {}
+                }
+            }
+            if is_new {
+                self.picture.draw(|screen| view.draw(screen))?;
             }
         }
-        self.lines = lines;
     }
+
+    fn setting(&self, lesson: &Lesson, is_seat: bool) -> Setting {
+        let palette = Palette::from_environment();
+        let (lab, azure) = (lesson.lab.clone(), azure(self.context, &lesson.lab));
+        let colours = palette != Palette::Plain;
+        Setting {
+            palette,
+            now: Box::new(jiff::Timestamp::now),
+            zone: jiff::tz::TimeZone::system(),
+            invocation: self.context.ui.invocation().clone(),
+            script: Box::new(move |progress, width| {
+                guide::text(&lab, progress, &azure, guide::Page { width, colours })
+            }),
+            is_seat,
+        }
+    }
+
+    /// Shows a class, and the seats that are looked into.
+    fn class(&mut self, name: &str) -> Result<End> {
+        let mut grid = Grid::new(name, Palette::from_environment(), jiff::tz::TimeZone::system());
+        loop {
+            let seat = match self.grid(name, &mut grid)? {
+                Ok(seat) => seat,
+                Err(end) => return Ok(end),
+            };
+            let opened = Class::of(&self.context.home, name)
+                .and_then(|class| class.seat(seat))
+                .and_then(|seat| Lesson::open(self.context, &WhichLesson::of(&seat)));
+            // What keeps a seat from being looked into stands in its line.
+            let Ok(lesson) = opened else { continue };
+            match self.lab(&lesson, true)? {
+                End::Back => {}
+                end => return Ok(end),
+            }
+        }
+    }
+
+    /// Shows the seats of a class until one is to be looked into.
+    fn grid(&mut self, name: &str, grid: &mut Grid) -> Result<Result<u32, End>> {
+        let feeder = Feeder::of_class(self.context, name, self.tell.clone())?;
+        self.picture.draw(|screen| grid.draw(screen))?;
+        loop {
+            let mut is_new = false;
+            for news in self.happened() {
+                match news {
+                    News::Input(None) => return Ok(Err(End::Quit)),
+                    News::Input(Some(event)) => match grid.input(&event) {
+                        Outcome::Seat(seat) => return Ok(Ok(seat)),
+                        Outcome::Quit => return Ok(Err(End::Quit)),
+                        Outcome::Interrupted => return Ok(Err(End::Interrupted)),
+                        outcome => is_new |= outcome == Outcome::Redraw,
+                    },
+                    News::Seats(of, seats) if of == feeder.number => is_new |= grid.take(seats),
+                    News::Gone(of, error) if of == feeder.number => return Err(error),
+                    _ => {}
+                }
+            }
+            if is_new {
+                self.picture.draw(|screen| grid.draw(screen))?;
+            }
+        }
+    }
+}
+
+/// Notes that the learner reads the step that is next, as `klab guide` does: from now on it is what is graded. Where that
+/// cannot be noted, it can still be read.
+fn opened(lesson: &Lesson, view: &View) {
+    let Some(frame) = view.frame() else { return };
+    let lab = &lesson.lab;
+    let Some(step) = guide::shown(lab, &frame.progress).and_then(|step| lab.steps.get(step)) else { return };
+    if frame.progress.is_opened() {
+        return;
+    }
+    let Ok(Some(_lock)) = Lock::take_existing(&lesson.folder, &lab.name.value, "watch") else { return };
+    let mut progress = frame.progress.clone();
+    // Another klab may have moved it on since.
+    if !Progress::read(&lesson.folder).is_ok_and(|now| now == progress) {
+        return;
+    }
+    let name = &step.name.value;
+    if Before::is_asked_for(&step.checks) && !progress.before.contains_key(name) {
+        let stage = stage(lab, progress.done);
+        let before = Before::of(&step.checks, &frame.snapshot, &verify::Context::of(&stage));
+        progress.before.insert(name.clone(), before);
+    }
+    progress.opened = true;
+    let _ = progress.write(&lesson.folder);
 }

@@ -97,6 +97,11 @@ impl Progress {
         }
     }
 
+    /// When the lesson last went on; none where it never did.
+    pub fn written_at(folder: &Path) -> Option<std::time::SystemTime> {
+        std::fs::metadata(folder.join(FILE)).and_then(|file| file.modified()).ok()
+    }
+
     /// Writes the progress into a lab's folder.
     ///
     /// # Errors

@@ -64,6 +64,18 @@ fn all_mistakes_are_shown_at_once_and_nothing_is_created() {
 }
 
 #[test]
+fn a_picture_wants_a_terminal() {
+    let environment = Environment::new();
+    assert_snapshot!(environment.klab(&["watch"]), @r"
+    --- stderr
+    error: `klab watch` draws on a terminal, and this is none
+    hint: `klab verify --watch` prints a line for every change of the checks
+    hint: `klab board --format json` is the board for programs
+    --- status 2
+    ");
+}
+
+#[test]
 fn without_a_lab_commands_say_so() {
     let environment = Environment::new();
     assert_snapshot!(environment.klab(&["verify"]), @r"

@@ -61,6 +61,20 @@ fn no_file_asks_for_the_name_of_a_provider() {
     }
 }
 
+/// Text of others moves no cursor and two writers do not mix: what reaches a terminal goes through one file.
+#[test]
+fn one_file_writes_to_a_terminal() {
+    // The second has the terminal for itself while a picture is shown; `ui.rs` waits.
+    let known = ["ui.rs", "watch/terminal.rs"];
+    let ways = ["stdout()", "stderr()", "anstream::std", "println!", "print!("];
+    for (path, text) in sources(std::path::Path::new("src")) {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let way = ways.iter().find(|way| code.contains(**way));
+        let is_test = path.ends_with("tests.rs") || path.contains("tests/");
+        assert!(way.is_none() || is_test || known.contains(&path.as_str()), "{path} writes by {way:?}");
+    }
+}
+
 #[test]
 fn no_file_is_too_long() {
     for folder in crates() {

@@ -28,3 +28,4 @@ mod render;
 mod server;
 mod spec;
 mod typed;
+mod watch;

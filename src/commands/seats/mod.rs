@@ -14,7 +14,7 @@ pub(super) use self::down::down;
 pub(super) use self::pause::switch;
 pub(super) use self::status::{row, status};
 pub(super) use self::up::up;
-pub(super) use self::verify::verify;
+pub(super) use self::verify::{looks, verify};
 
 use super::Context;
 use crate::error::Error;

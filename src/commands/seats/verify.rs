@@ -1,5 +1,6 @@
 //! `klab verify --seats`: where everybody in a class is, at one glance. Nothing is waited for and nobody is moved on.
 
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -11,8 +12,10 @@ use crate::event::{About, Verb};
 use crate::lesson::staged;
 use crate::observe;
 use crate::parallel::parallel;
+use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::Format;
+use crate::watch::grid::{Look, Seat};
 use klab_lab::report::{self, Suite};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};
@@ -24,7 +27,8 @@ struct Glance {
     seat: String,
     /// Number (from 1) and name of the step that its learner is at; none at the set-up.
     step: Option<(usize, String)>,
-    /// How many steps there are.
+    /// How many steps are done, and how many there are.
+    done: usize,
     steps: usize,
     report: Report,
 }
@@ -42,6 +46,27 @@ impl Glance {
             Some((number, name)) => format!("{number} of {} `{name}`", self.steps),
         }
     }
+}
+
+/// Looks at every seat, for who shows the class and goes on looking.
+///
+/// # Errors
+/// When the system refuses threads.
+pub(in super::super) fn looks(workshop: &Workshop, class: &Class) -> Result<Vec<Look>> {
+    let seats: Vec<(u32, String)> = class.names().collect();
+    parallel(&seats, jobs(class.provider), |(number, seat)| {
+        let context = workshop.context();
+        let glance = glance(&context, *number, seat).map_err(|error| (*number, error.to_string()))?;
+        Ok(Seat {
+            number: *number,
+            step: glance.step.as_ref().map_or(0, |(step, _)| *step),
+            done: glance.done,
+            steps: glance.steps,
+            held: (glance.report.held(), glance.report.checks.len()),
+            failing: glance.failing(),
+            since: Progress::written_at(&context.home.lab(seat)).and_then(|time| Timestamp::try_from(time).ok()),
+        })
+    })
 }
 
 /// Looks at every seat and prints the class as a table.
@@ -137,7 +162,8 @@ fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
         Ok((seen.step, seen.report))
     })?;
     let step = step.and_then(|step| Some((step + 1, lab.steps.get(step)?.name.value.clone())));
-    Ok(Glance { number, seat: seat.to_owned(), step, steps: lab.steps.len(), report })
+    let (done, steps) = (lesson.progress.done, lab.steps.len());
+    Ok(Glance { number, seat: seat.to_owned(), step, done, steps, report })
 }
 
 fn write(context: &Context, class: &Class, glances: &[Glance], failed: &[Failed]) -> Result<()> {

@@ -43,6 +43,18 @@ pub fn letter(number: usize) -> String {
     letters.into_iter().rev().collect()
 }
 
+/// The sign behind the letter of a pod, by its state; none for a pod that runs, or has no node.
+pub fn sign(state: &str) -> &'static str {
+    match state {
+        "starting" => "…",
+        "not-ready" => "!",
+        "terminating" => "−",
+        "succeeded" => "✓",
+        "failed" => "✗",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

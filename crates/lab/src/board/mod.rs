@@ -17,7 +17,7 @@ mod svg;
 mod tests;
 
 pub use delta::Delta;
-pub use legend::{colour, ink, letter};
+pub use legend::{colour, ink, letter, sign};
 pub use make::Lesson;
 pub use mermaid::mermaid;
 pub use model::{

@@ -40,8 +40,8 @@ pub use diagnose::diagnose;
 pub use evaluate::evaluate;
 #[cfg(test)]
 pub(crate) use explain::properties::clusters;
-pub use explain::{Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, explain};
-pub(crate) use explain::{amount, workload_of};
+pub(crate) use explain::workload_of;
+pub use explain::{Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, amount, explain};
 pub(crate) use model::cluster;
 pub(crate) use node::is_cordoned;
 pub use node::is_ready;

@@ -2,7 +2,7 @@
 
 use super::drawing::{Drawing, FAINT, INK, WRONG};
 use super::text::escaped;
-use crate::board::legend::{colour, ink};
+use crate::board::legend::{colour, ink, sign};
 use crate::board::model::{Amounts, Pod, Usage, Workload};
 use crate::verify::amount;
 
@@ -44,14 +44,7 @@ fn centred(drawing: &mut Drawing, fill: &str, text: &str) {
 pub(super) fn pod(pod: &Pod, workload: Option<&Workload>, scale: Scale, wrong: Option<&str>) -> Drawing {
     let index = workload.and_then(|workload| workload.colour);
     let letter = workload.and_then(|workload| workload.letter.as_deref()).unwrap_or("·");
-    let sign = match pod.state {
-        "starting" => "…",
-        "not-ready" => "!",
-        "terminating" => "−",
-        "succeeded" => "✓",
-        "failed" => "✗",
-        _ => "",
-    };
+    let sign = sign(pod.state);
     let text = format!("{letter}{sign}");
     let narrowest = NARROWEST.max(text.chars().count() as i64 * 10 + 6);
     let mut cell = Drawing::new(scale.width(pod.requests, narrowest), HEIGHT);

@@ -27,7 +27,8 @@ pub(crate) use growth::Growth;
 pub use growth::PoolGrowth;
 pub(crate) use kubectl::in_namespace;
 pub(crate) use question::{Destination, Question, Settles};
-pub(crate) use reasons::{Refusal, amount, group};
+pub use reasons::amount;
+pub(crate) use reasons::{Refusal, group};
 pub(crate) use suggest::{steer, suggest};
 pub(crate) use wording::workload_of;
 

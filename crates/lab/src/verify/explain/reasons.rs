@@ -133,7 +133,7 @@ pub(crate) fn code(reason: &Reason) -> String {
 }
 
 /// An amount of a resource for people: cores with up to three decimals, `1.5Gi`, a count.
-pub(crate) fn amount(resource: &str, base: i64) -> String {
+pub fn amount(resource: &str, base: i64) -> String {
     let decimal = |value: f64, digits: usize| {
         let text = format!("{value:.digits$}");
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }

@@ -1,0 +1,20 @@
+//! What happens while something is on the screen. What comes from a feeder bears its number.
+
+use ratatui::crossterm::event::Event;
+
+use crate::board::Frame;
+use crate::error::Error;
+use crate::watch::grid::Look;
+
+pub(super) enum News {
+    /// Something was typed or clicked; none: the terminal is gone.
+    Input(Option<Event>),
+    /// The lab as it is now.
+    Frame(u64, Box<Frame>),
+    /// The seats of the class as they are now.
+    Seats(u64, Vec<Look>),
+    /// The cluster does not answer, or something like that, and is asked again.
+    Trouble(u64, String),
+    /// The lab is not up any more.
+    Gone(u64, Error),
+}
