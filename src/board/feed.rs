@@ -31,8 +31,8 @@ pub struct Frame {
     pub report: Arc<Report>,
     /// The cluster, with all that explanations read.
     pub snapshot: Arc<Snapshot>,
-    /// The lab as it is to be at this stage.
-    pub stage: Arc<Lab>,
+    /// The lab as it is to be at this stage; none of a cluster that no lab describes.
+    pub stage: Option<Arc<Lab>>,
     /// How far the lesson has come.
     pub progress: Progress,
 }
@@ -46,26 +46,38 @@ impl Frame {
             board: Arc::new(board),
             report: Arc::new(report),
             snapshot: Arc::new(snapshot),
-            stage: Arc::new(stage),
+            stage: Some(Arc::new(stage)),
             progress,
         }
     }
+
+    /// What explanations know of the cluster besides what is in it.
+    pub fn around(&self) -> verify::Context<'_> {
+        self.stage.as_deref().map(verify::Context::of).unwrap_or_default()
+    }
 }
 
-/// A lab under observation.
+/// A lab, or a cluster that no lab describes, under observation.
 pub struct Feed {
     client: Client,
-    lab: Lab,
-    folder: PathBuf,
     observer: Observer,
     snapshot: Option<Snapshot>,
-    stage: Arc<Lab>,
-    progress: Progress,
-    stability: Stability,
+    lesson: Option<Followed>,
+    /// What a cluster without a lab is called.
+    title: Option<String>,
     started: Instant,
     /// When something is to be looked at again though nothing changed.
     look_again_at: Option<Duration>,
     last: Option<Arc<Board>>,
+}
+
+/// A lab, and how far its lesson has come.
+struct Followed {
+    lab: Lab,
+    folder: PathBuf,
+    stage: Arc<Lab>,
+    progress: Progress,
+    stability: Stability,
 }
 
 impl Feed {
@@ -75,29 +87,41 @@ impl Feed {
     /// When the folder cannot be read.
     pub fn new(client: &Client, lab: Lab, folder: PathBuf) -> Result<Self> {
         let progress = progress(&folder, &lab)?;
+        let stage = Arc::new(stage(&lab, &progress));
+        let stability = Stability::new(Windows::of(lab.provider));
         Ok(Self {
-            client: client.clone(),
-            observer: Observer::new(client),
-            stage: Arc::new(stage(&lab, &progress)),
-            stability: Stability::new(Windows::of(lab.provider)),
-            lab,
-            folder,
-            snapshot: None,
-            progress,
-            started: Instant::now(),
-            look_again_at: None,
-            last: None,
+            lesson: Some(Followed { lab, folder, stage, progress, stability }),
+            ..Self::of_cluster(client, None)
         })
     }
 
+    /// Begins to watch a cluster that no lab describes, under a title.
+    pub fn of_cluster(client: &Client, title: Option<String>) -> Self {
+        Self {
+            client: client.clone(),
+            observer: Observer::new(client),
+            snapshot: None,
+            lesson: None,
+            title,
+            started: Instant::now(),
+            look_again_at: None,
+            last: None,
+        }
+    }
+
     /// The lab as it is written.
-    pub fn lab(&self) -> &Lab {
-        &self.lab
+    pub fn lab(&self) -> Option<&Lab> {
+        self.lesson.as_ref().map(|lesson| &lesson.lab)
     }
 
     /// Whether the lab is there no longer.
     pub fn is_over(&self) -> bool {
-        !self.folder.is_dir()
+        self.lesson.as_ref().is_some_and(|lesson| !lesson.folder.is_dir())
+    }
+
+    /// Shows again what was shown last, at the next call.
+    pub fn show_again(&mut self) {
+        self.look_again_at = Some(Duration::ZERO);
     }
 
     /// Begins to watch anew, after an error.
@@ -115,38 +139,32 @@ impl Feed {
         let Some(snapshot) = &mut self.snapshot else {
             return Err(Error::message(Kind::Outside, "the cluster showed nothing"));
         };
-        let (client, stage) = (&self.client, &self.stage);
+        let (client, lesson) = (&self.client, &mut self.lesson);
+        let checks = lesson.as_ref().map_or(&[][..], |lesson| &lesson.stage.checks);
         let read = async {
-            observe::fetch(client, &stage.checks, snapshot).await?;
+            observe::fetch(client, checks, snapshot).await?;
             observe::complete(client, snapshot).await
         };
         answered_within(LOOK, read).await?;
-        let judge = verify::Context::of(stage);
-        let now = self.started.elapsed();
-        let observation = self.stability.observe(&stage.checks, snapshot, &judge, now);
-        let is_fetched = stage.checks.iter().any(observe::is_fetched);
-        let again = is_fetched.then(|| now.saturating_add(AGAIN));
-        self.look_again_at = observation.look_again_at.into_iter().chain(again).min();
-        let mut report = observation.report;
-        if !report.ok() {
-            verify::diagnose(&mut report, &stage.checks, snapshot, &judge);
-            let step = self.progress.graded(self.lab.steps.len()).and_then(|step| self.lab.steps.get(step));
-            hinted(&mut report, step.and_then(|step| step.hint.as_deref()));
+        let (report, again) = match lesson {
+            Some(lesson) => lesson.judge(snapshot, self.started.elapsed()),
+            None => (verify::evaluate(&[], snapshot, &verify::Context::default()), None),
+        };
+        self.look_again_at = again;
+        let progress = lesson.as_ref().map(|lesson| lesson.progress.clone()).unwrap_or_default();
+        let at = board::Lesson { done: progress.done, opened: progress.is_opened() };
+        let stage = lesson.as_ref().map(|lesson| Arc::clone(&lesson.stage));
+        let around = stage.as_deref().map(verify::Context::of).unwrap_or_default();
+        let mut board = Board::of(snapshot, &around, &report, at);
+        if lesson.is_none() {
+            board.title.clone_from(&self.title);
         }
-        let at = board::Lesson { done: self.progress.done, opened: self.progress.is_opened() };
-        let board = Board::of(snapshot, &judge, &report, at);
         let board = Arc::new(match &self.last {
             Some(last) => board.after(last),
             None => board,
         });
         self.last = Some(Arc::clone(&board));
-        Ok(Frame {
-            board,
-            report: Arc::new(report),
-            snapshot: Arc::new(snapshot.clone()),
-            stage: Arc::clone(&self.stage),
-            progress: self.progress.clone(),
-        })
+        Ok(Frame { board, report: Arc::new(report), snapshot: Arc::new(snapshot.clone()), stage, progress })
     }
 
     /// Waits for a change of the cluster or of the lesson, or for the time at which one of the verdicts changes by itself.
@@ -177,7 +195,31 @@ impl Feed {
 
     /// Takes in how far the lesson has come; says whether that is news.
     fn follow_lesson(&mut self) -> Result<bool> {
-        if self.is_over() {
+        self.lesson.as_mut().map_or(Ok(false), Followed::follow)
+    }
+}
+
+impl Followed {
+    /// What the checks say of a snapshot at a time since the watching began, and when to look again though nothing changes.
+    fn judge(&mut self, snapshot: &Snapshot, now: Duration) -> (Report, Option<Duration>) {
+        let checks = &self.stage.checks;
+        let judge = verify::Context::of(&self.stage);
+        let observation = self.stability.observe(checks, snapshot, &judge, now);
+        let is_fetched = checks.iter().any(observe::is_fetched);
+        let again = is_fetched.then(|| now.saturating_add(AGAIN));
+        let again = observation.look_again_at.into_iter().chain(again).min();
+        let mut report = observation.report;
+        if !report.ok() {
+            verify::diagnose(&mut report, checks, snapshot, &judge);
+            let step = self.progress.graded(self.lab.steps.len()).and_then(|step| self.lab.steps.get(step));
+            hinted(&mut report, step.and_then(|step| step.hint.as_deref()));
+        }
+        (report, again)
+    }
+
+    /// As [`Feed::follow_lesson`].
+    fn follow(&mut self) -> Result<bool> {
+        if !self.folder.is_dir() {
             let message = format!("lab `{}` was taken down", self.lab.name);
             return Err(Error::message(Kind::Outside, message));
         }

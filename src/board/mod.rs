@@ -11,5 +11,6 @@ pub mod scene;
 mod server;
 
 pub use feed::{Feed, Frame};
+pub use page::Written;
 pub use saved::saved;
 pub use server::{Server, Shown};

@@ -80,15 +80,30 @@ pub enum Form {
     Saved,
 }
 
-/// All parts of the page of a lab, and of the lesson beside it.
+/// A lab as it is written, and what its cluster is called in Azure.
+pub struct Written {
+    /// The lab.
+    pub lab: Lab,
+    /// See there.
+    pub azure: AzureNames,
+}
+
+/// All parts of the page of a lab, or of a cluster without one, and of the lesson beside it.
 ///
 /// # Errors
 /// When a template fails.
-pub fn all_parts(frame: &Frame, written: &Lab, azure: &AzureNames, form: Form) -> Result<Vec<(String, String)>> {
+pub fn all_parts(frame: &Frame, of: Option<&Written>, form: Form) -> Result<Vec<(String, String)>> {
     let mut all = parts(&frame.board);
-    all.push(("lesson".to_owned(), lesson(frame, written, azure, None, form)?));
+    let lesson = of.map_or(Ok(String::new()), |of| lesson(frame, of, None, form))?;
+    all.push(("lesson".to_owned(), lesson));
     all.push(("checks".to_owned(), checks(&frame.report, form)?));
     Ok(all)
+}
+
+/// What the page is called.
+pub fn title(frame: &Frame) -> &str {
+    let board = &frame.board;
+    board.title.as_deref().or(board.lab.as_deref()).unwrap_or("Cluster")
 }
 
 /// A whole page, its parts filled in.
@@ -177,7 +192,8 @@ pub fn checks(of: &verify::Report, form: Form) -> Result<String> {
 ///
 /// # Errors
 /// When the template fails.
-pub fn lesson(frame: &Frame, written: &Lab, azure: &AzureNames, read: Option<usize>, form: Form) -> Result<String> {
+pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> Result<String> {
+    let Written { lab: written, azure } = of;
     let total = written.steps.len();
     let progress = &frame.progress;
     let here = if progress.is_opened() { progress.next(total) } else { None };
@@ -238,7 +254,7 @@ fn line_document(line: &Line) -> Value {
 /// When the template fails.
 pub fn pod(frame: &Frame, id: &str) -> Result<Option<String>> {
     let Some((namespace, name)) = id.split_once('/') else { return Ok(None) };
-    let around = verify::Context::of(&frame.stage);
+    let around = frame.around();
     let Ok(explanations) = verify::explain(&frame.snapshot, &around, name, Some(namespace)) else { return Ok(None) };
     // A workload may have the name of the pod.
     let of_pod = |explanation: &&Explanation| explanation.pods.iter().any(|pod| pod == id || pod == name);
@@ -264,7 +280,7 @@ pub fn node(frame: &Frame, name: &str) -> Result<Option<String>> {
 
 /// The workloads that have pods, each with whether the node would take one more of them.
 fn guests(frame: &Frame, node: &str) -> Vec<Value> {
-    let around = verify::Context::of(&frame.stage);
+    let around = frame.around();
     let board = &frame.board;
     let lettered = board.workloads.iter().filter(|workload| workload.letter.is_some()).take(GUESTS);
     let guests = lettered.filter_map(|workload| {

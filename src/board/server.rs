@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,12 +20,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::door::Door;
-use super::page::{self, Form, Page};
+use super::page::{self, Form, Page, Written};
 use super::scene::{Number, Scene};
 use super::{Frame, progress};
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::provider::AzureNames;
-use klab_lab::spec::Lab;
 
 /// What a page may load and run: what this server gives, and nothing that is written into it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
@@ -36,9 +35,8 @@ const PAGES: usize = 1000;
 
 /// A lab as it is shown to browsers.
 pub struct Shown {
-    written: Lab,
-    folder: std::path::PathBuf,
-    azure: AzureNames,
+    /// The lab, and the folder of its state; none of a cluster that no lab describes.
+    lesson: Option<(Written, PathBuf)>,
     door: Door,
     /// Tells this run of klab from others: they number from 1, too.
     run: String,
@@ -67,22 +65,14 @@ impl Server {
     ///
     /// # Errors
     /// When the port is not to be had.
-    pub async fn new(
-        port: u16,
-        written: Lab,
-        folder: std::path::PathBuf,
-        azure: AzureNames,
-        frame: Frame,
-    ) -> Result<Self> {
+    pub async fn new(port: u16, lesson: Option<(Written, PathBuf)>, frame: Frame) -> Result<Self> {
         let listening = || format!("could not listen on 127.0.0.1:{port}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.kind(Kind::Outside, listening)?;
         let port = listener.local_addr().kind(Kind::Outside, listening)?.port();
         let (door, word) = Door::new(port).kind(Kind::Outside, || "could not make a link".to_owned())?;
         let run = format!("{:x}", jiff::Timestamp::now().as_millisecond());
         let shown = Shown {
-            written,
-            folder,
-            azure,
+            lesson,
             door,
             run,
             inner: Mutex::new(Inner { scene: Scene::default(), frame: frame.clone(), silence: String::new() }),
@@ -124,12 +114,16 @@ impl Shown {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn written(&self) -> Option<&Written> {
+        self.lesson.as_ref().map(|(written, _)| written)
+    }
+
     /// Shows a frame to all who look.
     ///
     /// # Errors
     /// When a template fails.
     pub fn show(&self, frame: Frame) -> Result<()> {
-        let parts = page::all_parts(&frame, &self.written, &self.azure, Form::Live)?;
+        let parts = page::all_parts(&frame, self.written(), Form::Live)?;
         self.change(parts, frame, String::new());
         Ok(())
     }
@@ -140,7 +134,7 @@ impl Shown {
     /// When a template fails.
     pub fn silent(&self, words: &str) -> Result<()> {
         let frame = self.lock().frame.clone();
-        let parts = page::all_parts(&frame, &self.written, &self.azure, Form::Live)?;
+        let parts = page::all_parts(&frame, self.written(), Form::Live)?;
         self.change(parts, frame, words.to_owned());
         Ok(())
     }
@@ -221,9 +215,8 @@ fn failed(error: &Error) -> Response {
 
 async fn whole(State(shown): State<Arc<Shown>>) -> Response {
     let inner = shown.lock();
-    let written = &shown.written;
     let number = inner.scene.last();
-    let title = written.title.as_deref().unwrap_or(&written.name.value);
+    let title = page::title(&inner.frame);
     let parts = inner.scene.at(number).into_iter().map(|(name, html)| (name, &**html)).collect();
     match (Page { title, number, run: &shown.run, parts }).live() {
         Ok(html) => Html(html).into_response(),
@@ -331,16 +324,22 @@ struct Numbered {
 /// The text of a step, or of where the learner is.
 async fn step(State(shown): State<Arc<Shown>>, Query(Numbered { number }): Query<Numbered>) -> Response {
     let frame = shown.lock().frame.clone();
-    match page::lesson(&frame, &shown.written, &shown.azure, number.parse().ok(), Form::Live) {
+    let Some(written) = shown.written() else { return no_lesson() };
+    match page::lesson(&frame, written, number.parse().ok(), Form::Live) {
         Ok(html) => Html(html).into_response(),
         Err(error) => failed(&error),
     }
 }
 
+fn no_lesson() -> Response {
+    (StatusCode::NOT_FOUND, "this cluster has no lesson\n").into_response()
+}
+
 /// Moves the learner on, where what is to be done is done.
 async fn next(State(shown): State<Arc<Shown>>) -> Response {
     let frame = shown.lock().frame.clone();
-    match progress::advance(&shown.written, &shown.folder, &frame) {
+    let Some((written, folder)) = &shown.lesson else { return no_lesson() };
+    match progress::advance(&written.lab, folder, &frame) {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => (StatusCode::CONFLICT, format!("{error}\n")).into_response(),
     }

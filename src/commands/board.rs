@@ -1,22 +1,22 @@
-//! `klab board`: the lab as a page that lives, as a file, or as a picture for slides and a document for programs.
+//! `klab board`: a lab, or any cluster, as a page that lives, as a file, or as a picture for slides and a document for programs.
+
+mod serve;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use kube::Client;
 
 use super::Context;
+use super::elsewhere::Elsewhere;
 use super::lesson::{Lesson, WhichLesson, azure};
-use crate::board::{Feed, Frame, Server, Shown, saved};
+use crate::board::{Feed, Frame, Written, saved};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Verb;
-use crate::exec::Command;
 use crate::grade::hinted;
 use crate::lesson::staged;
 use crate::observe;
 use crate::ui::Format;
-use klab_cluster::server::files::write_private;
-use klab_lab::board::{self, Board, escaped};
+use klab_lab::board::{self, Board};
 use klab_lab::spec::Lab;
 use klab_lab::verify::{self, Report, Snapshot};
 
@@ -28,6 +28,8 @@ pub struct Arguments {
     /// Write the page as it is now into this file, in place of serving it.
     #[arg(long, value_name = "FILE.html", conflicts_with_all = ["port", "no_open"])]
     save: Option<PathBuf>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// Print where the page is, and open no browser.
     #[arg(long)]
     no_open: bool,
@@ -41,22 +43,72 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, its cluster does not answer, or nothing can be served or written.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let lesson = Lesson::open(context, &arguments.which)?;
     let draw: Option<fn(&Board) -> Result<String>> = match context.ui.format() {
         Format::Svg => Some(|board| Ok(board::svg(board))),
         Format::Mermaid => Some(|board| Ok(board::mermaid(board))),
         Format::Json => Some(|board| Ok(serde_json::to_string(board).map_err(anyhow::Error::from)?)),
         _ => None,
     };
+    if draw.is_some() && arguments.save.is_some() {
+        let error = Error::message(Kind::Usage, "a saved page is HTML");
+        return Err(error.hint("leave out `--format`, or write standard output into the file"));
+    }
+    if arguments.elsewhere.is_meant() {
+        if let Some(lab) = &arguments.which.lab {
+            let message = format!("`{lab}` is a lab, and `--context` means a cluster that klab did not make");
+            return Err(Error::message(Kind::Usage, message).hint("leave out one of them"));
+        }
+        return somebodys(context, arguments, draw);
+    }
+    let lesson = Lesson::open(context, &arguments.which)?;
     let name = lesson.lab.name.value.clone();
     let outcome = match (draw, &arguments.save) {
-        (Some(_), Some(_)) => Err(Error::message(Kind::Usage, "a saved page is HTML")
-            .hint("leave out `--format`, or write standard output into the file")),
-        (Some(draw), None) => draw_once(context, &lesson, draw),
-        (None, Some(file)) => save(context, lesson, file),
-        (None, None) => serve(context, lesson, arguments),
+        (Some(draw), _) => draw_once(context, &lesson, draw),
+        (None, Some(file)) => save(context, &lesson, file),
+        (None, None) => serve_lesson(context, lesson, arguments),
     };
     outcome.map_err(|error| context.why_unreachable(&name, error))
+}
+
+fn serve_lesson(context: &Context, lesson: Lesson, arguments: &Arguments) -> Result<()> {
+    let Lesson { lab, folder, .. } = lesson;
+    let name = &lab.name.value;
+    let client = context.client(name, &context.kubeconfig(name)?)?;
+    let azure = azure(context, &lab);
+    // Watches run where they were begun.
+    let feed = {
+        let _entered = context.runtime()?.enter();
+        Feed::new(&client, lab.clone(), folder.clone())?
+    };
+    serve::serve(context, arguments, feed, Some((Written { lab, azure }, folder)))
+}
+
+/// A cluster that klab did not make: what is in it, without a lesson and without checks.
+fn somebodys(context: &Context, arguments: &Arguments, draw: Option<fn(&Board) -> Result<String>>) -> Result<()> {
+    let connection = arguments.elsewhere.connect()?;
+    let name = connection.name.clone();
+    let (mut feed, frame) = context.block_on(async {
+        let (client, _) = connection.client().await?;
+        let mut feed = Feed::of_cluster(&client, Some(name.clone()));
+        let frame = feed.next().await.map_err(|error| {
+            error.hint(format!(
+                "the board reads nodes, pods and what makes them in all namespaces; `klab explain POD{}` needs less",
+                arguments.elsewhere.options()
+            ))
+        })?;
+        Ok((feed, frame))
+    })?;
+    match (draw, &arguments.save) {
+        (Some(draw), _) => {
+            context.ui.result(&draw(&frame.board)?);
+            Ok(())
+        }
+        (None, Some(file)) => write(context, file, &saved(&frame, None)?),
+        (None, None) => {
+            feed.show_again();
+            serve::serve(context, arguments, feed, None)
+        }
+    }
 }
 
 fn draw_once(context: &Context, lesson: &Lesson, draw: fn(&Board) -> Result<String>) -> Result<()> {
@@ -75,16 +127,7 @@ fn draw_once(context: &Context, lesson: &Lesson, draw: fn(&Board) -> Result<Stri
     Ok(())
 }
 
-/// The boards of a lesson's lab.
-fn feed(context: &Context, lesson: Lesson) -> Result<Feed> {
-    let name = &lesson.lab.name.value;
-    let client = context.client(name, &context.kubeconfig(name)?)?;
-    // Watches run where they were begun.
-    let _entered = context.runtime()?.enter();
-    Feed::new(&client, lesson.lab, lesson.folder)
-}
-
-fn save(context: &Context, lesson: Lesson, file: &Path) -> Result<()> {
+fn save(context: &Context, lesson: &Lesson, file: &Path) -> Result<()> {
     let lab = staged(&lesson.lab, &lesson.progress, lesson.graded());
     let hint = lesson.graded().and_then(|step| lesson.lab.steps.get(step)?.hint.as_deref());
     let name = &lab.name.value;
@@ -115,7 +158,7 @@ pub(super) fn write_report(context: &Context, file: &Path, lesson: &Lesson, stag
 /// # Errors
 /// As [`write_report`].
 pub(super) fn write_as_it_is(context: &Context, file: &Path, which: &WhichLesson) -> Result<()> {
-    save(context, Lesson::open(context, which)?, file)
+    save(context, &Lesson::open(context, which)?, file)
 }
 
 async fn look(client: &Client, lab: &Lab) -> Result<Snapshot> {
@@ -125,7 +168,8 @@ async fn look(client: &Client, lab: &Lab) -> Result<Snapshot> {
 }
 
 fn write_page(context: &Context, file: &Path, written: &Lab, frame: Frame) -> Result<()> {
-    let page = saved(&frame, written, &azure(context, written))?;
+    let written = Written { lab: written.clone(), azure: azure(context, written) };
+    let page = saved(&frame, Some(&written))?;
     write(context, file, &page)
 }
 
@@ -137,80 +181,4 @@ pub(super) fn write(context: &Context, file: &Path, page: &str) -> Result<()> {
     std::fs::write(file, page).kind(Kind::Failed, || format!("could not write `{}`", file.display()))?;
     context.ui.events().note(Verb::WriteFiles, file.display().to_string());
     Ok(())
-}
-
-fn serve(context: &Context, lesson: Lesson, arguments: &Arguments) -> Result<()> {
-    let (name, folder) = (lesson.lab.name.value.clone(), lesson.folder.clone());
-    let azure = azure(context, &lesson.lab);
-    let mut feed = feed(context, lesson)?;
-    let opens = !arguments.no_open && context.ui.is_interactive();
-    context.block_on(async {
-        let frame = feed.next().await?;
-        let server = Server::new(arguments.port, feed.lab().clone(), folder.clone(), azure, frame).await?;
-        let opened = opens && open(&folder, &server.link);
-        context.ui.result(&server.link);
-        let words =
-            if opened { "the page opens in your browser" } else { "open the page in a browser on this machine" };
-        context.ui.say(&format!("{words}; the address is good once, Ctrl-C ends it"));
-        let shown = std::sync::Arc::clone(&server.shown);
-        tokio::select! {
-            served = server.serve() => served,
-            followed = follow(&mut feed, &shown) => match followed {
-                // Nothing is wrong where somebody took the lab down.
-                Err(_) if !folder.is_dir() => {
-                    context.ui.say(&format!("lab `{name}` was taken down"));
-                    Ok(())
-                }
-                followed => followed,
-            },
-        }
-    })
-}
-
-/// Frames come no closer than this: what happens within it is one change.
-const TOGETHER: Duration = Duration::from_millis(20);
-/// How long a cluster that is silent is left alone.
-const AGAIN: Duration = Duration::from_secs(1);
-
-/// Shows frames as they come, until the lab is gone.
-async fn follow(feed: &mut Feed, shown: &Shown) -> Result<()> {
-    loop {
-        let began = Instant::now();
-        match feed.next().await {
-            Ok(frame) => {
-                show(shown, frame).await?;
-                // Who looks at a large cluster that changes all the time has a machine left for other things.
-                tokio::time::sleep(TOGETHER.max(began.elapsed().min(AGAIN) / 2)).await;
-            }
-            Err(error) if feed.is_over() => return Err(error),
-            Err(error) => {
-                shown.silent(&format!("The cluster does not answer: {error}. What you see is what it was."))?;
-                tokio::time::sleep(AGAIN).await;
-                feed.begin_again();
-            }
-        }
-    }
-}
-
-async fn show(shown: &Shown, frame: Frame) -> Result<()> {
-    let made = shown.show(frame);
-    // Who is looking gets it before the next look at the cluster.
-    tokio::task::yield_now().await;
-    made
-}
-
-/// Opens the user's browser; says whether there is one. The link is a secret for as long as nobody used it: the browser is told
-/// a file that only the user can read, for command lines are read by everybody.
-fn open(folder: &Path, link: &str) -> bool {
-    let file = folder.join("board.html");
-    let link = escaped(link);
-    let text = format!(
-        "<!doctype html><html lang=\"en\"><title>klab</title><meta http-equiv=\"refresh\" content=\"0;url={link}\">\
-         <p><a href=\"{link}\">The board</a></p></html>\n"
-    );
-    if write_private(&file, text.as_bytes()).is_err() {
-        return false;
-    }
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    Command::new(program).arg(file).hand_over().is_ok()
 }

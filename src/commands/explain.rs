@@ -6,6 +6,7 @@ mod shown;
 
 use self::absent::absent;
 use self::shown::{not_there, show};
+use super::elsewhere::Elsewhere;
 use super::{Context, LabOptions};
 use crate::error::Result;
 use crate::lesson::stage;
@@ -29,7 +30,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     #[command(flatten)]
-    elsewhere: elsewhere::Elsewhere,
+    elsewhere: Elsewhere,
     #[command(flatten)]
     options: LabOptions,
 }

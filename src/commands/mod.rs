@@ -14,6 +14,7 @@ pub mod completions;
 pub mod diff;
 pub mod doctor;
 pub mod down;
+mod elsewhere;
 pub mod env;
 pub mod explain;
 pub mod gc;

@@ -141,7 +141,7 @@ fn pod(frame: &Frame, setting: &Setting, id: &str, width: usize) -> Vec<Line<'st
     }
     all.push(Line::default());
     let (namespace, name) = id.split_once('/').unwrap_or(("default", id));
-    let around = verify::Context::of(&frame.stage);
+    let around = frame.around();
     // It has waited on since something last changed.
     let snapshot = Snapshot { taken_at: Some((setting.now)()), ..Snapshot::clone(&frame.snapshot) };
     match verify::explain(&snapshot, &around, name, Some(namespace)) {

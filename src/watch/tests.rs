@@ -139,7 +139,7 @@ fn frame(lab: &Lab, snapshot: Snapshot, progress: Progress) -> Frame {
         board: Arc::new(board),
         report: Arc::new(report),
         snapshot: Arc::new(snapshot),
-        stage: Arc::new(stage),
+        stage: Some(Arc::new(stage)),
         progress,
     }
 }

@@ -1,65 +1,26 @@
 //! Explanations on a cluster that klab did not make: by the user's own kubeconfig and rights, without a lab file.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::{Context, duration};
+use super::super::Context;
+use super::super::elsewhere::Elsewhere;
 use super::shown::{not_there, show};
-use crate::client::{client_within, configuration};
-use crate::error::{Context as _, Error, Kind, Result};
-use crate::exec::quoted;
-use crate::kubeconfig;
+use crate::error::{Error, Kind, Result};
 use crate::permitted::{self, NODE_RIGHTS, Permitted};
 use klab_lab::report;
 use klab_lab::verify::{self, Explanation, PodState, Why};
 use klab_lab::words::listed;
-
-/// Which cluster is meant, as kubectl is told.
-#[derive(Debug, clap::Args)]
-pub(super) struct Elsewhere {
-    /// Explain on a cluster that klab did not make: that of this context of your kubeconfig.
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// Your kubeconfig; KUBECONFIG, else ~/.kube/config, by default.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// How long the cluster may take for any answer.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
-    request_timeout: Duration,
-}
-
-impl Elsewhere {
-    /// Whether the command line says that no lab is meant.
-    pub(super) fn is_meant(&self) -> bool {
-        self.context.is_some() || self.kubeconfig.is_some()
-    }
-
-    /// How kubectl is told the same, with a blank before each option.
-    fn options(&self) -> String {
-        let file = self.kubeconfig.as_ref().map(|file| file.display().to_string());
-        [("kubeconfig", file.as_deref()), ("context", self.context.as_deref())]
-            .into_iter()
-            .filter_map(|(option, value)| Some(format!(" --{option} {}", quoted(value?))))
-            .collect()
-    }
-}
 
 /// Looks once and explains.
 ///
 /// # Errors
 /// When the kubeconfig cannot be used, the cluster does not answer, the user may not read its nodes, or there is no such pod.
 pub(super) fn run(context: &Context, which: &Elsewhere, target: &str, asked: Option<&str>) -> Result<()> {
-    let kubeconfig = kubeconfig::of_context(kubeconfig::read(which.kubeconfig.as_deref())?, which.context.as_deref())?;
-    let name = kubeconfig.current_context.clone().unwrap_or_default();
     let (seen, namespace, default) = context.block_on(async {
-        let unusable = || format!("could not use context `{name}` of the kubeconfig");
-        let config = configuration(kubeconfig).await.kind(Kind::Outside, unusable)?;
-        let default = config.default_namespace.clone();
+        let (client, default) = which.connect()?.client().await?;
         let namespace = asked.map_or_else(|| default.clone(), str::to_owned);
-        let client = client_within(config, which.request_timeout).kind(Kind::Outside, unusable)?;
         let seen = Box::pin(permitted::look(&client, &namespace)).await;
         let seen = seen.map_err(|error| error.hint(format!("`kubectl{} get nodes` should answer", which.options())))?;
         Ok((seen, namespace, default))

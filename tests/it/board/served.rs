@@ -184,6 +184,29 @@ fn a_saved_page_needs_nothing_and_carries_its_board() {
 }
 
 #[test]
+fn a_cluster_of_somebody_else_has_a_board_without_a_lesson() {
+    let environment = up();
+    let kubeconfig = environment.home().join("labs/small/kubeconfig");
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let board = environment.json(&["board", "--kubeconfig", kubeconfig]);
+    assert_eq!((&board["lab"], &board["title"]), (&serde_json::Value::Null, &serde_json::json!("klab-small")));
+    assert_eq!(board["nodes"].as_array().unwrap().len(), 1);
+    assert!(board["pods"].as_array().unwrap().iter().any(|pod| pod["workload"] == "default/replicaset/web"), "{board}");
+    let page = Page::with(&environment, &["--kubeconfig", kubeconfig]);
+    let cookie = come_in(&page);
+    let (host, _) = page.parts();
+    let whole = get(host, "/", &cookie);
+    assert!(whole.contains("<h1>klab-small</h1>") && whole.contains("data-name=\"default/web-"), "{whole}");
+    assert_eq!(status(&get(host, "/step?number=0", &cookie)), "404");
+    insta::assert_snapshot!(environment.klab(&["board", "small", "--kubeconfig", kubeconfig]), @r"
+    --- stderr
+    error: `small` is a lab, and `--context` means a cluster that klab did not make
+    hint: leave out one of them
+    --- status 2
+    ");
+}
+
+#[test]
 fn what_cannot_be_saved_or_served_is_said() {
     let environment = Environment::new();
     insta::assert_snapshot!(environment.klab(&["board"]), @r"

@@ -1,0 +1,97 @@
+//! The page that lives: served while the cluster is watched, and opened in the user's browser.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::super::Context;
+use super::Arguments;
+use crate::board::{Feed, Frame, Server, Shown, Written};
+use crate::error::Result;
+use crate::exec::Command;
+use klab_cluster::server::files::write_private;
+use klab_lab::board::escaped;
+
+/// Serves the page until the lab is taken down or the user ends it.
+///
+/// # Errors
+/// When the cluster does not answer at first, or nothing can be served.
+pub(super) fn serve(
+    context: &Context,
+    arguments: &Arguments,
+    mut feed: Feed,
+    lesson: Option<(Written, PathBuf)>,
+) -> Result<()> {
+    let opens = !arguments.no_open && context.ui.is_interactive();
+    let is_gone = |folder: &Path, lab: &str| !lab.is_empty() && !folder.is_dir();
+    context.block_on(async {
+        let frame = feed.next().await?;
+        let name = feed.lab().map(|lab| lab.name.value.clone()).unwrap_or_default();
+        let folder = lesson.as_ref().map_or_else(|| context.home.root().to_owned(), |(_, folder)| folder.clone());
+        let server = Server::new(arguments.port, lesson, frame).await?;
+        let opened = opens && open(&folder, &server.link);
+        context.ui.result(&server.link);
+        let words =
+            if opened { "the page opens in your browser" } else { "open the page in a browser on this machine" };
+        context.ui.say(&format!("{words}; the address is good once, Ctrl-C ends it"));
+        let shown = std::sync::Arc::clone(&server.shown);
+        tokio::select! {
+            served = server.serve() => served,
+            followed = follow(&mut feed, &shown) => match followed {
+                // Nothing is wrong where somebody took the lab down.
+                Err(_) if is_gone(&folder, &name) => {
+                    context.ui.say(&format!("lab `{name}` was taken down"));
+                    Ok(())
+                }
+                followed => followed,
+            },
+        }
+    })
+}
+
+/// Frames come no closer than this: what happens within it is one change.
+const TOGETHER: Duration = Duration::from_millis(20);
+/// How long a cluster that is silent is left alone.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Shows frames as they come, until the lab is gone.
+async fn follow(feed: &mut Feed, shown: &Shown) -> Result<()> {
+    loop {
+        let began = Instant::now();
+        match feed.next().await {
+            Ok(frame) => {
+                show(shown, frame).await?;
+                // Who looks at a large cluster that changes all the time has a machine left for other things.
+                tokio::time::sleep(TOGETHER.max(began.elapsed().min(AGAIN) / 2)).await;
+            }
+            Err(error) if feed.is_over() => return Err(error),
+            Err(error) => {
+                shown.silent(&format!("The cluster does not answer: {error}. What you see is what it was."))?;
+                tokio::time::sleep(AGAIN).await;
+                feed.begin_again();
+            }
+        }
+    }
+}
+
+async fn show(shown: &Shown, frame: Frame) -> Result<()> {
+    let made = shown.show(frame);
+    // Who is looking gets it before the next look at the cluster.
+    tokio::task::yield_now().await;
+    made
+}
+
+/// Opens the user's browser; says whether there is one. The link is a secret for as long as nobody used it: the browser is told
+/// a file that only the user can read, for command lines are read by everybody.
+fn open(folder: &Path, link: &str) -> bool {
+    let file = folder.join("board.html");
+    let link = escaped(link);
+    let text = format!(
+        "<!doctype html><html lang=\"en\"><title>klab</title><meta http-equiv=\"refresh\" content=\"0;url={link}\">\
+         <p><a href=\"{link}\">The board</a></p></html>\n"
+    );
+    if write_private(&file, text.as_bytes()).is_err() {
+        return false;
+    }
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    Command::new(program).arg(file).hand_over().is_ok()
+}
