@@ -106,7 +106,10 @@ impl Show<'_> {
                     News::Frame(of, frame) if of == feeder.number => {
                         is_new |= view.take(*frame);
                         // The next step is read where the one before was.
-                        if view.is_read() { Outcome::Reads } else { Outcome::Nothing }
+                        if view.is_read() {
+                            opened(&lesson, &view);
+                        }
+                        Outcome::Nothing
                     }
                     News::Trouble(of, words) if of == feeder.number => {
                         is_new |= view.complain(&words);
