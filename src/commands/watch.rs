@@ -56,8 +56,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         terminal::listen(move |event| keys.send(News::Input(event)).is_ok())?;
         terminal::end_when_told()?;
         let mut show = Show { context, picture, tell, news };
-        match &lesson {
-            Some(lesson) => show.lab(lesson, false),
+        match lesson {
+            Some(lesson) => show.lab(lesson, &arguments.which, false),
             None => show.class(&name),
         }
     });
@@ -93,9 +93,9 @@ impl Show<'_> {
     }
 
     /// Shows a lab.
-    fn lab(&mut self, lesson: &Lesson, is_seat: bool) -> Result<End> {
-        let mut view = View::new(self.setting(lesson, is_seat));
-        let feeder = Feeder::of_lab(self.context, lesson, self.tell.clone())?;
+    fn lab(&mut self, mut lesson: Lesson, which: &WhichLesson, is_seat: bool) -> Result<End> {
+        let mut view = View::new(self.setting(&lesson, is_seat));
+        let mut feeder = Feeder::of_lab(self.context, &lesson, self.tell.clone())?;
         self.picture.draw(|screen| view.draw(screen))?;
         loop {
             let mut is_new = false;
@@ -106,10 +106,22 @@ impl Show<'_> {
                     News::Frame(of, frame) if of == feeder.number => {
                         is_new |= view.take(*frame);
                         // The next step is read where the one before was.
-                        if view.is_read() { Outcome::Reads } else { Outcome::Nothing }
+                        if view.is_read() {
+                            opened(&lesson, &view);
+                        }
+                        Outcome::Nothing
                     }
                     News::Trouble(of, words) if of == feeder.number => {
                         is_new |= view.complain(&words);
+                        Outcome::Nothing
+                    }
+                    News::Again(of) if of == feeder.number => {
+                        match Lesson::open(self.context, which) {
+                            Ok(again) => lesson = again,
+                            Err(error) => is_new |= view.complain(&error.to_string()),
+                        }
+                        view.set(self.setting(&lesson, is_seat));
+                        feeder = Feeder::of_lab(self.context, &lesson, self.tell.clone())?;
                         Outcome::Nothing
                     }
                     News::Gone(of, _) if of == feeder.number && is_seat => return Ok(End::Back),
@@ -122,7 +134,7 @@ impl Show<'_> {
                     Outcome::Interrupted => return Ok(End::Interrupted),
                     Outcome::Back => return Ok(End::Back),
                     Outcome::Reads => {
-                        opened(lesson, &view);
+                        opened(&lesson, &view);
                         is_new = true;
                     }
                     Outcome::Redraw => is_new = true,
@@ -159,12 +171,11 @@ impl Show<'_> {
                 Ok(seat) => seat,
                 Err(end) => return Ok(end),
             };
-            let opened = Class::of(&self.context.home, name)
-                .and_then(|class| class.seat(seat))
-                .and_then(|seat| Lesson::open(self.context, &WhichLesson::of(&seat)));
+            let which = Class::of(&self.context.home, name)?.seat(seat).map(|seat| WhichLesson::of(&seat));
+            let opened = which.and_then(|which| Ok((Lesson::open(self.context, &which)?, which)));
             // What keeps a seat from being looked into stands in its line.
-            let Ok(lesson) = opened else { continue };
-            match self.lab(&lesson, true)? {
+            let Ok((lesson, which)) = opened else { continue };
+            match self.lab(lesson, &which, true)? {
                 End::Back => {}
                 end => return Ok(end),
             }

@@ -458,6 +458,30 @@ fn what_is_selected_and_goes_leaves_its_place_to_another() {
 }
 
 #[test]
+fn words_say_what_is_the_matter_with_nodes_and_where_they_are() {
+    let mut shown = Shown::new(80, 24);
+    let mut snapshot = snapshot();
+    for (number, node) in snapshot.nodes.iter_mut().enumerate() {
+        let node = Arc::make_mut(node);
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("topology.kubernetes.io/zone".to_owned(), format!("z{number}"));
+        if number == 1 {
+            labels.insert("kubernetes.azure.com/scalesetpriority".to_owned(), "spot".to_owned());
+            node.status.as_mut().unwrap().conditions.as_mut().unwrap()[0].status = "Unknown".to_owned();
+        }
+    }
+    shown.takes(frame(&lab(LAB), snapshot, Progress::default()));
+    shown.draw();
+    let text = shown.text();
+    for words in ["main-0 zone z0", "main-1 NotReady spot zone z1", "extra-0 cordoned zone z2"] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    shown.types("/notready<enter>");
+    assert_eq!(shown.selected(), "main-1");
+    assert!(!shown.text().contains("main-0"), "{}", shown.text());
+}
+
+#[test]
 fn trouble_is_told_once_and_over_with_the_next_frame() {
     let mut shown = Shown::new(80, 24);
     assert!(shown.view.complain("the cluster does not answer; asking again"));

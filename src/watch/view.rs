@@ -78,6 +78,11 @@ impl View {
         }
     }
 
+    /// Goes on with another setting: the lab is another than it was.
+    pub fn set(&mut self, setting: Setting) {
+        self.setting = setting;
+    }
+
     /// The last frame.
     pub fn frame(&self) -> Option<&Frame> {
         self.frame.as_ref()

@@ -113,3 +113,15 @@ fn a_lab_that_is_taken_down_ends_it() {
     terminal.shows("lab `small` was taken down");
     terminal.shows("status 3");
 }
+
+#[test]
+fn a_lab_that_is_brought_up_from_another_file_is_read_again() {
+    if !is_there("script", &["--version"]) {
+        return;
+    }
+    let environment = Environment::new();
+    let mut terminal = shown(&environment);
+    environment.write("small.toml", LAB.replace("running = 1", "name = \"another-name\"\nrunning = 1"));
+    environment.succeeds(&["up", "small.toml"]);
+    terminal.shows("another-name");
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 
@@ -104,17 +104,36 @@ fn follow(
     let client = context.client_within(name, &kubeconfig, LOOK)?;
     context.block_on(async {
         let mut feed = Feed::new(&client, lab.clone(), folder.to_owned())?;
+        // It goes on where it was: a look that is broken off would be lost.
+        let looking = async {
+            loop {
+                let frame = feed.next().await?;
+                if tell.send(News::Frame(number, Box::new(frame))).is_err() {
+                    return Ok(());
+                }
+            }
+        };
+        tokio::pin!(looking);
+        let written = written_at(folder);
         loop {
             tokio::select! {
-                frame = feed.next() => {
-                    if tell.send(News::Frame(number, Box::new(frame?))).is_err() {
+                over = &mut looking => return over,
+                _ = &mut *stop => return Ok(()),
+                () = tokio::time::sleep(PAUSE) => {
+                    // While it is taken down there is none.
+                    if written_at(folder).is_some_and(|now| Some(now) != written) {
+                        let _ = tell.send(News::Again(number));
                         return Ok(());
                     }
                 }
-                _ = &mut *stop => return Ok(()),
             }
         }
     })
+}
+
+/// When the lab was last brought up.
+fn written_at(folder: &Path) -> Option<SystemTime> {
+    std::fs::metadata(folder.join("lab.toml")).and_then(|file| file.modified()).ok()
 }
 
 /// Waits; says whether to stop.

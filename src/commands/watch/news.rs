@@ -15,6 +15,8 @@ pub(super) enum News {
     Seats(u64, Vec<Look>),
     /// The cluster does not answer, or something like that, and is asked again.
     Trouble(u64, String),
+    /// The lab was brought up again, perhaps from another file: it must be read again.
+    Again(u64),
     /// The lab is not up any more.
     Gone(u64, Error),
 }
