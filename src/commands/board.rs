@@ -70,6 +70,10 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     outcome.map_err(|error| context.why_unreachable(&name, error))
 }
 
+fn way(arguments: &Arguments) -> serve::Way {
+    serve::Way { port: arguments.port, opens: !arguments.no_open }
+}
+
 fn serve_lesson(context: &Context, lesson: Lesson, arguments: &Arguments) -> Result<()> {
     let Lesson { lab, folder, .. } = lesson;
     let name = &lab.name.value;
@@ -80,7 +84,7 @@ fn serve_lesson(context: &Context, lesson: Lesson, arguments: &Arguments) -> Res
         let _entered = context.runtime()?.enter();
         Feed::new(&client, lab.clone(), folder.clone())?
     };
-    serve::serve(context, arguments, feed, Some((Written { lab, azure }, folder)))
+    serve::serve(context, way(arguments), feed, Some((Written { lab, azure }, folder)))
 }
 
 /// A cluster that klab did not make: what is in it, without a lesson and without checks.
@@ -106,7 +110,7 @@ fn somebodys(context: &Context, arguments: &Arguments, draw: Option<fn(&Board) -
         (None, Some(file)) => write(context, file, &saved(&frame, None)?),
         (None, None) => {
             feed.show_again();
-            serve::serve(context, arguments, feed, None)
+            serve::serve(context, way(arguments), feed, None)
         }
     }
 }

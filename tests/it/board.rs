@@ -17,8 +17,12 @@ struct Page {
 
 impl Page {
     fn of(environment: &Environment) -> Self {
-        let mut klab =
-            environment.command(&["board", "--no-open"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self::with(environment, &[])
+    }
+
+    fn with(environment: &Environment, options: &[&str]) -> Self {
+        let mut klab = environment.command(&["board", "--no-open"]);
+        let mut klab = klab.args(options).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut link = String::new();
         BufReader::new(klab.stdout.take().unwrap()).read_line(&mut link).unwrap();
         Self { klab, link: link.trim().to_owned() }

@@ -4,30 +4,33 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::super::Context;
-use super::Arguments;
 use crate::board::{Feed, Frame, Server, Shown, Written};
 use crate::error::Result;
 use crate::exec::Command;
 use klab_cluster::server::files::write_private;
 use klab_lab::board::escaped;
 
+/// How the page is served.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    /// `0` for a port that is free.
+    pub(super) port: u16,
+    /// Whether the browser is opened.
+    pub(super) opens: bool,
+}
+
 /// Serves the page until the lab is taken down or the user ends it.
 ///
 /// # Errors
 /// When the cluster does not answer at first, or nothing can be served.
-pub(super) fn serve(
-    context: &Context,
-    arguments: &Arguments,
-    mut feed: Feed,
-    lesson: Option<(Written, PathBuf)>,
-) -> Result<()> {
-    let opens = !arguments.no_open && context.ui.is_interactive();
+pub(super) fn serve(context: &Context, way: Way, mut feed: Feed, lesson: Option<(Written, PathBuf)>) -> Result<()> {
+    let opens = way.opens && context.ui.is_interactive();
     let is_gone = |folder: &Path, lab: &str| !lab.is_empty() && !folder.is_dir();
     context.block_on(async {
         let frame = feed.next().await?;
         let name = feed.lab().map(|lab| lab.name.value.clone()).unwrap_or_default();
         let folder = lesson.as_ref().map_or_else(|| context.home.root().to_owned(), |(_, folder)| folder.clone());
-        let server = Server::new(arguments.port, lesson, frame).await?;
+        let server = Server::new(way.port, lesson, frame).await?;
         let opened = opens && open(&folder, &server.link);
         context.ui.result(&server.link);
         let words =

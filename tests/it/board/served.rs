@@ -191,7 +191,7 @@ fn a_cluster_of_somebody_else_has_a_board_without_a_lesson() {
     let board = environment.json(&["board", "--kubeconfig", kubeconfig]);
     assert_eq!((&board["lab"], &board["title"]), (&serde_json::Value::Null, &serde_json::json!("klab-small")));
     assert_eq!(board["nodes"].as_array().unwrap().len(), 1);
-    assert!(board["pods"].as_array().unwrap().iter().any(|pod| pod["workload"] == "default/replicaset/web"), "{board}");
+    assert!(board["pods"].as_array().unwrap().iter().any(|pod| pod["workload"] == "default/deployment/web"), "{board}");
     let page = Page::with(&environment, &["--kubeconfig", kubeconfig]);
     let cookie = come_in(&page);
     let (host, _) = page.parts();
