@@ -126,6 +126,7 @@
     const pieces = document.querySelectorAll(PIECES);
     for (const piece of pieces) {
       if (!piece.hasAttribute("role")) piece.setAttribute("role", "button");
+      /** @type {boolean} */
       const isCurrent = !reached && key(piece) === current;
       reached ||= isCurrent;
       piece.setAttribute("tabindex", isCurrent ? "0" : "-1");

@@ -39,6 +39,18 @@ fn is_driven() -> bool {
 }
 
 #[test]
+fn the_script_is_what_its_comments_say_it_is() {
+    let Some(modules) = std::env::var_os("KLAB_BROWSER").filter(|_| is_driven()) else { return };
+    let mut node = Command::new("node");
+    node.arg(PathBuf::from(modules).join("node_modules/typescript/bin/tsc"));
+    node.args(["--allowJs", "--checkJs", "--noEmit", "--strict", "--target", "es2022"]);
+    node.args(["--lib", "es2022,dom,dom.iterable"]);
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("templates/board/board.js");
+    let output = node.arg(script).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
 fn a_taint_fills_the_tray_a_pod_says_why_and_the_past_comes_back() {
     if let Some(environment) = scheduling() {
         play(&environment, "scheduling", "changes", &[]);
