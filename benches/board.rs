@@ -49,7 +49,7 @@ impl Bench {
         let bench = Self::new();
         let text = format!(
             "lab = \"many\"\n[pool.main]\nmode = \"system\"\nnodes = {nodes}\nsize = \"Standard_D8s_v5\"\n\
-             [workload.web]\nimage = \"nginx:1.27\"\nreplicas = {pods}\ncpu = \"10m\"\nmemory = \"10Mi\"\n\
+             [workload.web]\nimage = \"nginx:1.27\"\nreplicas = {pods}\nrequests = {{ cpu = \"10m\", memory = \"10Mi\" }}\n\
              [[check]]\nworkload = \"web\"\nrunning = {pods}\n"
         );
         std::fs::write(bench.home.path().join("many.toml"), text).expect("the folder is ours");
@@ -58,7 +58,12 @@ impl Bench {
     }
 
     fn page(&self) -> Page {
-        let mut klab = self.command(&["board", "--no-open"]).stdout(Stdio::piped()).spawn().expect("klab starts");
+        let mut klab = self
+            .command(&["board", "--no-open"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("klab starts");
         let mut link = String::new();
         BufReader::new(klab.stdout.take().expect("stdout is piped")).read_line(&mut link).expect("klab says where");
         let link = link.trim().to_owned();
@@ -226,7 +231,7 @@ fn change(root: &Path) {
         times.push(began.elapsed());
         std::thread::sleep(Duration::from_millis(300));
     }
-    say("change to event, from the end of kubectl, median", median(times), "ms", 100.0);
+    say("change to event, from the end of kubectl (0: it came before), median", median(times), "ms", 100.0);
     let (before, began) = (page.processor(), Instant::now());
     std::thread::sleep(Duration::from_secs(10));
     let share = (page.processor() - before) / began.elapsed().as_secs_f64() * 100.0;
