@@ -119,7 +119,9 @@ fn shown(board: &Board) -> Vec<(&Workload, usize)> {
 fn legend(board: &Board, pieces: &Pieces<'_>) -> Drawing {
     let mut entries: Vec<Drawing> = shown(board)
         .into_iter()
-        .map(|(workload, pods)| entry(&cell::sample(workload), &format!("{} ×{pods}", cut(&workload.name, 40))))
+        .map(|(workload, pods)| {
+            entry(&cell::sample(workload).lettered(), &format!("{} ×{pods}", cut(&workload.name, 40)))
+        })
         .collect();
     let signs = signs(board, pieces);
     if !signs.is_empty() {
@@ -176,7 +178,7 @@ fn pools(board: &Board, pieces: &Pieces<'_>) -> Drawing {
         .map(|pool| {
             let mut parts = vec![zones(&of(Some(&pool.name)), pieces)];
             let ghosts = pieces.ghosts(&Spot::Pool(pool.name.clone()));
-            parts.push(flow(&ghosts, node::INNER, 4));
+            parts.push(flow(&ghosts, node::INNER, 4).lettered());
             parts.retain(|part| part.height > 0);
             let inside = stack(&parts, 8);
             frame(&format!("pool {}", cut(&pool.name, 20)), &plural(pool.nodes, "node"), &inside, FRAME)
@@ -238,9 +240,9 @@ fn tray(board: &Board, pieces: &Pieces<'_>) -> Drawing {
         let cells: Vec<Drawing> =
             group.pods.iter().filter_map(|id| pieces.pod(id)).map(|pod| pieces.cell(pod, scale)).collect();
         parts.push(prose(&group.reason, COLUMNS - 4));
-        parts.push(flow(&cells, INNER - 20, 4));
+        parts.push(flow(&cells, INNER - 20, 4).lettered());
     }
-    parts.push(flow(&ghosts, INNER - 20, 4));
+    parts.push(flow(&ghosts, INNER - 20, 4).lettered());
     parts.retain(|part| part.height > 0);
     let mut inside = stack(&parts, 6);
     inside.width = INNER - 20;

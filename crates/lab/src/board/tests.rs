@@ -279,8 +279,10 @@ fn svg_of_a_small_lab() {
     <g transform="translate(0 58)">
     <g transform="translate(0 0)">
     <g transform="translate(0 0)">
+    <g font-size="13" font-weight="700" text-anchor="middle">
     <rect x="1" y="1" width="24" height="24" rx="4" fill="#E69F00" stroke="#1A1A1A" stroke-width="0.8"/>
-    <text x="13" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#000000">A</text>
+    <text x="13" y="18" fill="#000000">A</text>
+    </g>
     </g>
     <text x="32" y="18" font-size="13" fill="#1A1A1A">web ×3</text>
     </g>
@@ -318,12 +320,14 @@ fn svg_of_a_small_lab() {
     <rect x="62" y="64" width="3" height="10" fill="#595959"/>
     <text x="158" y="73" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">1 of 30</text>
     <g transform="translate(10 84)">
+    <g font-size="13" font-weight="700" text-anchor="middle">
     <g transform="translate(0 0)">
     <g class="pod" data-name="default/web-2">
     <title>default/web-2: running, requests 0.1 CPU, 64Mi memory; should not be here: web: on pool:extra</title>
     <rect x="1" y="1" width="24" height="24" rx="4" fill="#E69F00" stroke="#A03B00" stroke-width="3"/>
-    <text x="13" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#000000">A</text>
+    <text x="13" y="18" fill="#000000">A</text>
     <path d="M15 0H26V11Z" fill="#A03B00"/>
+    </g>
     </g>
     </g>
     </g>
@@ -378,18 +382,20 @@ fn svg_of_a_small_lab() {
     <rect x="62" y="148" width="3" height="10" fill="#595959"/>
     <text x="158" y="157" font-size="11" fill="#1A1A1A" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace">1 of 30</text>
     <g transform="translate(10 168)">
+    <g font-size="13" font-weight="700" text-anchor="middle">
     <g transform="translate(0 0)">
     <g class="pod" data-name="default/web-1">
     <title>default/web-1: running, requests 0.1 CPU, 64Mi memory</title>
     <rect x="1" y="1" width="24" height="24" rx="4" fill="#E69F00" stroke="#1A1A1A" stroke-width="0.8"/>
-    <text x="13" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#000000">A</text>
+    <text x="13" y="18" fill="#000000">A</text>
     </g>
     </g>
     <g transform="translate(30 0)">
     <g>
     <title>should be here: web: on pool:extra</title>
     <rect x="2" y="2" width="51" height="22" rx="4" fill="#FFFFFF" stroke="#E69F00" stroke-width="2.5" stroke-dasharray="2 3"/>
-    <text x="27" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#1A1A1A">A? ×2</text>
+    <text x="27" y="18" fill="#1A1A1A">A? ×2</text>
+    </g>
     </g>
     </g>
     </g>
@@ -408,11 +414,13 @@ fn svg_of_a_small_lab() {
     <text x="0" y="15" font-size="13" fill="#1A1A1A">0/2 nodes are available: 2 Insufficient cpu.</text>
     </g>
     <g transform="translate(0 25)">
+    <g font-size="13" font-weight="700" text-anchor="middle">
     <g transform="translate(0 0)">
     <g class="pod" data-name="default/web-3">
     <title>default/web-3: unschedulable, requests 0.1 CPU, 64Mi memory</title>
     <rect x="1" y="1" width="24" height="24" rx="4" fill="#E69F00" stroke="#1A1A1A" stroke-width="0.8"/>
-    <text x="13" y="18" font-size="13" font-weight="700" text-anchor="middle" fill="#000000">A</text>
+    <text x="13" y="18" fill="#000000">A</text>
+    </g>
     </g>
     </g>
     </g>

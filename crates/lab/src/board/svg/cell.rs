@@ -33,10 +33,7 @@ fn requests(amounts: Amounts) -> String {
 
 fn centred(drawing: &mut Drawing, fill: &str, text: &str) {
     let middle = drawing.width / 2;
-    drawing.body.push_str(&format!(
-        "<text x=\"{middle}\" y=\"18\" font-size=\"13\" font-weight=\"700\" text-anchor=\"middle\" fill=\"{fill}\">{}</text>\n",
-        escaped(text)
-    ));
+    drawing.body.push_str(&format!("<text x=\"{middle}\" y=\"18\" fill=\"{fill}\">{}</text>\n", escaped(text)));
 }
 
 /// A pod in the colour and with the letter of its workload. What it is doing is told by a sign behind the letter, by the edge,

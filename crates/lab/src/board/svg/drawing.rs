@@ -86,6 +86,12 @@ impl Drawing {
         self
     }
 
+    /// The letters of cells, which look alike: said once for many.
+    pub(super) fn lettered(mut self) -> Self {
+        self.body = format!("<g font-size=\"13\" font-weight=\"700\" text-anchor=\"middle\">\n{}</g>\n", self.body);
+        self
+    }
+
     /// A picture of its own, for a page.
     pub(super) fn picture(&self, class: &str) -> String {
         let (width, height) = (self.width, self.height);

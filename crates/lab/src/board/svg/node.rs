@@ -52,7 +52,7 @@ pub(super) fn node(node: &Node, pieces: &Pieces<'_>) -> Drawing {
         bar(&mut inside, y, word, share, &text);
         y += 17;
     }
-    let cells = flow(&cells(node, pieces), INNER, 4);
+    let cells = flow(&cells(node, pieces), INNER, 4).lettered();
     if cells.height > 0 {
         inside.place(PAD, y + 5, &cells);
         y += cells.height + 5;

@@ -66,7 +66,7 @@ fn head(board: &Board) -> String {
 fn legend(board: &Board, pieces: &Pieces<'_>) -> String {
     let mut html = String::from("<ul>");
     for (workload, pods) in shown(board) {
-        let sample = cell::sample(workload).picture("sample");
+        let sample = cell::sample(workload).lettered().picture("sample");
         let _ = write!(html, "<li>{sample}<span>{} ×{pods}</span></li>", escaped(&workload.name));
     }
     for sign in signs(board, pieces) {
@@ -83,7 +83,7 @@ fn pools(board: &Board, pieces: &Pieces<'_>) -> String {
     let mut html = String::new();
     for pool in &board.pools {
         let ghosts = pieces.ghosts(&Spot::Pool(pool.name.clone()));
-        let ghosts: String = ghosts.iter().map(|ghost| ghost.picture("cell")).collect();
+        let ghosts: String = ghosts.into_iter().map(|ghost| ghost.lettered().picture("cell")).collect();
         let ghosts = if ghosts.is_empty() { ghosts } else { format!("<div class=\"cells\">{ghosts}</div>") };
         let _ = write!(
             html,
@@ -133,12 +133,12 @@ fn tray(board: &Board, pieces: &Pieces<'_>) -> String {
     let mut html = format!("<section class=\"tray\"><h3>Pending <small>{}</small></h3>", plural(waiting, "pod"));
     for group in &board.pending {
         let pods = group.pods.iter().take(CELLS).filter_map(|id| pieces.pod(id));
-        let cells: String = pods.map(|pod| pieces.cell(pod, scale).picture("cell")).collect();
+        let cells: String = pods.map(|pod| pieces.cell(pod, scale).lettered().picture("cell")).collect();
         let more = group.pods.len().saturating_sub(CELLS);
         let more = if more > 0 { format!("<span>and {more} more</span>") } else { String::new() };
         let _ = write!(html, "<p>{}</p><div class=\"cells\">{cells}{more}</div>", escaped(&group.reason));
     }
-    let ghosts: String = ghosts.iter().map(|ghost| ghost.picture("cell")).collect();
+    let ghosts: String = ghosts.into_iter().map(|ghost| ghost.lettered().picture("cell")).collect();
     if !ghosts.is_empty() {
         let _ = write!(html, "<div class=\"cells\">{ghosts}</div>");
     }
