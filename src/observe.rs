@@ -1,5 +1,7 @@
 //! The cluster as checks see it, kept current by watches: lists once, then only changes cross the wire.
 
+mod history;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -26,6 +28,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
+pub use self::history::history;
 use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};

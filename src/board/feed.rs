@@ -19,6 +19,8 @@ use klab_lab::verify::{self, Report, Snapshot, Stability, Windows};
 
 /// How often the learner's progress is read: other klabs move it on, and tell nobody.
 const LESSON: Duration = Duration::from_millis(250);
+/// Most moments of the past.
+const MOMENTS: usize = 500;
 /// How often objects are read again that no watch tells about.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -112,6 +114,29 @@ impl Feed {
     /// The lab as it is written.
     pub fn lab(&self) -> Option<&Lab> {
         self.lesson.as_ref().map(|lesson| &lesson.lab)
+    }
+
+    /// The cluster as it was before anybody looked, the oldest moment first, where it remembers that: an embedded one does. The
+    /// checks of today say nothing of it.
+    pub async fn past(&self) -> Vec<Frame> {
+        let Some(lesson) = self.lesson.as_ref().filter(|lesson| lesson.lab.provider.profile().is_embedded) else {
+            return Vec::new();
+        };
+        let snapshots = observe::history(&self.client, MOMENTS).await;
+        // Of a large cluster few moments are as much as many of a small one.
+        let nodes = snapshots.last().map_or(1, |last| last.nodes.len().max(1));
+        let first = snapshots.len().saturating_sub(MOMENTS.saturating_mul(20) / nodes);
+        let stage = Lab { checks: Vec::new(), ..Lab::clone(&lesson.stage) };
+        let report = verify::evaluate(&[], &Snapshot::default(), &verify::Context::of(&stage));
+        let mut frames: Vec<Frame> = Vec::new();
+        for snapshot in snapshots.into_iter().skip(first) {
+            let mut frame = Frame::of(stage.clone(), snapshot, report.clone(), lesson.progress.clone());
+            if let Some(last) = frames.last() {
+                frame.board = Arc::new(Board::clone(&frame.board).after(&last.board));
+            }
+            frames.push(frame);
+        }
+        frames
     }
 
     /// Whether the lab is there no longer.

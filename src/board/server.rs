@@ -61,11 +61,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes a port on loopback, `0` for a free one, and shows the first frame.
+    /// Takes a port on loopback, `0` for a free one, and shows the first frame, after those of the past.
     ///
     /// # Errors
     /// When the port is not to be had.
-    pub async fn new(port: u16, lesson: Option<(Written, PathBuf)>, frame: Frame) -> Result<Self> {
+    pub async fn new(port: u16, lesson: Option<(Written, PathBuf)>, past: Vec<Frame>, frame: Frame) -> Result<Self> {
         let listening = || format!("could not listen on 127.0.0.1:{port}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.kind(Kind::Outside, listening)?;
         let port = listener.local_addr().kind(Kind::Outside, listening)?.port();
@@ -79,6 +79,9 @@ impl Server {
             newest: watch::Sender::new(0),
             pages: AtomicUsize::new(0),
         };
+        for frame in past {
+            shown.show(frame)?;
+        }
         shown.show(frame)?;
         Ok(Self { listener, link: format!("http://127.0.0.1:{port}/?open={word}"), shown: Arc::new(shown) })
     }
@@ -142,8 +145,9 @@ impl Shown {
     fn change(&self, mut parts: Vec<(String, String)>, frame: Frame, silence: String) {
         let mut inner = self.lock();
         parts.push(("silence".to_owned(), page::escaped(&silence)));
-        let now = jiff::Timestamp::now().as_millisecond();
-        let changed = inner.scene.show(parts, &frame.board.moves, now);
+        let taken = frame.board.taken_at.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
+        let at = taken.unwrap_or_else(jiff::Timestamp::now).as_millisecond();
+        let changed = inner.scene.show(parts, &frame.board.moves, at);
         inner.frame = frame;
         inner.silence = silence;
         let newest = inner.scene.last();

@@ -99,7 +99,8 @@ impl Shapes {
         filled(
             "<p class=\"summary\" data-part=\"summary\"></p><div class=\"legend\" data-part=\"legend\"></div>\
              <div class=\"pools\" data-part=\"pools\"></div><div data-part=\"tray\"></div>\
-             <details class=\"twin\"><summary>As a table</summary><div data-part=\"table\"></div></details>",
+             <details class=\"twin\"><summary>As a table</summary><div data-part=\"table\" \
+             tabindex=\"0\" role=\"region\" aria-label=\"Nodes and pods\"></div></details>",
             &parts,
         )
     }

@@ -30,7 +30,7 @@ pub(super) fn serve(context: &Context, way: Way, mut feed: Feed, lesson: Option<
         let frame = feed.next().await?;
         let name = feed.lab().map(|lab| lab.name.value.clone()).unwrap_or_default();
         let folder = lesson.as_ref().map_or_else(|| context.home.root().to_owned(), |(_, folder)| folder.clone());
-        let server = Server::new(way.port, lesson, frame).await?;
+        let server = Server::new(way.port, lesson, feed.past().await, frame).await?;
         let opened = opens && open(&folder, &server.link);
         context.ui.result(&server.link);
         let words =
