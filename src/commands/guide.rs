@@ -43,12 +43,13 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         Some(step) => step_text(context, &lesson.lab, step),
         None => intro(context, &lesson),
     };
-    context.ui.result(&text);
+    // Noted first: a pager that is left early, or `head`, ends klab while it writes.
     if arguments.step.is_none() && step.is_some() && !lesson.progress.opened {
         lesson.progress.opened = true;
         note_if_unknown(context, &mut lesson);
         lesson.keep_if_free("guide")?;
     }
+    context.ui.result(&text);
     Ok(())
 }
 
