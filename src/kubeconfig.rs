@@ -34,6 +34,13 @@ pub fn read(named: Option<&Path>) -> Result<Kubeconfig> {
     })
 }
 
+/// The namespace that the current context of a file names, if it names one.
+pub fn namespace(file: &Path) -> Option<String> {
+    let config = read_file(file).ok()?;
+    let context = config.contexts.iter().find(|context| Some(&context.name) == config.current_context.as_ref())?;
+    context.context.as_ref()?.namespace.clone().filter(|namespace| !namespace.is_empty())
+}
+
 fn read_file(file: &Path) -> Result<Kubeconfig, anyhow::Error> {
     let metadata = std::fs::metadata(file)?;
     // A pipe or a device might never end.

@@ -33,7 +33,7 @@ use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
-use klab_lab::verify::{FetchedObject, Snapshot};
+use klab_lab::verify::{BackOff, FetchedObject, Snapshot};
 
 /// Objects of one kind, by namespace and name.
 struct Cache<K> {
@@ -283,9 +283,9 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them, and why. None where
+/// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where
 /// there is no autoscaler, or nobody may read what it says.
-async fn backed_off(client: &Client) -> BTreeMap<String, String> {
+async fn backed_off(client: &Client) -> BTreeMap<String, BackOff> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
     let map = maps.get_opt(STATUS).await.ok().flatten();
     let text = map.and_then(|map| map.data?.remove("status")).unwrap_or_default();
@@ -293,7 +293,11 @@ async fn backed_off(client: &Client) -> BTreeMap<String, String> {
     let groups = status["nodeGroups"].as_array().into_iter().flatten();
     let failed = groups.filter(|group| group["scaleUp"]["status"] == "Backoff");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    failed.map(|group| (text(&group["name"]), text(&group["scaleUp"]["backoffInfo"]["errorMessage"]))).collect()
+    let back_off = |scale_up: &Value| BackOff {
+        why: text(&scale_up["backoffInfo"]["errorMessage"]),
+        since: scale_up["lastTransitionTime"].as_str().and_then(|time| time.parse().ok()),
+    };
+    failed.map(|group| (text(&group["name"]), back_off(&group["scaleUp"]))).collect()
 }
 
 /// The checks of an API server's own readiness that fail, in its words; none where it does not answer. The embedded
@@ -427,13 +431,15 @@ mod tests {
         let read = || runtime.block_on(async { backed_off(&cluster.client()).await });
         assert_eq!(read(), BTreeMap::new());
         let status = "nodeGroups:\n- name: aks-burst-1-vmss\n  scaleUp:\n    backoffInfo:\n      errorCode: timeout\n      \
-                      errorMessage: Scale-up timed out\n    status: Backoff\n- name: other\n  scaleUp:\n    status: NoActivity\n\
+                      errorMessage: Scale-up timed out\n    lastTransitionTime: \"2026-06-01T08:00:00Z\"\n    \
+                      status: Backoff\n- name: other\n  scaleUp:\n    status: NoActivity\n\
                       time: 2026-06-01 08:00:00.0 +0000 UTC\n";
         let map = |status: &str| {
             let metadata = json!({ "name": STATUS, "namespace": NAMESPACE });
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "status": status } })
         };
         cluster.add_objects(&[map(status)]).unwrap();
-        assert_eq!(read(), BTreeMap::from([("aks-burst-1-vmss".to_owned(), "Scale-up timed out".to_owned())]));
+        let back_off = BackOff { why: "Scale-up timed out".to_owned(), since: "2026-06-01T08:00:00Z".parse().ok() };
+        assert_eq!(read(), BTreeMap::from([("aks-burst-1-vmss".to_owned(), back_off)]));
     }
 }

@@ -37,6 +37,9 @@ const OTHERS_FIELDS: [(&str, &[&str]); 10] = [
     ("Pod", &["spec", "volumes"]),
     ("Deployment", &["spec", "template", "metadata", "creationTimestamp"]),
 ];
+/// Where pods and those who make them have tolerations: one that does not say how it compares means `Equal`.
+const TOLERATIONS: [&str; 3] =
+    ["/spec/tolerations", "/spec/template/spec/tolerations", "/spec/jobTemplate/spec/template/spec/tolerations"];
 /// ConfigMaps in which its autoscaler keeps what it did.
 const OF_THE_AUTOSCALER: [&str; 2] = [NODE_POOLS, STATUS];
 /// ConfigMaps in which a cluster keeps its own certificates and dates.
@@ -235,6 +238,13 @@ fn essence(name: &Named, object: &Value) -> Value {
             remove(&mut essence, path);
         }
     }
+    for path in TOLERATIONS {
+        for toleration in essence.pointer_mut(path).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(toleration) = toleration.as_object_mut() {
+                toleration.entry("operator").or_insert_with(|| Value::from("Equal"));
+            }
+        }
+    }
     if name.kind == "Service" {
         for port in essence["spec"]["ports"].as_array_mut().into_iter().flatten() {
             remove(port, &["nodePort"]);
@@ -375,6 +385,19 @@ mod tests {
         other["metadata"]["annotations"] = json!({ "deployment.kubernetes.io/revision": "3" });
         other["status"] = json!({ "replicas": 7 });
         assert_eq!(words(&[deployment(2, &json!({ "disk": "ssd" }))], &[other]), [""; 0]);
+    }
+
+    #[test]
+    fn a_toleration_that_does_not_say_how_it_compares_means_equal() {
+        let tolerating = |toleration: Value| {
+            let mut object = deployment(2, &json!({}));
+            object["spec"]["template"]["spec"]["tolerations"] = json!([toleration]);
+            object
+        };
+        let said = tolerating(json!({ "key": "a", "operator": "Equal", "value": "b" }));
+        let unsaid = tolerating(json!({ "key": "a", "value": "b" }));
+        assert_eq!(words(std::slice::from_ref(&said), &[unsaid]), [""; 0]);
+        assert_eq!(words(&[said], &[tolerating(json!({ "key": "a", "operator": "Exists" }))]).len(), 1);
     }
 
     #[test]

@@ -34,9 +34,13 @@ pub fn slips(lab: &Lab, step: Option<usize>, next: bool, found: &Objects) -> Res
 /// Differences from the lab after a step, apart by whether they were there before it and are there after the next one.
 fn apart(reached: Vec<Change>, before: Option<&[Change]>, next: Option<&[Change]>) -> Slips {
     let within = |changes: &[Change], change: &Change| changes.iter().any(|other| other.finds_the_same(change));
+    // Of an object that the step makes, nothing can be as it was before.
+    let made = |before: &[Change], change: &Change| {
+        !change.is_new() && before.iter().any(|other| other.is_new() && other.object() == change.object())
+    };
     let mut slips = Slips::default();
     for change in reached {
-        if before.is_some_and(|before| !within(before, &change)) {
+        if before.is_some_and(|before| !within(before, &change) && !made(before, &change)) {
             slips.open.push(change);
         } else if next.is_none_or(|next| within(next, &change)) {
             slips.unasked.push(change);
@@ -80,6 +84,8 @@ mod tests {
             // A label that no step knows, and one with another value than the step gives it.
             (vec![label(Some("sdd"), None)], vec![label(Some("sdd"), None)], 1, 0),
             (vec![label(Some("sdd"), None)], vec![label(Some("sdd"), Some("ssd"))], 1, 0),
+            // The step makes the object, and the learner has made it otherwise.
+            (vec![Change::New(scaled(3, 2).object())], vec![scaled(3, 2)], 1, 0),
             // What the step did is a difference from before only.
             (vec![scaled(3, 2)], vec![], 0, 0),
         ] {

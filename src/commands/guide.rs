@@ -42,15 +42,17 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let page = Page { width: context.ui.width(), colours: context.ui.colours() };
-    context.ui.result(&match step {
+    let text = match step {
         Some(step) => step_text(&lesson.lab, step, &azure(context, &lesson.lab), page),
         None => intro(&lesson.lab, &lesson.progress, page),
-    });
+    };
+    // Noted first: a pager that is left early, or `head`, ends klab while it writes.
     if arguments.step.is_none() && step.is_some() && !lesson.progress.opened {
         lesson.progress.opened = true;
         note_if_unknown(context, &mut lesson);
         lesson.keep_if_free("guide")?;
     }
+    context.ui.result(&text);
     Ok(())
 }
 

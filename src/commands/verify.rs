@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::lesson::{Lesson, WhichLesson, find, label, note_before};
 use super::verify_watch::watch;
 use super::{Context, board};
-use crate::changes::{Change, Told, live_objects, slips};
+use crate::changes::{Change, Told, elsewhere, live_objects, slips};
 use crate::error::Result;
 use crate::event::Verb;
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
@@ -160,7 +160,9 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
         }
     };
     let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
-    report.unasked = asides(&slips.unasked);
+    // What is typed to mend anything would look there, so it comes first.
+    let looks_elsewhere = elsewhere(kubeconfig, lab).filter(|_| !report.ok());
+    report.unasked = looks_elsewhere.into_iter().chain(asides(&slips.unasked)).collect();
     let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
     if !report.checks.iter().any(helpless) {
         return None;

@@ -1,147 +1,83 @@
 //! Mistakes that learners make, and the way back: what klab prints is typed as it stands, and the lesson goes on.
 
-use std::collections::BTreeSet;
+mod learner;
 
-use crate::environment::{Environment, has_kubectl};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
-/// A lesson that is up, and a learner with a shell.
-struct Learner {
-    environment: Environment,
-    kubeconfig: String,
+use self::learner::Learner;
+
+const EXTRA: &str = "-l agentpool=extra";
+const RENDER: &str = "klab render scheduling --workload";
+/// Off the nodes with all pods, budgets or not.
+const DRAIN: &str = "kubectl drain --disable-eviction --ignore-daemonsets --delete-emptydir-data";
+
+fn patched(workload: &str, spec: &str) -> String {
+    format!("kubectl patch deployment {workload} --type merge -p '{{\"spec\":{{\"template\":{{\"spec\":{spec}}}}}}}'")
 }
 
-/// What a command printed, on both streams, and its status.
-struct Seen {
-    text: String,
-    status: i32,
+/// The manifest as the cluster has it once three of its pods wait, with a toleration of this taint written into it.
+fn edited(key: &str) -> String {
+    format!(
+        "kubectl wait deployment nanomon-api --for=jsonpath='{{.status.unavailableReplicas}}'=3 --timeout=20s && \
+         kubectl get deployment nanomon-api -o yaml > api.yaml && sed -i 's/^      nodeSelector:/      tolerations:\\n      \
+         - {{key: {key}, value: special, effect: NoSchedule}}\\n&/' api.yaml && kubectl apply -f api.yaml"
+    )
 }
 
-impl Learner {
-    fn of(lesson: &str) -> Option<Self> {
-        if !has_kubectl() {
-            return None;
-        }
-        let environment = Environment::new();
-        environment.succeeds(&["up", lesson]);
-        let kubeconfig = environment.succeeds(&["kubeconfig", "--path"]).trim().to_owned();
-        Some(Self { environment, kubeconfig })
-    }
-
-    /// What a line comes to in a shell that has klab and kubectl; an editor makes the change that is asked for.
-    fn types(&self, line: &str, editor: &str) -> Seen {
-        let mut shell = self.environment.shell("sh", line);
-        let output = shell.env("KUBECONFIG", &self.kubeconfig).env("KUBE_EDITOR", editor).output().unwrap();
-        let text = [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned()).concat();
-        Seen { text, status: output.status.code().unwrap_or(-1) }
-    }
-
-    fn does(&self, line: &str) {
-        let seen = self.types(line, "true");
-        assert_eq!(seen.status, 0, "{line}\n{}", seen.text);
-    }
-
-    fn verifies(&self) -> Seen {
-        self.types("klab verify --timeout 20s", "true")
-    }
-
-    /// Brings the lesson to where a step is done, and opens the next one.
-    fn comes_to(&self, step: &str) {
-        self.does(&format!("klab step --to {step}"));
-        self.does("klab guide");
-    }
-
-    /// Types what klab prints until the step holds and nothing is there that no step asks for. Whoever has made a mistake types
-    /// commands, not the lesson's solution.
-    fn is_led_back(&self, mistake: &str) {
-        let mut told = String::new();
-        for _ in 0..4 {
-            let seen = self.verifies();
-            told = format!("{told}{}\n", seen.text);
-            if seen.status == 0 && !seen.text.contains("also changed") {
-                return;
-            }
-            let advice = Advice::of(&seen.text);
-            assert!(!advice.commands.is_empty(), "{mistake}: nothing to type\n{told}");
-            for command in &advice.commands {
-                let typed = self.types(command, &advice.editor);
-                told = format!("{told}$ {command}\n{}", typed.text);
-                assert_eq!(typed.status, 0, "{mistake}: the advice fails\n{told}");
-            }
-        }
-        panic!("{mistake}: not led back\n{told}");
-    }
-}
-
-/// The commands of a report in the order in which they stand: those that undo first, then the first fix of each check, then what
-/// is left to do; the way back where there is nothing else.
-struct Advice {
-    commands: Vec<String>,
-    /// What an editor is to do: `write A for B`.
-    editor: String,
-}
-
-impl Advice {
-    fn of(report: &str) -> Self {
-        let quoted = |line: &str, at: usize| line.rsplit('`').nth(at).map(str::to_owned);
-        let of = |lead: &str| -> Vec<String> {
-            let lines = report.lines().map(str::trim).filter(|line| line.starts_with(lead));
-            lines.filter_map(|line| quoted(line, 1)).collect()
-        };
-        let fixes = of("fix:").into_iter().filter(|fix| fix.starts_with("kubectl") || fix.starts_with("klab"));
-        let mut commands: Vec<String> = of("to undo:").into_iter().chain(fixes).chain(of("to do:")).collect();
-        if commands.is_empty() {
-            let hints = report.lines().filter(|line| line.starts_with("hint:"));
-            commands = hints.filter_map(|line| line.split('`').nth(1)).map(str::to_owned).collect();
-            commands.retain(|command| command.starts_with("klab reset"));
-            commands = commands.iter().map(|command| format!("{command} --yes")).collect();
-        }
-        let mut seen = BTreeSet::new();
-        commands.retain(|command| seen.insert(command.clone()));
-        let change = report.lines().find(|line| line.contains("kubectl edit"));
-        let words: Vec<&str> = change.map(|line| line.split('`').collect()).unwrap_or_default();
-        let editor = match words.as_slice() {
-            [_, to, _, from, ..] => format!("sed -i s/{from}/{to}/"),
-            _ => "true".to_owned(),
-        };
-        Self { commands, editor }
-    }
-}
-
-/// A lesson from its set-up to its end: where a step begins, something is done wrong.
 #[test]
-fn every_mistake_leads_back() {
+fn mistakes_before_the_first_step_lead_back() {
     let Some(learner) = Learner::of("scheduling") else { return };
-    let extra = "-l agentpool=extra";
-    let render = "klab render scheduling --workload";
-    for (after, mistake, typed) in [
+    for (mistake, typed) in [
         (
-            "",
             "the node selector is taken out",
-            format!("{render} nanomon-api | sed '/nodeSelector/,+1d' | kubectl apply -f -"),
+            format!("{RENDER} nanomon-api | sed '/nodeSelector/,+1d' | kubectl apply -f -"),
         ),
+        (
+            "a node is drained and opened again",
+            format!("{DRAIN} {EXTRA} && kubectl rollout status deployment nanomon-web && kubectl uncordon {EXTRA}"),
+        ),
+    ] {
+        // The set-up is graded as long as no step is.
+        learner.does("klab up scheduling");
+        learner.does(&typed);
+        learner.is_led_back(mistake);
+    }
+    learner.does("klab guide");
+    learner.does("kubectl delete -n kube-system deployment/coredns daemonset/kube-proxy");
+    learner.is_led_back("the cluster's own objects are deleted");
+    learner.errs(&[
         ("explore", "a workload is deleted", "kubectl delete deployment nanomon-api".to_owned()),
-        (
-            "explore",
-            "a slip in a node selector",
-            "kubectl patch deployment nanomon-api --type merge -p \
-            '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":{\"workload\":\"exta\"}}}}}'"
-                .to_owned(),
-        ),
-        (
-            "explore",
-            "a node that does not exist",
-            "kubectl patch deployment plain -p \
-            '{\"spec\":{\"template\":{\"spec\":{\"nodeName\":\"node01\"}}}}'"
-                .to_owned(),
-        ),
-        ("explore", "a node is deleted", format!("kubectl delete node {extra}")),
+        ("explore", "a slip in a node selector", patched("nanomon-api", r#"{"nodeSelector":{"workload":"exta"}}"#)),
+        ("explore", "a node that does not exist", patched("plain", r#"{"nodeName":"node01"}"#)),
+        ("explore", "a node is deleted", format!("kubectl delete node {EXTRA}")),
         ("agentpool", "another workload is scaled", "kubectl scale deployment nanomon-web --replicas=3".to_owned()),
+        (
+            "agentpool",
+            "kubectl looks into another namespace",
+            "kubectl config set-context --current --namespace=kube-system".to_owned(),
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_with_labels_and_taints_lead_back() {
+    let Some(learner) = Learner::of("scheduling") else { return };
+    learner.errs(&[
+        (
+            "selector",
+            "a workload is made in another namespace",
+            format!(
+                "kubectl create namespace dev && {RENDER} requires-ssd | kubectl apply -f - && \
+                 {RENDER} prefers-ssd | sed 's/namespace: default/namespace: dev/' | kubectl apply -f -"
+            ),
+        ),
         (
             "selector",
             "a slip in a manifest",
             format!(
-                "{render} prefers-ssd | kubectl apply -f -; {render} requires-ssd | \
-            sed 's/- ssd$/- sdd/' | kubectl apply -f -"
+                "{RENDER} prefers-ssd | kubectl apply -f -; {RENDER} requires-ssd | \
+                 sed 's/- ssd$/- sdd/' | kubectl apply -f -"
             ),
         ),
         ("wish", "a label on the wrong pool", "kubectl label nodes -l agentpool=nodepool1 disk=ssd".to_owned()),
@@ -149,17 +85,14 @@ fn every_mistake_leads_back() {
             "label",
             "a slip in a taint",
             format!(
-                "kubectl taint nodes {extra} dedicatd=special:NoSchedule && \
-            kubectl scale deployment nanomon-api --replicas=6"
+                "kubectl taint nodes {EXTRA} dedicatd=special:NoSchedule && \
+                 kubectl scale deployment nanomon-api --replicas=6"
             ),
         ),
         (
             "taint",
             "a slip in a toleration",
-            "kubectl patch deployment nanomon-api --type merge -p \
-            '{\"spec\":{\"template\":{\"spec\":{\"tolerations\":[{\"key\":\"dedicate\",\"value\":\"special\",\
-            \"effect\":\"NoSchedule\"}]}}}}'"
-                .to_owned(),
+            patched("nanomon-api", r#"{"tolerations":[{"key":"dedicate","value":"special","effect":"NoSchedule"}]}"#),
         ),
         ("tolerate", "a workload of the learner's own", "kubectl create deployment tolerant --image=nginx".to_owned()),
         (
@@ -167,33 +100,126 @@ fn every_mistake_leads_back() {
             "the taint on the wrong pool, and not taken off",
             "kubectl taint nodes -l agentpool=nodepool1 dedicated=special:NoSchedule".to_owned(),
         ),
+    ]);
+}
+
+#[test]
+fn mistakes_with_nodes_and_pools_lead_back_and_the_lesson_begins_again() {
+    let Some(learner) = Learner::of("scheduling") else { return };
+    learner.errs(&[
+        (
+            "wish",
+            "a label also on the wrong pool",
+            format!(
+                "kubectl label nodes -l agentpool=nodepool1 disk=ssd && kubectl rollout status deployment requires-ssd && \
+                 kubectl label nodes {EXTRA} disk=ssd"
+            ),
+        ),
+        ("taint", "a slip in the manifest of a running workload", edited("dedicate")),
         (
             "top",
             "a node too many is cordoned",
             format!(
-                "kubectl cordon {extra} && kubectl cordon -l agentpool=nodepool1 && \
-            kubectl scale deployment nanomon-api --replicas=4"
+                "kubectl cordon {EXTRA} && kubectl cordon -l agentpool=nodepool1 && \
+                 kubectl scale deployment nanomon-api --replicas=4"
             ),
         ),
         ("drain", "the uncordon is forgotten", "true".to_owned()),
         ("daemonset", "the pool is not scaled back", "true".to_owned()),
-        ("compute", "the pool is not there yet", format!("{render} batch | kubectl apply -f -")),
-    ] {
-        if !after.is_empty() {
-            learner.comes_to(after);
-        }
-        learner.does(&typed);
-        learner.is_led_back(mistake);
-    }
+    ]);
+    learner.comes_to("daemonset");
+    learner.does(&format!("kubectl delete node $(kubectl get nodes {EXTRA} -o name | tail -n 1 | cut -d/ -f2)"));
+    learner.is_led_back_soon("a node is deleted in place of the pool's", "1s");
+    learner.errs(&[("compute", "the pool is not there yet", format!("{RENDER} batch | kubectl apply -f -"))]);
+    learner.does("klab step --all");
+    let guide = learner.types("klab guide", "true").text;
+    assert!(guide.contains("All steps are done. `klab up` with the lab's file brings it back"), "{guide}");
+    learner.does("klab up scheduling");
+    learner.has_done_no_harm("the lesson is begun again");
 }
 
 /// What was done in another order than the step says differs in nothing but where the pods are.
 #[test]
 fn the_way_back_is_named_where_nothing_else_helps() {
-    let Some(learner) = Learner::of("scheduling") else { return };
-    learner.comes_to("top");
+    let Some(learner) = Learner::at("scheduling", "top") else { return };
     learner.does("kubectl scale deployment nanomon-api --replicas=4 && kubectl rollout status deployment nanomon-api");
     learner.does("kubectl cordon -l agentpool=extra");
-    let seen = learner.verifies();
+    let seen = learner.verifies("20s");
     assert!(seen.text.contains("klab reset scheduling --to top"), "{}", seen.text);
+}
+
+/// Pods do not move back by themselves, and what the cluster's own pods ask for is not a learner's to change.
+#[test]
+fn all_nodes_are_drained_and_opened_again() {
+    let Some(learner) = Learner::at("nodepools", "critical-pool") else { return };
+    let of_system = "-l 'agentpool in (nodepool1, critical)'";
+    learner.does(&format!("kubectl cordon -l agentpool && {DRAIN} {of_system} && kubectl uncordon -l agentpool"));
+    learner.is_led_back_soon("all nodes are drained", "1s");
+}
+
+#[test]
+fn what_looks_like_a_mistake_does_no_harm() {
+    let Some(learner) = Learner::at("scheduling", "taint") else { return };
+    let applied = learner.types(&edited("dedicated"), "true");
+    assert!(applied.status == 0 && !applied.text.contains("Warning"), "{}", applied.text);
+    learner.has_done_no_harm("the manifest of a running workload is edited and applied");
+    learner.comes_to("untaint");
+    learner.does("kubectl delete pods --all -n kube-system --wait=false");
+    learner.has_done_no_harm("all pods of the cluster itself are deleted");
+    // As after a reboot.
+    let server = learner.environment.server_pid().unwrap();
+    learner.does(&format!("kill -9 {server}"));
+    let refused = learner.types("kubectl get nodes", "true");
+    assert!(refused.status != 0 && refused.text.contains("was refused"), "{}", refused.text);
+    learner.has_done_no_harm("the server is killed");
+    learner.does("kubectl get nodes");
+}
+
+/// Who types a step's commands before the guide has shown it is graded by that step once it is done, and told of both.
+#[test]
+fn steps_are_done_without_the_guide() {
+    let Some(learner) = Learner::of("scheduling") else { return };
+    learner.does("klab step --to selector");
+    learner.does(&format!("for it in prefers-ssd requires-ssd; do {RENDER} $it | kubectl apply -f -; done"));
+    let seen = learner.verifies("20s").text;
+    assert!(seen.contains("Passed step 5 of 21 `wish`; `klab guide` shows the next"), "{seen}");
+    learner.does(&format!("kubectl label nodes {EXTRA} disk=sdd"));
+    let seen = learner.verifies("20s").text;
+    assert!(seen.contains("Holds step 5 of 21 `wish`, as before; `klab guide` opens step 6 of 21 `label`"), "{seen}");
+    assert!(seen.contains("label disk=sdd is not in the lab"), "{seen}");
+    // Whoever reads no further than the title has been shown the step.
+    learner.does("klab guide | head -n 1");
+    learner.is_led_back("a slip in a label, without the guide");
+}
+
+/// Where two labs are up and none is meant, kubectl must not reach a cluster that happens to be in `~/.kube/config`.
+#[test]
+fn no_lab_is_meant_where_two_are_up() {
+    let Some(learner) = Learner::of("scheduling") else { return };
+    learner.does("klab up taints && mkdir -p ~/.kube && cp \"$KUBECONFIG\" ~/.kube/config && kubectl get nodes");
+    let seen =
+        learner.types("unset KUBECONFIG; export KUBECONFIG=$(klab kubeconfig --path); kubectl get nodes", "true");
+    assert_ne!(seen.status, 0, "{}", seen.text);
+    assert!(seen.text.contains("error: 2 labs are up: scheduling, taints"), "{}", seen.text);
+    let hint = seen.text.lines().find_map(|line| line.split('`').find(|words| words.starts_with("eval")));
+    let hint = hint.unwrap_or_else(|| panic!("nothing to type\n{}", seen.text));
+    learner.does(&format!("unset KUBECONFIG; {hint}; kubectl get nodes && klab verify"));
+}
+
+#[test]
+fn who_watches_sees_the_way_back() {
+    let Some(learner) = Learner::at("scheduling", "wish") else { return };
+    let mut watch = learner.environment.command(&["verify", "scheduling", "--watch", "--format", "json"]);
+    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    learner.does("kubectl label nodes -l agentpool=nodepool1 disk=ssd");
+    let mut reports = BufReader::new(watch.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let fix = reports.by_ref().find_map(|line| {
+        let report: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let check = &report["checks"][0];
+        let misplaced = check["now"].as_str().is_some_and(|now| now.contains("2 on nodepool1"));
+        check["suggestions"][0]["command"].as_str().filter(|_| misplaced).map(str::to_owned)
+    });
+    learner.does(&fix.unwrap());
+    assert!(reports.last().is_some_and(|line| line.contains("\"ok\":true")), "the last report holds");
+    assert!(watch.wait().unwrap().success());
 }

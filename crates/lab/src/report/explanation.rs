@@ -168,7 +168,8 @@ fn autoscaler_text(pools: &[PoolGrowth]) -> String {
         let answer = match (reasons.is_empty(), &growth.backed_off) {
             (false, _) => format!("a new node would not take it: {}", reasons.join("; ")),
             (true, Some(why)) => {
-                format!("a new node would take it, but the pool is in backoff after failed scale-up: {why}")
+                let again = &growth.tries_again;
+                format!("a new node would take it, but the pool is in backoff after failed scale-up: {why}; {again}")
             }
             (true, None) if growth.is_at_maximum() => {
                 "a new node would take it, but the pool is at its maximum".to_owned()
@@ -215,7 +216,8 @@ fn growth_json(growth: &PoolGrowth) -> Value {
         growth.refusals.iter().map(|reason| json!({ "reason": reason.code, "text": reason.text })).collect();
     json!({
         "pool": growth.pool, "nodes": growth.nodes, "min": growth.min, "max": growth.max, "grows": growth.grows(),
-        "backed_off": growth.backed_off, "refusals": refusals,
+        "backed_off": growth.backed_off, "tries_again": growth.backed_off.as_ref().map(|_| &growth.tries_again),
+        "refusals": refusals,
     })
 }
 

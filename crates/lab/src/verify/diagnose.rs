@@ -14,7 +14,8 @@ use self::homes::{Homes, HomesOwned, settles};
 use super::cause::{Cause, Suggestion};
 use super::conditions::rule;
 use super::context::Context;
-use super::explain::{Edit, Explainer, Pending, Settles, age, alike};
+use super::explain::{Edit, Explainer, Pending, Settles, age, alike, in_namespace};
+use super::movement::is_on_a_node_that_is_gone;
 use super::pod::PodState;
 use super::snapshot::Snapshot;
 use super::verdict::{CheckResult, Report};
@@ -87,6 +88,7 @@ fn of_pods(
             }
         } else {
             let wrong = placed(check, explainer.view(), &group, &state);
+            suggestions.extend(clear_away(explainer.view(), &group).filter(|_| wrong.code == "lost-node"));
             if wrong.code == "wrong-node" {
                 misplaced.extend(&group);
             }
@@ -160,6 +162,9 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
     let pool = view.pool_of(node).map(|pool| format!(" (pool {pool})")).unwrap_or_default();
     let wants_pending = check.wants_pending();
     let (code, what) = match state {
+        _ if first.is_some_and(|pod| is_on_a_node_that_is_gone(pod, view)) => {
+            ("lost-node", format!("is on {node}, which is gone: the cluster clears it away within a minute"))
+        }
         PodState::Starting { trouble: Some(trouble) } | PodState::Running { trouble: Some(trouble), .. } => {
             let message = first.and_then(|pod| trouble_message(pod.pod)).map(|it| format!(": {it}"));
             ("not-starting", format!("{trouble} on {node}{pool}{}", message.unwrap_or_default()))
@@ -175,6 +180,20 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
         _ => ("wrong-node", format!("runs on {node}{pool}")),
     };
     Cause { code, subjects: ids(view, group), what, nodes: Vec::new() }
+}
+
+/// What removes pods at once whose node is gone: nobody is there any more to confirm their end.
+fn clear_away(view: &View<'_>, group: &[usize]) -> Option<Suggestion> {
+    let first = group.first().and_then(|at| view.pods.get(*at))?;
+    let (node, namespace) = (first.node?, in_namespace(first.namespace));
+    Some(Suggestion {
+        code: "clear-pods",
+        text: format!("wait for what {node} left behind to be cleared away, or do it now"),
+        at: None,
+        command: Some(format!("kubectl{namespace} delete pods --field-selector spec.nodeName={node} --force")),
+        changes: 1,
+        nodes: Vec::new(),
+    })
 }
 
 fn trouble_message(pod: &Pod) -> Option<String> {
@@ -207,7 +226,10 @@ fn bring_home(
     if !strangers.is_empty() && restarts(view, &strangers) {
         attempts.push((vec![Edit::Restart], strangers.clone()));
     }
-    let require = distinguishing_label(check, view, &homes).map(|(key, value)| Edit::Require { key, value });
+    // What the cluster's own pods ask for is not the learner's to change.
+    let is_own = strangers.iter().any(|at| view.pods.get(*at).is_some_and(|pod| pod.namespace.starts_with("kube-")));
+    let require =
+        distinguishing_label(check, view, &homes).filter(|_| !is_own).map(|(key, value)| Edit::Require { key, value });
     if !strangers.is_empty() {
         attempts.extend(require.iter().map(|edit| (vec![edit.clone()], strangers.clone())));
     }
@@ -240,7 +262,7 @@ fn restarts(view: &View<'_>, pods: &[usize]) -> bool {
 }
 
 /// Where pods went to nodes by a label that somebody put there, and not where the check wants them: the label belongs on
-/// these nodes in place of those.
+/// these nodes, and not on those.
 fn moved_label(
     explainer: &mut Explainer<'_>,
     homes: &HomesOwned,
@@ -257,9 +279,10 @@ fn moved_label(
     let is_declared = |name: &str, key: &str| {
         view.pool_of(name).and_then(|pool| view.context.pool(pool)).is_some_and(|pool| pool.labels.contains_key(key))
     };
+    let carried = |key: &str, value: &str| homes.nodes.iter().filter(|name| carries(name, key, value)).count();
     let (key, value) = wanted.into_iter().find(|(key, value)| {
         !homes.nodes.is_empty()
-            && homes.nodes.iter().all(|name| !carries(name, key, value))
+            && [0, homes.nodes.len()].contains(&carried(key, value))
             && nodes
                 .iter()
                 .all(|name| carries(name, key, value) && !is_declared(name, key) && !POOL_LABELS.contains(key))
@@ -272,15 +295,11 @@ fn moved_label(
         .collect();
     let pool =
         homes.pools.first().filter(|pool| homes.pools.len() == 1 && homes.nodes.len() == view.members(pool).count());
-    let mut edits = vec![
-        Edit::Label {
-            pool: pool.cloned(),
-            nodes: homes.nodes.iter().cloned().collect(),
-            key: key.to_owned(),
-            value: value.to_owned(),
-        },
-        Edit::Unlabel { nodes: elsewhere.into(), key: key.to_owned() },
-    ];
+    let mut edits = vec![Edit::Unlabel { nodes: elsewhere.into(), key: key.to_owned() }];
+    if carried(key, value) == 0 {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        edits.insert(0, Edit::Label { pool: pool.cloned(), nodes: homes.nodes.iter().cloned().collect(), key, value });
+    }
     if restarts(view, strangers) {
         edits.push(Edit::Restart);
     }

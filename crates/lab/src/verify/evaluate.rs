@@ -28,7 +28,12 @@ pub fn evaluate(checks: &[Check], snapshot: &Snapshot, context: &Context<'_>) ->
 pub(crate) fn results(checks: &[Check], view: &View<'_>) -> Vec<CheckResult> {
     // Only checks that are broken ask for it, and it asks the scheduler.
     let movement = LazyCell::new(|| movement::of(view));
-    checks.iter().map(|check| result(check, view, &|| movement.as_deref())).collect()
+    let of_nodes = LazyCell::new(|| movement::for_nodes(view));
+    let under_way = |check: &Check| match &check.subject.value {
+        Subject::Nodes(_) => of_nodes.as_deref(),
+        Subject::Workload(_) | Subject::Pods { .. } | Subject::Object(_) => movement.as_deref(),
+    };
+    checks.iter().map(|check| result(check, view, &|| under_way(check))).collect()
 }
 
 fn result<'m>(check: &Check, view: &View<'_>, movement: &dyn Fn() -> Option<&'m str>) -> CheckResult {
@@ -37,8 +42,8 @@ fn result<'m>(check: &Check, view: &View<'_>, movement: &dyn Fn() -> Option<&'m 
     let verdict = match worst.map(|finding| &finding.standing) {
         None | Some(Standing::Holds) => Verdict::Held,
         Some(Standing::Moving(what)) => Verdict::NotYet { waiting_for: what.clone() },
-        Some(Standing::Blocked(why)) => match movement() {
-            Some(movement) => Verdict::NotYet { waiting_for: movement.to_owned() },
+        Some(Standing::Blocked(why)) => match movement().map(str::to_owned).or_else(|| own_movement(check, view)) {
+            Some(waiting_for) => Verdict::NotYet { waiting_for },
             None => Verdict::Impossible { because: why.clone() },
         },
     };
@@ -52,6 +57,11 @@ fn result<'m>(check: &Check, view: &View<'_>, movement: &dyn Fn() -> Option<&'m 
         causes: Vec::new(),
         suggestions: Vec::new(),
     }
+}
+
+fn own_movement(check: &Check, view: &View<'_>) -> Option<String> {
+    let group = Group::of(view, &check.subject)?;
+    movement::of_own(&[group.counted, group.old].concat(), view)
 }
 
 fn findings(check: &Check, view: &View<'_>) -> Vec<Finding> {

@@ -48,7 +48,7 @@ pub use node::is_ready;
 pub(crate) use places::{Place, Places, places};
 pub use pod::PodState;
 pub use predict::{Difference, PredictedWorkload, Prediction, compare, predict};
-pub use snapshot::{FetchedObject, Snapshot};
+pub use snapshot::{BackOff, FetchedObject, Snapshot};
 pub use stability::{Observation, Stability, Windows};
 pub use verdict::{Aside, CheckResult, Finding, Report, Verdict};
 pub(crate) use view::{PodView, View};

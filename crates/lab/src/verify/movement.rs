@@ -19,14 +19,29 @@ const SCALE_UP_SECONDS: i64 = 600;
 /// Pods that are being deleted or that will end give room back, new nodes bring some, and pods that no scheduler has
 /// looked at yet are about to take some. Containers that start or fail to start change nothing about places.
 pub(crate) fn of(view: &View<'_>) -> Option<String> {
-    let pods = |what: fn(&PodState) -> bool| view.pods.iter().filter(|pod| what(&pod.state)).count();
+    joined([of_pods(view), of_nodes(view)].concat())
+}
+
+/// What is under way and may change nodes: what pods do changes none, unless an autoscaler looks at them.
+pub(crate) fn for_nodes(view: &View<'_>) -> Option<String> {
+    if Growth::of(view).is_none() { joined(of_nodes(view)) } else { of(view) }
+}
+
+fn joined(parts: Vec<String>) -> Option<String> {
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn of_pods(view: &View<'_>) -> Vec<String> {
+    let pods = |what: fn(&PodState) -> bool| {
+        view.pods.iter().filter(|pod| what(&pod.state) && changes_something(pod, view)).count()
+    };
     let terminating = pods(|state| *state == PodState::Terminating);
     let unscheduled =
         view.pods.iter().filter(|pod| pod.state == PodState::Unscheduled && has_default_scheduler(pod.pod)).count();
     let nominated = pods(|state| matches!(state, PodState::Unschedulable { nominated: Some(_), .. }));
     let ending = view.pods.iter().filter(|pod| pod.state.is_ready() && matches!(pod.owner, Owner::Job(_))).count();
-    let lost = view.pods.iter().filter(|pod| pod.state.is_present() && is_on_a_node_that_is_gone(pod, view)).count();
-    let coming = view.nodes.values().filter(|node| is_coming(node)).count();
+    let is_lost = |pod: &&PodView<'_>| pod.state.is_present() && is_on_a_node_that_is_gone(pod, view);
+    let lost = view.pods.iter().filter(|pod| is_lost(pod) && changes_something(pod, view)).count();
     let mut parts = Vec::new();
     if terminating > 0 {
         parts.push(counted(terminating, "pod", "is terminating", "are terminating"));
@@ -43,6 +58,12 @@ pub(crate) fn of(view: &View<'_>) -> Option<String> {
     if ending > 0 {
         parts.push(counted(ending, "pod", "of a job is running", "of jobs are running"));
     }
+    parts
+}
+
+fn of_nodes(view: &View<'_>) -> Vec<String> {
+    let coming = view.nodes.values().filter(|node| is_coming(node)).count();
+    let mut parts = Vec::new();
     if coming > 0 {
         parts.push(counted(coming, "node", "is not ready yet", "are not ready yet"));
     }
@@ -53,11 +74,28 @@ pub(crate) fn of(view: &View<'_>) -> Option<String> {
     if leaving > 0 {
         parts.push(format!("the autoscaler is removing {}", plural(leaving, "node")));
     }
-    (!parts.is_empty()).then(|| parts.join(", "))
+    parts
+}
+
+/// Whether anything is otherwise once a pod is gone. On a node that is gone it gives no room back, and a DaemonSet makes no other;
+/// for a pod that a Deployment lets go there is another one already.
+fn changes_something(pod: &PodView<'_>, view: &View<'_>) -> bool {
+    !is_on_a_node_that_is_gone(pod, view)
+        || match pod.owner {
+            Owner::DaemonSet(_) => false,
+            Owner::Deployment(_) | Owner::ReplicaSet(_) => pod.state != PodState::Terminating,
+            Owner::StatefulSet(_) | Owner::Job(_) | Owner::Other(_) | Owner::None => true,
+        }
+}
+
+/// What is under way with the very pods that a check is about, though it changes nothing else.
+pub(crate) fn of_own(pods: &[&PodView<'_>], view: &View<'_>) -> Option<String> {
+    let lost = pods.iter().filter(|pod| is_on_a_node_that_is_gone(pod, view)).count();
+    (lost > 0).then(|| counted(lost, "pod", "is on a node that is gone", "are on nodes that are gone"))
 }
 
 /// The garbage collector removes such pods after a while, and their owners make others.
-fn is_on_a_node_that_is_gone(pod: &PodView<'_>, view: &View<'_>) -> bool {
+pub(crate) fn is_on_a_node_that_is_gone(pod: &PodView<'_>, view: &View<'_>) -> bool {
     pod.node.is_some_and(|node| !view.nodes.contains_key(node))
 }
 

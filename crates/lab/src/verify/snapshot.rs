@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -12,10 +13,12 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use klab_scheduler::autoscaler::FIRST_BACKOFF;
 use kube_core::ResourceExt;
 use serde_json::Value;
 
 use crate::spec::{ObjectRef, singular};
+use crate::words::duration;
 
 /// Objects of a cluster at one moment, in any order. Shared pointers, so that a watch cache can hand out the same objects
 /// again and again.
@@ -57,11 +60,32 @@ pub struct Snapshot {
     pub csi_nodes: Vec<Arc<CSINode>>,
     /// Events `FailedScheduling` and `TriggeredScaleUp`, if they were read; nothing depends on their being there.
     pub events: Vec<Arc<Event>>,
-    /// Pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them, and why they failed: as
-    /// far as its status was read.
-    pub backed_off: BTreeMap<String, String>,
+    /// Pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them: as far as its status was
+    /// read.
+    pub backed_off: BTreeMap<String, BackOff>,
     /// The objects that checks name and that are not among the kinds above.
     pub objects: Vec<FetchedObject>,
+}
+
+/// A pool that is left alone for a while, as it failed to grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BackOff {
+    /// Why it failed, in the autoscaler's words.
+    pub why: String,
+    /// Since when it is left alone, if that is told.
+    pub since: Option<Timestamp>,
+}
+
+impl BackOff {
+    /// When the autoscaler tries again, in words: nobody is told how often the pool has failed, and each time it is for longer.
+    pub(crate) fn end(&self, now: Option<Timestamp>) -> String {
+        let until = self.since.and_then(|since| since.checked_add(FIRST_BACKOFF).ok());
+        let left = until.zip(now).and_then(|(until, now)| Duration::try_from(until.duration_since(now)).ok());
+        match left.map(|left| Duration::from_secs(left.as_secs())).filter(|left| !left.is_zero()) {
+            Some(left) => format!("the autoscaler tries again in {} at the earliest", duration(left)),
+            None => "the autoscaler tries again after a while, half an hour at most".to_owned(),
+        }
+    }
 }
 
 /// An object that a check names, as it was found.
@@ -140,4 +164,28 @@ fn find<T: ResourceExt + serde::Serialize>(
             && namespace.is_none_or(|namespace| object.meta().namespace.as_deref() == Some(namespace))
     })?;
     serde_json::to_value(&**object).ok().map(Arc::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_in_back_off_is_tried_again_after_five_minutes_at_the_earliest() {
+        let time = |text: &str| text.parse::<Timestamp>().ok();
+        let since = "2026-06-01T08:00:00Z";
+        for (since, now, words) in [
+            (time(since), time("2026-06-01T08:00:50Z"), "the autoscaler tries again in 4m 10s at the earliest"),
+            // It has failed before.
+            (
+                time(since),
+                time("2026-06-01T08:05:00Z"),
+                "the autoscaler tries again after a while, half an hour at most",
+            ),
+            (time(since), None, "the autoscaler tries again after a while, half an hour at most"),
+            (None, time(since), "the autoscaler tries again after a while, half an hour at most"),
+        ] {
+            assert_eq!(BackOff { why: String::new(), since }.end(now), words);
+        }
+    }
 }

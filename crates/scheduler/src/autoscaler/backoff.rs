@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How long a pool is left alone at first (`--initial-node-group-backoff-duration`), and at most
-/// (`--max-node-group-backoff-duration`).
-const FIRST: SignedDuration = SignedDuration::from_mins(5);
+/// How long a pool is left alone at first (`--initial-node-group-backoff-duration`).
+pub const FIRST: SignedDuration = SignedDuration::from_mins(5);
+/// How long it is left alone at most (`--max-node-group-backoff-duration`).
 const LONGEST: SignedDuration = SignedDuration::from_mins(30);
 /// So long after its last failure it counts as one that never failed (`--node-group-backoff-reset-timeout`).
 const RESET: SignedDuration = SignedDuration::from_hours(3);

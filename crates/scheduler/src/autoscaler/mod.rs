@@ -22,7 +22,7 @@ mod simulation;
 mod unneeded;
 mod utilization;
 
-pub use backoff::{Backoffs, Failure};
+pub use backoff::{Backoffs, FIRST as FIRST_BACKOFF, Failure};
 pub use drain::{BlockingReason, Budgets, Drain, Owner};
 pub use expander::Expander;
 pub use group::{NodeGroup, Template};

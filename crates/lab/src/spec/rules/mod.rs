@@ -133,6 +133,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule("duplicate-step", &[], steps::duplicate, "Two steps of one name."),
     rule("step-without-check", &[], steps::without_check, "A step after which nothing is checked."),
+    rule("held-at-once", &[], steps::held_at_once, "A step that holds before anything is done."),
     rule("step-without-hint", &[], steps::without_hint, "A step with text and without a hint."),
     rule("step-pool", &["pool"], steps::pools, "Pools that steps add or remove must not be, or be, there."),
     rule(

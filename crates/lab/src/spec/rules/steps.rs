@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Context;
+use crate::spec::check::Condition;
 use crate::spec::diagnostic::Diagnostic;
 use crate::spec::pool::PoolMode;
 use crate::spec::step::Action;
@@ -28,6 +29,21 @@ pub(super) fn without_check(context: &Context<'_>, found: &mut Vec<Diagnostic>) 
                 Diagnostic::warning("step-without-check", format!("nothing is checked after step `{}`", step.name))
                     .at(&step.name.at, "whether it was done cannot be told")
                     .help("add a `[[step.check]]` below it"),
+            );
+        }
+    }
+}
+
+pub(super) fn held_at_once(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    for step in context.lab.steps.iter().filter(|step| !step.actions.is_empty()) {
+        let mut conditions = step.checks.iter().flat_map(|check| &check.conditions).peekable();
+        if conditions.peek().is_some()
+            && conditions.all(|it| matches!(it.value, Condition::SamePods { wanted: true, .. }))
+        {
+            found.push(
+                Diagnostic::warning("held-at-once", format!("step `{}` holds before anything is done", step.name))
+                    .at(&step.name.at, "all that is checked is that pods stay as they are")
+                    .help("check what the step does, too: `schedulable`, `tainted`, `exist` or `ready` of nodes, …"),
             );
         }
     }

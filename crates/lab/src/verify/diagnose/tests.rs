@@ -255,6 +255,39 @@ fn a_label_on_the_wrong_pool_is_moved() {
 }
 
 #[test]
+fn a_label_also_on_the_wrong_pool_is_taken_off() {
+    let checks = "[[check]]\nworkload = 'web'\non = 'pool:extra'\nrunning = 1";
+    let ssd = || json!({"metadata": {"labels": {"disk": "ssd"}}});
+    let cluster = Cluster::default().node("extra", 0, ssd()).node("main", 0, ssd()).deployment("web", 1);
+    let said = said(checks, &cluster.pod("web", &selecting("ssd", "main-0")));
+    let command = "`kubectl label nodes main-0 disk- && kubectl rollout restart deployment/web`";
+    assert!(said.contains(command) && !said.contains("node selector of"), "{said}");
+}
+
+#[test]
+fn the_clusters_own_pods_are_restarted_and_not_changed() {
+    let checks = "[[check]]\npods = 'app=dns'\nnamespace = 'kube-system'\non = 'pool:extra'";
+    let mut pod = running("main-0");
+    pod["metadata"] = json!({"namespace": "kube-system"});
+    let said = said(checks, &Cluster::default().pool("extra", 1).pool("main", 1).pod("dns", &pod));
+    assert!(said.contains("runs on main-0") && !said.contains("node selector"), "{said}");
+}
+
+#[test]
+fn what_a_node_that_is_gone_left_behind_is_cleared_away() {
+    let cluster = cluster(json!({})).running("web", "extra-0", 2).running("web", "extra-1", 1);
+    assert_snapshot!(said("[[check]]\nworkload = 'web'\nrunning = 2\n", &cluster), @"
+    ✗ not yet  web: 2 running → 3 running, wanted 2
+        waiting: 3 running, some are going
+        web-1, web-2  runs on extra-0 (pool extra)
+        web-3  is on extra-1, which is gone: the cluster clears it away within a minute
+        fix: wait for what extra-1 left behind to be cleared away, or do it now: `kubectl delete pods --field-selector spec.nodeName=extra-1 --force`
+         or: scale deployment/web from 3 to 2: `kubectl scale deployment/web --replicas=2`
+        at labs/x.toml:18
+    ");
+}
+
+#[test]
 fn the_lab_file_is_cited_only_where_the_slip_is_in_it() {
     let checks = "node_selector = { workload = 'extra' }\n[[check]]\nworkload = 'web'\nrunning = 1";
     let cluster = || {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
@@ -10,6 +11,7 @@ use crate::nodes;
 use crate::plan::is_system_taint;
 use crate::spec::{Lab, Pool};
 use crate::verify::cause::NodeReason;
+use crate::verify::snapshot::BackOff;
 use crate::verify::view::View;
 use klab_scheduler::Cluster;
 use klab_scheduler::autoscaler::{EXPENDABLE_BELOW, NodeGroup, Template, refusal};
@@ -30,6 +32,8 @@ pub struct PoolGrowth {
     pub refusals: Vec<NodeReason>,
     /// Why it is left alone for a while, where it failed to grow.
     pub backed_off: Option<String>,
+    /// When the autoscaler tries again, in words; empty where it does not leave the pool alone.
+    pub tries_again: String,
 }
 
 impl PoolGrowth {
@@ -50,7 +54,8 @@ pub(crate) struct Growth(Vec<Group>);
 
 struct Group {
     pool: NodeGroup,
-    backed_off: Option<String>,
+    backed_off: Option<BackOff>,
+    now: Option<Timestamp>,
 }
 
 impl Growth {
@@ -82,7 +87,7 @@ impl Growth {
     }
 }
 
-fn of_group(Group { pool, backed_off }: &Group, cluster: &Cluster, pod: &Pod) -> Option<PoolGrowth> {
+fn of_group(Group { pool, backed_off, now }: &Group, cluster: &Cluster, pod: &Pod) -> Option<PoolGrowth> {
     let refused = refusal(cluster, pod, pool).ok()?.unwrap_or_default();
     Some(PoolGrowth {
         pool: pool.name.to_string(),
@@ -90,8 +95,14 @@ fn of_group(Group { pool, backed_off }: &Group, cluster: &Cluster, pod: &Pod) ->
         min: pool.min,
         max: pool.max,
         refusals: refused.iter().map(|reason| reasons::describe(&[reason])).collect(),
-        backed_off: backed_off.clone(),
+        backed_off: backed_off.as_ref().map(|it| it.why.clone()),
+        tries_again: backed_off.as_ref().map(|it| it.end(*now)).unwrap_or_default(),
     })
+}
+
+/// Whether and why the autoscaler leaves a pool alone.
+pub(crate) fn backed_off<'v>(view: &View<'v>, pool: &str) -> Option<&'v BackOff> {
+    view.snapshot.backed_off.iter().find(|(group, _)| is_of_pool(group, pool)).map(|(_, why)| why)
 }
 
 /// Whether the autoscaler's name for a group is that of a pool: its own, or on AKS that of its scale set.
@@ -110,8 +121,7 @@ fn group(view: &View<'_>, lab: &Lab, pool: &Pool, sets: &[DaemonSet]) -> Option<
         Some(node) => fresh(node),
         None => serde_json::from_value(nodes::node(lab, pool, 0)).ok()?,
     };
-    let backed_off = view.snapshot.backed_off.iter().find(|(group, _)| is_of_pool(group, name));
-    let backed_off = backed_off.map(|(_, why)| why.clone());
+    let backed_off = backed_off(view, name).cloned();
     let pool = NodeGroup {
         name: Arc::from(name),
         min: bounds.min,
@@ -121,7 +131,7 @@ fn group(view: &View<'_>, lab: &Lab, pool: &Pool, sets: &[DaemonSet]) -> Option<
         is_backed_off: backed_off.is_some(),
         template: Template::new(&template, sets).ok()?,
     };
-    Some(Group { pool, backed_off })
+    Some(Group { pool, backed_off, now: view.snapshot.taken_at })
 }
 
 /// A node as it was when it came: without taints that say how it is, and not cordoned.

@@ -307,8 +307,11 @@ fn the_autoscaler_says_of_each_pool_what_it_does() {
     let cluster = cluster.running("other", "main-0", 6).running("other", "extra-0", 6).pod("web", &pod);
     let said = |bounds: &str, backed_off: &[(&str, &str)]| {
         let lab = crate::spec::parse("lab.toml", &text(bounds), &crate::spec::LoadOptions::default()).unwrap();
-        let backed_off = backed_off.iter().map(|(group, why)| ((*group).to_owned(), (*why).to_owned())).collect();
-        let snapshot = crate::verify::Snapshot { backed_off, ..cluster.snapshot.clone() };
+        let back_off =
+            |why: &str| crate::verify::BackOff { why: why.to_owned(), since: "2026-06-01T08:00:00Z".parse().ok() };
+        let backed_off = backed_off.iter().map(|(group, why)| ((*group).to_owned(), back_off(why))).collect();
+        let taken_at = "2026-06-01T08:00:50Z".parse().ok();
+        let snapshot = crate::verify::Snapshot { taken_at, backed_off, ..cluster.snapshot.clone() };
         let explained = explain(&snapshot, &Context::of(&lab), "web", None).unwrap();
         let text = explanation_text(&explained, Styles::plain());
         text.lines().skip_while(|line| !line.contains("autoscaler:")).collect::<Vec<_>>().join("\n")
@@ -322,10 +325,12 @@ fn the_autoscaler_says_of_each_pool_what_it_does() {
      or: set `pool.main.nodes = 2` (from 1) (lab.toml:2), or `klab pool scale main --nodes 2`
     ");
     let failed = [("aks-extra-1-vmss", "Scale-up timed out"), ("aks-extras-1-vmss", "no"), ("idle", "too")];
-    assert_snapshot!(said("{ min = 1, max = 2 }", &failed).lines().take(3).collect::<Vec<_>>().join("\n"), @"
+    assert_snapshot!(said("{ min = 1, max = 2 }", &failed).lines().take(5).collect::<Vec<_>>().join("\n"), @"
     the cluster autoscaler:
-      pool extra  1 of 2 nodes  a new node would take it, but the pool is in backoff after failed scale-up: Scale-up timed out
+      pool extra  1 of 2 nodes  a new node would take it, but the pool is in backoff after failed scale-up: Scale-up timed out; the autoscaler tries again in 4m 10s at the earliest
       pool idle   0 of 3 nodes  a new node would not take it: taint gpu=true:NoSchedule is not tolerated
+    fix: lower `requests.cpu` of `deployment/web` from 1.5 to `1400m`: `kubectl set resources deployment/web --requests=cpu=1400m`
+     or: wait: pool extra failed to grow (Scale-up timed out), and the autoscaler tries again in 4m 10s at the earliest
     ");
     assert_snapshot!(said("{ min = 1, max = 1 }", &[]), @"
     the cluster autoscaler:

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::edit::{Edit, Topology};
+use super::growth::backed_off;
 use super::kubectl::{edit_by_hand, edited, in_namespace, object};
 use super::question::{Proof, Question};
 use super::reasons::amount;
@@ -340,7 +341,12 @@ fn add_nodes(view: &View<'_>, pool: &str, steps: usize) -> Words {
     if let Some(bounds) = declared.and_then(|declared| declared.autoscale.as_ref()).filter(|_| acts) {
         // Its number of nodes is the autoscaler's; the author's are the bounds.
         if to <= bounds.max as usize {
-            return Words::new(format!("wait for the autoscaler: pool {pool} may have {} nodes", bounds.max));
+            return Words::new(match backed_off(view, pool) {
+                Some(it) => {
+                    format!("wait: pool {pool} failed to grow ({}), and {}", it.why, it.end(view.snapshot.taken_at))
+                }
+                None => format!("wait for the autoscaler: pool {pool} may have {} nodes", bounds.max),
+            });
         }
         let words = Words::new(format!("set `max` of `pool.{pool}.autoscale` to {to} (from {})", bounds.max));
         let command = format!("klab pool update {pool} --autoscale {}..{to}", bounds.min);

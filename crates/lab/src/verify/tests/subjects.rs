@@ -102,6 +102,49 @@ fn nodes() {
 }
 
 #[test]
+fn pods_under_way_change_no_nodes() {
+    let cluster = Cluster::default().pool("main", 1).deployment("web", 2).running("web", "gone-0", 2);
+    let wanted = |nodes: u32| check(Subject::Nodes(pool("main")), [Condition::Exist(Count::exactly(nodes))]);
+    assert_eq!(look(&wanted(2), &cluster).0, "impossible: 1 node, wanted 2");
+    let pods = check(workload("web"), [Condition::On(pool("main"))]);
+    assert_eq!(look(&pods, &cluster).0, "not yet: 2 pods are on nodes that are gone");
+    // An autoscaler may bring nodes for what happens to pods.
+    let text = "lab = 'x'\n[pool.main]\nmode = 'system'\n[pool.burst]\nautoscale = { min = 1, max = 3 }\n";
+    let lab = crate::verify::fixture::lab(text);
+    let report = evaluate(&[wanted(2)], &cluster.snapshot, &Context::of(&lab));
+    assert!(matches!(report.checks[0].verdict, Verdict::NotYet { .. }), "{:?}", report.checks[0].verdict);
+}
+
+#[test]
+fn what_is_left_on_a_node_that_is_gone_holds_up_its_own_checks_only() {
+    let cluster = || Cluster::default().pool("main", 1).pool("extra", 1).deployment("web", 1);
+    let elsewhere = |owner: Cluster| owner.running("web", "extra-0", 1);
+    let on_main = check(workload("web"), [Condition::On(pool("main"))]);
+    let blocked = "impossible: 1 pod is not on pool:main";
+    let lost = cluster().deployment("other", 1).running("other", "gone-0", 1);
+    assert_eq!(
+        look(&on_main, &elsewhere(lost)).0,
+        "not yet: 1 pod is on a node that is gone",
+        "another one will be made"
+    );
+    let going = cluster().deployment("other", 0).pod("other", &terminating("gone-0"));
+    assert_eq!(look(&on_main, &elsewhere(going)).0, blocked, "another one is there already");
+    let mut pod = running("gone-0");
+    pod["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}]);
+    let mut agent = cluster().pod("agent", &pod);
+    agent.snapshot.daemon_sets.push(from(json!({
+        "metadata": {"name": "agent", "namespace": "default", "uid": "agent", "generation": 1},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {}},
+        "status": {"observedGeneration": 1, "desiredNumberScheduled": 1, "currentNumberScheduled": 1,
+            "numberReady": 1, "numberMisscheduled": 0, "updatedNumberScheduled": 1},
+    })));
+    assert_eq!(look(&on_main, &elsewhere(agent.clone())).0, blocked, "no other one will be made");
+    let own = check(workload("agent"), [Condition::On(pool("main"))]);
+    assert_eq!(look(&own, &agent).0, "not yet: 1 pod is on a node that is gone");
+}
+
+#[test]
 fn objects() {
     let reference = |kind: &str, name: &str| ObjectRef {
         kind: kind.into(),
