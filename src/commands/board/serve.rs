@@ -33,9 +33,12 @@ pub(super) fn serve(context: &Context, way: Way, mut feed: Feed, lesson: Option<
         let server = Server::new(way.port, lesson, feed.past().await, frame).await?;
         let opened = opens && open(&folder, &server.link);
         context.ui.result(&server.link);
-        let words =
-            if opened { "the page opens in your browser" } else { "open the page in a browser on this machine" };
-        context.ui.say(&format!("{words}; the address is good once, Ctrl-C ends it"));
+        let words = if opened {
+            "your browser opens it; where none does, open the address: it is good once"
+        } else {
+            "open the address in a browser on this machine: it is good once"
+        };
+        context.ui.say(&format!("{words}. Ctrl-C ends the page."));
         let shown = std::sync::Arc::clone(&server.shown);
         tokio::select! {
             served = server.serve() => served,

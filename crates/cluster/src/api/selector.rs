@@ -237,7 +237,13 @@ impl<'a> Fields<'a> {
             }
             Self::Other(value) => value,
         };
-        match field.path.split('.').fold(value, |value, part| &value[part]) {
+        let at = |path: &str| path.split('.').fold(value, |value, part| &value[part]);
+        let found = match (at(field.path), field.otherwise) {
+            (Value::Null, Some(path)) => at(path),
+            (Value::String(text), Some(path)) if text.is_empty() => at(path),
+            (found, _) => found,
+        };
+        match found {
             Value::String(text) => Cow::Borrowed(text),
             Value::Null => Cow::Borrowed(field.absent),
             other => Cow::Owned(other.to_string()),
@@ -250,7 +256,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::super::resource::{DEPLOYMENTS, NODES};
+    use super::super::super::resource::{DEPLOYMENTS, EVENTS, NODES};
     use super::*;
 
     fn pod(labels: &Value) -> Object {
@@ -323,6 +329,11 @@ mod tests {
         assert!(!matches("", "status.phase!=Running", &object));
         let node = Object::new(NODES, 1, &json!({"metadata": {"name": "n"}, "spec": {}}));
         assert!(matches("", "spec.unschedulable=false", &node));
+        // Events of the newer API say who reports in another field.
+        for named in [json!({"source": {"component": "me"}}), json!({"source": {}, "reportingComponent": "me"})] {
+            let event = Object::new(EVENTS, 1, &named);
+            assert!(matches("", "source=me", &event) && !matches("", "source=other", &event), "{named}");
+        }
         assert_eq!(Selector::parse(PODS, None, Some("nope=1")).unwrap_err().message, "field label not supported: nope");
         assert_eq!(
             Selector::parse(DEPLOYMENTS, None, Some("nope=1")).unwrap_err().message,

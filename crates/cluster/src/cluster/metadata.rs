@@ -109,7 +109,8 @@ pub(super) fn carry_over(resource: &Resource, name: &str, old: &Value, new: &mut
         return Err(Status::conflict_because(resource, name, &because));
     }
     let version = text(metadata, "resourceVersion");
-    if !version.is_empty() && version != text(before, "resourceVersion") {
+    // Who says 0 does not mind which version there is.
+    if !matches!(version, "" | "0") && version != text(before, "resourceVersion") {
         return Err(Status::conflict(resource, name));
     }
     let mut errors = Errors::default();

@@ -1,6 +1,6 @@
 //! Kinds about who may do what: the groups rbac, authentication, authorization and certificates.
 
-use super::aspects::{ANSWERED_ONLY, Aspects, InitialStatus, Validation};
+use super::aspects::{ANSWERED_ONLY, Aspects, Field, InitialStatus, Validation};
 use crate::defaults;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LOCAL_SUBJECT_ACCESS_REVIEWS, ROLE_BINDINGS,
@@ -38,7 +38,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             built_in: None,
             conversion: None,
             warning: None,
-            fields: &[],
+            fields: &[Field::at("spec.signerName")],
             columns: "Name:name|Age|SignerName|Requestor|RequestedDuration|Condition",
             cells: table::other::signing_request,
         },

@@ -177,6 +177,8 @@ pub(crate) struct Field {
     pub(crate) label: &'static str,
     /// Where it is in the stored form.
     pub(crate) path: &'static str,
+    /// Where it is looked for next, where it is not set.
+    pub(crate) otherwise: Option<&'static str>,
     /// What it counts as where it is not set.
     pub(crate) absent: &'static str,
 }
@@ -184,11 +186,17 @@ pub(crate) struct Field {
 impl Field {
     /// A field that selectors call by its path.
     pub(crate) const fn at(path: &'static str) -> Self {
-        Self { label: path, path, absent: "" }
+        Self { label: path, path, otherwise: None, absent: "" }
     }
 
     pub(crate) const fn called(mut self, label: &'static str) -> Self {
         self.label = label;
+        self
+    }
+
+    /// The same as at another place, where it is not set.
+    pub(crate) const fn else_at(mut self, path: &'static str) -> Self {
+        self.otherwise = Some(path);
         self
     }
 

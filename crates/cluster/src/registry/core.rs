@@ -126,7 +126,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
                 Field::at("involvedObject.fieldPath"),
                 Field::at("reason"),
                 Field::at("reportingComponent"),
-                Field::at("source.component").called("source"),
+                Field::at("source.component").called("source").else_at("reportingComponent"),
                 Field::at("type"),
             ],
             columns: "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name:name*",

@@ -66,7 +66,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
         IP_ADDRESSES,
         Aspects {
             schema: None,
-            name: names::subdomain,
+            name: names::ip_address,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
             prepare: None,

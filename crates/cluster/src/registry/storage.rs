@@ -1,6 +1,6 @@
 //! Kinds of volumes and devices: the groups storage and resource.
 
-use super::aspects::{Aspects, InitialStatus, Validation};
+use super::aspects::{Aspects, Field, InitialStatus, Validation};
 use crate::defaults;
 use crate::resource::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
@@ -265,7 +265,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             built_in: None,
             conversion: None,
             warning: None,
-            fields: &[],
+            fields: &[Field::at("spec.driver"), Field::at("spec.nodeName")],
             columns: "Name:name|Node|Driver|Pool|Age",
             cells: table::other::resource_slice,
         },

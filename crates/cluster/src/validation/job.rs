@@ -130,11 +130,36 @@ pub(crate) fn cron_job(value: &Value, errors: &mut Errors) {
     } else if let Some(fault) = schedule_fault(schedule) {
         errors.invalid(path.field("schedule"), &spec["schedule"], fault);
     }
+    if let Some(fault) = spec["timeZone"].as_str().and_then(time_zone_fault) {
+        errors.invalid(path.field("timeZone"), &spec["timeZone"], fault);
+    }
     for field in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
         not_negative(&spec[field], &path.field(field), errors);
     }
     supported(&spec["concurrencyPolicy"], &path.field("concurrencyPolicy"), &["Allow", "Forbid", "Replace"], errors);
     job_spec(&spec["jobTemplate"]["spec"], &path.field("jobTemplate").field("spec"), errors);
+}
+
+/// What is wrong with the name of a time zone: it is not one, or none that is known.
+// upstream: pkg/apis/batch/validation/validation.go validateTimeZone (v1.36)
+fn time_zone_fault(name: &str) -> Option<String> {
+    const LONGEST_PART: usize = 14;
+    if name.is_empty() {
+        return Some("timeZone must be nil or non-empty string".to_owned());
+    }
+    let is_part = |part: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
+        (1..=LONGEST_PART).contains(&part.len()) && part.bytes().all(plain) && !part.starts_with('-')
+    };
+    let unknown = || Some(format!("unknown time zone {name}"));
+    if !name.split('/').all(|part| is_part(part) && part != "." && part != "..") {
+        return unknown();
+    }
+    if name.eq_ignore_ascii_case("Local") {
+        let words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        return Some(words.to_owned());
+    }
+    if jiff::tz::TimeZone::get(name).is_err() { unknown() } else { None }
 }
 
 /// What is wrong with a schedule, as the parser upstream says it.
@@ -192,7 +217,22 @@ fn schedule_fault(schedule: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::schedule_fault;
+    use super::{schedule_fault, time_zone_fault};
+
+    #[test]
+    fn time_zones() {
+        for (name, wanted) in [
+            ("Etc/UTC", None),
+            ("Europe/Berlin", None),
+            ("", Some("timeZone must be nil or non-empty string")),
+            ("bad-time-zone", Some("unknown time zone bad-time-zone")),
+            ("../etc/passwd", Some("unknown time zone ../etc/passwd")),
+            ("Europe//Berlin", Some("unknown time zone Europe//Berlin")),
+            ("local", Some("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")),
+        ] {
+            assert_eq!(time_zone_fault(name).as_deref(), wanted, "{name}");
+        }
+    }
 
     #[test]
     fn schedules() {

@@ -49,6 +49,16 @@ pub(crate) fn subdomain(text: &str) -> Vec<String> {
     faults
 }
 
+/// Names of IPAddresses: an address in its one canonical form.
+// upstream: pkg/apis/networking/validation/validation.go ValidateIPAddressName (v1.36)
+pub(crate) fn ip_address(text: &str) -> Vec<String> {
+    match text.parse::<std::net::IpAddr>() {
+        Ok(address) if address.to_string() == text => Vec::new(),
+        Ok(address) => vec![format!("must be in canonical form (\"{address}\")")],
+        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
+    }
+}
+
 /// Names of CronJobs.
 pub(crate) fn cron_job(text: &str) -> Vec<String> {
     let mut faults = subdomain(text);
@@ -185,6 +195,18 @@ pub(super) fn port(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses() {
+        for (name, wanted) in [
+            ("192.168.1.1", None),
+            ("fe80::42:1dff:fe84:f9e2", None),
+            ("FE80::1", Some("must be in canonical form (\"fe80::1\")")),
+            ("one", Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")),
+        ] {
+            assert_eq!(ip_address(name).first().map(String::as_str), wanted, "{name}");
+        }
+    }
 
     #[test]
     fn syntaxes() {

@@ -275,6 +275,18 @@ async fn lists_can_be_read_as_they_were() {
 }
 
 #[tokio::test]
+async fn who_updates_version_0_does_not_mind_which_there_is() {
+    let api = api();
+    create(api.cluster(), "a", "0");
+    for (version, code) in [("0", 200), ("", 200), ("1", 409)] {
+        let mut body = config_map("a", version);
+        body["metadata"]["resourceVersion"] = json!(version);
+        let (status, answer) = ask(&api, "PUT", &format!("{MAPS}/a"), &body).await;
+        assert_eq!(status, code, "{version}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn errors_are_statuses() {
     let api = api();
     create(api.cluster(), "a", "0");
