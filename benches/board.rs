@@ -107,7 +107,7 @@ impl Page {
     fn come_in(&mut self) {
         let answer = self.get(&format!("/?open={}", self.word));
         let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
-        self.cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+        cookie.split(';').next().unwrap_or_default().clone_into(&mut self.cookie);
     }
 
     fn memory_mib(&self) -> u64 {
@@ -186,7 +186,7 @@ fn first_picture(root: &Path, nodes: usize, pods: usize, bar: f64) {
         let bytes = times["bytes"].as_f64().unwrap_or_default();
         println!(
             "    of {:.1} MiB; klab itself was ready after {:.0} ms",
-            bytes / 1048576.0,
+            bytes / 1_048_576.0,
             ready.as_secs_f64() * 1000.0
         );
         return;

@@ -15,9 +15,8 @@ use klab_lab::verify::{self, Before};
 /// # Errors
 /// When the checks do not hold, nothing is left to open, another klab is at work on the lab, or the state cannot be written.
 pub(super) fn advance(lab: &Lab, folder: &Path, frame: &Frame) -> Result<()> {
-    let _lock = match Lock::take_existing(folder, &lab.name.value, "board")? {
-        Some(lock) => lock,
-        None => return Err(Error::message(Kind::Failed, format!("lab `{}` was taken down", lab.name))),
+    let Some(_lock) = Lock::take_existing(folder, &lab.name.value, "board")? else {
+        return Err(Error::message(Kind::Failed, format!("lab `{}` was taken down", lab.name)));
     };
     let total = lab.steps.len();
     let mut progress = Progress::read(folder)?;

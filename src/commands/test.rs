@@ -116,16 +116,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.interruption_cleans_up(None);
     context.interruption_leaves(None);
     activity.end();
-    match context.ui.format() {
-        Format::Human | Format::Csv | Format::Svg | Format::Mermaid => {
-            context.ui.result(&trial::report::human(&trials));
-        }
-        Format::Json => context.ui.result(&trial::report::json(&trials).to_string()),
-        Format::Junit => context.ui.result(&trial::report::junit(&trials)?),
-    }
-    if let Some(file) = &arguments.report {
-        board::write(context, file, &trial::page::page(&trials)?)?;
-    }
+    tell(context, arguments, &trials)?;
     if stop.load(Ordering::Relaxed) {
         let left = trials.iter().flat_map(|lab| &lab.trials).any(|trial| trial.left.is_some());
         let message =
@@ -144,6 +135,21 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let names: Vec<&str> = failed.iter().map(|lab| lab.lab.as_str()).collect();
     let message = format!("{} of {} failed: {}", failed.len(), plural(trials.len(), "lesson"), names.join(", "));
     Err(Error::message(Kind::NotHeld, message))
+}
+
+/// Writes what came of it, and the page that was asked for.
+fn tell(context: &Context, arguments: &Arguments, trials: &[LabTrial]) -> Result<()> {
+    match context.ui.format() {
+        Format::Human | Format::Csv | Format::Svg | Format::Mermaid => {
+            context.ui.result(&trial::report::human(trials));
+        }
+        Format::Json => context.ui.result(&trial::report::json(trials).to_string()),
+        Format::Junit => context.ui.result(&trial::report::junit(trials)?),
+    }
+    if let Some(file) = &arguments.report {
+        board::write(context, file, &trial::page::page(trials)?)?;
+    }
+    Ok(())
 }
 
 /// Whether a provider other than the embedded cluster makes clusters.

@@ -46,7 +46,7 @@ fn ask(host: &str, request: &str, until: Option<&str>) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let (mut text, mut bytes) = (String::new(), [0; 65536]);
+    let (mut text, mut bytes) = (String::new(), vec![0; 65536]);
     let began = std::time::Instant::now();
     loop {
         assert!(began.elapsed() < Duration::from_secs(20), "{until:?} did not come: {text}");
