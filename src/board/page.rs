@@ -315,3 +315,54 @@ fn word_of(node: &str, why: &Why) -> Option<String> {
         None => "another may come".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_with_their_parts_and_nothing_else_is_a_place() {
+        let parts = BTreeMap::from([
+            ("outer", "<p>in</p><div class=\"x\" data-part=\"node/a&lt;b\"></div><i data-part=\"none\"></i>"),
+            ("node/a<b", "<b>node</b>"),
+        ]);
+        assert_eq!(
+            filled("<div data-part=\"outer\" id=\"o\">old? </div>!", &parts),
+            "<div data-part=\"outer\" id=\"o\"><p>in</p><div class=\"x\" data-part=\"node/a&lt;b\"><b>node</b></div>\
+             <i data-part=\"none\"></i>old? </div>!"
+        );
+        for broken in ["data-part=\"", "<div data-part=\"outer", "<div data-part=\"outer\""] {
+            assert_eq!(filled(broken, &parts), broken);
+        }
+        // What a pod or a message says has its quotes escaped.
+        let said = escaped("data-part=\"outer\">");
+        assert_eq!(filled(&said, &parts), said);
+    }
+
+    #[test]
+    fn sentences_show_their_code() {
+        let engine = ENGINE.as_ref().unwrap();
+        let mut context = Context::new();
+        let mut shown = |text: &str| {
+            context.insert("reason", text);
+            let mut tera = engine.clone();
+            tera.add_raw_template("t.html", "{{ reason | words | safe }}").unwrap();
+            tera.render("t.html", &context).unwrap()
+        };
+        for (text, wanted) in [
+            ("type `kubectl get <x>` now", "type <code>kubectl get &lt;x&gt;</code> now"),
+            ("one ` only", "one ` only"),
+            ("`a` and `<b>", "<code>a</code> and `&lt;b&gt;"),
+            ("<script>", "&lt;script&gt;"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn documents_in_scripts_cannot_end_them() {
+        let document = json!({ "a": "</script><script>" });
+        assert_eq!(embedded(&document), r#"{"a":"\u003c/script>\u003cscript>"}"#);
+    }
+}
