@@ -6,11 +6,13 @@ pub mod kind;
 mod row;
 pub mod sim;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::error::{Error, Kind, Result};
 use crate::event::Events;
 use crate::state::Journal;
+use klab_cluster::server::{NewCopy, Renaming};
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::Lab;
 
@@ -178,11 +180,30 @@ pub trait Provider {
         None
     }
 
+    /// How clusters are made as copies of another one, where the provider can.
+    fn copies(&self) -> Option<&dyn Copies> {
+        None
+    }
+
     /// What is left of the lab in the world, in words; empty after a complete `remove`.
     ///
     /// # Errors
     /// When the world does not answer.
     fn remains(&self, lab: &str) -> Result<Vec<String>>;
+}
+
+/// Clusters that begin as copies of another one: of labs of one file, which differ in their names alone.
+pub trait Copies {
+    /// What is called otherwise in a copy for lab `to` of the cluster of lab `of`; `None` where a copy would not be what
+    /// the provider makes for `to` itself.
+    fn renaming(&self, of: &Lab, to: &Lab) -> Option<Renaming>;
+
+    /// Makes copies of the cluster of lab `of`; gives the names of those that were made. A cluster that is there already
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// When the world does not answer.
+    fn copy_all(&self, of: &str, copies: &[NewCopy]) -> Result<BTreeSet<String>>;
 }
 
 /// The machines of clusters whose nodes are not objects only.

@@ -172,3 +172,49 @@ fn what_a_seat_renders_is_for_that_seat() {
     environment.succeeds(&["step", "class-02"]);
     environment.succeeds(&["down"]);
 }
+
+/// What klab was about to do for a lab, by its journal.
+fn actions(environment: &Environment, lab: &str) -> Vec<String> {
+    let path = environment.home().join("labs").join(lab).join("journal.jsonl");
+    let text = std::fs::read_to_string(path).unwrap();
+    let entries = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    entries.map(|entry| entry["action"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn further_seats_are_copies_with_names_of_their_own() {
+    let environment = environment();
+    environment.succeeds(&["up", "class.toml", "--seats", "3"]);
+    assert!(actions(&environment, "class-01").contains(&"apply".to_owned()));
+    let nodes = |seat: &str| environment.json(&["status", seat])["nodes"].to_string();
+    for seat in ["class-02", "class-03"] {
+        assert_eq!(actions(&environment, seat), ["add-cluster"]);
+        environment.succeeds(&["verify", seat]);
+    }
+    let names = ["class-01", "class-02", "class-03"].map(nodes);
+    assert!(names[0] != names[1] && names[1] != names[2], "{names:?}");
+    // What a learner does is in no other seat.
+    environment.succeeds(&["guide", "class-02"]);
+    environment.succeeds(&["step", "class-02"]);
+    let status = environment.json(&["status", "class"]);
+    let running: Vec<_> = status["seats"].as_array().unwrap().iter().map(|seat| seat["running"].clone()).collect();
+    assert_eq!(running, [1, 3, 1]);
+    environment.succeeds(&["down", "class"]);
+    environment.nothing_is_left();
+}
+
+#[test]
+fn seats_that_differ_in_more_than_names_are_made_one_by_one() {
+    let environment = Environment::new();
+    let pinned = "[workload.pinned]\nkind = \"pod\"\nnode_name = \"pool:main\"\nimage = \"nginx\"\n[[check]]";
+    environment.write("class.toml", LAB.replacen("[[check]]", pinned, 1));
+    environment.succeeds(&["up", "class.toml", "--seats", "2"]);
+    assert!(actions(&environment, "class-02").contains(&"apply".to_owned()));
+    environment.succeeds(&["down"]);
+    // Nothing was found to hold that could be copied.
+    environment.write("class.toml", LAB);
+    environment.succeeds(&["up", "class.toml", "--seats", "2", "--no-wait"]);
+    assert!(actions(&environment, "class-02").contains(&"apply".to_owned()));
+    environment.succeeds(&["down"]);
+    environment.nothing_is_left();
+}

@@ -73,6 +73,7 @@ pub mod patch;
 mod protobuf;
 mod rbac;
 mod registry;
+pub mod renaming;
 pub mod resource;
 pub mod schema;
 pub mod seed;

@@ -135,6 +135,27 @@ impl Log {
         Ok((log, contents))
     }
 
+    /// Makes the file anew, with what another cluster holds; it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    #[cfg(feature = "server")]
+    pub(crate) fn begin(path: &Path, objects: &[Arc<Object>], version: u64, random: u64) -> io::Result<Self> {
+        let described = objects.iter().map(|object| object.resource).filter(|kind| kind.row().custom).collect();
+        let mut file = write_snapshot(path, objects, &described, version, random)?;
+        let size = file.stream_position()?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            pending: Vec::new(),
+            pending_kinds: Vec::new(),
+            torn: false,
+            size,
+            snapshot: size,
+            described,
+        })
+    }
+
     /// Whether what was read must be rewritten with [`Log::compact`].
     pub(crate) fn is_empty(&self) -> bool {
         self.size == 0

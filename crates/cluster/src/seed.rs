@@ -16,6 +16,10 @@ use super::system::{self, Flavour};
 pub struct Seed {
     /// Feeds names, uids and the scheduler's choice among equals; equal seeds give equal clusters.
     pub seed: u64,
+    /// Whether the scheduler takes the first by name of nodes that are equally good, whatever the seed: then clusters whose
+    /// nodes differ in their names alone are equal.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ties_by_name: bool,
     /// Whose system workloads, roles and classes it has.
     pub flavour: Flavour,
     /// Objects to make after those, in this order: nodes first.
@@ -88,6 +92,7 @@ impl Seed {
         let defaults = Settings::default();
         Settings {
             seed: self.seed,
+            ties_by_name: self.ties_by_name,
             heartbeat_annotation: self.heartbeat_annotation.clone().unwrap_or(defaults.heartbeat_annotation),
             hollow: HollowDelays {
                 start: millis(self.delays.start),

@@ -9,7 +9,7 @@ mod kind;
 mod roles;
 mod workload;
 
-pub(crate) use self::kind::control_plane_node;
+pub use self::kind::control_plane_node;
 
 use std::sync::LazyLock;
 

@@ -379,7 +379,10 @@ fn seed(lab: &Lab) -> u64 {
 }
 
 /// Keeps the lab file as applied, so that `verify` and `status` work when the file is edited or gone.
-fn save_lab_file(folder: &Path, lab: &Lab) -> Result<()> {
+///
+/// # Errors
+/// When the file system refuses.
+pub(in super::super) fn save_lab_file(folder: &Path, lab: &Lab) -> Result<()> {
     let path = folder.join("lab.toml");
     write_private(&path, lab.source.text().as_bytes()).map_err(|error| state_error(error, "write", &path))
 }

@@ -6,7 +6,7 @@ mod switch;
 mod taken;
 
 pub use make::Arguments;
-pub(super) use make::{Made, make, refuse, refuse_stranger, wait, with_way_on};
+pub(super) use make::{Made, make, refuse, refuse_stranger, save_lab_file, wait, with_way_on};
 pub(super) use remove::{remove, remove_and_wait, retire};
 pub(super) use switch::{Switch, switch_one};
 pub(super) use taken::taken;

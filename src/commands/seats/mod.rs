@@ -1,6 +1,7 @@
 //! Classes: what `up`, `down`, `verify`, `list` and `status` do where a lab has seats. Each seat is a lab of its own, worked
 //! on by the same code as any other; here is only what makes many of them a class.
 
+mod copies;
 mod down;
 mod pause;
 mod status;

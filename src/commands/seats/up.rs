@@ -1,6 +1,6 @@
 //! `klab up LAB --seats N`: seats that are missing or failed are made, those beyond N removed, the others left alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::super::one::{Arguments, make, refuse, refuse_stranger, wait};
 use super::super::{Context, absolute, invalid};
-use super::{Failed, Workshop, down, jobs, lab_of, show};
+use super::copies::Original;
+use super::{Failed, Workshop, copies, down, jobs, lab_of, show};
 use crate::at_work::LabAtWork;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
@@ -64,15 +65,20 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
         context.ui.events().about(About::Lab, name).counting(seats as usize).start(Verb::CreateSeats, what.clone());
     let (workshop, done) = (Workshop::new(context), AtomicUsize::new(0));
     let numbers: Vec<u32> = wanted.into_iter().collect();
-    let outcomes = parallel(&numbers, arguments.jobs(jobs(lab.provider)), |number| {
+    let mut outcomes = ahead(&workshop, provider.as_ref(), arguments, lab, &numbers, |count| {
+        done.store(count, Ordering::Relaxed);
+        activity.progress(format!("{what}: {count} of {seats} done"));
+    })?;
+    let numbers: Vec<u32> = numbers.into_iter().filter(|number| !outcomes.contains_key(number)).collect();
+    outcomes.extend(parallel(&numbers, arguments.jobs(jobs(lab.provider)), |number| {
         let outcome = seat(&workshop.context(), arguments, lab, &seat_name(name, *number));
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         activity.progress(format!("{what}: {done} of {seats} done"));
         (*number, outcome)
-    })?;
+    })?);
     context.interruption_leaves(None);
-    let made = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Ok(Done::Made))).count();
-    let kept = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Ok(Done::Kept))).count();
+    let made = outcomes.values().filter(|outcome| matches!(outcome, Ok(Done::Made))).count();
+    let kept = outcomes.values().filter(|outcome| matches!(outcome, Ok(Done::Kept))).count();
     link_kubeconfigs(home, &class)?;
     if made == 0 {
         activity.end();
@@ -84,14 +90,47 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     conclude(context, &summary, failed.collect(), &again)
 }
 
+/// What became of the seats that go ahead of the others: the first that is missing, and those that are copies of it. Only
+/// what was found to hold is copied.
+fn ahead(
+    workshop: &Workshop,
+    provider: &dyn provider::Provider,
+    arguments: &Arguments,
+    lab: &Lab,
+    numbers: &[u32],
+    progress: impl Fn(usize),
+) -> Result<BTreeMap<u32, Result<Done>>> {
+    let context = workshop.context();
+    let name = &lab.name.value;
+    let new: Vec<u32> =
+        numbers.iter().filter(|number| is_new(&context.home, &seat_name(name, **number))).copied().collect();
+    let [first, others @ ..] = new.as_slice() else { return Ok(BTreeMap::new()) };
+    if others.is_empty() || arguments.patience().is_none() || provider.copies().is_none() {
+        return Ok(BTreeMap::new());
+    }
+    let original = seat_name(name, *first);
+    let mut outcomes = BTreeMap::from([(*first, seat(&context, arguments, lab, &original))]);
+    progress(outcomes.len());
+    if outcomes.values().all(Result::is_ok)
+        && let Ok(Some(original)) = Original::of(&context, arguments, lab, &original)
+    {
+        let copied = copies::copy(workshop, arguments, &original, name, others, |count| {
+            progress(count.saturating_add(1));
+        })?;
+        outcomes.extend(copied.into_iter().map(|number| (number, Ok(Done::Made))));
+    }
+    Ok(outcomes)
+}
+
+/// Whether a seat is to be made from nothing.
+fn is_new(home: &Home, seat: &str) -> bool {
+    Record::read(&home.lab(seat), seat).is_ok_and(|found| found.record.is_none())
+}
+
 /// What is missing for the seats that have to be made. A seat that was begun looks after itself.
 fn missing(home: &Home, provider: &dyn provider::Provider, lab: &Lab, wanted: &BTreeSet<u32>) -> Vec<Error> {
     let name = |number: &u32| seat_name(&lab.name.value, *number);
-    let is_new = |number: &&u32| {
-        let seat = name(number);
-        Record::read(&home.lab(&seat), &seat).is_ok_and(|found| found.record.is_none())
-    };
-    let new: Vec<&u32> = wanted.iter().filter(is_new).collect();
+    let new: Vec<&u32> = wanted.iter().filter(|number| is_new(home, &name(number))).collect();
     match new.first() {
         Some(first) => {
             provider.preflight_class(&lab_of(lab, &name(first)), u32::try_from(new.len()).unwrap_or(u32::MAX))

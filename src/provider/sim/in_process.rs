@@ -11,10 +11,12 @@ use kube::Client;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::{pools, seed};
+use super::beginning::seed;
+use super::pools;
 use crate::error::{Context, Error, Kind, Result};
 use crate::provider::{Options, Provider, Work};
 use klab_cluster::Cluster;
+use klab_cluster::seed::Seed;
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::Lab;
 
@@ -23,6 +25,7 @@ pub struct InProcess {
     runtime: Runtime,
     cluster: RefCell<Option<(Cluster, Client)>>,
     seed: u64,
+    ties_by_name: bool,
 }
 
 impl InProcess {
@@ -35,7 +38,13 @@ impl InProcess {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .kind(Kind::Outside, || "could not start the runtime of the embedded cluster".to_owned())?;
-        Ok(Self { runtime, cluster: RefCell::default(), seed })
+        Ok(Self { runtime, cluster: RefCell::default(), seed, ties_by_name: false })
+    }
+
+    /// The same, where the first by name of equal nodes is chosen: clusters whose nodes differ in their names alone are equal.
+    #[must_use]
+    pub fn with_ties_by_name(self) -> Self {
+        Self { ties_by_name: true, ..self }
     }
 
     /// The cluster.
@@ -88,7 +97,7 @@ impl InProcess {
     }
 
     fn create(&self, lab: &Lab) -> Result<()> {
-        let seed = seed(lab, self.seed);
+        let seed = Seed { ties_by_name: self.ties_by_name, ..seed(lab, self.seed) };
         let cluster = Cluster::new(&lab.name.value, &seed)
             .map_err(|status| Error::message(Kind::Failed, status.message))
             .map_err(|error| Error::new(Kind::Failed, error.source.context("could not make the embedded cluster")))?;

@@ -1,5 +1,7 @@
 //! The embedded cluster as a provider: one server process, pools as node objects made through its API.
 
+mod beginning;
+pub mod copies;
 pub mod daemon;
 pub mod in_process;
 mod node_pools;
@@ -8,6 +10,7 @@ pub mod server;
 pub mod server_lock;
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,21 +18,21 @@ use kube::Client;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
+use self::beginning::seed;
+pub use self::beginning::{addons, flavour};
 use self::server_lock::{Attempt, ServerLock};
-use super::{Options, Provider, Work};
+use super::{Copies, Options, Provider, Work};
 use crate::client::{self, NoAnswer, connect, is_cut_off};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb};
 use crate::state::Home;
 use crate::state::home::state_error;
-use klab_cluster::server::Flavour;
 use klab_cluster::server::files::write_link;
-use klab_cluster::server::{Access, Seed};
+use klab_cluster::server::{Access, NewCopy, Renaming};
 use klab_cluster::server::{is_complete, remove_saved};
-use klab_cluster::system;
 use klab_lab::nodes::{VERSION, full_version};
 use klab_lab::plan::{Action, Observed};
-use klab_lab::spec::{Addon, Lab, SimLike};
+use klab_lab::spec::Lab;
 use klab_lab::words::plural;
 
 /// How long `down` asks a server before it ends it.
@@ -248,6 +251,10 @@ impl Provider for Sim {
         Ok(())
     }
 
+    fn copies(&self) -> Option<&dyn Copies> {
+        Some(self)
+    }
+
     fn remains(&self, lab: &str) -> Result<Vec<String>> {
         let mut left = Vec::new();
         let saved = self.saved(lab);
@@ -266,17 +273,16 @@ impl Provider for Sim {
     }
 }
 
-/// What a lab's embedded cluster begins with; `seed` breaks ties.
-fn seed(lab: &Lab, seed: u64) -> Seed {
-    Seed { flavour: flavour(lab), seed, objects: addons(lab), ..Seed::default() }
-}
+impl Copies for Sim {
+    fn renaming(&self, of: &Lab, to: &Lab) -> Option<Renaming> {
+        copies::renaming(of, to)
+    }
 
-/// The objects of the lab's add-ons, where the cluster does not have them by itself.
-pub fn addons(lab: &Lab) -> Vec<Value> {
-    let objects = lab.addons.iter().map(|addon| match addon {
-        Addon::MetricsServer => system::metrics_server(flavour(lab)),
-    });
-    objects.flatten().collect()
+    fn copy_all(&self, of: &str, copies: &[NewCopy]) -> Result<BTreeSet<String>> {
+        let access = self.server(of)?;
+        let made = self.block_on(async { server::Client::new(&access).await?.copy(of, copies).await })?;
+        Ok(made.into_iter().filter(|copy| copy.created).map(|copy| copy.name).collect())
+    }
 }
 
 /// Does something with the server, and once more where the server was killed in this moment.
@@ -284,14 +290,6 @@ fn once_more<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
     match attempt() {
         Err(error) if is_cut_off(&error) => attempt(),
         done => done,
-    }
-}
-
-/// What a lab's embedded cluster holds beside the lab's own objects.
-pub fn flavour(lab: &Lab) -> Flavour {
-    match lab.sim.like {
-        SimLike::Aks => Flavour::Aks,
-        SimLike::Kind => Flavour::Kind,
     }
 }
 

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Kind, Result};
 use klab_cluster::seed::{Figures, Seed};
-use klab_cluster::server::{ACCESS_FILE, Access, ClusterAccess, Health};
+use klab_cluster::server::{ACCESS_FILE, Access, ClusterAccess, Copied, Health, NewCopy};
 
 /// How many objects are sent in one request: some MiB of nodes.
 const AT_ONCE: usize = 1000;
@@ -89,6 +89,14 @@ impl Client {
             let _: serde_json::Value = self.send(Method::POST, &path, &some).await?;
         }
         Ok(())
+    }
+
+    /// Makes copies of a cluster; what became of each, in their order. A cluster of such a name stays as it is.
+    ///
+    /// # Errors
+    /// When there is no cluster `of`, or the server does not answer.
+    pub async fn copy(&self, of: &str, copies: &[NewCopy]) -> Result<Vec<Copied>> {
+        self.send(Method::POST, &format!("/clusters/{of}/copies"), &copies).await
     }
 
     /// Makes again what a cluster began with and has no more, such as the workloads of kube-system; gives what that was.

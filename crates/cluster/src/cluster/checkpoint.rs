@@ -1,12 +1,17 @@
 //! All that a cluster in memory holds at one moment: to go back to it, or to begin another cluster with it.
 
+#[cfg(feature = "server")]
+use std::path::Path;
 use std::sync::Arc;
 
 use super::random::Random;
 use super::trees::Trees;
 use super::{Cluster, State};
 use crate::clock::Clock;
+#[cfg(feature = "server")]
+use crate::log::Log;
 use crate::object::Object;
+use crate::renaming::Renaming;
 use crate::store::Store;
 
 /// The objects of a cluster at one moment. Objects do not change, so that it holds references only.
@@ -16,6 +21,19 @@ pub(crate) struct Checkpoint {
     version: u64,
     random: Random,
     root_certificate: String,
+}
+
+impl Checkpoint {
+    /// What it holds.
+    pub(crate) fn objects(&self) -> &[Arc<Object>] {
+        &self.objects
+    }
+
+    /// The same under other names; what has none of them is shared.
+    pub(crate) fn renamed(&self, renaming: &Renaming) -> Self {
+        let objects = self.objects.iter().map(|object| renaming.object(object)).collect();
+        Self { objects, root_certificate: self.root_certificate.clone(), ..*self }
+    }
 }
 
 impl Cluster {
@@ -39,6 +57,22 @@ impl Cluster {
             state.random = checkpoint.random;
         }
         cluster
+    }
+
+    /// [`Cluster::from_checkpoint`], kept in a new file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    #[cfg(feature = "server")]
+    pub(crate) fn kept_from_checkpoint(
+        checkpoint: &Checkpoint,
+        path: &Path,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
+        let log = Log::begin(path, &checkpoint.objects, checkpoint.version, checkpoint.random.state())?;
+        let cluster = Self::from_checkpoint(checkpoint, clock);
+        cluster.lock().log = Some(log);
+        Ok(cluster)
     }
 
     /// Puts the objects of a checkpoint in the place of those there are, as etcd is restored from a backup with

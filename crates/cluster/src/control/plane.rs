@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use klab_scheduler::{Cluster as Picture, TieBreak};
+use klab_scheduler::Cluster as Picture;
 use serde_json::Value;
 
 use super::events::{Note, Recorder, reference};
@@ -38,7 +38,7 @@ pub(super) struct Plane {
 
 impl Plane {
     pub(super) fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
-        let picture = Picture::new(TieBreak::Seeded(settings.seed));
+        let picture = Picture::new(settings.tie_break());
         Self {
             cluster,
             settings,
@@ -57,7 +57,7 @@ impl Plane {
     /// Forgets what is known of the cluster, before all objects are read again.
     pub(super) fn forget(&mut self) {
         self.view = View::default();
-        self.picture = Picture::new(TieBreak::Seeded(self.settings.seed));
+        self.picture = Picture::new(self.settings.tie_break());
     }
 
     /// Notes what is worked on from now on.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use klab_scheduler::TieBreak;
 
 use super::controller::Controller;
 
@@ -17,6 +18,8 @@ pub(super) const STOPPED: &str = "stopped";
 pub struct Settings {
     /// Feeds the scheduler's choice among equal nodes.
     pub seed: u64,
+    /// Whether it takes the first by name instead.
+    pub ties_by_name: bool,
     /// How long the hollow nodes take.
     pub hollow: HollowDelays,
     /// Share of its requests that a running pod uses, for synthetic metrics (1.0 = all of it).
@@ -31,10 +34,18 @@ pub struct Settings {
     pub switched_off: BTreeSet<Controller>,
 }
 
+impl Settings {
+    /// How the scheduler chooses among equal nodes.
+    pub(super) fn tie_break(&self) -> TieBreak {
+        if self.ties_by_name { TieBreak::FirstName } else { TieBreak::Seeded(self.seed) }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             seed: 0,
+            ties_by_name: false,
             hollow: HollowDelays::default(),
             metrics_share: Some(0.5),
             heartbeat_annotation: HEARTBEAT_ANNOTATION.to_owned(),

@@ -8,6 +8,8 @@ use super::{Cluster, Conduct};
 use crate::clock::SteppedClock;
 use crate::cluster::{self, Checkpoint};
 use crate::control::ControlPlane;
+use crate::object::Object;
+use crate::renaming::Renaming;
 
 /// The objects of a cluster at one moment, its time and how it acts. Cheap: objects are shared, not copied.
 #[derive(Debug, Clone)]
@@ -24,6 +26,19 @@ impl Snapshot {
         let clock = Arc::new(SteppedClock::new(self.at));
         let inner = cluster::Cluster::from_checkpoint(&self.checkpoint, Arc::<SteppedClock>::clone(&clock));
         Cluster::assembled(inner, self.conduct.clone(), clock)
+    }
+}
+
+impl Snapshot {
+    /// The same cluster under other names. Experimental.
+    #[must_use]
+    pub fn renamed(&self, renaming: &Renaming) -> Self {
+        Self { checkpoint: self.checkpoint.renamed(renaming), at: self.at, conduct: self.conduct.clone() }
+    }
+
+    /// Its objects. Experimental.
+    pub fn objects(&self) -> &[Arc<Object>] {
+        self.checkpoint.objects()
     }
 }
 

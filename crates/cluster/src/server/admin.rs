@@ -14,7 +14,7 @@ use super::super::cluster::ControlFault;
 use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
 use super::hosted::Hosted;
-use super::shared::Shared;
+use super::shared::{NewCopy, Shared};
 
 /// Largest seed: thousands of nodes.
 const MAX_SEED: usize = 64 * 1024 * 1024;
@@ -64,6 +64,18 @@ impl ClusterAccess {
     }
 }
 
+/// What became of a copy that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copied {
+    /// Its name.
+    pub name: String,
+    /// Whether this request made it; a cluster of that name stays as it is.
+    pub created: bool,
+    /// Why it could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 fn json<T: Serialize>(code: u16, value: &T) -> Response<Body> {
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut response = Response::new(Body::whole(text));
@@ -111,6 +123,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
             let made = waiting(shared, move |shared| found(shared, &name)?.add_objects(&body)).await;
             made.map(|()| json(200, &json!({})))
         }
+        (&Method::POST, ["clusters", name, "copies"]) => copy(shared, name, &body).await,
         (&Method::PUT, ["clusters", name, "system"]) => {
             let name = (*name).to_owned();
             let made = waiting(shared, move |shared| found(shared, &name)?.restore()).await;
@@ -130,7 +143,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
     answered.unwrap_or_else(|status| status_response(&status))
 }
 
-fn found(shared: &Shared, name: &str) -> Result<Arc<Hosted>, Status> {
+pub(super) fn found(shared: &Shared, name: &str) -> Result<Arc<Hosted>, Status> {
     shared.cluster(name).ok_or_else(|| Status::new(404, "NotFound", format!("cluster {name:?} not found")))
 }
 
@@ -141,6 +154,23 @@ async fn add(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<B
     let created = waiting(shared, move |shared| shared.add(&made, seed)).await?;
     let hosted = found(shared, name)?;
     Ok(json(if created { 201 } else { 200 }, &ClusterAccess::of(&hosted, created)))
+}
+
+/// Makes copies of a cluster; what goes wrong with one keeps no other from being made.
+async fn copy(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<Body>, Status> {
+    let copies: Vec<NewCopy> =
+        serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("not a list of copies: {error}")))?;
+    let of = found(shared, name)?;
+    let made = waiting(shared, move |shared| {
+        let outcomes = shared.copy(&of, &copies);
+        let told = copies.into_iter().zip(outcomes).map(|(copy, outcome)| Copied {
+            name: copy.name,
+            created: matches!(outcome, Ok(true)),
+            error: outcome.err().map(|status| status.message),
+        });
+        Ok(told.collect::<Vec<_>>())
+    });
+    Ok(json(200, &made.await?))
 }
 
 /// Does what waits for the disk where nobody else waits for it.

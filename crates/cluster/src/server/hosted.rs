@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::super::api::{Api, User};
 use super::super::clock::SystemClock;
 use super::super::cluster::Cluster;
+use super::super::renaming::Renaming;
 use super::super::seed::{Seed, add_objects};
 use super::super::status::Status;
 use super::super::system;
@@ -76,6 +77,11 @@ pub(super) fn io_status(what: &str, error: &io::Error) -> Status {
     Status::new(500, "InternalError", format!("could not {what}: {error}"))
 }
 
+/// What is said when a file of a cluster cannot be used.
+fn io_failure(file: &'static str) -> impl Fn(io::Error) -> Status + Copy {
+    move |error| io_status(&format!("use its `{file}`"), &error)
+}
+
 impl Hosted {
     /// Makes a cluster.
     pub(super) fn create(name: &str, folder: &Path, seed: Seed, host: &Host) -> Result<Arc<Self>, Status> {
@@ -86,18 +92,35 @@ impl Hosted {
         Self::open(name, folder, host)
     }
 
+    /// Makes a cluster that begins with what this one holds, under other names: its objects are shared until one of the two
+    /// writes them. What marks the folder as complete is written last.
+    pub(super) fn copy(
+        &self,
+        name: &str,
+        folder: &Path,
+        renaming: &Renaming,
+        host: &Host,
+    ) -> Result<Arc<Self>, Status> {
+        let failed = |error: io::Error| io_status("make the copy's folder", &error);
+        let (text, seed) = self.seed()?;
+        create_private_folder(folder).map_err(failed)?;
+        let checkpoint = self.api.cluster().checkpoint().renamed(renaming);
+        let log = folder.join(LOG_FILE);
+        let cluster = Cluster::kept_from_checkpoint(&checkpoint, &log, Arc::new(SystemClock)).map_err(failed)?;
+        cluster.set_limits(Arc::clone(&host.limits));
+        write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
+        write_private(&folder.join(SEED_FILE), &text).map_err(failed)?;
+        Self::serve(name, folder, &seed, Arc::new(cluster), host)
+    }
+
     /// Serves the cluster of a folder.
     pub(super) fn open(name: &str, folder: &Path, host: &Host) -> Result<Arc<Self>, Status> {
-        let failed_with = |file: &'static str| move |error: io::Error| io_status(&format!("use its `{file}`"), &error);
-        let failed = failed_with("folder");
-        let seed = std::fs::read(folder.join(SEED_FILE)).map_err(failed_with(SEED_FILE))?;
-        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| failed_with(SEED_FILE)(error.into()))?;
-        let token = Token::open(&folder.join("token")).map_err(failed_with("token"))?;
-        let certificate = client_certificate(name, folder, host).map_err(failed_with("client.pem"))?;
-        let digest = Digest::of(&tls::der(&certificate.certificate).map_err(failed_with("client.pem"))?);
+        let failed = io_failure("folder");
+        let seed = std::fs::read(folder.join(SEED_FILE)).map_err(io_failure(SEED_FILE))?;
+        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| io_failure(SEED_FILE)(error.into()))?;
         refuse_lost(folder)?;
         let (cluster, recovery) =
-            Cluster::open(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed).map_err(failed_with(LOG_FILE))?;
+            Cluster::open(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed).map_err(io_failure(LOG_FILE))?;
         for note in recovery.notes {
             tracing::warn!(cluster = name, "{note}");
         }
@@ -110,6 +133,15 @@ impl Hosted {
         }
         // As an API server does at each start: an older klab may have made the cluster.
         system::ensure_roles(&cluster);
+        Self::serve(name, folder, &seed, cluster, host)
+    }
+
+    /// Begins to serve a cluster, with the credentials in its folder.
+    fn serve(name: &str, folder: &Path, seed: &Seed, cluster: Arc<Cluster>, host: &Host) -> Result<Arc<Self>, Status> {
+        let failed = io_failure("folder");
+        let token = Token::open(&folder.join("token")).map_err(io_failure("token"))?;
+        let certificate = client_certificate(name, folder, host).map_err(io_failure("client.pem"))?;
+        let digest = Digest::of(&tls::der(&certificate.certificate).map_err(io_failure("client.pem"))?);
         let api = Api::at(Arc::clone(&cluster), host.address.to_string());
         api.set_metrics(seed.metrics.metrics());
         let running = host.control.run(cluster, seed.settings()).map_err(failed)?;
@@ -134,10 +166,15 @@ impl Hosted {
 
     /// Makes what the cluster began with and has no more; gives what that was.
     pub(super) fn restore(&self) -> Result<Vec<String>, Status> {
+        self.seed()?.1.fill(self.api.cluster(), &self.name)
+    }
+
+    /// The seed that it was made of, and its text.
+    fn seed(&self) -> Result<(Vec<u8>, Seed), Status> {
         let failed = |error: io::Error| io_status("read the cluster's seed", &error);
-        let seed = std::fs::read(self.folder.join(SEED_FILE)).map_err(failed)?;
-        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| failed(error.into()))?;
-        seed.fill(self.api.cluster(), &self.name)
+        let text = std::fs::read(self.folder.join(SEED_FILE)).map_err(failed)?;
+        let seed = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
+        Ok((text, seed))
     }
 
     /// Makes the objects of this JSON list; those that are there already stay as they are.

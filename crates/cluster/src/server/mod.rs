@@ -34,9 +34,11 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 pub use self::access::{ACCESS_FILE, Access};
-pub use self::admin::{ClusterAccess, Health};
+pub use self::admin::{ClusterAccess, Copied, Health};
 pub use self::credentials::{Digest, Token};
 pub use self::hosted::{is_complete, remove_saved};
+pub use self::shared::NewCopy;
+pub use super::renaming::Renaming;
 pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
 
@@ -127,6 +129,15 @@ impl Server {
     /// When its folder cannot be written, or the seed holds an object that is refused.
     pub fn add(&self, name: &str, seed: Seed) -> Result<bool, Status> {
         self.shared.add(name, seed)
+    }
+
+    /// Makes copies of a cluster under other names, which begin with what it holds and go their own ways; says of each
+    /// whether it is new. A cluster of such a name stays as it is.
+    ///
+    /// # Errors
+    /// When there is no such cluster.
+    pub fn copy(&self, of: &str, copies: &[NewCopy]) -> Result<Vec<Result<bool, Status>>, Status> {
+        Ok(self.shared.copy(&admin::found(&self.shared, of)?, copies))
     }
 
     /// The kubeconfig of a cluster, with a bearer token.

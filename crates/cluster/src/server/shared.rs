@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::access::{ACCESS_FILE, Access};
@@ -12,8 +13,19 @@ use super::credentials::Digest;
 use super::files::write_private;
 use super::host::Host;
 use super::hosted::{self, Hosted, remove_saved};
+use crate::renaming::Renaming;
 use crate::seed::Seed;
 use crate::status::Status;
+
+/// A copy of a cluster, to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewCopy {
+    /// Its name.
+    pub name: String,
+    /// What is called otherwise in it.
+    pub renaming: Renaming,
+}
 
 /// What all connections see.
 pub(super) struct Shared {
@@ -101,6 +113,27 @@ impl Shared {
     }
 
     pub(super) fn add(&self, name: &str, seed: Seed) -> Result<bool, Status> {
+        self.make(name, |folder| Hosted::create(name, folder, seed, &self.host))
+    }
+
+    /// Makes copies of a cluster, several at a time; says of each whether it is new.
+    pub(super) fn copy(&self, of: &Arc<Hosted>, copies: &[NewCopy]) -> Vec<Result<bool, Status>> {
+        let one =
+            |copy: &NewCopy| self.make(&copy.name, |folder| of.copy(&copy.name, folder, &copy.renaming, &self.host));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let each = copies.len().div_ceil(threads).max(1);
+        std::thread::scope(|scope| {
+            let work = |part: &'_ [NewCopy]| part.iter().map(one).collect::<Vec<_>>();
+            let parts: Vec<_> = copies.chunks(each).map(|part| (part.len(), scope.spawn(move || work(part)))).collect();
+            let panicked = || Err(Status::new(500, "InternalError", "the copy could not be made"));
+            let outcomes = parts.into_iter().map(|(count, part)| {
+                part.join().unwrap_or_else(|_| std::iter::repeat_with(panicked).take(count).collect())
+            });
+            outcomes.flatten().collect()
+        })
+    }
+
+    fn make(&self, name: &str, make: impl FnOnce(&Path) -> Result<Arc<Hosted>, Status>) -> Result<bool, Status> {
         if !hosted::is_name(name) {
             return Err(Status::bad_request(format!("{name:?} is not a name for a cluster: [a-z0-9-], at most 63")));
         }
@@ -113,7 +146,7 @@ impl Shared {
             return Err(broken.status());
         }
         let folder = self.state.join("clusters").join(name);
-        match Hosted::create(name, &folder, seed, &self.host) {
+        match make(&folder) {
             Ok(hosted) => {
                 let mut clusters = self.clusters.write().unwrap_or_else(PoisonError::into_inner);
                 clusters.insert(name.to_owned(), hosted);

@@ -12,7 +12,7 @@ const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 const VERSION: &str = "v1.36.2";
 
 /// The node kind runs the control plane on; it is there besides the pools, and tainted.
-pub(crate) fn control_plane_node(lab: &str) -> Value {
+pub fn control_plane_node(lab: &str) -> Value {
     let name = format!("{lab}-control-plane");
     let resources = json!({
         "cpu": "4", "memory": "16384000Ki", "ephemeral-storage": "129886128Ki", "pods": "110",

@@ -60,6 +60,7 @@ impl<'a> Replay<'a> {
         let nodes: Vec<Value> =
             serde_json::from_str(&std::fs::read_to_string(folder.join(&flow.nodes)).unwrap()).unwrap();
         let seed = Seed {
+            ties_by_name: false,
             seed: 7,
             flavour: Flavour::Bare,
             objects: nodes,

@@ -4,6 +4,7 @@
 mod api;
 mod clients;
 mod control;
+mod copies;
 mod extremes;
 mod fuzz;
 mod kubectl;
