@@ -62,6 +62,16 @@ impl Renaming {
         found.map(|(from, to)| (from.as_str(), to.as_str()))
     }
 
+    /// Whether a tree has any of the names, keys included.
+    pub fn touches(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.text(text).is_some(),
+            Value::Array(items) => items.iter().any(|item| self.touches(item)),
+            Value::Object(fields) => fields.iter().any(|(key, value)| self.text(key).is_some() || self.touches(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
     /// Gives every text of a tree its other names, keys included.
     pub fn value(&self, value: &mut Value) {
         match value {
@@ -89,12 +99,11 @@ impl Renaming {
         if !self.concerns(&text) {
             return Arc::clone(object);
         }
-        let before = object.to_value();
-        let mut value = before.clone();
-        self.value(&mut value);
-        if value == before {
+        let mut value = object.to_value();
+        if !self.touches(&value) {
             return Arc::clone(object);
         }
+        self.value(&mut value);
         Arc::new(Object::new(object.resource, object.resource_version, &value))
     }
 }

@@ -46,7 +46,7 @@ pub fn renaming(of: &Lab, to: &Lab) -> Option<Renaming> {
         return None;
     }
     let own = flavour(of);
-    let untouched = |object: &Value| same(object.clone(), object);
+    let untouched = |object: &Value| !renaming.touches(object);
     (system::objects(own).iter().all(untouched) && addons(of).iter().all(untouched)).then_some(renaming)
 }
 

@@ -17,6 +17,9 @@ use crate::renaming::Renaming;
 use crate::seed::Seed;
 use crate::status::Status;
 
+/// So many copies are made at a time: most of it is waiting for the disk, which writes what several wait for at once.
+const COPIES_AT_ONCE: usize = 16;
+
 /// A copy of a cluster, to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,8 +123,7 @@ impl Shared {
     pub(super) fn copy(&self, of: &Arc<Hosted>, copies: &[NewCopy]) -> Vec<Result<bool, Status>> {
         let one =
             |copy: &NewCopy| self.make(&copy.name, |folder| of.copy(&copy.name, folder, &copy.renaming, &self.host));
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let each = copies.len().div_ceil(threads).max(1);
+        let each = copies.len().div_ceil(COPIES_AT_ONCE).max(1);
         std::thread::scope(|scope| {
             let work = |part: &'_ [NewCopy]| part.iter().map(one).collect::<Vec<_>>();
             let parts: Vec<_> = copies.chunks(each).map(|part| (part.len(), scope.spawn(move || work(part)))).collect();
