@@ -18,7 +18,7 @@ const troubles = [];
 const open = async (browser, options = {}) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   page.on("console", (message) => message.type() === "error" && troubles.push(message.text()));
   page.on("pageerror", (error) => troubles.push(error.message));
   page.on("request", (request) => {
@@ -212,7 +212,7 @@ const scenarios = {
 };
 
 const [name, ...words] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath: process.env.KLAB_CHROMIUM ?? "/usr/bin/chromium", args: QUIET });
+const browser = await chromium.launch({ timeout: 120_000, executablePath: process.env.KLAB_CHROMIUM ?? "/usr/bin/chromium", args: QUIET });
 try {
   await scenarios[name](browser, ...words);
   assert.deepEqual(troubles, []);

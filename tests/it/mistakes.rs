@@ -19,7 +19,7 @@ fn patched(workload: &str, spec: &str) -> String {
 /// The manifest as the cluster has it once three of its pods wait, with a toleration of this taint written into it.
 fn edited(key: &str) -> String {
     format!(
-        "kubectl wait deployment nanomon-api --for=jsonpath='{{.status.unavailableReplicas}}'=3 --timeout=20s && \
+        "kubectl wait deployment nanomon-api --for=jsonpath='{{.status.unavailableReplicas}}'=3 --timeout=60s && \
          kubectl get deployment nanomon-api -o yaml > api.yaml && sed -i 's/^      nodeSelector:/      tolerations:\\n      \
          - {{key: {key}, value: special, effect: NoSchedule}}\\n&/' api.yaml && kubectl apply -f api.yaml"
     )

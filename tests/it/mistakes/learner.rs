@@ -107,7 +107,7 @@ impl Learner {
 }
 
 /// Longer than anything takes that is waited for.
-const PATIENCE: &str = "20s";
+const PATIENCE: &str = "60s";
 
 /// The commands of a report in the order in which they stand: those that undo first, then the first fix of each check, then what
 /// is left to do; the way back where there is nothing else.
