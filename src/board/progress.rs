@@ -4,11 +4,10 @@ use std::path::Path;
 
 use super::Frame;
 use crate::error::{Error, Kind, Result};
-use crate::lesson::stage;
+use crate::lesson::open_next;
 use crate::state::{Lock, Progress};
 use klab_lab::report;
 use klab_lab::spec::Lab;
-use klab_lab::verify::{self, Before};
 
 /// Opens the next step: at the set-up the first one; where a step is open and its checks hold, the one after it.
 ///
@@ -19,7 +18,7 @@ pub(super) fn advance(lab: &Lab, folder: &Path, frame: &Frame) -> Result<()> {
         return Err(Error::message(Kind::Failed, format!("lab `{}` was taken down", lab.name)));
     };
     let total = lab.steps.len();
-    let mut progress = Progress::read(folder)?;
+    let mut progress = Progress::of(folder, total)?;
     if progress != frame.progress {
         return Err(Error::message(Kind::Failed, "the lesson has just moved on"));
     }
@@ -34,14 +33,6 @@ pub(super) fn advance(lab: &Lab, folder: &Path, frame: &Frame) -> Result<()> {
         progress.reach(next.saturating_add(1));
     }
     progress.started = true;
-    // What the next step's checks compare with is what is there now.
-    if let Some(step) = lab.steps.get(progress.done) {
-        progress.opened = true;
-        if Before::is_asked_for(&step.checks) && !progress.before.contains_key(&step.name.value) {
-            let before = stage(lab, progress.done);
-            let noted = Before::of(&step.checks, &frame.snapshot, &verify::Context::of(&before));
-            progress.before.insert(step.name.value.clone(), noted);
-        }
-    }
+    open_next(lab, &mut progress, &frame.snapshot);
     progress.write(folder)
 }

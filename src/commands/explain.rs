@@ -52,7 +52,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         if arguments.lab.is_none() { error.hint(hint) } else { error }
     })?;
     let written = lab;
-    let done = Progress::read(&context.home.lab(&written.name.value))?.done.min(written.steps.len());
+    let done = Progress::of(&context.home.lab(&written.name.value), written.steps.len())?.done;
     let lab = as_it_is(context, &written, done);
     let path = context.kubeconfig(&lab.name.value)?;
     let snapshot = context.block_on(observe::look_at_all(&context.client(&lab.name.value, &path)?))?;

@@ -8,14 +8,15 @@ use kube::Client;
 
 use super::{Context, LabOptions, applied};
 use crate::error::{Error, Kind, Result};
-use crate::lesson::command::{self, Line};
-use crate::lesson::stage;
+use crate::lesson::{self, command::Line};
 use crate::observe;
 use crate::provider::{AzureNames, Provider};
 use crate::state::{Lock, Progress};
 use klab_lab::spec::{Action, Lab, Located, Step};
-use klab_lab::verify::{self, Before};
+use klab_lab::verify::Before;
 use klab_lab::words::plural;
+
+pub(super) use crate::lesson::command::of_step as lines;
 
 /// The lesson that a command is about.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -50,9 +51,7 @@ impl Lesson {
     pub(super) fn open(context: &Context, which: &WhichLesson) -> Result<Self> {
         let lab = applied::lab(context, which.lab.as_deref(), &which.options)?;
         let folder = context.home.lab(&lab.name.value);
-        let mut progress = Progress::read(&folder)?;
-        // The file may have lost steps since.
-        progress.done = progress.done.min(lab.steps.len());
+        let progress = Progress::of(&folder, lab.steps.len())?;
         Ok(Self { lab, progress, folder })
     }
 
@@ -137,12 +136,10 @@ impl Lesson {
 /// # Errors
 /// When the cluster does not answer.
 pub(super) fn note_before(context: &Context, lab: &Lab, progress: &mut Progress, client: &Client) -> Result<bool> {
-    let Some(step) = lab.steps.get(progress.done).filter(|step| Before::is_asked_for(&step.checks)) else {
+    if !lab.steps.get(progress.done).is_some_and(|step| Before::is_asked_for(&step.checks)) {
         return Ok(false);
-    };
-    let snapshot = context.block_on(observe::look(client))?;
-    let before = Before::of(&step.checks, &snapshot, &verify::Context::of(&stage(lab, progress.done)));
-    progress.before.insert(step.name.value.clone(), before);
+    }
+    lesson::note_before(lab, progress, &context.block_on(observe::look(client))?);
     Ok(true)
 }
 
@@ -173,12 +170,6 @@ pub(super) fn title(step: &Step) -> &str {
 pub(super) fn only_typed(lab: &Lab, step: usize) -> Option<&Located<Action>> {
     let step = lab.steps.get(step).filter(|_| !lab.provider.profile().makes_nodes)?;
     step.actions.iter().find(|action| action.value.nodes().is_some())
-}
-
-/// The lines a learner types for a step.
-pub(super) fn lines(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
-    let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
-    (0..actions).flat_map(|action| command::lines(lab, step, action, azure)).collect()
 }
 
 /// How commands of az name the lab.

@@ -11,14 +11,13 @@ use super::lesson::{Lesson, WhichLesson, azure};
 use super::{Context, guide};
 use crate::error::{Error, Kind, Result};
 use crate::interruption;
-use crate::lesson::stage;
+use crate::lesson::open_next;
 use crate::state::class::Class;
 use crate::state::{Lock, Progress};
 use crate::watch::grid::Grid;
 use crate::watch::palette::Palette;
 use crate::watch::terminal::{self, Picture};
 use crate::watch::{Outcome, Setting, View};
-use klab_lab::verify::{self, Before};
 
 /// What can be typed after `klab watch`.
 #[derive(Debug, clap::Args)]
@@ -214,22 +213,15 @@ impl Show<'_> {
 fn opened(lesson: &Lesson, view: &View) {
     let Some(frame) = view.frame() else { return };
     let lab = &lesson.lab;
-    let Some(step) = guide::shown(lab, &frame.progress).and_then(|step| lab.steps.get(step)) else { return };
-    if frame.progress.is_opened() {
+    if guide::shown(lab, &frame.progress).is_none() || frame.progress.is_opened() {
         return;
     }
     let Ok(Some(_lock)) = Lock::take_existing(&lesson.folder, &lab.name.value, "watch") else { return };
     let mut progress = frame.progress.clone();
     // Another klab may have moved it on since.
-    if !Progress::read(&lesson.folder).is_ok_and(|now| now == progress) {
+    if !Progress::of(&lesson.folder, lab.steps.len()).is_ok_and(|now| now == progress) {
         return;
     }
-    let name = &step.name.value;
-    if Before::is_asked_for(&step.checks) && !progress.before.contains_key(name) {
-        let stage = stage(lab, progress.done);
-        let before = Before::of(&step.checks, &frame.snapshot, &verify::Context::of(&stage));
-        progress.before.insert(name.clone(), before);
-    }
-    progress.opened = true;
+    open_next(lab, &mut progress, &frame.snapshot);
     let _ = progress.write(&lesson.folder);
 }

@@ -18,6 +18,12 @@ use klab_cluster::control::HEARTBEAT_ANNOTATION;
 use klab_lab::plan::taint_text;
 use klab_lab::spec::{Action, Lab, Located, ManifestContent, NodeForm, NodeSet, ObjectRef};
 
+/// The lines that a learner types for a step (from 0) on the lab's provider.
+pub fn of_step(lab: &Lab, step: usize, azure: &AzureNames) -> Vec<Line> {
+    let actions = lab.steps.get(step).map_or(0, |step| step.actions.len());
+    (0..actions).flat_map(|action| lines(lab, step, action, azure)).collect()
+}
+
 /// The lines for one action (from 0) of a step (from 0) on the lab's provider.
 pub fn lines(lab: &Lab, step: usize, action: usize, azure: &AzureNames) -> Vec<Line> {
     let Some(located) = lab.steps.get(step).and_then(|step| step.actions.get(action)) else { return Vec::new() };

@@ -23,6 +23,6 @@ mod workloads;
 pub use nodes::{change as change_nodes, workload_of};
 pub use performer::{Performer, Run};
 pub use reset::{reset, restart_misplaced};
-pub use stage::{stage, stage_within, staged};
+pub use stage::{note_before, open_next, stage, stage_within, staged};
 pub use time::{Time, WallClock};
 pub use workloads::{delete_all, step_kinds};

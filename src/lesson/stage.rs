@@ -3,6 +3,7 @@
 use super::nodes::workload_of;
 use crate::state::Progress;
 use klab_lab::spec::{Action, KubernetesVersion, Lab, Located};
+use klab_lab::verify::{self, Before, Snapshot};
 
 /// The lab after its first `steps` steps: pools and workloads that are not there at that point are `deferred`, the others
 /// are as the steps left them; the checks are those that hold then, of the set-up for 0, else of the last step done.
@@ -25,6 +26,23 @@ pub fn staged(lab: &Lab, progress: &Progress, step: Option<usize>) -> Lab {
         before.tell(&mut staged.checks);
     }
     staged
+}
+
+/// Notes the pods of a snapshot, where checks of the next step will compare with them.
+pub fn note_before(lab: &Lab, progress: &mut Progress, snapshot: &Snapshot) {
+    if let Some(step) = lab.steps.get(progress.done).filter(|step| Before::is_asked_for(&step.checks)) {
+        let before = Before::of(&step.checks, snapshot, &verify::Context::of(&stage(lab, progress.done)));
+        progress.before.insert(step.name.value.clone(), before);
+    }
+}
+
+/// Notes that the learner is shown the next step, and the pods of a snapshot where nobody has noted those before it.
+pub fn open_next(lab: &Lab, progress: &mut Progress, snapshot: &Snapshot) {
+    let Some(step) = lab.steps.get(progress.done) else { return };
+    progress.opened = true;
+    if !progress.before.contains_key(&step.name.value) {
+        note_before(lab, progress, snapshot);
+    }
 }
 
 /// The lab after its first `steps` steps and this many `actions` of the next one. The checks are those of the set-up.

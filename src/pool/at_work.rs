@@ -43,7 +43,7 @@ fn seen(context: &Context, name: &str) -> Result<(Box<dyn Provider>, Live)> {
     let reach = Reach { outside: false, environment: true };
     let lab = applied::lab(context, name.to_owned(), None, LoadOptions { reach, ..LoadOptions::default() })?;
     let folder = context.home.lab(name);
-    let mut staged = stage(&lab, Progress::read(&folder)?.done.min(lab.steps.len()));
+    let mut staged = stage(&lab, Progress::of(&folder, lab.steps.len())?.done);
     refuse_foreign(
         &lab,
         "pools are changed by those who made them",

@@ -102,6 +102,16 @@ impl Progress {
         std::fs::metadata(folder.join(FILE)).and_then(|file| file.modified()).ok()
     }
 
+    /// As [`Progress::read`], of a lesson of so many steps: its file may have lost some since.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn of(folder: &Path, steps: usize) -> Result<Self> {
+        let mut progress = Self::read(folder)?;
+        progress.done = progress.done.min(steps);
+        Ok(progress)
+    }
+
     /// Writes the progress into a lab's folder.
     ///
     /// # Errors
