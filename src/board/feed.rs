@@ -88,7 +88,7 @@ impl Feed {
     /// # Errors
     /// When the folder cannot be read.
     pub fn new(client: &Client, lab: Lab, folder: PathBuf) -> Result<Self> {
-        let progress = progress(&folder, &lab)?;
+        let progress = Progress::of(&folder, lab.steps.len())?;
         let stage = Arc::new(stage(&lab, &progress));
         let stability = Stability::new(Windows::of(lab.provider));
         Ok(Self {
@@ -142,11 +142,6 @@ impl Feed {
     /// Whether the lab is there no longer.
     pub fn is_over(&self) -> bool {
         self.lesson.as_ref().is_some_and(|lesson| !lesson.folder.is_dir())
-    }
-
-    /// Shows again what was shown last, at the next call.
-    pub fn show_again(&mut self) {
-        self.look_again_at = Some(Duration::ZERO);
     }
 
     /// Begins to watch anew, after an error.
@@ -248,7 +243,7 @@ impl Followed {
             let message = format!("lab `{}` was taken down", self.lab.name);
             return Err(Error::message(Kind::Outside, message));
         }
-        let progress = progress(&self.folder, &self.lab)?;
+        let progress = Progress::of(&self.folder, self.lab.steps.len())?;
         if progress == self.progress {
             return Ok(false);
         }
@@ -258,13 +253,6 @@ impl Followed {
         self.stability = Stability::new(Windows::of(self.lab.provider));
         Ok(true)
     }
-}
-
-fn progress(folder: &std::path::Path, lab: &Lab) -> Result<Progress> {
-    let mut progress = Progress::read(folder)?;
-    // The file may have lost steps since.
-    progress.done = progress.done.min(lab.steps.len());
-    Ok(progress)
 }
 
 /// The lab at the stage that is graded. Nobody is late who looks on.

@@ -56,20 +56,14 @@ pub struct Changes {
 }
 
 impl Scene {
-    /// Shows these parts from now on; says whether any is otherwise than before.
+    /// Shows these parts, and no others, from now on; says whether any is otherwise than before.
     pub fn show(&mut self, parts: Vec<(String, String)>, moves: &[Move], at: i64) -> bool {
         let number = self.last.saturating_add(1);
         let mut changed = false;
         let mut there = std::collections::BTreeSet::new();
         for (name, html) in parts {
-            let versions = self.parts.entry(name.clone()).or_default();
+            changed |= self.put(&name, html);
             there.insert(name);
-            if versions.last().is_some_and(|last| last.html.as_deref() == Some(html.as_str())) {
-                continue;
-            }
-            self.bytes = self.bytes.saturating_add(html.len());
-            versions.push(Version { number, html: Some(html.into()) });
-            changed = true;
         }
         for (name, versions) in &mut self.parts {
             if !there.contains(name) && versions.last().is_some_and(|last| last.html.is_some()) {
@@ -80,8 +74,7 @@ impl Scene {
         if !changed {
             return false;
         }
-        self.last = number;
-        self.moments.push_back(Moment { number, at });
+        self.moment(at);
         if !moves.is_empty() {
             self.moves.push_back((number, moves.into()));
             if self.moves.len() > MOVES {
@@ -90,6 +83,32 @@ impl Scene {
         }
         self.forget();
         true
+    }
+
+    /// Shows one part otherwise; the others stay.
+    pub fn show_part(&mut self, name: &str, html: String, at: i64) {
+        if self.put(name, html) {
+            self.moment(at);
+            self.forget();
+        }
+    }
+
+    /// Takes a part in, as of the next moment; says whether it is otherwise than before.
+    fn put(&mut self, name: &str, html: String) -> bool {
+        let number = self.last.saturating_add(1);
+        let versions = self.parts.entry(name.to_owned()).or_default();
+        if versions.last().is_some_and(|last| last.html.as_deref() == Some(html.as_str())) {
+            return false;
+        }
+        self.bytes = self.bytes.saturating_add(html.len());
+        versions.push(Version { number, html: Some(html.into()) });
+        true
+    }
+
+    /// What was taken in is shown.
+    fn moment(&mut self, at: i64) {
+        self.last = self.last.saturating_add(1);
+        self.moments.push_back(Moment { number: self.last, at });
     }
 
     /// Forgets the oldest moments until the past is small enough.
@@ -198,6 +217,18 @@ mod tests {
         assert_eq!(since(0), ("a b c".to_owned(), String::new(), 4, 50));
         assert_eq!(since(2), ("b".to_owned(), String::new(), 4, 50));
         assert_eq!(since(4), (String::new(), String::new(), 4, 50));
+    }
+
+    #[test]
+    fn one_part_changes_alone() {
+        let mut scene = Scene::default();
+        scene.show(parts(&[("a", "1"), ("silence", "")]), &[], 10);
+        for _ in 0..2 {
+            scene.show_part("silence", "nobody answers".to_owned(), 20);
+        }
+        assert_eq!((scene.last(), shown(&scene, 2).join(" ")), (2, "a=1 silence=nobody answers".to_owned()));
+        assert_eq!(scene.since(1).parts.into_keys().collect::<Vec<_>>(), ["silence"]);
+        assert_eq!(scene.moments().map(|moment| moment.at).collect::<Vec<_>>(), [10, 20]);
     }
 
     #[test]

@@ -28,6 +28,8 @@ use crate::error::{Context as _, Error, Kind, Result};
 /// What a page may load and run: what this server gives, and nothing that is written into it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The part that says why nothing new comes.
+const SILENCE: &str = "silence";
 /// How often a stream says that it is there while nothing happens.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Most pages that are open at a time.
@@ -48,7 +50,6 @@ pub struct Shown {
 struct Inner {
     scene: Scene,
     frame: Frame,
-    silence: String,
 }
 
 /// A server that is ready, and the link that lets a browser in.
@@ -75,7 +76,7 @@ impl Server {
             lesson,
             door,
             run,
-            inner: Mutex::new(Inner { scene: Scene::default(), frame: frame.clone(), silence: String::new() }),
+            inner: Mutex::new(Inner { scene: Scene::default(), frame: frame.clone() }),
             newest: watch::Sender::new(0),
             pages: AtomicUsize::new(0),
         };
@@ -126,35 +127,27 @@ impl Shown {
     /// # Errors
     /// When a template fails.
     pub fn show(&self, frame: Frame) -> Result<()> {
-        let parts = page::all_parts(&frame, self.written(), Form::Live)?;
-        self.change(parts, frame, String::new());
+        let mut parts = page::all_parts(&frame, self.written(), Form::Live)?;
+        parts.push((SILENCE.to_owned(), String::new()));
+        let taken = frame.board.taken_at.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
+        let mut inner = self.lock();
+        inner.scene.show(parts, &frame.board.moves, taken.unwrap_or_else(jiff::Timestamp::now).as_millisecond());
+        inner.frame = frame;
+        self.tell(&inner);
         Ok(())
     }
 
     /// Says that the cluster is silent; what was seen last stays.
-    ///
-    /// # Errors
-    /// When a template fails.
-    pub fn silent(&self, words: &str) -> Result<()> {
-        let frame = self.lock().frame.clone();
-        let parts = page::all_parts(&frame, self.written(), Form::Live)?;
-        self.change(parts, frame, words.to_owned());
-        Ok(())
+    pub fn silent(&self, words: &str) {
+        let mut inner = self.lock();
+        inner.scene.show_part(SILENCE, page::escaped(words), jiff::Timestamp::now().as_millisecond());
+        self.tell(&inner);
     }
 
-    fn change(&self, mut parts: Vec<(String, String)>, frame: Frame, silence: String) {
-        let mut inner = self.lock();
-        parts.push(("silence".to_owned(), page::escaped(&silence)));
-        let taken = frame.board.taken_at.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
-        let at = taken.unwrap_or_else(jiff::Timestamp::now).as_millisecond();
-        let changed = inner.scene.show(parts, &frame.board.moves, at);
-        inner.frame = frame;
-        inner.silence = silence;
-        let newest = inner.scene.last();
-        drop(inner);
-        if changed {
-            self.newest.send_replace(newest);
-        }
+    /// Wakes the streams, where there is something new.
+    fn tell(&self, inner: &Inner) {
+        let last = inner.scene.last();
+        self.newest.send_if_modified(|newest| std::mem::replace(newest, last) != last);
     }
 }
 

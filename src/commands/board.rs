@@ -79,19 +79,19 @@ fn serve_lesson(context: &Context, lesson: Lesson, arguments: &Arguments) -> Res
     let name = &lab.name.value;
     let client = context.client(name, &context.kubeconfig(name)?)?;
     let azure = azure(context, &lab);
-    // Watches run where they were begun.
-    let feed = {
-        let _entered = context.runtime()?.enter();
-        Feed::new(&client, lab.clone(), folder.clone())?
-    };
-    serve::serve(context, way(arguments), feed, Some((Written { lab, azure }, folder)))
+    let seen = context.block_on(async {
+        let mut feed = Feed::new(&client, lab.clone(), folder.clone())?;
+        let frame = feed.next().await?;
+        Ok((feed, frame))
+    })?;
+    serve::serve(context, way(arguments), seen, Some((Written { lab, azure }, folder)))
 }
 
 /// A cluster that klab did not make: what is in it, without a lesson and without checks.
 fn somebodys(context: &Context, arguments: &Arguments, draw: Option<fn(&Board) -> Result<String>>) -> Result<()> {
     let connection = arguments.elsewhere.connect()?;
     let name = connection.name.clone();
-    let (mut feed, frame) = context.block_on(async {
+    let (feed, frame) = context.block_on(async {
         let (client, _) = connection.client().await?;
         let mut feed = Feed::of_cluster(&client, Some(name.clone()));
         let frame = feed.next().await.map_err(|error| {
@@ -108,10 +108,7 @@ fn somebodys(context: &Context, arguments: &Arguments, draw: Option<fn(&Board) -
             Ok(())
         }
         (None, Some(file)) => write(context, file, &saved(&frame, None)?),
-        (None, None) => {
-            feed.show_again();
-            serve::serve(context, way(arguments), feed, None)
-        }
+        (None, None) => serve::serve(context, way(arguments), (feed, frame), None),
     }
 }
 

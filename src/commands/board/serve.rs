@@ -19,16 +19,18 @@ pub(super) struct Way {
     pub(super) opens: bool,
 }
 
-/// Serves the page until the lab is taken down or the user ends it.
+/// Serves the page, from its first frame on, until the lab is taken down or the user ends it.
 ///
 /// # Errors
-/// When the cluster does not answer at first, or nothing can be served.
-pub(super) fn serve(context: &Context, way: Way, mut feed: Feed, lesson: Option<(Written, PathBuf)>) -> Result<()> {
+/// When nothing can be served.
+pub(super) fn serve(
+    context: &Context,
+    way: Way,
+    (mut feed, frame): (Feed, Frame),
+    lesson: Option<(Written, PathBuf)>,
+) -> Result<()> {
     let opens = way.opens && context.ui.is_interactive();
-    let is_gone = |folder: &Path, lab: &str| !lab.is_empty() && !folder.is_dir();
     context.block_on(async {
-        let frame = feed.next().await?;
-        let name = feed.lab().map(|lab| lab.name.value.clone()).unwrap_or_default();
         let folder = lesson.as_ref().map_or_else(|| context.home.root().to_owned(), |(_, folder)| folder.clone());
         let server = Server::new(way.port, lesson, feed.past().await, frame).await?;
         let opened = opens && open(&folder, &server.link);
@@ -41,16 +43,14 @@ pub(super) fn serve(context: &Context, way: Way, mut feed: Feed, lesson: Option<
         context.ui.say(&format!("{words}. Ctrl-C ends the page."));
         let shown = std::sync::Arc::clone(&server.shown);
         tokio::select! {
-            served = server.serve() => served,
-            followed = follow(&mut feed, &shown) => match followed {
-                // Nothing is wrong where somebody took the lab down.
-                Err(_) if is_gone(&folder, &name) => {
-                    context.ui.say(&format!("lab `{name}` was taken down"));
-                    Ok(())
-                }
-                followed => followed,
-            },
+            served = server.serve() => served?,
+            followed = follow(&mut feed, &shown) => followed?,
         }
+        // Nothing is wrong where somebody took the lab down.
+        if let Some(lab) = feed.lab() {
+            context.ui.say(&format!("lab `{}` was taken down", lab.name));
+        }
+        Ok(())
     })
 }
 
@@ -69,9 +69,9 @@ async fn follow(feed: &mut Feed, shown: &Shown) -> Result<()> {
                 // Who looks at a large cluster that changes all the time has a machine left for other things.
                 tokio::time::sleep(TOGETHER.max(began.elapsed().min(AGAIN) / 2)).await;
             }
-            Err(error) if feed.is_over() => return Err(error),
+            Err(_) if feed.is_over() => return Ok(()),
             Err(error) => {
-                shown.silent(&format!("The cluster does not answer: {error}. What you see is what it was."))?;
+                shown.silent(&format!("The cluster does not answer: {error}. What you see is what it was."));
                 tokio::time::sleep(AGAIN).await;
                 feed.begin_again();
             }
