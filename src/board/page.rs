@@ -207,10 +207,10 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
         Some(_) => Some("I have done it: next step".to_owned()),
     };
     let step = written.steps.get(shown).map(|step| {
-        let lines = (0..step.actions.len()).flat_map(|action| command::lines(written, shown, action, azure));
+        let lines = command::of_step(written, shown, azure);
         let text = step.text.as_deref().map(markdown_html).unwrap_or_default();
         let title = step.title.as_deref().unwrap_or(&step.name.value);
-        json!({ "title": title, "text": text, "lines": lines.map(|line| line_document(&line)).collect::<Vec<_>>() })
+        json!({ "title": title, "text": text, "lines": lines.iter().map(line_document).collect::<Vec<_>>() })
     });
     let text = match (&written.description, progress.next(total)) {
         (_, None) if total > 0 => "<p>All steps are done.</p>".to_owned(),

@@ -166,7 +166,7 @@ fn state(pod: &Pod) -> String {
 fn node(frame: &Frame, setting: &Setting, node: &Node, width: usize) -> Vec<Line<'static>> {
     let mut words: Vec<String> = node.pool.iter().map(|pool| format!("pool {}", shown(pool))).collect();
     words.extend(node.zone.iter().map(|zone| format!("zone {}", shown(zone))));
-    words.extend(node::state(node).into_iter().map(str::to_owned));
+    words.extend(node.states().map(str::to_owned));
     let mut all = vec![Line::from(words.join(", "))];
     for (word, text) in node.taints.iter().map(|it| ("taint", it)).chain(node::labels(node).map(|it| ("label", it))) {
         for (number, line) in lines(text, width.saturating_sub(8)).into_iter().enumerate() {

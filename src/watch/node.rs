@@ -37,12 +37,6 @@ pub(super) fn ghost(workload: Option<&Workload>, pods: usize) -> Cell {
     Cell::plain(Span::styled(format!("({letter}?{many})"), STRONG))
 }
 
-/// The words for what is the matter with a node.
-pub(super) fn state(node: &Node) -> Vec<&'static str> {
-    let all = [(!node.ready, "NotReady"), (node.cordoned, "cordoned"), (node.spot, "spot")];
-    all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect()
-}
-
 /// The labels that the frames around the node do not say.
 pub(super) fn labels(node: &Node) -> impl Iterator<Item = &String> {
     node.labels.iter().filter(|label| match label.split_once('=') {
@@ -55,8 +49,8 @@ pub(super) fn labels(node: &Node) -> impl Iterator<Item = &String> {
 /// The box of a node with the cells of what is on it.
 pub(super) fn node(palette: Palette, node: &Node, zone: Option<&str>, cells: Vec<Cell>, width: usize) -> Block {
     let mut block = Block::new(width);
-    let words: Vec<Span<'static>> = state(node)
-        .into_iter()
+    let words: Vec<Span<'static>> = node
+        .states()
         .map(|word| match word {
             "spot" => Span::styled(word, STRONG),
             "cordoned" => Span::styled(word, palette.care()),

@@ -90,7 +90,7 @@ impl<'b> Pieces<'b> {
     fn shows_node(&self, node: &Node) -> bool {
         let texts = [Some(node.name.as_str()), node.pool.as_deref(), node.zone.as_deref()].into_iter().flatten();
         let texts = texts.chain(node.taints.iter().chain(&node.labels).map(String::as_str));
-        self.has(texts.chain(node::state(node)))
+        self.has(texts.chain(node.states().collect::<Vec<_>>()))
     }
 
     fn is_system(&self, pod: &Pod) -> bool {

@@ -81,8 +81,7 @@ impl Chart<'_> {
     }
 
     fn node(&mut self, depth: usize, id: &str, node: &Node) {
-        let states = [(!node.ready, "NotReady"), (node.cordoned, "cordoned"), (node.spot, "spot")];
-        let states: Vec<&str> = states.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
+        let states: Vec<&str> = node.states().collect();
         let states = if states.is_empty() { String::new() } else { format!(" ({})", states.join(", ")) };
         self.open(depth, id, &format!("{}{states}", node.name));
         let mut about: Vec<String> = node.taints.iter().map(|taint| format!("taint {taint}")).collect();

@@ -235,6 +235,14 @@ impl Board {
     }
 }
 
+impl Node {
+    /// What is the matter with it, or special about it, in words.
+    pub fn states(&self) -> impl Iterator<Item = &'static str> {
+        let all = [(!self.ready, "NotReady"), (self.cordoned, "cordoned"), (self.spot, "spot")];
+        all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word)
+    }
+}
+
 impl Pod {
     /// Whether it has a node, and neither is over nor about to go.
     pub fn stays(&self) -> bool {

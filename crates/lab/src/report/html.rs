@@ -3,6 +3,7 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
+use crate::board::escaped;
 use crate::printable::printable;
 
 /// HTML of a text in Markdown. Headings begin at the level below the page's own.
@@ -44,10 +45,6 @@ fn harmless<'t>(event: Event<'t>, links: &mut Vec<bool>) -> Option<Event<'t>> {
         Event::End(TagEnd::Heading(_)) => Some(Event::InlineHtml("</strong></p>\n".into())),
         event => Some(event),
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;")
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(super) fn node(node: &Node, pieces: &Pieces<'_>) -> Drawing {
     let mut y = 20;
     let mut name = Drawing::new(INNER, 14);
     name.text(0, 12, Face::Name, &cut(&node.name, 37));
-    let words: Vec<&str> = state(node).into_iter().map(|(word, _)| word).collect();
+    let words: Vec<&str> = node.states().collect();
     let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
     let title = format!("node {}{words}", node.name);
     inside.place(PAD, y - 12, &name.named("node", &node.name, &title));
@@ -82,28 +82,27 @@ fn edge(drawing: &mut Drawing, node: &Node) {
     }
 }
 
-/// What is the matter with a node: a word, and the path of a sign in a square of 12.
-fn state(node: &Node) -> Vec<(&'static str, &'static str)> {
-    let all = [
-        (!node.ready, ("NotReady", "M6 1L11.5 11H.5ZM6 4.5V7.5M6 8.8V10")),
-        (node.cordoned, ("cordoned", "M6 .8A5.2 5.2 0 1 0 6 11.2A5.2 5.2 0 1 0 6 .8M2.5 2.5L9.5 9.5")),
-        (node.spot, ("spot", "M6 .5L11.5 6L6 11.5L.5 6Z")),
-    ];
-    all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, state)| state).collect()
+/// The sign of a state, as a path in a square of 12.
+fn sign(state: &str) -> &'static str {
+    match state {
+        "NotReady" => "M6 1L11.5 11H.5ZM6 4.5V7.5M6 8.8V10",
+        "cordoned" => "M6 .8A5.2 5.2 0 1 0 6 11.2A5.2 5.2 0 1 0 6 .8M2.5 2.5L9.5 9.5",
+        _ => "M6 .5L11.5 6L6 11.5L.5 6Z",
+    }
 }
 
 fn badges(node: &Node) -> Vec<Drawing> {
-    let badge = |(word, sign): (&str, &str)| {
+    let badge = |word: &str| {
         let mut badge = Drawing::new(word.len() as i64 * 7 + 26, 18);
         let colour = if word == "NotReady" { WRONG } else { INK };
         badge.rect((0, 0, badge.width, 18), &format!("rx=\"3\" fill=\"#FFFFFF\" stroke=\"{colour}\""));
         let mut drawn = Drawing::new(12, 12);
-        drawn.path(sign, &format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.4\""));
+        drawn.path(sign(word), &format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.4\""));
         badge.place(4, 3, &drawn);
         badge.text(20, 13, Face::Mono, word);
         badge
     };
-    state(node).into_iter().map(badge).collect()
+    node.states().map(badge).collect()
 }
 
 /// The labels that the frames around the node do not say.

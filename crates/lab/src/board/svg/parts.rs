@@ -171,8 +171,7 @@ fn table(board: &Board) -> String {
 }
 
 fn row(node: &Node, pieces: &Pieces<'_>) -> String {
-    let states = [(!node.ready, "NotReady"), (node.cordoned, "cordoned"), (node.spot, "spot")];
-    let states: Vec<&str> = states.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
+    let states: Vec<&str> = node.states().collect();
     let states = if states.is_empty() { "Ready".to_owned() } else { states.join(", ") };
     let (system, own) = pieces.on(&node.name);
     let pod = |pod: &&Pod| if pod.state == "running" { pod.id.clone() } else { format!("{} ({})", pod.id, pod.state) };
