@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes crates/cluster/src/schema/types.txt from Kubernetes' published Go types.
 
-usage: tools/kubernetes-types.py <clone of kubernetes/api> <clone of kubernetes/apimachinery> <git ref> > crates/cluster/src/schema/types.txt
+usage: tools/kubernetes-types.py <clone of kubernetes/api> <of apimachinery> <of apiextensions-apiserver> <of kube-aggregator> <git ref> > crates/cluster/src/schema/types.txt
 
 Only facts are taken: names, protobuf numbers, types, and the markers that say how lists and maps merge.
 The format is explained at the top of the file it writes.
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-API, MACHINERY, REF = sys.argv[1:4]
+API, MACHINERY, EXTENSIONS, AGGREGATOR, REF = sys.argv[1:6]
 
 # (prefix of the type's id, repository, file)
 FILES = [
@@ -35,6 +35,9 @@ FILES = [
     ("resource.", API, "resource/v1/types.go"),
     ("flowcontrol.", API, "flowcontrol/v1/types.go"),
     ("admissionregistration.", API, "admissionregistration/v1/types.go"),
+    ("apiextensions.", EXTENSIONS, "pkg/apis/apiextensions/v1/types.go"),
+    ("apiextensions.", EXTENSIONS, "pkg/apis/apiextensions/v1/types_jsonschema.go"),
+    ("apiregistration.", AGGREGATOR, "pkg/apis/apiregistration/v1/types.go"),
 ]
 # import name in Go -> prefix of ids
 IMPORTS = {"metav1": "", "v1": "", "apiv1": "", "corev1": "", "core": ""}
@@ -67,6 +70,8 @@ ROOTS = [
     *(("admissionregistration.k8s.io/v1", kind, "admissionregistration." + kind) for kind in (
         "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration ValidatingAdmissionPolicy "
         "ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration").split()),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "apiextensions.CustomResourceDefinition"),
+    ("apiregistration.k8s.io/v1", "APIService", "apiregistration.APIService"),
     ("v1", "DeleteOptions", "DeleteOptions"),
 ]
 SCALARS = {
@@ -75,7 +80,9 @@ SCALARS = {
     "resource.Quantity": "quantity", "intstr.IntOrString": "intorstring", "runtime.RawExtension": "any",
     "metav1.Time": "time", "Time": "time", "metav1.MicroTime": "microtime", "MicroTime": "microtime",
     "metav1.Duration": "duration", "Duration": "duration", "FieldsV1": "any", "types.UID": "string",
-    "metav1.FieldsV1": "any",
+    "metav1.FieldsV1": "any", "JSON": "any", "*JSON": "any",
+    "*JSONSchemaPropsOrBool": "*schema", "JSONSchemaPropsOrBool": "schema", "*JSONSchemaPropsOrArray": "*schema",
+    "JSONSchemaPropsOrStringArray": "schema",
 }
 
 structs, aliases = {}, {}   # id -> (atomic, [field]); id -> Go type
@@ -96,6 +103,9 @@ def parse(prefix, text):
         elif match := re.match(r"type (\w+) struct \{$", line):
             fields, at = parse_struct(lines, at + 1)
             structs[prefix + match[1]] = ("+structType=atomic" in markers, fields)
+            markers = []
+        elif match := re.match(r"type (\w+) struct ?\{\}$", line):
+            structs[prefix + match[1]] = (False, [])
             markers = []
         elif match := re.match(r"type (\w+) (.+)$", line):
             aliases[prefix + match[1]] = match[2].strip()
@@ -201,7 +211,8 @@ print(f"""# The fields of every kind the embedded cluster reads, from Kubernetes
 # @kind <apiVersion> <kind> <type>
 # @type <id> [atomic]
 # <json name> <protobuf number, outer/inner when embedded> <type> [flags]
-#   types: Go's scalars, quantity, time, microtime, duration, intorstring, bytes (base64), any, another type's id;
+#   types: Go's scalars, quantity, time, microtime, duration, intorstring, bytes (base64), any, another type's id; schema: a JSON schema,
+#          a boolean, or a list of schemas or strings;
 #          prefixed by * (pointer), [] (list), map: (string keys)
 #   keep: written even when empty; omitzero: left out when zero even if a struct; atomic, set, keys=…: how server-side
 #   apply owns it; merge[=key], retain: how strategic merge patches merge it; default=…: value a missing list key has""")
