@@ -1,11 +1,16 @@
 //! A lab that a command works on: its lock, its record, its provider and its journal, taken together.
 
+use std::time::Instant;
+
 use crate::context::Context;
 use crate::error::Result;
-use crate::event::Events;
+use crate::event::{About, Events, Verb};
+use crate::later;
 use crate::provider::Work;
 use crate::state::home::state_error;
+use crate::state::lock::Busy;
 use crate::state::{Journal, Lock, Record};
+use klab_cluster::deadline;
 
 /// A lab under its lock. What an interruption would leave is forgotten when it goes.
 pub(crate) struct LabAtWork<'c> {
@@ -27,7 +32,8 @@ impl<'c> LabAtWork<'c> {
     /// # Errors
     /// When another klab works on it, or its state cannot be read.
     pub(crate) fn existing(context: &'c Context, lab: &str, command: &'static str) -> Result<Option<Self>> {
-        match Lock::take_existing(&context.home.lab(lab), lab, command)? {
+        let folder = context.home.lab(lab);
+        match in_turn(context, lab, command, |holder| Lock::take_existing(&folder, lab, holder))? {
             Some(lock) => Self::under(lock, context, lab, command).map(Some),
             None => Ok(None),
         }
@@ -38,7 +44,9 @@ impl<'c> LabAtWork<'c> {
     /// # Errors
     /// When another klab works on it, or its state cannot be read.
     pub(crate) fn new(context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
-        Self::under(Lock::take(&context.home.lab(lab), lab, command)?, context, lab, command)
+        let folder = context.home.lab(lab);
+        let lock = in_turn(context, lab, command, |holder| Lock::take(&folder, lab, holder))?;
+        Self::under(lock, context, lab, command)
     }
 
     fn under(lock: Lock, context: &'c Context, lab: &str, command: &'static str) -> Result<Self> {
@@ -89,6 +97,36 @@ impl<'c> LabAtWork<'c> {
         }
         Ok(journal)
     }
+}
+
+/// Takes the lock of a lab when its turn has come: operations that go on after their commands are waited for by everyone,
+/// and wait for everyone themselves. What removes a lab need not see those done that have not begun.
+fn in_turn<T>(context: &Context, lab: &str, command: &str, take: impl Fn(&str) -> Result<T>) -> Result<T> {
+    let events = context.ui.events();
+    let mut waiting = None;
+    let mut tell = || {
+        let what = format!("for `{}` on lab `{lab}`", later::NAME);
+        waiting.get_or_insert_with(|| events.about(About::Lab, lab).start(Verb::WaitOperation, what));
+    };
+    if !context.is_later && command != "down" {
+        later::wait(&context.home, lab, &mut tell)?;
+    }
+    let until = deadline::within(later::PATIENCE);
+    let holder = if context.is_later { later::NAME } else { command };
+    let taken = loop {
+        let taken = take(holder);
+        let busy = taken.as_ref().err().and_then(Busy::in_error);
+        let is_worth_it = busy.is_some_and(|busy| context.is_later || busy.command == later::NAME);
+        if !is_worth_it || Instant::now() > until {
+            break taken;
+        }
+        tell();
+        std::thread::sleep(later::LOOK);
+    };
+    if let Some(activity) = waiting {
+        activity.end();
+    }
+    taken
 }
 
 impl Drop for LabAtWork<'_> {

@@ -94,6 +94,10 @@ enum Command {
     Env(commands::env::Arguments),
     /// Print a lab's kubeconfig, or where it is.
     Kubeconfig(commands::kubeconfig::Arguments),
+    /// Host a class: people join over the network, and each gets a cluster of their own.
+    Host(Box<commands::host::Arguments>),
+    /// Join a class that somebody hosts: your seat is then a lab on this machine.
+    Join(commands::join::Arguments),
     /// Write a page for each learner: where the cluster is, and the steps.
     Handout(commands::handout::Arguments),
     /// Look at what this machine offers for labs.
@@ -102,9 +106,17 @@ enum Command {
     Schema,
     /// Print completions for a shell.
     Completions(commands::completions::Arguments),
-    /// The embedded cluster's server; `up` starts it.
+    /// Write the manual pages, for packages.
     #[command(hide = true)]
+    Man(commands::man::Arguments),
+    /// Serve a cluster to a program's tests, in any language, for as long as they run (`--ephemeral`).
     Serve(commands::serve::Arguments),
+    /// What `az … --no-wait` left to be done; az starts it.
+    #[command(hide = true)]
+    Operate(commands::operate::Arguments),
+    /// The sandbox of the console that learners have at `klab host`.
+    #[command(hide = true)]
+    Sandbox(commands::sandbox::Arguments),
 }
 
 impl Cli {
@@ -112,6 +124,22 @@ impl Cli {
     pub fn az(&self) -> Option<&[std::ffi::OsString]> {
         match &self.command {
             Command::Az(arguments) => Some(&arguments.words),
+            _ => None,
+        }
+    }
+
+    /// What was typed after `sandbox`, where that is the command.
+    pub fn sandbox(&self) -> Option<&commands::sandbox::Arguments> {
+        match &self.command {
+            Command::Sandbox(arguments) => Some(arguments),
+            _ => None,
+        }
+    }
+
+    /// What was typed after `serve --ephemeral`, where that is the command.
+    pub fn ephemeral(&self) -> Option<&commands::serve::Arguments> {
+        match &self.command {
+            Command::Serve(arguments) if arguments.is_ephemeral() => Some(arguments),
             _ => None,
         }
     }
@@ -124,6 +152,11 @@ impl Cli {
     /// The command line as it is: with groups, formats and examples.
     pub fn whole() -> clap::Command {
         subcommands::furnished(Self::command(), ui::columns())
+    }
+
+    /// The command line as manual pages have it: clap lists the subcommands, which help does by group.
+    pub fn manual() -> clap::Command {
+        subcommands::with_examples(Self::command())
     }
 
     /// Reads what was typed.
@@ -195,8 +228,9 @@ impl Cli {
             Command::Board(arguments) => commands::board::run(context, &arguments),
             Command::Watch(arguments) => commands::watch::run(context, &arguments),
             Command::Pool(arguments) => commands::pool::run(context, &arguments),
-            // Its exit codes are az's own: whoever runs the command line asks [`Cli::az`] first.
-            Command::Az(_) => Ok(()),
+            // Whoever runs the command line asks [`Cli::az`] and [`Cli::sandbox`] first: the one has exit codes of az's own, the
+            // other no thread beside it.
+            Command::Az(_) | Command::Sandbox(_) => Ok(()),
             Command::List(arguments) => commands::list::run(context, &arguments),
             Command::Explain(arguments) => commands::explain::run(context, &arguments),
             Command::Render(arguments) => commands::render::run(context, &arguments),
@@ -208,11 +242,15 @@ impl Cli {
             Command::Shell(arguments) => commands::shell::run(context, &arguments),
             Command::Env(arguments) => commands::env::run(context, &arguments),
             Command::Kubeconfig(arguments) => commands::kubeconfig::run(context, &arguments),
+            Command::Host(arguments) => commands::host::run(context, &arguments),
+            Command::Join(arguments) => commands::join::run(context, &arguments),
             Command::Handout(arguments) => commands::handout::run(context, &arguments),
             Command::Doctor(arguments) => commands::doctor::run(context, &arguments),
             Command::Schema => commands::schema::run(context),
             Command::Completions(arguments) => commands::completions::run(context, &arguments),
+            Command::Man(arguments) => commands::man::run(&arguments, Self::manual()),
             Command::Serve(arguments) => commands::serve::run(&arguments),
+            Command::Operate(arguments) => commands::operate::run(context, &arguments),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How klab reaches a cluster's API: a kubeconfig's configuration, without the proxy where none belongs, with a deadline
 //! for every answer.
 
+pub mod bearer;
 mod deadline;
 
 use std::net::IpAddr;
@@ -138,6 +139,12 @@ pub fn client_within(config: Config, patience: Duration) -> Result<Client, kube:
         let layer = tower::layer::layer_fn(|inner| Deadlines { inner, own, url: url.clone(), answer });
         return Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build());
     }
+    without_retries(config, own, answer)
+}
+
+/// A client that takes every answer as it is: kube's own repeats what is refused for now, and says nothing meanwhile.
+fn without_retries(config: Config, own: bool, answer: Duration) -> Result<Client, kube::Error> {
+    let url = config.cluster_url.clone();
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);

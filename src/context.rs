@@ -11,15 +11,16 @@ use tokio::runtime::Runtime;
 use crate::client::{NoAnswer, connect_within, is_cut_off};
 use crate::environment;
 use crate::error::{Error, Kind, Result};
-use crate::event::Sink;
+use crate::event::{About, Sink, Warning};
 use crate::guard::guarded;
 use crate::interruption::{CleanUp, Interruption};
+use crate::later;
 use crate::provider::sim::daemon;
 use crate::provider::{self, AzureNames, Memory, Provider};
 use crate::state::azure::ClusterNote;
 use crate::state::class::Class;
 use crate::state::home::state_error;
-use crate::state::{Home, Record};
+use crate::state::{Home, Joined, Record};
 use crate::ui::Ui;
 use klab_lab::spec::{self, Diagnostics, Lab, LoadOptions, Unread};
 use klab_lab::words::plural;
@@ -33,12 +34,15 @@ pub struct Context {
     pub(crate) memory: Memory,
     runtime: OnceCell<Runtime>,
     interruption: Interruption,
+    /// Whether this process does what a command left to it: nobody waits for it, and it waits for its turn.
+    pub(crate) is_later: bool,
 }
 
 impl Context {
     /// A context on a terminal and a home.
     pub fn new(ui: Ui, home: Home, interruption: Interruption) -> Self {
-        Self { ui, home, memory: Memory::default(), runtime: OnceCell::new(), interruption }
+        let (memory, runtime) = (Memory::default(), OnceCell::new());
+        Self { ui, home, memory, runtime, interruption, is_later: false }
     }
 
     /// With what providers remember already.
@@ -67,7 +71,12 @@ impl Context {
     /// # Errors
     /// When the lab is not up or its cluster cannot be reached.
     pub fn kubeconfig(&self, lab: &str) -> Result<PathBuf> {
+        if Joined::read(&self.home, lab)?.is_some() {
+            return Ok(Joined::kubeconfig(&self.home, lab));
+        }
         let record = self.record(lab)?.ok_or_else(|| not_up(lab))?;
+        // What was left to a process that was killed goes on with whatever is asked of the lab next.
+        later::operations(&self.home, lab)?;
         self.provider(record.provider)?.kubeconfig(lab)
     }
 
@@ -229,7 +238,8 @@ impl Context {
             && named != lab.provider.as_str()
         {
             let (lab, provider) = (&lab.name, lab.provider);
-            self.ui.events().warn(format!(
+            let events = self.ui.events().about(About::Lab, &lab.value);
+            events.warn(Warning::ProviderKept, format!(
                 "lab `{lab}` stays on {provider}, where it is up; `klab down {lab}`, then `up`, takes {named}, as its file says"
             ));
         }
@@ -255,9 +265,13 @@ impl Context {
     /// # Errors
     /// When the state cannot be read.
     pub fn record(&self, lab: &str) -> Result<Option<Record>> {
+        if let Some(joined) = Joined::read(&self.home, lab)? {
+            // What klab makes, changes and removes is the host's there.
+            return Err(joined.refusal());
+        }
         let found = Record::read(&self.home.lab(lab), lab)?;
         if let Some(repaired) = found.repaired {
-            self.ui.events().warn(repaired);
+            self.ui.events().about(About::Lab, lab).warn(Warning::RecordRepaired, repaired);
         }
         Ok(found.record)
     }

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, EvictParams, ListParams, Patch};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
@@ -115,6 +116,32 @@ async fn evict(client: &Client, pod: &Pod) -> Result<Eviction, kube::Error> {
         Err(kube::Error::Api(status)) if status.code == 429 => Ok(Eviction::Refused(status.message.clone())),
         Err(error) => Err(error),
     }
+}
+
+/// How many requests are under way at once.
+const CONCURRENCY: usize = 32;
+
+/// Removes the pods that were on nodes that are gone: the garbage collector would find out after most of a minute.
+///
+/// # Errors
+/// When the API server refuses.
+pub async fn forget_pods(client: &Client, nodes: &BTreeSet<String>) -> Result<(), kube::Error> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
+    let lost = pods.items.into_iter().filter(|pod| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        node.is_some_and(|node| nodes.contains(node))
+    });
+    stream::iter(lost)
+        .map(|pod| async move {
+            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            match api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                deleted => deleted.map(drop),
+            }
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_collect()
+        .await
 }
 
 #[cfg(test)]

@@ -34,6 +34,12 @@ impl Kind {
             Self::Interrupted => 130,
         }
     }
+
+    /// The kind of an exit code, as another klab says it.
+    pub fn of_exit_code(code: u64) -> Self {
+        let all = [Self::NotHeld, Self::Usage, Self::Outside, Self::Failed, Self::Deadline, Self::Interrupted];
+        all.into_iter().find(|kind| u64::from(kind.exit_code()) == code).unwrap_or(Self::Failed)
+    }
 }
 
 /// An error on its way to the person at the terminal.

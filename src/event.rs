@@ -9,9 +9,11 @@ use serde::Serialize;
 
 mod described;
 mod verb;
+mod warning;
 
 pub use self::described::{COMMON, DESCRIBED, Described};
 pub use self::verb::Verb;
+pub use self::warning::Warning;
 
 /// The form of events in JSON.
 const SCHEMA: &str = "klab.event/1";
@@ -69,11 +71,18 @@ pub enum Event {
     UnderWay {
         /// Each in words: `pool extra is being created`.
         outside: Vec<String>,
+        /// The same for programs, in the same order.
+        activities: Vec<Facts>,
     },
     /// Something the user should know although the work goes on.
     Warned {
         /// The sentence.
         message: String,
+        /// What is warned of: the code of a [`Warning`].
+        code: &'static str,
+        /// What it is about.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subject: Option<Subject>,
     },
 }
 
@@ -88,6 +97,26 @@ pub struct Facts {
     /// How many of what its verb counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
+}
+
+/// Something that goes on outside klab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    words: String,
+    facts: Facts,
+}
+
+impl Outside {
+    /// What is done there to a thing, and the same in words.
+    pub fn new(verb: Verb, kind: About, name: &str, words: String) -> Self {
+        let subject = Some(Subject { kind, name: name.to_owned() });
+        Self { words, facts: Facts { action: verb.action(), subject, count: None } }
+    }
+
+    /// In words.
+    pub fn into_words(self) -> String {
+        self.words
+    }
 }
 
 /// Kinds of what events are about.
@@ -216,8 +245,9 @@ impl Events {
     }
 
     /// Says what goes on outside klab from now on.
-    pub fn under_way(&self, outside: Vec<String>) {
-        self.sink.event(&Event::UnderWay { outside });
+    pub fn under_way(&self, outside: Vec<Outside>) {
+        let (outside, activities) = outside.into_iter().map(|one| (one.words, one.facts)).unzip();
+        self.sink.event(&Event::UnderWay { outside, activities });
     }
 
     /// Hands on what another sink was given.
@@ -226,8 +256,9 @@ impl Events {
     }
 
     /// A warning.
-    pub fn warn(&self, message: impl Into<String>) {
-        self.sink.event(&Event::Warned { message: message.into() });
+    pub fn warn(&self, warning: Warning, message: impl Into<String>) {
+        let (message, subject) = (message.into(), self.subject.clone());
+        self.sink.event(&Event::Warned { message, code: warning.code(), subject });
     }
 }
 
@@ -299,7 +330,7 @@ impl Drop for Activity {
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -315,8 +346,8 @@ mod tests {
             Event::Progress { id: 1, detail: "1 of 2 nodes".to_owned(), facts: facts() },
             Event::Finished { id: 1, verb: "Created", what: what(), elapsed_ms: Some(12), facts: facts() },
             Event::Ended { id: 1, facts: facts() },
-            Event::UnderWay { outside: vec!["pool extra is being created".to_owned()] },
-            Event::Warned { message: "it is late".to_owned() },
+            Event::UnderWay { outside: vec!["pool extra is being created".to_owned()], activities: vec![facts()] },
+            Event::Warned { message: "it is late".to_owned(), code: Warning::Caveat.code(), subject: facts().subject },
         ]
     }
 
@@ -340,6 +371,36 @@ mod tests {
         let row = DESCRIBED.iter().find(|row| row.name == "started").unwrap();
         let (_, meaning) = row.fields.iter().find(|(field, _)| *field == "subject").unwrap();
         assert!(meaning.contains(&told), "{told}");
+    }
+
+    #[test]
+    fn what_goes_on_outside_and_what_is_warned_of_is_told_to_programs_too() {
+        #[derive(Default)]
+        struct Kept(std::sync::Mutex<Vec<Value>>);
+        impl Sink for Kept {
+            fn event(&self, event: &Event) {
+                self.0.lock().unwrap().push(serde_json::to_value(event).unwrap());
+            }
+        }
+        let kept = Arc::new(Kept::default());
+        let events = Events::new(Arc::<Kept>::clone(&kept));
+        let words = "pool `extra` is being created".to_owned();
+        events.under_way(vec![Outside::new(Verb::CreatePool, About::Pool, "extra", words)]);
+        events.under_way(Vec::new());
+        events.about(About::Node, "worker1").warn(Warning::PodsStayed, "1 pod did not leave");
+        events.warn(Warning::ClusterFault, "a problem");
+        let subject = |kind: &str, name: &str| json!({ "kind": kind, "name": name });
+        let activity = json!({ "action": "create-pool", "subject": subject("pool", "extra") });
+        assert_eq!(
+            *kept.0.lock().unwrap(),
+            [
+                json!({ "event": "under-way", "outside": ["pool `extra` is being created"], "activities": [activity] }),
+                json!({ "event": "under-way", "outside": [], "activities": [] }),
+                json!({ "event": "warned", "message": "1 pod did not leave", "code": "pods-stayed",
+                    "subject": subject("node", "worker1") }),
+                json!({ "event": "warned", "message": "a problem", "code": "cluster-fault" }),
+            ]
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The only file that starts processes: own process group, deadline, complete output, named failures, transcript.
 
 mod redact;
+pub mod stream;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ pub struct Command {
     transcript: Option<PathBuf>,
     held: Option<PathBuf>,
     results_are_secret: bool,
+    own_environment: bool,
 }
 
 /// What a program wrote, where it ended well.
@@ -97,6 +99,7 @@ impl Command {
             transcript: None,
             held: None,
             results_are_secret: false,
+            own_environment: false,
         }
     }
 
@@ -115,6 +118,12 @@ impl Command {
     /// Sets a variable of its environment; everything else it has from klab.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Gives it nothing of klab's environment: only what [`Command::env`] sets.
+    pub fn own_environment(mut self) -> Self {
+        self.own_environment = true;
         self
     }
 
@@ -194,6 +203,16 @@ impl Command {
             return Error::Missing { program };
         }
         Error::Broken { command: program, source: reason }
+    }
+
+    /// The program in klab's place, as another user and group where klab is root; returns only when it cannot be started.
+    pub fn become_program(&self, user: Option<u32>) -> Error {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.arguments);
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        Error::Broken { command: self.program.to_string_lossy().into_owned(), source: command.exec() }
     }
 
     /// Starts it in the background, where it outlives klab, and gives the first line it writes to stdout.
@@ -279,7 +298,11 @@ impl Command {
 
     fn expression(&self) -> duct::Expression {
         let command = duct::cmd(self.program.clone(), self.arguments.clone());
-        let command = self.environment.iter().fold(command, |command, (name, value)| command.env(name, value));
+        let command = if self.own_environment {
+            command.full_env(self.environment.iter().cloned())
+        } else {
+            self.environment.iter().fold(command, |command, (name, value)| command.env(name, value))
+        };
         let command = match &self.directory {
             Some(folder) => command.dir(folder),
             None => command,

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::client::NoAnswer;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
+use crate::event::{About, Verb, Warning};
 use crate::observe;
 use crate::ui::Format;
 use crate::until_decided::{LOOK, Live, Until, look_until};
@@ -102,16 +102,21 @@ pub(crate) fn write_report(context: &Context, report: &Report, grading: &Grading
 }
 
 pub(crate) fn judge(context: &Context, report: &Report, timeout: Duration, grading: &Grading<'_>) -> Result<()> {
+    let words = verdict(report, timeout, grading.what)?;
+    context.ui.events().counting(report.checks.len()).note(Verb::VerifyLab, words);
+    Ok(())
+}
+
+/// What a report comes to, in words.
+///
+/// # Errors
+/// When a check does not hold (1) or the deadline passed before that was certain (5).
+pub fn verdict(report: &Report, timeout: Duration, what: &str) -> Result<String> {
     let total = report.checks.len();
-    let what = grading.what;
     if report.ok() {
-        context.ui.events().counting(total).note(
-            Verb::VerifyLab,
-            format!("{} of {} in {}", report.held(), plural(total, "check"), duration(report.elapsed)),
-        );
-        return Ok(());
+        return Ok(format!("{} of {} in {}", report.held(), plural(total, "check"), duration(report.elapsed)));
     }
-    let failed = format!("{} of {}", total - report.held(), plural(total, "check"));
+    let failed = format!("{} of {}", total.saturating_sub(report.held()), plural(total, "check"));
     if report.decided() {
         return Err(Error::message(Kind::NotHeld, format!("{what} does not hold: {failed} failed")));
     }
@@ -212,7 +217,7 @@ fn watch_until_final(
 /// Says what is wrong with the cluster itself: a learner would look for it in his own work.
 pub(crate) async fn warn_of_faults(context: &Context, client: &Client) {
     for fault in observe::faults(client).await {
-        context.ui.events().warn(format!("the cluster has a problem: {fault}"));
+        context.ui.events().warn(Warning::ClusterFault, format!("the cluster has a problem: {fault}"));
     }
 }
 

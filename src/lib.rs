@@ -17,6 +17,7 @@ pub mod cli;
 pub mod client;
 pub mod commands;
 mod completion;
+pub mod console;
 pub mod context;
 pub mod drain;
 pub mod environment;
@@ -27,29 +28,37 @@ pub mod forecast;
 pub mod grade;
 pub mod guard;
 pub mod handout;
+pub mod host;
 pub mod interruption;
 pub mod invocation;
 pub mod kubeconfig;
+mod later;
 pub mod lesson;
 pub mod observe;
+pub mod on_kubernetes;
 pub mod parallel;
 pub mod permitted;
 pub mod pool;
 pub mod provider;
 pub mod render;
+pub mod seat;
 pub mod shell;
 pub mod shipped;
 pub mod state;
 pub mod trial;
 pub mod ui;
 pub mod until_decided;
+pub mod version;
 pub mod watch;
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
+
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::error::Result;
+use crate::event::Warning;
 use crate::interruption::{Interruption, on_interrupt};
 use crate::invocation::Invocation;
 use crate::state::Home;
@@ -65,8 +74,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         return with_context(&Ui::new(Format::Human, false, false), |context| Ok(commands::az::run(context, words)));
     }
     let invocation = Invocation::of(arguments.first().map(OsString::as_os_str), Cli::commands());
+    let is_verbose = version::is_asked(&arguments);
     let cli = match Cli::read(arguments, &invocation) {
         Ok(cli) => cli,
+        Err(usage) if is_verbose && usage.kind() == ErrorKind::DisplayVersion => {
+            Ui::new(Format::Human, false, false).result(&version::verbose());
+            return 0;
+        }
         Err(usage) => {
             // Help and versions go to stdout with 0, mistakes to stderr with 2; clap knows which.
             return match usage.print() {
@@ -86,6 +100,22 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         1 => ui::trace("klab=debug,kube_client=debug"),
         _ => ui::trace("klab=trace,kube_client=trace,hyper=debug"),
     }
+    if let Some(arguments) = cli.sandbox() {
+        // The walls are around the thread that puts them up: no other may run beside it.
+        let confined = commands::sandbox::run(&ui, arguments).map(|()| 0);
+        return confined.unwrap_or_else(|error| {
+            ui.error(&error);
+            error.kind.exit_code()
+        });
+    }
+    if let Some(arguments) = cli.ephemeral() {
+        // It has no home, and ends in its own way.
+        let served = commands::serve::run(arguments).map(|()| 0);
+        return served.unwrap_or_else(|error| {
+            ui.error(&error);
+            error.kind.exit_code()
+        });
+    }
     with_context(&ui, |context| match cli.az() {
         Some(words) => Ok(commands::az::run(context, words)),
         None => cli.run(context).map(|()| 0),
@@ -95,7 +125,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// Runs a command with what every command works with, and shows its error.
 fn with_context(ui: &Ui, run: impl FnOnce(&mut Context) -> Result<u8>) -> u8 {
     let events = ui.events();
-    client::tell_of_silence(move |words| events.warn(words));
+    client::tell_of_silence(move |words| events.warn(Warning::NoAnswerYet, words));
     let interruption = Interruption::default();
     let outcome = Home::from_environment().and_then(|home| {
         on_interrupt(ui, &interruption)?;

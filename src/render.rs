@@ -4,7 +4,7 @@
 
 mod context;
 mod engine;
-mod yaml;
+pub(crate) mod yaml;
 
 use klab_lab::names::{LAB_LABEL, MANAGED_BY_LABEL, MANAGER, WORKLOAD_LABEL};
 use std::collections::{BTreeMap, BTreeSet};

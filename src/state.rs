@@ -7,12 +7,15 @@
 pub mod azure;
 pub mod class;
 pub mod home;
+pub mod joined;
 pub mod journal;
 pub mod lock;
+pub mod operation;
 pub mod progress;
 pub mod record;
 
 pub use home::Home;
+pub use joined::Joined;
 pub use journal::{Entry, Journal};
 pub use lock::Lock;
 pub use progress::{Doing, Progress};

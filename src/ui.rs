@@ -1,15 +1,18 @@
 //! The only file that writes to a terminal, but for the picture of `klab watch`: results to stdout, talk to stderr, live lines, colour.
 
+mod slow;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use self::slow::Slow;
 use crate::environment;
 use crate::error::{Error, Kind};
 use crate::event::{Event, Events, Sink, Stamped};
@@ -22,6 +25,9 @@ const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const CARE: Style = AnsiColor::Yellow.on_default().bold();
 const LEAD: Style = AnsiColor::Cyan.on_default().bold();
+
+/// How often is looked whether something takes long.
+const TICK: Duration = Duration::from_secs(1);
 
 /// Widest text: longer lines are hard to read.
 const WIDEST: usize = 100;
@@ -63,6 +69,10 @@ struct Shared {
     spoke: AtomicBool,
     live: Option<MultiProgress>,
     bars: Mutex<HashMap<u64, ProgressBar>>,
+    /// What takes long, where nothing lives on the screen, and whether somebody looks after it.
+    slow: Mutex<Slow>,
+    ticking: Once,
+    own: OnceLock<Weak<Shared>>,
     under_way: Mutex<Vec<String>>,
     /// The lab that is worked on, for programs that read events.
     lab: Mutex<Option<String>>,
@@ -76,22 +86,24 @@ impl Ui {
     /// A user interface on stdout and stderr. Live lines only where stderr is a terminal and nothing else writes there.
     pub fn new(format: Format, quiet: bool, verbose: bool) -> Self {
         let live = (!quiet && !verbose && std::io::stderr().is_terminal()).then(MultiProgress::new);
-        Self {
-            shared: Arc::new(Shared {
-                format,
-                invocation: OnceLock::new(),
-                quiet,
-                streams: AtomicBool::new(false),
-                spoke: AtomicBool::new(false),
-                live,
-                bars: Mutex::default(),
-                under_way: Mutex::default(),
-                lab: Mutex::default(),
-                drawn: Mutex::default(),
-                waiting: Mutex::default(),
-            }),
-            apart: None,
-        }
+        let shared = Arc::new(Shared {
+            format,
+            invocation: OnceLock::new(),
+            quiet,
+            streams: AtomicBool::new(false),
+            spoke: AtomicBool::new(false),
+            live,
+            bars: Mutex::default(),
+            slow: Mutex::default(),
+            ticking: Once::new(),
+            own: OnceLock::new(),
+            under_way: Mutex::default(),
+            lab: Mutex::default(),
+            drawn: Mutex::default(),
+            waiting: Mutex::default(),
+        });
+        let _ = shared.own.set(Arc::downgrade(&shared));
+        Self { shared, apart: None }
     }
 
     /// An interface for work that is part of a command and says nothing itself: events go to `sink`, results nowhere.
@@ -240,6 +252,17 @@ impl Ui {
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
+    /// Asks for a line at the terminal; `None` where there is nobody to ask.
+    pub fn asks(&self, question: &str) -> Option<String> {
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return None;
+        }
+        self.shared.line(question);
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).ok()?;
+        Some(answer.trim().to_owned())
+    }
+
     /// Says on Ctrl-C what the interruption leaves.
     pub fn interrupted(&self, leaves: Option<&str>) {
         if let Some(live) = &self.shared.live {
@@ -380,6 +403,28 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has what takes long spoken of, once something does.
+    fn tick(&self) {
+        let Some(own) = self.own.get().filter(|_| !self.quiet) else { return };
+        self.ticking.call_once(|| {
+            let own = Weak::clone(own);
+            std::thread::spawn(move || {
+                loop {
+                    std::thread::sleep(TICK);
+                    let Some(shared) = own.upgrade() else { return };
+                    let due = shared.slow().due(Instant::now());
+                    for (verb, words) in due {
+                        shared.line(&format!("{GOOD}{verb:>12}{GOOD:#} {words}"));
+                    }
+                }
+            });
+        });
+    }
+
+    fn slow(&self) -> std::sync::MutexGuard<'_, Slow> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn bars(&self) -> std::sync::MutexGuard<'_, HashMap<u64, ProgressBar>> {
         self.bars.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -387,7 +432,7 @@ impl Shared {
 
 impl Sink for Shared {
     fn event(&self, event: &Event) {
-        if let Event::UnderWay { outside } = event {
+        if let Event::UnderWay { outside, .. } = event {
             self.under_way.lock().unwrap_or_else(PoisonError::into_inner).clone_from(outside);
         }
         if self.streams.load(Ordering::Relaxed) {
@@ -408,14 +453,19 @@ impl Sink for Shared {
                     bar.set_message(printable(what).into_owned());
                     bar.enable_steady_tick(Duration::from_millis(250));
                     self.bars().insert(*id, bar);
+                } else {
+                    self.slow().begin(*id, verb, what, Instant::now());
+                    self.tick();
                 }
             }
             Event::Progress { id, detail, .. } => {
                 if let Some(bar) = self.bars().get(id) {
                     bar.set_message(printable(detail).into_owned());
                 }
+                self.slow().is_at(*id, detail);
             }
             Event::Finished { id, verb, what, elapsed_ms, .. } => {
+                self.slow().end(*id);
                 if let Some(bar) = self.bars().remove(id) {
                     bar.finish_and_clear();
                 }
@@ -426,12 +476,13 @@ impl Sink for Shared {
                 }
             }
             Event::Ended { id, .. } => {
+                self.slow().end(*id);
                 if let Some(bar) = self.bars().remove(id) {
                     bar.finish_and_clear();
                 }
             }
             Event::UnderWay { .. } => {}
-            Event::Warned { message } => self.line(&format!("{CARE}warning{CARE:#}: {message}")),
+            Event::Warned { message, .. } => self.line(&format!("{CARE}warning{CARE:#}: {message}")),
         }
     }
 }

@@ -126,8 +126,9 @@ impl World for Live<'_> {
         let is_fetched = self.checks.iter().any(observe::is_fetched);
         let again = if is_fetched { self.started.elapsed().saturating_add(AGAIN) } else { until };
         let until = until.min(again);
-        // A look at thousands of nodes takes longer than the time between two changes of them.
-        let rest = self.looked.elapsed().saturating_mul(REST);
+        // A look at thousands of nodes takes longer than the time between two changes of them. A machine that slept meanwhile
+        // took no longer for its look.
+        let rest = self.looked.elapsed().saturating_mul(REST).min(AGAIN);
         tokio::time::sleep(rest.min(until.saturating_sub(self.started.elapsed()))).await;
         let pause = until.saturating_sub(self.started.elapsed());
         let mut snapshot = match tokio::time::timeout(pause, observer.next()).await {

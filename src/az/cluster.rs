@@ -33,6 +33,8 @@ pub struct Cluster<'c> {
     pub note: &'c ClusterNote,
     /// Whether its machines are stopped.
     pub is_stopped: bool,
+    /// Its `provisioningState`.
+    pub state: &'c str,
     /// What its autoscaler was told, by az's keys.
     pub autoscaler: &'c BTreeMap<String, String>,
 }
@@ -76,7 +78,7 @@ pub fn document(cluster: &Cluster<'_>) -> Value {
         "nodeResourceGroup": site.node_group(),
         "oidcIssuerProfile": { "enabled": false, "issuerUrl": null },
         "powerState": { "code": if cluster.is_stopped { "Stopped" } else { "Running" } },
-        "provisioningState": "Succeeded",
+        "provisioningState": cluster.state,
         "resourceGroup": site.group,
         "resourceUid": entity_tag(&format!("{}/uid", site.id())).replace('-', "").chars().take(24).collect::<String>(),
         "securityProfile": {

@@ -30,6 +30,8 @@ pub struct Shown<'p> {
     pub wanted: Option<&'p str>,
     /// What is remembered of it.
     pub note: Option<&'p PoolNote>,
+    /// Its `provisioningState`.
+    pub state: &'p str,
 }
 
 /// An object of nothing but null.
@@ -90,7 +92,7 @@ pub fn within_cluster(site: &Site, shown: &Shown<'_>) -> Value {
         "osSku": os_sku,
         "osType": if is_windows { "Windows" } else { "Linux" },
         "powerState": { "code": if stopped.is_some() { "Stopped" } else { "Running" } },
-        "provisioningState": "Succeeded",
+        "provisioningState": shown.state,
         "scaleDownMode": "Delete",
         "scaleSetEvictionPolicy": spot.map(|spot| spot.eviction.as_str()),
         "scaleSetPriority": spot.map(|_| "Spot"),
@@ -178,7 +180,7 @@ mod tests {
         let lab = parse("lab.toml", text, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"));
         let site = Site { group: "rg".into(), cluster: "c".into(), location: "westeurope".into() };
         let pool = lab.pool("spotty").unwrap();
-        let shown = Shown { pool, version: Some("1.35.0"), wanted: Some("1.35"), note: None };
+        let shown = Shown { pool, version: Some("1.35.0"), wanted: Some("1.35"), note: None, state: "Creating" };
         let document = document(&site, &shown);
         assert_eq!(document.as_object().unwrap().len(), 60);
         for (key, expected) in [
@@ -191,6 +193,7 @@ mod tests {
             ("nodeLabels", json!({ "a": "b", "kubernetes.azure.com/scalesetpriority": "spot" })),
             ("nodeTaints", json!(["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"])),
             ("orchestratorVersion", json!("1.35")),
+            ("provisioningState", json!("Creating")),
             ("currentOrchestratorVersion", json!("1.35.0")),
             ("scaleSetPriority", json!("Spot")),
             ("spotMaxPrice", json!(-1.0)),

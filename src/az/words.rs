@@ -86,3 +86,46 @@ pub fn no_upgrade(from: &str, to: &str, available: &[String]) -> Refusal {
     );
     Refusal::azure(Code::OperationNotAllowed, &message)
 }
+
+/// Something goes on that must end first.
+fn in_progress(message: &str) -> Refusal {
+    let message = format!("{message} See https://aka.ms/aks-pending-operation for more details.");
+    Refusal::azure(Code::OperationNotAllowed, &message)
+}
+
+/// A pool that something is done to.
+pub fn pool_is_busy(pool: &str, doing: &str) -> Refusal {
+    in_progress(&format!(
+        "Operation is not allowed: Another agentpool operation ({pool} - {doing}) is in progress, please wait for it to finish before starting a new operation."
+    ))
+    .advise(format!("az aks nodepool wait … -n {pool} --updated waits for it."))
+}
+
+/// A pool that is being deleted.
+pub fn pool_is_going(pool: &str, wanted: &str) -> Refusal {
+    let message = format!(
+        "Unable to perform '{wanted}' operation on '{pool}' since deletion was issued on '{pool}'. The only allowed operation is deletion once deletion has started."
+    );
+    Refusal::azure(Code::OperationNotAllowed, &message)
+}
+
+/// A cluster that something is done to.
+pub fn cluster_is_busy(doing: &str) -> Refusal {
+    in_progress(&format!(
+        "Operation is not allowed: Another operation ({doing}) is in progress, please wait for it to finish before starting a new operation."
+    ))
+}
+
+/// A pool of a cluster that something is done to.
+pub fn cluster_of_pool_is_busy(doing: &str) -> Refusal {
+    in_progress(&format!(
+        "Managed Cluster operation is not allowed: Another operation ({doing}) is in progress, please wait for it to finish before starting a new operation."
+    ))
+}
+
+/// A cluster with a pool that something is done to.
+pub fn pool_of_cluster_is_busy(pool: &str, doing: &str) -> Refusal {
+    in_progress(&format!(
+        "Managed Cluster operation is not allowed: Another operation ({doing}) is in progress on agent pool ({pool})."
+    ))
+}

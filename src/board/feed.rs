@@ -11,6 +11,8 @@ use crate::error::{Error, Kind, Result};
 use crate::grade::hinted;
 use crate::lesson::staged;
 use crate::observe::{self, Observer};
+use crate::pool::Kept;
+use crate::pool::staged::with_kept;
 use crate::state::Progress;
 use crate::until_decided::LOOK;
 use klab_lab::board::{self, Board};
@@ -79,6 +81,8 @@ struct Followed {
     folder: PathBuf,
     stage: Arc<Lab>,
     progress: Progress,
+    /// Pools that were changed by hand.
+    kept: Kept,
     stability: Stability,
 }
 
@@ -89,10 +93,11 @@ impl Feed {
     /// When the folder cannot be read.
     pub fn new(client: &Client, lab: Lab, folder: PathBuf) -> Result<Self> {
         let progress = Progress::of(&folder, lab.steps.len())?;
-        let stage = Arc::new(stage(&lab, &progress));
+        let kept = Kept::read(&folder)?;
+        let stage = Arc::new(stage(&lab, &progress, &kept));
         let stability = Stability::new(Windows::of(lab.provider));
         Ok(Self {
-            lesson: Some(Followed { lab, folder, stage, progress, stability }),
+            lesson: Some(Followed { lab, folder, stage, progress, kept, stability }),
             ..Self::of_cluster(client, None)
         })
     }
@@ -244,20 +249,23 @@ impl Followed {
             return Err(Error::message(Kind::Outside, message));
         }
         let progress = Progress::of(&self.folder, self.lab.steps.len())?;
-        if progress == self.progress {
+        let kept = Kept::read(&self.folder)?;
+        if progress == self.progress && kept == self.kept {
             return Ok(false);
         }
-        self.stage = Arc::new(stage(&self.lab, &progress));
-        self.progress = progress;
-        // Other checks have another history.
-        self.stability = Stability::new(Windows::of(self.lab.provider));
+        self.stage = Arc::new(stage(&self.lab, &progress, &kept));
+        if progress != self.progress {
+            // Other checks have another history.
+            self.stability = Stability::new(Windows::of(self.lab.provider));
+        }
+        (self.progress, self.kept) = (progress, kept);
         Ok(true)
     }
 }
 
-/// The lab at the stage that is graded. Nobody is late who looks on.
-fn stage(lab: &Lab, progress: &Progress) -> Lab {
-    let mut stage = staged(lab, progress, progress.graded(lab.steps.len()));
+/// The lab at the stage that is graded, with its pools as they are. Nobody is late who looks on.
+fn stage(lab: &Lab, progress: &Progress, kept: &Kept) -> Lab {
+    let mut stage = with_kept(staged(lab, progress, progress.graded(lab.steps.len())), kept);
     for check in &mut stage.checks {
         check.within = None;
     }

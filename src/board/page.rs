@@ -36,12 +36,19 @@ const TEMPLATES: [(&str, &str); 6] = [
     ("trials.html", include_str!("../../templates/board/trials.html.tera")),
 ];
 
-static ENGINE: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| engine(&TEMPLATES));
+
+/// What fills templates, or why they cannot be.
+pub type Engine = Result<Tera, String>;
+
+/// What fills these templates, by name; where a name ends in `.html`, all texts are escaped but those that the template takes
+/// for HTML.
+pub fn engine(templates: &[(&'static str, &'static str)]) -> Engine {
     let mut tera = Tera::default();
     tera.register_filter("words", words);
-    tera.add_raw_templates(TEMPLATES).map_err(|error| error.to_string())?;
+    tera.add_raw_templates(templates.iter().copied()).map_err(|error| error.to_string())?;
     Ok(tera)
-});
+}
 
 /// A sentence of klab's as HTML: what stands between backticks is code.
 fn words(text: &str, _: Kwargs, _: &State<'_>) -> String {
@@ -65,8 +72,16 @@ fn words(text: &str, _: Kwargs, _: &State<'_>) -> String {
 /// # Errors
 /// When the template fails.
 pub fn rendered(template: &str, document: &Value) -> Result<String> {
+    rendered_by(&ENGINE, template, document)
+}
+
+/// As [`rendered`], of other templates.
+///
+/// # Errors
+/// When the template fails.
+pub fn rendered_by(engine: &Engine, template: &str, document: &Value) -> Result<String> {
     let problem = || format!("could not render `{template}`");
-    let engine = ENGINE.as_ref().map_err(|error| anyhow::Error::msg(error.clone())).kind(Kind::Failed, problem)?;
+    let engine = engine.as_ref().map_err(|error| anyhow::Error::msg(error.clone())).kind(Kind::Failed, problem)?;
     let context = Context::from_serialize(document).kind(Kind::Failed, problem)?;
     engine.render(template, &context).kind(Kind::Failed, problem)
 }
@@ -76,6 +91,8 @@ pub fn rendered(template: &str, document: &Value) -> Result<String> {
 pub enum Form {
     /// It is served, and its buttons do something.
     Live,
+    /// It is served to somebody who looks on, and changes nothing.
+    Watched,
     /// It is read from a file.
     Saved,
 }
@@ -118,6 +135,16 @@ pub struct Page<'p> {
     pub parts: BTreeMap<&'p str, &'p str>,
 }
 
+/// What a page has besides, that is one of a hosted class.
+pub struct Hosted<'p> {
+    /// The path of the class, without a slash at the end.
+    pub base: &'p str,
+    /// Whose page it is: what its script is called.
+    pub script: &'p str,
+    /// The console, where the learner has one.
+    pub console: Option<&'p str>,
+}
+
 impl Page<'_> {
     /// The page that is served.
     ///
@@ -125,6 +152,18 @@ impl Page<'_> {
     /// When the template fails.
     pub fn live(&self) -> Result<String> {
         let document = json!({ "title": self.title, "number": self.number, "run": self.run, "saved": false });
+        Ok(filled(&rendered("page.html", &document)?, &self.parts))
+    }
+
+    /// The page of a seat of a hosted class.
+    ///
+    /// # Errors
+    /// When the template fails.
+    pub fn hosted(&self, hosted: &Hosted<'_>) -> Result<String> {
+        let document = json!({
+            "title": self.title, "number": self.number, "run": self.run, "saved": false, "hosted": true,
+            "base": hosted.base, "script": hosted.script, "console": hosted.console.unwrap_or_default(),
+        });
         Ok(filled(&rendered("page.html", &document)?, &self.parts))
     }
 
@@ -183,7 +222,7 @@ fn unescaped(text: &str) -> String {
 pub fn checks(of: &verify::Report, form: Form) -> Result<String> {
     let mut document = report::json(of);
     document["summary"] = report::summary(of).into();
-    document["live"] = (form == Form::Live).into();
+    document["live"] = (form != Form::Saved).into();
     rendered("checks.html", &document)
 }
 
@@ -201,6 +240,7 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
     let shown = read.unwrap_or(here.unwrap_or(introduction));
     let goes_on = match progress.next(total) {
         None => None,
+        Some(_) if form == Form::Watched => None,
         Some(0) if here.is_none() => Some("Begin with step 1".to_owned()),
         Some(next) if here.is_none() => Some(format!("Open step {}", next.saturating_add(1))),
         Some(next) if next.saturating_add(1) == total => Some("I have done it: finish".to_owned()),
@@ -229,7 +269,7 @@ pub fn lesson(frame: &Frame, of: &Written, read: Option<usize>, form: Form) -> R
         &json!({
             "step": step, "number": shown.saturating_add(1), "total": total,
             "title": written.title.as_deref().unwrap_or(&written.name.value), "text": text,
-            "moves": form == Form::Live, "has_before": before.is_some(), "before": before,
+            "moves": form != Form::Saved, "has_before": before.is_some(), "before": before,
             "has_after": after.is_some(), "after": after, "is_current": shown == here.unwrap_or(introduction),
             "goes_on": goes_on,
         }),

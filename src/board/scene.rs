@@ -38,6 +38,8 @@ pub struct Scene {
     moves: VecDeque<(Number, Arc<[Move]>)>,
     last: Number,
     bytes: usize,
+    /// Most bytes of parts that are kept of the past, where that is said.
+    past: Option<usize>,
 }
 
 /// What changed since somebody looked.
@@ -56,6 +58,11 @@ pub struct Changes {
 }
 
 impl Scene {
+    /// One that keeps no more bytes than this of its past.
+    pub fn keeping(past: usize) -> Self {
+        Self { past: Some(past), ..Self::default() }
+    }
+
     /// Shows these parts, and no others, from now on; says whether any is otherwise than before.
     pub fn show(&mut self, parts: Vec<(String, String)>, moves: &[Move], at: i64) -> bool {
         let number = self.last.saturating_add(1);
@@ -113,7 +120,7 @@ impl Scene {
 
     /// Forgets the oldest moments until the past is small enough.
     fn forget(&mut self) {
-        while self.bytes > PAST && self.moments.len() > 1 {
+        while self.bytes > self.past.unwrap_or(PAST) && self.moments.len() > 1 {
             // Many at once: each time all parts are gone through.
             let many = (self.moments.len() / 4).max(1);
             self.moments.drain(..many);

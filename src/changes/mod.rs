@@ -4,6 +4,7 @@
 mod change;
 mod compare;
 mod live;
+mod mention;
 mod namespace;
 mod slips;
 mod told;
@@ -12,6 +13,7 @@ mod twin;
 pub use change::{Change, Named, Objects, Scope};
 pub use compare::compare;
 pub use live::objects as live_objects;
+pub use mention::mention;
 pub use namespace::elsewhere;
 pub use slips::{Slips, slips};
 pub use told::Told;

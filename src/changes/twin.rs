@@ -11,7 +11,7 @@ use klab_lab::spec::{Action, Lab};
 /// How long the twin's checks are waited for, in its own time.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Kinds that nobody makes by hand, or that follow from others.
-const FOLLOWING: [&str; 12] = [
+const FOLLOWING: [&str; 13] = [
     "APIService",
     "FlowSchema",
     "PriorityLevelConfiguration",
@@ -21,6 +21,7 @@ const FOLLOWING: [&str; 12] = [
     "EndpointSlice",
     "ControllerRevision",
     "IPAddress",
+    "ServiceCIDR",
     "CSINode",
     "ResourceSlice",
     "VolumeAttachment",

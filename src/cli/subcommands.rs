@@ -65,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     row("guide", Group::Learner, JSON, &["klab guide", "klab guide --step taint", "klab guide scheduling --format json"]),
     row("step", Group::Learner, JSON, &["klab step", "klab step --to taint", "klab step --all", "klab step --back"]),
     row("explain", Group::Learner, JSON, &["klab explain web", "klab explain web-5d8c7-x2x4z -n default --lab scheduling"]),
+    row("join", Group::Learner, JSON, &["klab join https://10.0.0.7:8443/#ca=0123 abcd-1234", "klab join labs.example.org abcd-1234 --name Ann"]),
     row("diff", Group::Learner, JSON, &["klab diff", "klab diff scheduling --step taint"]),
     row("reset", Group::Learner, JSON, &["klab reset", "klab reset --to taint", "klab reset scheduling --yes"]),
     row("shell", Group::Learner, NONE, &["klab shell", "klab shell scheduling --seat 7"]),
@@ -90,8 +91,15 @@ pub(super) const ROWS: &[Row] = &[
     row("test", Group::Author, &[Format::Json, Format::Junit], &[
         "klab test lab.toml", "klab test labs --seeds 20", "klab test lab.toml --provider kind", "klab test labs --format junit > report.xml",
     ]),
+    row("serve", Group::Author, NONE, &[
+        "klab serve --ephemeral --nodes 3", "klab serve --ephemeral --kubeconfig kubeconfig --crds config/crd/bases --clock stepped",
+        "klab serve --state-directory /var/lib/klab/server --port 6443",
+    ]),
     row("schema", Group::Author, JSON, &["klab schema > lab.schema.json"]),
 
+    row("host", Group::Instructor, JSON, &[
+        "klab host scheduling", "klab host scheduling --listen 0.0.0.0:8443 --closes 4h", "klab host --resume",
+    ]),
     row("handout", Group::Instructor, JSON, &["klab handout scheduling --output pages", "klab handout scheduling --seat 7"]),
     row("kubeconfig", Group::Instructor, NONE, &[
         "klab kubeconfig scheduling --seat 7 > learner-07.yaml", "export KUBECONFIG=\"$(klab kubeconfig --path)\"",
@@ -101,7 +109,9 @@ pub(super) const ROWS: &[Row] = &[
     row("resume", Group::Instructor, JSON, &["klab resume scheduling"]),
     row("gc", Group::Instructor, JSON, &["klab gc", "klab gc --all", "klab gc --yes"]),
     row("doctor", Group::Instructor, JSON, &["klab doctor", "klab doctor --format json"]),
-    row("serve", Group::Instructor, NONE, &["klab serve --state-directory /var/lib/klab/server --port 6443"]),
+    row("man", Group::Instructor, NONE, &["klab man /usr/local/share/man/man1"]),
+    row("operate", Group::Instructor, NONE, &["klab operate scheduling operation.json"]),
+    row("sandbox", Group::Instructor, NONE, &["klab sandbox --folder /tmp/console --port 6443 --report"]),
     row("completions", Group::Instructor, NONE, &[
         "source <(klab completions bash)", "source <(klab completions zsh)", "klab completions fish | source",
     ]),
@@ -113,16 +123,22 @@ pub(super) fn row_of(name: &str) -> Option<&'static Row> {
 }
 
 /// The command line with what the table says of each subcommand: its group in the list, its formats, its examples.
-pub(super) fn furnished(mut klab: Command, columns: usize) -> Command {
+pub(super) fn furnished(klab: Command, columns: usize) -> Command {
+    let klab = with_examples(klab);
+    let list = list(&klab, columns);
+    klab.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The command line with what the table says of each subcommand, and clap's own list of them.
+pub(super) fn with_examples(mut klab: Command) -> Command {
     for row in ROWS {
         klab = klab.mut_subcommand(row.name, |command| {
             command.arg(format_of(row)).after_help(format!("Examples:\n  {}", row.examples.join("\n  ")))
         });
     }
-    let list = list(&klab, columns);
-    klab.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
-    ))
+    klab
 }
 
 /// `--format` of one subcommand, which stands before the one of all: it names only what the subcommand writes.

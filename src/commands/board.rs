@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use kube::Client;
 
-use super::Context;
 use super::elsewhere::Elsewhere;
 use super::lesson::{Lesson, WhichLesson, azure};
+use super::{Context, joined};
 use crate::board::{Feed, Frame, Written, saved};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Verb;
@@ -59,6 +59,18 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
             return Err(Error::message(Kind::Usage, message).hint("leave out one of them"));
         }
         return somebodys(context, arguments, draw);
+    }
+    if let Some(joined) = joined::meant(context, arguments.which.lab.as_deref())? {
+        let text = joined::board(context, &joined, arguments.save.is_some())?;
+        return match (&arguments.save, text) {
+            (Some(file), Some(text)) => write(context, file, &text),
+            (_, text) => {
+                if let Some(text) = text {
+                    context.ui.result(&text);
+                }
+                Ok(())
+            }
+        };
     }
     let lesson = Lesson::open(context, &arguments.which)?;
     let name = lesson.lab.name.value.clone();

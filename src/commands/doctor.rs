@@ -1,17 +1,20 @@
 //! `klab doctor`: what this machine offers for labs, and what would have to be mended.
 
+mod how;
+
 use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::json;
 
+use self::how::{System, Tool, to_get};
 use super::Context;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::exec::{self, Command};
 use crate::kubeconfig;
 use crate::provider::aks::az;
-use crate::provider::kind::{docker, failure as kind_failure};
+use crate::provider::kind::docker;
 use crate::provider::sim::daemon;
 use crate::ui::Format;
 use klab_cluster::server::files::create_private_folder;
@@ -143,12 +146,11 @@ fn server(context: &Context) -> Option<Finding> {
 
 fn kubectl() -> Finding {
     tool("kubectl", &["version", "--client"], "klab does not need it, learners do")
-        .or_fix("install kubectl: https://kubernetes.io/docs/tasks/tools")
+        .or_fix(to_get(Tool::Kubectl, System::here()))
 }
 
 fn kind() -> Finding {
-    let fix = kind_failure::INSTALL_KIND;
-    tool("kind", &["version"], "labs on kind need it").or_fix(fix)
+    tool("kind", &["version"], "labs on kind need it").or_fix(to_get(Tool::Kind, System::here()))
 }
 
 /// The container runtime of kind, found as labs on kind find it.
@@ -159,9 +161,19 @@ fn runtime() -> Finding {
             mark: Mark::Optional,
             subject: "containers",
             fact: format!("{error}; labs on kind need Docker, Podman or nerdctl"),
-            fix: error.hints.first().cloned(),
+            // Where one is there and does not answer, its own words say what mends that.
+            fix: if ["docker", "podman", "nerdctl"].into_iter().any(is_on_path) {
+                error.hints.first().cloned()
+            } else {
+                Some(to_get(Tool::Containers, System::here()).to_owned())
+            },
         },
     }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let folders = environment::PATH.value().unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
 fn azure() -> Finding {
@@ -170,7 +182,7 @@ fn azure() -> Finding {
         Some(program) => answer_of("az", program, &["version", "--output", "tsv"], absent),
         None => missing("az", absent),
     };
-    finding.or_fix("install the Azure CLI: https://learn.microsoft.com/cli/azure/install-azure-cli")
+    finding.or_fix(to_get(Tool::Az, System::here()))
 }
 
 /// The cluster that `klab explain` without a lab, and labs on `existing`, work with where nobody names another.

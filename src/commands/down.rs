@@ -1,10 +1,14 @@
 //! `klab down`: remove everything the lab made, then look at the world.
 
 use super::Context;
+use super::host::kept;
 use super::one::{remove_and_wait, retire};
+use super::seats::hosted;
 use crate::error::Result;
 use crate::event::Verb;
+use crate::state::Joined;
 use crate::state::class::Class;
+use crate::state::home::state_error;
 
 /// What can be typed after `klab down`.
 #[derive(Debug, clap::Args)]
@@ -12,6 +16,9 @@ pub struct Arguments {
     /// The lab, by its name or its file; the one that is up by default.
     #[arg(value_name = "LAB")]
     lab: Option<String>,
+    /// Remove a class that was hosted here, with its seats, without asking.
+    #[arg(long)]
+    yes: bool,
     /// Do not wait until everything is gone (aks); `klab list` or another `klab down` finishes it.
     #[arg(long)]
     no_wait: bool,
@@ -26,14 +33,24 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = match (context.home.labs(), arguments.lab.as_deref()) {
         (Ok(labs), None) if labs.is_empty() => {
             retire(context)?;
-            context.ui.events().note(Verb::RemoveLab, "no lab is up");
+            let classes = context.home.hosted().map_err(|error| state_error(error, "read", &context.home.hosts()))?;
+            let kept =
+                classes.iter().map(|class| format!("; `klab down {class}` removes the class that was hosted here"));
+            context.ui.events().note(Verb::RemoveLab, format!("no lab is up{}", kept.collect::<String>()));
             return Ok(());
         }
         (_, argument) => context.lab_or_class_name(argument)?,
     };
     context.ui.works_on(&lab);
+    if let Some(joined) = Joined::read(&context.home, &lab)? {
+        return super::joined::leave(context, &joined);
+    }
     if Class::read(&context.home, &lab)?.is_some() {
         return super::seats::down(context, &lab);
+    }
+    // A lab of this machine is meant before a class of the same name.
+    if !context.home.lab(&lab).exists() && hosted::is_hosted(context, &lab) {
+        return kept::remove(context, &lab, arguments.yes);
     }
     remove_and_wait(context, &lab, !arguments.no_wait)
 }

@@ -7,11 +7,13 @@ mod shown;
 use self::absent::absent;
 use self::shown::{not_there, show};
 use super::elsewhere::Elsewhere;
-use super::{Context, LabOptions};
+use super::{Context, LabOptions, joined};
 use crate::error::Result;
 use crate::lesson::stage;
 use crate::observe;
+use crate::pool::Kept;
 use crate::pool::at_work::look;
+use crate::pool::staged::with_kept;
 use crate::state::Progress;
 use klab_lab::report;
 use klab_lab::spec::{Lab, Located};
@@ -47,6 +49,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         let (target, namespace) = (arguments.target.as_str(), arguments.namespace.as_deref());
         return elsewhere::run(context, &arguments.elsewhere, target, namespace);
     }
+    if let Some(joined) = joined::meant(context, arguments.lab.as_deref())? {
+        return joined::explain(context, &joined, &arguments.target, arguments.namespace.as_deref());
+    }
     let lab = super::applied::lab(context, arguments.lab.as_deref(), &arguments.options).map_err(|error| {
         let hint = "`klab explain POD --context NAME` explains on a cluster that klab did not make";
         if arguments.lab.is_none() { error.hint(hint) } else { error }
@@ -66,11 +71,12 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The lab after the steps that were done. Where that costs nothing to ask, its pools are there, and in the autoscaler's
-/// hands, as they are now: `klab pool` may have changed them.
+/// The lab after the steps that were done, with the pools as `klab pool` changed them; where that costs nothing to ask, as
+/// they are now.
 fn as_it_is(context: &Context, lab: &Lab, done: usize) -> Lab {
     let name = &lab.name.value;
-    let mut lab = stage(lab, done);
+    let kept = Kept::read(&context.home.lab(name)).unwrap_or_default();
+    let mut lab = with_kept(stage(lab, done), &kept);
     let live = if lab.provider.profile().is_embedded { look(context, name).ok() } else { None };
     for pool in &mut lab.pools {
         if let Some(live) = live.as_ref().and_then(|live| live.lab.pool(&pool.name)) {

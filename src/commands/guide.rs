@@ -1,21 +1,16 @@
 //! `klab guide`: the lesson in the terminal: what the step is about, what to type, how to have it checked.
 
-use std::fmt::Write as _;
-
-use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
-use super::Context;
-use super::lesson::{Lesson, WhichLesson, azure, find, lines, note_before, only_typed, step_document, title};
+use super::lesson::{Lesson, WhichLesson, azure, find, note_before, step_document};
+use super::{Context, joined};
 use crate::error::Result;
-use crate::lesson::command::Line;
-use crate::provider::AzureNames;
-use crate::state::Progress;
+use crate::event::Warning;
+pub(super) use crate::lesson::text::{Page, shown, text};
+use crate::lesson::text::{intro, step_text};
 use crate::ui::Format;
-use klab_lab::report::markdown;
-use klab_lab::spec::{Lab, SkippedStep};
+use klab_lab::spec::SkippedStep;
 use klab_lab::verify::Before;
-use klab_lab::words::table;
 
 /// What can be typed after `klab guide`.
 #[derive(Debug, clap::Args)]
@@ -32,6 +27,9 @@ pub struct Arguments {
 /// # Errors
 /// When the lab is not up, or has no such step.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    if let Some(joined) = joined::meant(context, arguments.which.lab.as_deref())? {
+        return joined::guide(context, &joined, arguments.step.as_deref());
+    }
     let mut lesson = Lesson::open(context, &arguments.which)?;
     let step = match &arguments.step {
         Some(name) => Some(find(&lesson.lab, name)?),
@@ -56,27 +54,6 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What a guide is written on.
-#[derive(Clone, Copy)]
-pub(super) struct Page {
-    /// Columns.
-    pub(super) width: usize,
-    pub(super) colours: bool,
-}
-
-/// The number (from 0) of the step that a guide shows a learner who has come so far; none: what the lesson is about.
-pub(super) fn shown(lab: &Lab, progress: &Progress) -> Option<usize> {
-    progress.next(lab.steps.len()).filter(|next| *next > 0 || progress.started)
-}
-
-/// What a guide says to a learner who has come so far.
-pub(super) fn text(lab: &Lab, progress: &Progress, azure: &AzureNames, page: Page) -> String {
-    match shown(lab, progress) {
-        Some(step) => step_text(lab, step, azure, page),
-        None => intro(lab, progress, page),
-    }
-}
-
 /// Notes what there is before the step that is shown, where nobody has yet. A guide is read also where no cluster answers.
 fn note_if_unknown(context: &Context, lesson: &mut Lesson) {
     let Lesson { lab, progress, .. } = lesson;
@@ -86,7 +63,10 @@ fn note_if_unknown(context: &Context, lesson: &mut Lesson) {
     let client = context.kubeconfig(name).and_then(|kubeconfig| context.client(name, &kubeconfig));
     let noted = client.and_then(|client| note_before(context, lab, progress, &client));
     if let Err(error) = noted {
-        context.ui.events().warn(format!("the pods of before the step could not be noted: {error}"));
+        context
+            .ui
+            .events()
+            .warn(Warning::BeforeUnknown, format!("the pods of before the step could not be noted: {error}"));
     }
 }
 
@@ -100,96 +80,4 @@ fn document(context: &Context, lesson: &Lesson, step: Option<usize>) -> serde_js
         "lesson": lesson.document(), "shown": step.and_then(|step| lab.steps.get(step)).map(|step| &step.name.value),
         "steps": steps, "skipped": lab.skipped_steps.iter().map(left_out).collect::<Vec<_>>(),
     })
-}
-
-/// A heading that stands out in a terminal and reads well in a file.
-fn heading(text: &str) -> String {
-    let style = Style::new().bold();
-    format!("{style}{text}{style:#}\n")
-}
-
-fn body(page: Page, text: Option<&str>) -> String {
-    text.map_or(String::new(), |text| format!("\n{}", markdown(text, page.width, page.colours)))
-}
-
-/// What the lab is about, and its steps.
-fn intro(lab: &Lab, progress: &Progress, page: Page) -> String {
-    let mut text = heading(lab.title.as_deref().unwrap_or(&lab.name.value));
-    text.push_str(&body(page, lab.description.as_deref()));
-    if lab.steps.is_empty() {
-        text.push_str("\nThis lab has no steps.\n");
-        return text;
-    }
-    text.push_str("\nThe steps:\n\n");
-    let mut rows = Vec::new();
-    for (number, step) in lab.steps.iter().enumerate() {
-        rows.extend(skipped(lab, number).map(|skipped| {
-            vec!["  -  ".to_owned(), skipped.step.name.value.clone(), format!("left out: {}", skipped.reason)]
-        }));
-        let mark = if number < progress.done { "✓" } else { " " };
-        rows.push(vec![format!("  {mark} {}", number + 1), step.name.value.clone(), title(step).to_owned()]);
-    }
-    text.push_str(&table(&rows));
-    text.push('\n');
-    if progress.next(lab.steps.len()).is_none() {
-        text.push_str("All steps are done. `klab up` with the lab's file brings it back to its set-up.\n");
-    } else {
-        text.push_str("`klab verify` checks the set-up and opens the first step; `klab step` performs it for you.\n");
-    }
-    text
-}
-
-/// Steps that this provider leaves out right before a step (from 0), or after the last one.
-fn skipped(lab: &Lab, before: usize) -> impl Iterator<Item = &SkippedStep> {
-    lab.skipped_steps.iter().filter(move |skipped| skipped.position == before)
-}
-
-/// A line, as it is typed at the prompt and in an editor.
-fn to_type(line: &Line, code: Style) -> String {
-    let mut text = String::new();
-    let Line::Edit(edit) = line else {
-        for line in line.pasted() {
-            let _ = writeln!(text, "    {code}{line}{code:#}");
-        }
-        return text;
-    };
-    let _ = writeln!(text, "    {code}{}{code:#}", edit.open);
-    for (words, below) in edit.told() {
-        let _ = writeln!(text, "\n{words}\n");
-        for line in below {
-            let _ = writeln!(text, "    {code}{line}{code:#}");
-        }
-    }
-    text
-}
-
-fn step_text(lab: &Lab, number: usize, azure: &AzureNames, page: Page) -> String {
-    let Some(step) = lab.steps.get(number) else { return String::new() };
-    let code = AnsiColor::Cyan.on_default();
-    let left_out: String = skipped(lab, number)
-        .map(|skipped| format!("Left out on {}: {}. {}.\n\n", lab.provider, title(&skipped.step), skipped.reason))
-        .collect();
-    let mut text = left_out + &heading(&format!("Step {} of {}: {}", number + 1, lab.steps.len(), title(step)));
-    text.push_str(&body(page, step.text.as_deref()));
-    let lines = lines(lab, number, azure);
-    if !lines.is_empty() {
-        text.push_str("\nType:\n\n");
-        for (number, line) in lines.iter().enumerate() {
-            // What is written in an editor ends before the next command.
-            if number > 0 && matches!(lines[number - 1], Line::Edit(_)) {
-                text.push('\n');
-            }
-            text.push_str(&to_type(line, code));
-        }
-    }
-    let rest = match (lines.is_empty(), step.checks.is_empty()) {
-        (_, true) => "Nothing is checked after it: `klab verify` opens the next step.",
-        (true, false) => "`klab verify` checks it.",
-        (false, false) if only_typed(lab, number).is_some() => {
-            "Then `klab verify` checks it. klab itself changes no nodes here."
-        }
-        (false, false) => "Then `klab verify` checks it. `klab step` does all of it for you.",
-    };
-    let _ = writeln!(text, "\n{rest}");
-    text
 }

@@ -12,11 +12,12 @@ use crate::lesson::{self, command::Line};
 use crate::observe;
 use crate::provider::{AzureNames, Provider};
 use crate::state::{Lock, Progress};
-use klab_lab::spec::{Action, Lab, Located, Step};
+use klab_lab::spec::Lab;
 use klab_lab::verify::Before;
 use klab_lab::words::plural;
 
 pub(super) use crate::lesson::command::of_step as lines;
+pub(super) use crate::lesson::words::{find, label, only_typed, step_document, title};
 
 /// The lesson that a command is about.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -84,13 +85,6 @@ impl Lesson {
         self.progress.graded(self.lab.steps.len())
     }
 
-    /// The number (from 0) of the next step, where the learner may have typed its commands without opening it. Of a step
-    /// without actions nobody can tell.
-    pub(super) fn ahead(&self) -> Option<usize> {
-        let acts = |step: &usize| self.lab.steps.get(*step).is_some_and(|step| !step.actions.is_empty());
-        self.next().filter(|_| !self.is_opened()).filter(acts)
-    }
-
     /// Where the learner is, in a few words.
     pub(super) fn position(&self) -> String {
         let total = self.lab.steps.len();
@@ -143,35 +137,6 @@ pub(super) fn note_before(context: &Context, lab: &Lab, progress: &mut Progress,
     Ok(true)
 }
 
-/// The number (from 0) of a step by its name.
-///
-/// # Errors
-/// When there is none of that name, with those there are.
-pub(super) fn find(lab: &Lab, name: &str) -> Result<usize> {
-    lab.steps.iter().position(|step| *step.name == *name).ok_or_else(|| {
-        let names: Vec<&str> = lab.steps.iter().map(|step| step.name.value.as_str()).collect();
-        Error::message(Kind::Usage, format!("lab `{}` has no step `{name}`", lab.name))
-            .hint(format!("its steps are {}", names.join(", ")))
-    })
-}
-
-/// ``step 3 of 9 `taint` ``.
-pub(super) fn label(lab: &Lab, step: usize) -> String {
-    let name = lab.steps.get(step).map_or("", |step| step.name.value.as_str());
-    format!("step {} of {} `{name}`", step + 1, lab.steps.len())
-}
-
-/// `taint  Repel pods with a taint`: the title, or the name where there is none.
-pub(super) fn title(step: &Step) -> &str {
-    step.title.as_deref().unwrap_or(&step.name.value)
-}
-
-/// The action of a step that klab leaves to the learner: one on nodes of a cluster that klab did not make.
-pub(super) fn only_typed(lab: &Lab, step: usize) -> Option<&Located<Action>> {
-    let step = lab.steps.get(step).filter(|_| !lab.provider.profile().makes_nodes)?;
-    step.actions.iter().find(|action| action.value.nodes().is_some())
-}
-
 /// How commands of az name the lab.
 pub(super) fn azure(context: &Context, lab: &Lab) -> AzureNames {
     azure_of(context.provider(lab.provider).ok().as_deref(), lab)
@@ -185,21 +150,4 @@ pub(super) fn azure_of(provider: Option<&dyn Provider>, lab: &Lab) -> AzureNames
 /// Lines for people: a sentence is a comment to a shell, so that all of it can be pasted.
 pub(super) fn shown(lines: &[Line]) -> Vec<String> {
     lines.iter().flat_map(Line::pasted).collect()
-}
-
-/// A step for machines: what it is, and what is typed for it.
-pub(super) fn step_document(lab: &Lab, number: usize, azure: &AzureNames) -> Value {
-    let Some(step) = lab.steps.get(number) else { return Value::Null };
-    let lines = lines(lab, number, azure);
-    let line = |line: &Line| match line {
-        Line::Note(note) => vec![json!({ "note": note })],
-        Line::Command(_) | Line::Edit(_) => {
-            line.commands().iter().map(|command| json!({ "command": command })).collect()
-        }
-    };
-    json!({
-        "number": number + 1, "name": step.name.value, "title": step.title, "text": step.text, "hint": step.hint,
-        "commands": lines.iter().flat_map(line).collect::<Vec<_>>(), "checks": step.checks.len(),
-        "before": step.before.len(),
-    })
 }

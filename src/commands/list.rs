@@ -1,11 +1,15 @@
-//! `klab list`: the labs that have state on this machine.
+//! `klab list`: the labs and hosted classes that have state on this machine.
 
 use serde_json::json;
 
 use super::Context;
+use super::host::kept;
 use crate::error::Result;
+use crate::event::{About, Warning};
 use crate::provider::sim::daemon;
+use crate::state::Joined;
 use crate::state::class::Class;
+use crate::state::home::state_error;
 use crate::ui::Format;
 use klab_lab::plan::Observed;
 use klab_lab::words::table;
@@ -21,6 +25,7 @@ fn silent_server(context: &Context, labs: &[String]) -> Result<bool> {
     for lab in labs {
         let class = Class::read(&context.home, lab)?.map(|class| class.provider);
         let provider = match class {
+            None if Joined::read(&context.home, lab)?.is_some() => None,
             None => context.record(lab)?.map(|record| record.provider),
             class => class,
         };
@@ -32,11 +37,11 @@ fn silent_server(context: &Context, labs: &[String]) -> Result<bool> {
     let Err(error) = context.block_on(daemon::look(&context.home)) else { return Ok(false) };
     let error = context.advised(error);
     let advice = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
-    context.ui.events().warn(format!("{error:#}{advice}"));
+    context.ui.events().warn(Warning::ServerSilent, format!("{error:#}{advice}"));
     Ok(true)
 }
 
-/// Prints a line for each lab.
+/// Prints a line for each lab, and for each class that is hosted here or was.
 ///
 /// # Errors
 /// When klab's state cannot be read.
@@ -48,6 +53,12 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
     for lab in labs {
         if let Some(class) = Class::read(&context.home, &lab)? {
             let (row, document) = super::seats::row(context, &class, silent && class.provider.profile().is_embedded);
+            rows.push(row);
+            documents.push(document);
+            continue;
+        }
+        if let Some(joined) = Joined::read(&context.home, &lab)? {
+            let (row, document) = super::joined::row(&joined);
             rows.push(row);
             documents.push(document);
             continue;
@@ -74,7 +85,8 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             _ if going => ("being removed", None),
             _ if silent && record.provider.profile().is_embedded => ("no answer", None),
             (Err(error), _) => {
-                context.ui.events().warn(format!("lab `{lab}`: {error:#}"));
+                let events = context.ui.events().about(About::Lab, &lab);
+                events.warn(Warning::LabUnreachable, format!("lab `{lab}`: {error:#}"));
                 ("unreachable", None)
             }
             (Ok(observed), _) if !observed.exists => ("no cluster", None),
@@ -96,6 +108,11 @@ pub fn run(context: &Context, _: &Arguments) -> Result<()> {
             "lab": lab, "provider": record.provider, "state": state, "nodes": nodes,
             "created": record.created, "file": record.source,
         }));
+    }
+    for class in context.home.hosted().map_err(|error| state_error(error, "read", &context.home.hosts()))? {
+        let (row, document) = kept::row(context, &class);
+        rows.push(row);
+        documents.push(document);
     }
     match context.ui.format() {
         Format::Json => context.ui.result(&json!({ "schema": "klab.list/1", "labs": documents }).to_string()),

@@ -11,6 +11,7 @@ use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::error::{Error, Kind, Result};
 use crate::forecast::forecast;
 use crate::observe;
+use crate::on_kubernetes::sizing::{Wanted, size};
 use crate::provider::{self, Foreign};
 use crate::render::{self, Manifest};
 use crate::shipped;
@@ -19,7 +20,7 @@ use klab_lab::cost::LabCost;
 use klab_lab::plan::{Action, Observed, plan};
 use klab_lab::spec::{self, Lab, ManifestContent};
 use klab_lab::verify::{PredictedWorkload, Prediction};
-use klab_lab::words::{listed, table};
+use klab_lab::words::{listed, plural, table};
 
 /// What can be typed after `klab plan`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +30,18 @@ pub struct Arguments {
     lab: PathBuf,
     #[command(flatten)]
     options: LabOptions,
+    /// How large a class on Kubernetes is to be: shards, processor, memory, disk.
+    #[arg(long, requires = "seats")]
+    hosted: bool,
+    /// Seats of the class.
+    #[arg(long, value_name = "COUNT", requires = "hosted", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    seats: Option<u32>,
+    /// Seats that are in use at the same time; all by default.
+    #[arg(long, value_name = "COUNT", requires = "hosted")]
+    in_use: Option<u32>,
+    /// Commands that each shard's console runs at a time; without it learners have no console.
+    #[arg(long, value_name = "COUNT", requires = "hosted", num_args = 0..=1, require_equals = true, default_missing_value = "16")]
+    console: Option<u32>,
 }
 
 /// What would be done.
@@ -59,6 +72,10 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
         // What `up` has sent already is compared with what it would send now.
         lab = context.load_where_it_is(&arguments.lab, arguments.options.load_options_to_make())?;
     }
+    if let Some(seats) = arguments.seats {
+        hosted(context, &lab, arguments, seats);
+        return Ok(());
+    }
     let manifests = render::render(&lab).map_err(|diagnostics| invalid(&arguments.lab, &diagnostics))?;
     let provider = context.provider(lab.provider)?;
     let made = make(context, &lab, &manifests, provider.as_ref())?;
@@ -77,6 +94,27 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     }
     // As `up` would say it, with its exit code.
     super::one::refuse(context, made.refusals)
+}
+
+/// Prints how large a class on Kubernetes is to be.
+fn hosted(context: &Context, lab: &Lab, arguments: &Arguments, seats: u32) {
+    let in_use = arguments.in_use.unwrap_or(seats);
+    let sizing = size(lab, Wanted { seats, in_use, commands: arguments.console });
+    if context.ui.format() == Format::Json {
+        let mut document = sizing.document();
+        document["schema"] = json!("klab.hosted/1");
+        document["lab"] = json!(lab.name.value);
+        context.ui.result(&document.to_string());
+        return;
+    }
+    let mut text = format!(
+        "class of lab {}: {} of {} in use\n",
+        lab.name.value,
+        in_use.min(seats),
+        plural(seats as usize, "seat")
+    );
+    section(&mut text, "on Kubernetes", sizing.lines().into_iter(), "");
+    context.ui.result(&text);
 }
 
 fn make(context: &Context, lab: &Lab, manifests: &[Manifest], provider: &dyn provider::Provider) -> Result<Plan> {

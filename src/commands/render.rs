@@ -9,6 +9,7 @@ use super::{Context, LabOptions, invalid};
 use crate::client::connect;
 use crate::context::is_path;
 use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::{About, Warning};
 use crate::lesson::stage;
 use crate::observe;
 use crate::shipped;
@@ -100,7 +101,7 @@ fn with_nodes<'l>(context: &Context, lab: &'l Lab, asked: Option<&str>) -> Resul
         });
     }
     if !lab.provider.profile().is_embedded || lab.sim.like != SimLike::Aks {
-        context.ui.events().warn(format!(
+        context.ui.events().about(About::Workload, name.value.as_str()).warn(Warning::NameUnknown, format!(
             "workload `{name}` runs on the first node of pool `{pool}`, whose name is known once the lab is up; shown is \
              the one that the embedded cluster would give it"
         ));

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::lesson::{Lesson, WhichLesson, find};
 use super::one::{self, make, wait};
-use super::{Context, invalid, step};
+use super::{Context, invalid, joined, step};
 use crate::at_work::LabAtWork;
 use crate::changes::{Change, Named, Scope, Twin, compare, live_objects};
 use crate::context::not_up;
-use crate::error::{Error, Kind, Result};
+use crate::drain;
+use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::grade::report_set_up;
 use crate::lesson::{Performer, WallClock, change_nodes, delete_all};
@@ -40,6 +41,9 @@ pub struct Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
     let started = Instant::now();
+    if let Some(joined) = joined::meant(context, arguments.which.lab.as_deref())? {
+        return joined::reset(context, &joined, arguments.to.as_deref(), arguments.yes);
+    }
     let lesson = Lesson::open(context, &arguments.which)?;
     let lab = &lesson.lab;
     let name = &lab.name.value;
@@ -128,5 +132,12 @@ fn consent(context: &Context, arguments: &Arguments, lab: &str, added: &[Named])
 
 fn remove(performer: &Performer<'_>, at_work: &mut LabAtWork<'_>, objects: &[Named]) -> Result<()> {
     let mut each = objects.iter();
-    each.try_for_each(|object| delete_all(performer, &[object.reference()], &object.label(), &mut at_work.work()?))
+    each.try_for_each(|object| delete_all(performer, &[object.reference()], &object.label(), &mut at_work.work()?))?;
+    let nodes: BTreeSet<String> =
+        objects.iter().filter(|object| object.kind == "Node").map(|object| object.name.clone()).collect();
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let forgotten = performer.runtime.block_on(drain::forget_pods(performer.client, &nodes));
+    forgotten.kind(Kind::Failed, || "could not remove the pods of nodes that are gone".to_owned())
 }

@@ -1,33 +1,66 @@
-//! `klab serve`: the process that serves embedded clusters; `up` starts it, people need not.
+//! `klab serve`: the process that serves embedded clusters. `up` starts one for labs; tests of operators start one that ends
+//! with them.
 
-use std::path::PathBuf;
+mod controllers;
+mod definitions;
+mod ephemeral;
+mod kubeconfig_file;
+mod parent;
+mod ready;
+mod refusal;
+
+use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::refusal::start_error;
 use crate::environment;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::provider::sim::server_lock::ServerLock;
 use crate::state::home::state_error;
-use klab_cluster::server::{Server, ServerOptions, StartError};
+use klab_cluster::server::{Server, ServerOptions};
 
 /// What can be typed after `klab serve`.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true)))]
 pub struct Arguments {
-    /// Where clusters are saved.
-    #[arg(long, value_name = "FOLDER")]
-    state_directory: PathBuf,
-    /// Port on 127.0.0.1; the last one if it is free, else any, by default.
-    #[arg(long, env = environment::KLAB_SIM_PORT.name)]
+    /// Serve one cluster that is kept nowhere and ends with the program that started klab.
+    #[arg(long, group = "which")]
+    ephemeral: bool,
+    /// Where clusters are saved; `klab up` starts such a server itself.
+    #[arg(long, value_name = "FOLDER", group = "which")]
+    state_directory: Option<PathBuf>,
+    /// Port on 127.0.0.1; any that is free by default, of saved clusters the last one (KLAB_SIM_PORT).
+    #[arg(long)]
     port: Option<u16>,
+    #[command(flatten)]
+    of_ephemeral: ephemeral::Arguments,
 }
 
-/// Serves until it is told to stop. Says on stdout, in one line of JSON, when it is ready.
+/// Serves until it is told to stop, or ended. Says on stdout, in one line, when it is ready.
 ///
 /// # Errors
-/// When another server is using the folder, or no port can be had.
+/// When another server is using the folder, no port can be had, or what a cluster is to begin with is wrong.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.state_directory {
+        Some(folder) => run_saved(folder, arguments.port),
+        None => ephemeral::run(&arguments.of_ephemeral, arguments.port),
+    }
+}
+
+impl Arguments {
+    /// Whether it needs nothing of this user's: no home, and no handling of interruptions but its own.
+    pub fn is_ephemeral(&self) -> bool {
+        self.ephemeral
+    }
+}
+
+fn run_saved(folder: &Path, port: Option<u16>) -> Result<()> {
     crate::ui::trace("klab=info");
-    let folder = &arguments.state_directory;
+    let port = match port {
+        None => port_of_environment()?,
+        port => port,
+    };
     let Some(lock) = ServerLock::of_this_server(folder)? else {
         let message = format!("another server is using `{}`", folder.display());
         return Err(Error::message(Kind::Failed, message));
@@ -36,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let runtime = crate::client::runtime()?;
     runtime.block_on(async {
         let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
-        let options = ServerOptions { state_directory: folder.clone(), port: arguments.port };
+        let options = ServerOptions { port, ..ServerOptions::at(folder) };
         let server = Server::start(options).await.map_err(start_error)?;
         crate::ui::announce(&format!("serving embedded clusters at {}", server.address()));
         tokio::select! {
@@ -48,12 +81,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-fn start_error(error: StartError) -> Error {
-    match error {
-        StartError::Folder(folder, error) => state_error(error, "use the server's folder", &folder),
-        port @ StartError::Port(..) => {
-            Error::new(Kind::Outside, port).hint("another program uses it; without a port the server takes a free one")
+/// The port of the server that keeps clusters, where the environment names one.
+fn port_of_environment() -> Result<Option<u16>> {
+    let variable = environment::KLAB_SIM_PORT;
+    let Some(text) = variable.value() else { return Ok(None) };
+    match text.to_str().and_then(|text| text.parse().ok()) {
+        Some(port) => Ok(Some(port)),
+        None => {
+            Err(Error::message(Kind::Usage, format!("{} is `{}`, which is no port", variable.name, text.display())))
         }
-        none @ StartError::Listen(_) => Error::new(Kind::Outside, none),
     }
 }

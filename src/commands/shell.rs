@@ -8,6 +8,7 @@ use crate::environment;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::shell::LabShell;
+use crate::state::Joined;
 use crate::state::home::state_error;
 use klab_cluster::server::files::{create_private_folder, write_link};
 
@@ -43,6 +44,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
 /// When the lab is not up or its cluster cannot be reached.
 pub(super) fn of(context: &Context, which: &kubeconfig::WhichLab) -> Result<LabShell> {
     let lab = which.lab(context)?;
+    if Joined::read(&context.home, &lab)?.is_some() {
+        return Ok(LabShell { kubeconfig: context.kubeconfig(&lab)?, lab, azure: None, programs: None });
+    }
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let provider = context.provider(record.provider)?;
     let kubeconfig = provider.kubeconfig(&lab)?;

@@ -13,6 +13,7 @@ use crate::context::not_up;
 use crate::error::Result;
 use crate::grade::warn_of_faults;
 use crate::observe;
+use crate::state::Joined;
 use crate::state::class::Class;
 use crate::ui::Format;
 use klab_lab::membership::labelled_pool;
@@ -38,6 +39,9 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let lab = context.lab_or_class_name(arguments.lab.as_deref())?;
     if let Some(class) = Class::read(&context.home, &lab)? {
         return super::seats::status(context, &class);
+    }
+    if let Some(joined) = Joined::read(&context.home, &lab)? {
+        return super::joined::status(context, &joined);
     }
     let record = context.record(&lab)?.ok_or_else(|| not_up(&lab))?;
     let lesson = Lesson::open(context, &WhichLesson::of(&lab)).ok();

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use super::lesson::{Lesson, WhichLesson, azure, find, label, lines, note_before, only_typed, shown, title};
-use super::{Context, board};
+use super::{Context, board, joined};
 use crate::at_work::LabAtWork;
 use crate::context::not_up;
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
+use crate::event::{About, Verb, Warning};
 use crate::grade::{Grading, grade};
 use crate::lesson::command::{self, Line};
 use crate::lesson::{Performer, Run, WallClock, stage, staged, step_kinds};
@@ -71,6 +71,9 @@ const TIMEOUTS: (Duration, Duration) = (Duration::from_mins(2), Duration::from_s
 /// When an action could not be done, or a check does not hold; the step is then done again by the next `klab step`.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     context.ui.stream_events();
+    if let Some(joined) = joined::meant(context, arguments.which.lab.as_deref())? {
+        return joined::step(context, &joined, arguments.to.as_deref(), arguments.all, arguments.back);
+    }
     let lesson = Lesson::open_with_steps(context, &arguments.which)?;
     let name = lesson.lab.name.value.clone();
     let lab = LabAtWork::existing(context, &name, "step")?.ok_or_else(|| not_up(&name))?;
@@ -211,7 +214,7 @@ impl AtWork<'_> {
         })
         .map_err(|error| again_hint(error, "`klab step --back` tries again, `klab step` does the step again"))?;
         for words in &kept {
-            self.context.ui.events().warn(format!("not undone: {words}"));
+            self.context.ui.events().warn(Warning::NotUndone, format!("not undone: {words}"));
         }
         lesson.progress.reach(number);
         lesson.keep()

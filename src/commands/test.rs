@@ -2,6 +2,7 @@
 
 mod real;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use self::real::{Live, RealWorld};
 use super::{Context, board};
-use crate::error::{Error, Kind, Result};
-use crate::event::Verb;
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::{Verb, Warning};
 use crate::interruption::Interruption;
 use crate::provider::Memory;
 use crate::state::Home;
+use crate::trial::annotations::{self, Pipeline};
 use crate::trial::{self, EmbeddedWorld, LabTrial, Patience, Plan, World, files, sweep};
 use crate::ui::{Format, Ui};
 use klab_lab::spec::{self, Action, Diagnostics, Lab, LoadOptions, Provider, Reach};
@@ -53,6 +55,15 @@ pub struct Arguments {
     /// Write a page with every lesson, step and check into this file, with the cluster before and after each.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Write JUnit XML into this file, whatever else is written.
+    #[arg(long, value_name = "FILE.xml")]
+    junit: Option<PathBuf>,
+    /// Append a summary in Markdown with pictures to this file, such as `$GITHUB_STEP_SUMMARY`.
+    #[arg(long, value_name = "FILE.md")]
+    summary: Option<PathBuf>,
+    /// Print what failed once more as commands that a pipeline shows at the lines of the lab files.
+    #[arg(long, value_name = "PIPELINE", value_enum)]
+    annotations: Option<Pipeline>,
     /// Maximum number of trials at a time; by default as many as there are processors, on kind 1, on aks 4.
     #[arg(long, short = 'j', value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -64,6 +75,10 @@ pub struct Arguments {
 /// When a lab file is invalid (all problems of all files), or a lesson fails.
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
+    if arguments.annotations.is_some() && context.ui.format() != Format::Human {
+        let message = "`--annotations` are lines of a log, and `--format` writes a document in its place";
+        return Err(Error::message(Kind::Usage, message).hint("`--junit FILE.xml` writes JUnit XML beside them"));
+    }
     real::refuse_foreign(arguments.provider)?;
     real::refuse_seeds(arguments.provider, arguments.seeds, arguments.seed)?;
     let paths = files::lab_files(&context.home, &arguments.labs)?;
@@ -83,7 +98,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         seeds: arguments.seeds,
         patience: Patience { set_up: arguments.step_timeout, step: arguments.step_timeout },
         workers: arguments.jobs.map_or_else(|| real::jobs(arguments.provider), usize::from),
-        draws: arguments.report.is_some(),
+        draws: arguments.report.is_some() || arguments.summary.is_some(),
         stop: &stop,
     };
     let live = Live::default();
@@ -146,10 +161,34 @@ fn tell(context: &Context, arguments: &Arguments, trials: &[LabTrial]) -> Result
         Format::Json => context.ui.result(&trial::report::json(trials).to_string()),
         Format::Junit => context.ui.result(&trial::report::junit(trials)?),
     }
+    if let Some(pipeline) = arguments.annotations {
+        annotate(context, &annotations::of_trials(trials, pipeline));
+    }
     if let Some(file) = &arguments.report {
         board::write(context, file, &trial::page::page(trials)?)?;
     }
+    if let Some(file) = &arguments.junit {
+        board::write(context, file, &trial::report::junit(trials)?)?;
+    }
+    if let Some(file) = &arguments.summary {
+        append(file, &trial::summary::summary(trials))?;
+    }
     Ok(())
+}
+
+/// Prints lines for a pipeline, if there are any.
+fn annotate(context: &Context, lines: &str) {
+    if !lines.is_empty() {
+        context.ui.result(lines);
+    }
+}
+
+/// Adds a text to the end of a file, in which others may have written before.
+fn append(file: &Path, text: &str) -> Result<()> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
+    opened
+        .and_then(|mut opened| opened.write_all(text.as_bytes()))
+        .kind(Kind::Failed, || format!("could not write `{}`", file.display()))
 }
 
 /// Whether a provider other than the embedded cluster makes clusters.
@@ -202,7 +241,7 @@ fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<V
                 for provider in Provider::ALL.into_iter().filter(|provider| is_made_elsewhere(*provider)) {
                     match read(path, provider) {
                         Ok(lab) => lessons.push(as_seat(path, lab)),
-                        Err(_) => context.ui.events().warn(format!(
+                        Err(_) => context.ui.events().warn(Warning::NotTried, format!(
                             "{} is not for {provider}, and was not tried so; `klab check --provider {provider} {}` says why",
                             path.display(),
                             path.display()
@@ -217,7 +256,16 @@ fn load(context: &Context, arguments: &Arguments, paths: &[PathBuf]) -> Result<V
             Err(diagnostics) => invalid.push((path.as_path(), diagnostics)),
         }
     }
-    if invalid.is_empty() { Ok(lessons) } else { Err(all_invalid(context, &invalid)) }
+    if invalid.is_empty() {
+        return Ok(lessons);
+    }
+    if let Some(pipeline) = arguments.annotations {
+        for (path, diagnostics) in &invalid {
+            let file = path.display().to_string();
+            annotate(context, &annotations::of_diagnostics(&file, diagnostics.iter(), pipeline));
+        }
+    }
+    Err(all_invalid(context, &invalid))
 }
 
 /// A lesson as a seat has it, and what is said of it.

@@ -3,20 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::FutureExt;
+
 use super::lesson::{Lesson, WhichLesson, find, label, note_before};
+use super::seats::hosted;
 use super::verify_watch::watch;
-use super::{Context, board};
-use crate::changes::{Change, Told, elsewhere, live_objects, slips};
-use crate::error::Result;
-use crate::event::Verb;
+use super::{Context, board, joined};
+use crate::changes::{elsewhere, live_objects, mention};
+use crate::error::{Error, Kind, Result};
+use crate::event::{Verb, Warning};
 use crate::grade::{Grading, hinted, judge, wait, wait_for_set_up, write_report};
+use crate::lesson::pass::{self, Looks, Passed};
 use crate::lesson::staged;
 use crate::observe;
 use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::Format;
 use klab_lab::spec::Lab;
-use klab_lab::verify::{CheckResult, Report, Verdict};
+use klab_lab::verify::Report;
 use klab_lab::words::plural;
 
 /// What can be typed after `klab verify`.
@@ -30,8 +34,9 @@ pub struct Arguments {
     /// Grade this step of the lesson; the one that is next by default.
     #[arg(long, value_name = "NAME")]
     step: Option<String>,
-    /// Look at all seats of a class once, and print where everybody is; also as `--format csv`.
-    #[arg(long, conflicts_with_all = ["step", "watch"])]
+    /// Look at all seats of a class once, and print where everybody is; also as `--format csv`. Of a hosted class `--watch` keeps it
+    /// there.
+    #[arg(long, conflicts_with = "step")]
     seats: bool,
     /// Write the verdicts, with the cluster they are about, as a page into this file.
     #[arg(long, value_name = "FILE.html", conflicts_with = "seats")]
@@ -55,7 +60,19 @@ impl Arguments {
 pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     if arguments.seats {
         let name = context.lab_or_class_name(arguments.which.lab.as_deref())?;
+        if Class::read(&context.home, &name)?.is_none() && hosted::is_hosted(context, &name) {
+            return hosted::verify(context, &name, arguments.watch);
+        }
+        if arguments.watch {
+            let message = format!("class `{name}` is not hosted: its seats are labs of this machine");
+            return Err(
+                Error::message(Kind::Usage, message).hint(format!("`klab watch {name}` shows it as it changes"))
+            );
+        }
         return super::seats::verify(context, &Class::of(&context.home, &name)?);
+    }
+    if let Some(joined) = joined::meant(context, arguments.which.lab.as_deref())? {
+        return joined::verify(context, &joined, arguments.step.as_deref(), arguments.timeout.as_secs());
     }
     let lesson = Lesson::open(context, &arguments.which)?;
     let lab = lesson.lab.name.value.clone();
@@ -147,71 +164,28 @@ fn add_slips(context: &Context, graded: &mut Graded<'_>, kubeconfig: &Path, done
     if lab.steps.is_empty() || !is_known || (graded.step.is_none() && report.ok()) {
         return None;
     }
-    let steps = graded.step.map_or(0, |step| step + 1);
-    let found = context.client(&lab.name.value, kubeconfig).and_then(|client| {
-        let found = context.block_on(live_objects(&client))?;
-        slips(lab, graded.step, steps == done, &found)
-    });
-    let slips = match found {
-        Ok(slips) => slips,
-        Err(error) => {
-            context.ui.events().warn(format!("what differs from the lab could not be found: {error}"));
-            return None;
-        }
-    };
-    let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
-    // What is typed to mend anything would look there, so it comes first.
     let looks_elsewhere = elsewhere(kubeconfig, lab).filter(|_| !report.ok());
-    report.unasked = looks_elsewhere.into_iter().chain(asides(&slips.unasked)).collect();
-    let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
-    if !report.checks.iter().any(helpless) {
-        return None;
-    }
-    report.open = asides(&slips.open);
-    let nothing = report.unasked.is_empty() && report.open.is_empty();
-    let name = &lab.name;
-    nothing.then(|| match graded.step.and_then(|step| step.checked_sub(1)) {
-        Some(before) => {
-            let before = &lab.steps[before].name;
-            format!("all is as the step makes it, and came about otherwise: `klab reset {name} --to {before}` goes back to where it begins")
-        }
-        None => format!("`klab reset {name}` goes back to where the lesson begins"),
+    let mentioned = context.client(&lab.name.value, kubeconfig).and_then(|client| {
+        let found = context.block_on(live_objects(&client))?;
+        mention(report, lab, graded.step, done, &found, looks_elsewhere)
+    });
+    mentioned.unwrap_or_else(|error| {
+        let words = format!("what differs from the lab could not be found: {error}");
+        context.ui.events().warn(Warning::DifferencesUnknown, words);
+        None
     })
 }
 
-/// Long enough to see that what holds of a step holds for a while.
-const WINDOW: Duration = Duration::from_secs(2);
-
-/// Grades where the learner is: the step that the guide has opened, else what was reached last, so that what holds goes
-/// on holding however often it is asked. What holds of an opened step moves the learner on.
+/// Grades where the learner is. What holds of an opened step moves the learner on.
 fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, arguments: &Arguments) -> Result<()> {
     let lab = lesson.lab.clone();
     let next = lesson.next();
     let opened = lesson.is_opened();
-    let mut graded = match lesson.ahead().filter(|_| lesson.progress.started) {
-        // What was typed for the next step has taken effect, or still does: then that step is meant, not the one before.
-        Some(next) if is_within_reach(context, &lab, &lesson.progress, next, kubeconfig)? => {
-            look(context, &lab, &lesson.progress, Some(next), kubeconfig, arguments)?
-        }
-        _ => look(context, &lab, &lesson.progress, lesson.graded(), kubeconfig, arguments)?,
-    };
-    if graded.step != lesson.graded() {
-        if !graded.report.ok() {
-            // What is under way may have another reason.
-            let reached = look(context, &lab, &lesson.progress, lesson.graded(), kubeconfig, arguments)?;
-            if reached.report.ok() {
-                graded = reached;
-            }
-        }
-    } else if let Some(next) = lesson.ahead().filter(|_| !graded.report.ok()) {
-        // Who has typed the next step's commands already has left behind what was reached.
-        let patience = arguments.timeout.min(WINDOW);
-        let once = Arguments { timeout: patience, watch: false, ..arguments.clone() };
-        let ahead = look(context, &lab, &lesson.progress, Some(next), kubeconfig, &once)?;
-        if ahead.report.ok() && !ahead.report.checks.is_empty() {
-            graded = ahead;
-        }
-    }
+    let mut looks = AtTheTerminal { context, lab: &lab, progress: &lesson.progress, kubeconfig, arguments };
+    let grading = pass::graded(&mut looks, &lab, &lesson.progress, arguments.timeout);
+    // Every look waits for its own end: there is nothing to come back for.
+    let pass::Graded { step, report } = grading.now_or_never().unwrap_or_else(|| Err(interrupted()))?;
+    let mut graded = Graded { lab: &lab, step, report };
     let slips = (!arguments.watch).then_some((kubeconfig, lesson.progress.done));
     conclude(context, &lesson, &mut graded, arguments, slips).map_err(|error| match next.filter(|_| !opened) {
         Some(next) => {
@@ -220,28 +194,28 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
         }
         None => error,
     })?;
-    if next.is_none() {
-        if !lab.steps.is_empty() {
-            context.ui.events().note(Verb::FinishSteps, format!("all {}", plural(lab.steps.len(), "step")));
+    let done = match pass::passed(&lab, &lesson.progress, graded.step) {
+        Passed::All => {
+            if !lab.steps.is_empty() {
+                context.ui.events().note(Verb::FinishSteps, format!("all {}", plural(lab.steps.len(), "step")));
+            }
+            return Ok(());
         }
-        return Ok(());
-    }
-    let done = graded.step.map_or(0, |step| step + 1);
-    if done > 0 && done <= lesson.progress.done && !opened {
-        // It was passed before. Whoever meant the next step must see that this was not it.
-        let words = match next {
-            Some(next) => format!("; `klab guide` opens {}, then `klab verify` grades that", label(&lab, next)),
-            None => String::new(),
-        };
-        context.ui.events().note(Verb::HoldStep, format!("{}, as before{words}", label(&lab, done - 1)));
-        return Ok(());
-    }
+        Passed::Before(done) => {
+            let words = next.map_or(String::new(), |next| {
+                format!("; `klab guide` opens {}, then `klab verify` grades that", label(&lab, next))
+            });
+            context.ui.events().note(Verb::HoldStep, format!("{}, as before{words}", label(&lab, done - 1)));
+            return Ok(());
+        }
+        Passed::Now(done) => done,
+    };
     let words = match (graded.step, lab.steps.len() > done) {
         (None, _) => format!("the set-up; `klab guide` shows {}", label(&lab, 0)),
         (Some(step), true) => format!("{}; `klab guide` shows the next", label(&lab, step)),
         (Some(step), false) => format!("{}: the lesson is done", label(&lab, step)),
     };
-    if done > lesson.progress.done || !lesson.progress.started {
+    if pass::moves_on(&lesson.progress, done) {
         lesson.progress.reach(done);
         note_before(context, &lab, &mut lesson.progress, &context.client(&lab.name.value, kubeconfig)?)?;
         lesson.keep_if_free("verify")?;
@@ -250,15 +224,33 @@ fn grade_next(context: &Context, mut lesson: Lesson, kubeconfig: &Path, argument
     Ok(())
 }
 
-/// Whether the cluster is as a step wants it, or on its way there: nothing of it is out of reach.
-fn is_within_reach(context: &Context, lab: &Lab, progress: &Progress, step: usize, kubeconfig: &Path) -> Result<bool> {
-    let staged = staged(lab, progress, Some(step));
-    let client = context.client(&lab.name.value, kubeconfig)?;
-    let report = context.block_on(async {
-        let mut snapshot = observe::look(&client).await?;
-        observe::fetch(&client, &staged.checks, &mut snapshot).await?;
-        Ok(klab_lab::verify::evaluate(&staged.checks, &snapshot, &klab_lab::verify::Context::of(&staged)))
-    })?;
-    let out_of_reach = |check: &CheckResult| matches!(check.verdict, Verdict::Impossible { .. });
-    Ok(!report.checks.is_empty() && !report.checks.iter().any(out_of_reach))
+fn interrupted() -> Error {
+    Error::message(Kind::Failed, "the cluster was not looked at to the end")
+}
+
+/// The cluster as `klab verify` looks at it: each look has ended when it returns.
+struct AtTheTerminal<'a> {
+    context: &'a Context,
+    lab: &'a Lab,
+    progress: &'a Progress,
+    kubeconfig: &'a Path,
+    arguments: &'a Arguments,
+}
+
+impl Looks for AtTheTerminal<'_> {
+    async fn wait(&mut self, step: Option<usize>, once: Option<Duration>) -> Result<Report> {
+        let once = once.map(|timeout| Arguments { timeout, watch: false, ..self.arguments.clone() });
+        let arguments = once.as_ref().unwrap_or(self.arguments);
+        look(self.context, self.lab, self.progress, step, self.kubeconfig, arguments).map(|graded| graded.report)
+    }
+
+    async fn glance(&mut self, step: usize) -> Result<Report> {
+        let staged = staged(self.lab, self.progress, Some(step));
+        let client = self.context.client(&self.lab.name.value, self.kubeconfig)?;
+        self.context.block_on(async {
+            let mut snapshot = observe::look(&client).await?;
+            observe::fetch(&client, &staged.checks, &mut snapshot).await?;
+            Ok(klab_lab::verify::evaluate(&staged.checks, &snapshot, &klab_lab::verify::Context::of(&staged)))
+        })
+    }
 }

@@ -66,12 +66,19 @@ pub const DESCRIBED: &[Described] = &[
     Described {
         name: "under-way",
         meaning: "What goes on outside klab from now on, even if klab is interrupted.",
-        fields: &[("outside", "a list of sentences; empty when nothing goes on any more")],
+        fields: &[
+            ("outside", "a list of sentences; empty when nothing goes on any more"),
+            ("activities", "the same for programs, in the same order: each with its `action` and `subject`, as above"),
+        ],
     },
     Described {
         name: "warned",
         meaning: "Something the user should know although the work goes on.",
-        fields: &[("message", "the sentence")],
+        fields: &[
+            ("message", "the sentence"),
+            ("code", "what is warned of, as a code: `pods-stayed`; see [Warnings](#warnings)"),
+            SUBJECT,
+        ],
     },
     Described {
         name: "ready",

@@ -106,6 +106,7 @@ verbs! {
     HoldStep "hold-step" "Holds" "Holds" "";
     ExpectRefusal "expect-refusal" "Refused" "Refused" "";
     Wait "wait" "Waiting" "Waited" "seconds";
+    WaitOperation "wait-operation" "Waiting" "Waited" "";
     RunProgram "run-program" "Running" "Ran" "";
     FailApi "fail-api" "Failing" "Failed" "seconds";
     WaitApi "wait-api" "Waiting" "Waited" "";
@@ -118,6 +119,8 @@ verbs! {
     MakeClass "make-class" "Ready" "Ready" "seats that are ready";
     RemoveClass "remove-class" "Down" "Down" "seats it had";
 
+    JoinClass "join-class" "Joined" "Joined" "";
+    LeaveClass "leave-class" "Left" "Left" "";
     OpenShell "open-shell" "Opened" "Opened" "";
     WriteFiles "write-files" "Wrote" "Wrote" "files";
 }

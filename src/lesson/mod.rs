@@ -6,9 +6,11 @@
 pub mod command;
 mod control_plane;
 mod drain;
+pub mod glance;
 mod history;
 mod line;
 mod nodes;
+pub mod pass;
 mod perform;
 mod performer;
 mod pools;
@@ -16,8 +18,10 @@ mod reset;
 mod rewrite;
 mod set;
 pub mod stage;
+pub mod text;
 pub mod time;
 pub mod undo;
+pub mod words;
 mod workloads;
 
 pub use nodes::{change as change_nodes, workload_of};

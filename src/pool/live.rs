@@ -53,6 +53,13 @@ impl Live {
         Ok(Self { lab, observed, tables, problems, declared })
     }
 
+    /// The pools of a lab that is still to be made.
+    pub(crate) fn planned(lab: Lab) -> Self {
+        let declared = lab.pools.iter().map(|pool| (pool.name.value.clone(), pool_table(pool))).collect();
+        let (observed, tables, problems) = (Observed::default(), Tables::new(), Diagnostics::default());
+        Self { lab, observed, tables, problems, declared }
+    }
+
     /// What the lab file says of a pool, whether it is there or not.
     pub fn declared(&self, name: &str) -> Option<Table> {
         self.declared.iter().find(|(known, _)| known == name).map(|(_, table)| table.clone())
@@ -82,10 +89,20 @@ impl Live {
     /// # Errors
     /// When that breaks a rule that holds now.
     pub fn with(&self, name: &str, keys: Table) -> Result<Lab> {
+        self.with_all([(name, keys)])
+    }
+
+    /// The lab with other keys of several pools.
+    ///
+    /// # Errors
+    /// As [`Live::with`].
+    pub(crate) fn with_all<'n>(&self, pools: impl IntoIterator<Item = (&'n str, Table)>) -> Result<Lab> {
         let mut tables = self.tables.clone();
-        match tables.iter_mut().find(|(known, _)| known == name) {
-            Some((_, table)) => *table = keys,
-            None => tables.push((name.to_owned(), keys)),
+        for (name, keys) in pools {
+            match tables.iter_mut().find(|(known, _)| known == name) {
+                Some((_, table)) => *table = keys,
+                None => tables.push((name.to_owned(), keys)),
+            }
         }
         let (lab, problems) = with_pools(&self.lab, &tables)?;
         refuse_new(&self.problems, &problems)?;

@@ -11,6 +11,7 @@ pub mod keys;
 pub mod live;
 pub mod perform;
 pub mod read;
+pub(crate) mod staged;
 
 pub use kept::Kept;
 pub use keys::Keys;

@@ -20,7 +20,7 @@ use self::site::{Found, Site};
 use super::{Options, Provider, Work};
 use crate::client::{self, cause, connect};
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::event::{About, Verb};
+use crate::event::{About, Verb, Warning};
 use crate::exec::quoted;
 use crate::guard::guarded;
 use crate::permitted::NODE_RIGHTS;
@@ -264,7 +264,7 @@ impl Provider for Existing {
             site.context
         ));
         for kept in removed.kept {
-            work.events.warn(kept);
+            work.events.warn(Warning::ObjectKept, kept);
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ impl KindProvider {
             }
         }
         for container in containers.iter().filter(|container| container.is_worker()) {
-            let Some(node) = nodes.iter().find(|node| node.name_any() == container.name) else { continue };
+            let Some(node) = nodes.iter().find(|node| node.name_any() == container.hostname) else { continue };
             let recorded = record.as_ref().and_then(|record| record.roster.place(&container.name));
             let Some(pool) = recorded.map(|place| &place.pool).or_else(|| node.labels().get(POOL_LABEL)) else {
                 continue;
@@ -155,7 +155,7 @@ impl KindProvider {
                 live.kubernetes = info.map(|info| info.kubelet_version.trim_start_matches('v').to_owned());
             }
             live.nodes.push(ObservedNode {
-                name: container.name.clone(),
+                name: container.hostname.clone(),
                 labels: node.labels().clone(),
                 taints: check::own_taints(node)
                     .into_iter()
@@ -175,9 +175,11 @@ impl KindProvider {
         let mut record = ClusterRecord::new(&session.names, lab, session.runtime.program(), host);
         record.roster = roster::Roster::default();
         record.declared = BTreeMap::new();
-        for node in session.live()?.nodes()? {
-            if let Some(pool) = node.labels().get(POOL_LABEL) {
-                record.roster.adopt(&node.name_any(), pool);
+        let nodes = session.live()?.nodes()?;
+        for container in session.containers()?.iter().filter(|container| container.is_worker()) {
+            let node = nodes.iter().find(|node| node.name_any() == container.hostname);
+            if let Some(pool) = node.and_then(|node| node.labels().get(POOL_LABEL)) {
+                record.roster.adopt(&container.name, &container.hostname, pool);
             }
         }
         session.make_folder()?;
@@ -208,8 +210,8 @@ impl KindProvider {
         }
     }
 
-    /// Starts node containers that do not run, in an order in which each gets its old address again. Gives when which
-    /// container was started.
+    /// Starts node containers that do not run, in an order in which each gets its old address again, and lets those go on that
+    /// are frozen: of a klab that was killed while it kept the API server silent. Gives when which container was started.
     fn wake(session: &Session, work: &mut Work<'_>) -> Result<Starts> {
         let containers = session.containers_seen()?;
         let mut stopped: Vec<&Container> = containers.iter().filter(|container| !container.running).collect();
@@ -224,12 +226,12 @@ impl KindProvider {
         let names: Vec<String> = stopped.iter().map(|container| container.name.clone()).collect();
         work.intend("start-nodes", &names.join(" "))?;
         let activity = work.events.counting(names.len()).start(Verb::StartNodes, plural(names.len(), "stopped node"));
-        session.runtime.start(&names)?;
-        let nodes: Vec<String> = containers
-            .iter()
-            .filter(|container| container.is_worker() || container.is_control_plane())
-            .map(|container| container.name.clone())
-            .collect();
+        let (frozen, stopped): (Vec<&Container>, Vec<&Container>) = stopped.into_iter().partition(|one| one.frozen);
+        let of = |containers: Vec<&Container>| containers.into_iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        session.runtime.thaw(&of(frozen))?;
+        session.runtime.start(&of(stopped))?;
+        let of_nodes = containers.iter().filter(|container| container.is_worker() || container.is_control_plane());
+        let nodes: Vec<String> = of_nodes.clone().map(|container| container.hostname.clone()).collect();
         let starts = starts(&session.containers()?);
         let live = session.live()?;
         live.wait(
@@ -238,7 +240,8 @@ impl KindProvider {
             |live| live::missing(live, &nodes, &starts),
         )
         .map_err(|mut error| {
-            let causes: Vec<String> = nodes.iter().filter_map(|node| session.cause(node)).take(2).collect();
+            let causes = of_nodes.filter_map(|container| session.cause(&container.name, &container.hostname));
+            let causes: Vec<String> = causes.take(2).collect();
             error.source = anyhow::Error::msg(format!("{:#}\n{}", error.source, causes.join("\n")))
                 .context("the nodes did not come back after they were started");
             error.hint("`klab down` and `klab up` recreate the lab")
@@ -254,9 +257,15 @@ impl KindProvider {
     }
 }
 
-/// When containers were started last.
+/// When containers were started last, by their nodes.
 fn starts(containers: &[Container]) -> Starts {
-    containers.iter().filter_map(|container| Some((container.name.clone(), container.started?))).collect()
+    containers.iter().filter_map(|container| Some((container.hostname.clone(), container.started?))).collect()
+}
+
+/// The containers of these nodes.
+fn containers_of(containers: &[Container], nodes: &[String]) -> Vec<String> {
+    let meant = containers.iter().filter(|container| nodes.contains(&container.hostname));
+    meant.map(|container| container.name.clone()).collect()
 }
 
 /// The nodes of a cluster whose containers run. Where they were started a moment ago, with the machine for example, its API
@@ -286,7 +295,7 @@ fn from_record(record: &ClusterRecord, containers: &[Container]) -> Observed {
             let pool = observed.pools.entry(place.pool.clone()).or_default();
             let declared: &Declared = &pool.declared;
             pool.nodes.push(ObservedNode {
-                name: name.clone(),
+                name: record.roster.node(name).to_owned(),
                 labels: declared.labels.clone(),
                 taints: declared.taints.iter().filter_map(|text| plain_taint(text)).collect(),
             });
@@ -438,17 +447,17 @@ impl Provider for KindProvider {
 impl Machines for KindProvider {
     fn pause(&self, lab: &str, work: &mut Work<'_>) -> Result<()> {
         let session = self.session(lab)?;
-        let running: Vec<String> = session
-            .containers()?
-            .into_iter()
-            .filter(|container| container.running)
-            .map(|container| container.name)
-            .collect();
+        let containers = session.containers()?;
+        let names = |is_meant: fn(&Container) -> bool| -> Vec<String> {
+            containers.iter().filter(|one| is_meant(one)).map(|one| one.name.clone()).collect()
+        };
+        let running = names(|container| container.running || container.frozen);
         if running.is_empty() {
             return Ok(());
         }
         work.intend("stop-nodes", &running.join(" "))?;
         let activity = work.events.counting(running.len()).start(Verb::StopNodes, plural(running.len(), "node"));
+        session.runtime.thaw(&names(|container| container.frozen))?;
         session.runtime.stop(&running)?;
         activity.finish(format!("{}; everything in the cluster is kept", plural(running.len(), "node")));
         Ok(())
@@ -467,7 +476,7 @@ impl Machines for KindProvider {
         let session = self.session(lab)?;
         work.intend("stop-nodes", &nodes.join(" "))?;
         let activity = work.events.counting(nodes.len()).start(Verb::StopNodes, plural(nodes.len(), "node"));
-        session.runtime.stop_at_once(nodes)?;
+        session.runtime.stop_at_once(&containers_of(&session.containers()?, nodes))?;
         activity.end();
         Ok(())
     }
@@ -485,7 +494,7 @@ impl Machines for KindProvider {
         let session = self.session(lab)?;
         work.intend("start-nodes", &nodes.join(" "))?;
         let activity = work.events.counting(nodes.len()).start(Verb::StartNodes, plural(nodes.len(), "node"));
-        session.runtime.start(nodes)?;
+        session.runtime.start(&containers_of(&session.containers()?, nodes))?;
         let starts = starts(&session.containers()?);
         let live = session.live()?;
         live.wait(

@@ -204,6 +204,19 @@ pub trait Copies {
     /// # Errors
     /// When the world does not answer.
     fn copy_all(&self, of: &str, copies: &[NewCopy]) -> Result<BTreeSet<String>>;
+
+    /// Puts the kubeconfig of a copy that was just made into its lab's folder, where there is none. It is on the disk with
+    /// what is synced next.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    fn link_kubeconfig(&self, lab: &str) -> Result<()>;
+
+    /// Removes the clusters of these labs, if that can be done for all at once; gives those of which nothing is left.
+    ///
+    /// # Errors
+    /// When the world does not answer.
+    fn remove_all(&self, labs: &[String]) -> Result<BTreeSet<String>>;
 }
 
 /// The machines of clusters whose nodes are not objects only.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// One document of a YAML text.
-pub(super) struct Document<'a> {
+pub(crate) struct Document<'a> {
     text: &'a str,
     /// Line (from 1) of the whole text on which the text of this document begins.
     start: usize,
@@ -12,7 +12,7 @@ pub(super) struct Document<'a> {
 }
 
 /// Why a document is not YAML.
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub message: String,
     /// Line (from 1) of the whole text.
     pub line: usize,
@@ -21,7 +21,7 @@ pub(super) struct Problem {
 }
 
 /// Splits at document markers, which no other YAML construct can contain at the beginning of a line.
-pub(super) fn documents(text: &str) -> Vec<Document<'_>> {
+pub(crate) fn documents(text: &str) -> Vec<Document<'_>> {
     let mut documents = Vec::new();
     let (mut start, mut start_line) = (0, 1);
     let mut offset = 0;
@@ -52,7 +52,7 @@ pub(super) fn documents(text: &str) -> Vec<Document<'_>> {
 }
 
 impl Document<'_> {
-    pub(super) fn parse(&self) -> Result<Value, Problem> {
+    pub(crate) fn parse(&self) -> Result<Value, Problem> {
         serde_saphyr::from_str::<Value>(self.text).map_err(|error| {
             let error = error.without_snippet();
             let location = error.location();

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Home;
-use super::home::state_error;
+use super::home::{read_document, state_error};
 use crate::error::{Error, Kind, Result};
 use klab_cluster::server::files::{create_private_folder, write_private};
 use klab_lab::spec::Provider;
@@ -62,15 +62,7 @@ impl Class {
     /// # Errors
     /// When its record cannot be read, or was written by another klab.
     pub fn read(home: &Home, lab: &str) -> Result<Option<Self>> {
-        let path = home.lab(lab).join(FILE);
-        let text = match std::fs::read(&path) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(None);
-            }
-            text => text.map_err(|error| state_error(error, "read", &path))?,
-        };
-        let class = serde_json::from_slice::<Self>(&text).map_err(io::Error::other);
-        class.map(Some).map_err(|error| state_error(error, "read", &path))
+        read_document(&home.lab(lab).join(FILE))
     }
 
     /// The refusal of a class where one seat is needed.

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 use crate::environment;
 use crate::error::{Error, Kind, Result};
 
@@ -56,6 +58,21 @@ impl Home {
         self.root.join("server")
     }
 
+    /// The folder of the classes that are hosted.
+    pub fn hosts(&self) -> PathBuf {
+        self.root.join("hosts")
+    }
+
+    /// The classes that are hosted on this machine or were, and are kept; by name.
+    ///
+    /// # Errors
+    /// When the folder exists and cannot be read.
+    pub fn hosted(&self) -> io::Result<Vec<String>> {
+        let mut names = folders(&self.hosts())?;
+        names.retain(|name| self.hosts().join(name).join(HOSTED).is_file());
+        Ok(names)
+    }
+
     /// The folder into which lessons that come with klab are written when they are used.
     pub fn lessons(&self) -> PathBuf {
         self.root.join("lessons")
@@ -66,17 +83,24 @@ impl Home {
     /// # Errors
     /// When the folder exists and cannot be read.
     pub fn labs(&self) -> io::Result<Vec<String>> {
-        let folder = match fs::read_dir(self.root.join("labs")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            folder => folder?,
-        };
-        let mut labs: Vec<String> = folder
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|lab| is_lab_name(lab))
-            .collect();
-        labs.sort();
+        let mut labs = folders(&self.root.join("labs"))?;
+        labs.retain(|lab| is_lab_name(lab));
         Ok(labs)
     }
+}
+
+/// The file by which the folder of a hosted class is known.
+pub const HOSTED: &str = "class.json";
+
+/// What a folder has in it, by name; nothing where it is not there.
+fn folders(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Whether a folder's name can be a lab's: what `[a-z][a-z0-9-]*` allows.
@@ -95,6 +119,21 @@ pub fn remove_empty(lab: &Path) {
             _ => {}
         }
     }
+}
+
+/// A JSON document of a state folder; none where there is no such file.
+///
+/// # Errors
+/// When it cannot be read, or was written by another klab.
+pub fn read_document<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let text = match fs::read(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        text => text.map_err(|error| state_error(error, "read", path))?,
+    };
+    let document = serde_json::from_slice(&text).map_err(io::Error::other);
+    document.map(Some).map_err(|error| state_error(error, "read", path))
 }
 
 /// A sentence and a hint for a state folder that cannot be used.

@@ -72,6 +72,19 @@ impl Journal {
     /// # Errors
     /// When it cannot be made durable; the action must then not be done.
     pub fn intend(&mut self, action: &str, subject: &str) -> io::Result<()> {
+        self.write(action, subject, File::sync_data)
+    }
+
+    /// As [`Journal::intend`], but that it is on the disk only with what is synced next, which must be before the action:
+    /// for many labs at once.
+    ///
+    /// # Errors
+    /// As [`Journal::intend`].
+    pub fn intend_later(&mut self, action: &str, subject: &str) -> io::Result<()> {
+        self.write(action, subject, |_| Ok(()))
+    }
+
+    fn write(&mut self, action: &str, subject: &str, sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let entry = Entry {
             at: Timestamp::now(),
@@ -85,7 +98,7 @@ impl Journal {
         let mut line = serde_json::to_vec(&entry)?;
         line.push(b'\n');
         file.write_all(&line)?;
-        file.sync_data()?;
+        sync(file)?;
         fault(self.written, "after");
         Ok(())
     }

@@ -98,20 +98,35 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|ours| std::fs::metadata(path).is_ok_and(|there| place(there) == place(ours)))
 }
 
+/// A lab that another klab works on.
+#[derive(Debug, thiserror::Error)]
+#[error("{words}")]
+pub(crate) struct Busy {
+    words: String,
+    /// What that klab was called with; empty where it does not say.
+    pub(crate) command: String,
+}
+
+impl Busy {
+    /// What an error says of another klab.
+    pub(crate) fn in_error(error: &Error) -> Option<&Self> {
+        error.source.downcast_ref()
+    }
+}
+
 fn held(path: &Path, lab: &str) -> Error {
     let holder: Option<Holder> = std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let busy = |words, command| Error::new(Kind::Failed, Busy { words, command });
     match holder {
         Some(Holder { pid, command, since }) => {
             let ago = Timestamp::now().duration_since(since).unsigned_abs();
-            let message = format!(
+            let words = format!(
                 "lab `{lab}` is in use: `klab {command}` (process {pid}) has been working on it for {}",
                 klab_lab::words::duration(ago)
             );
-            Error::message(Kind::Failed, message).hint(format!("wait until it is done, or end it with `kill {pid}`"))
+            busy(words, command).hint(format!("wait until it is done, or end it with `kill {pid}`"))
         }
-        None => {
-            Error::message(Kind::Failed, format!("lab `{lab}` is in use by another klab")).hint("wait until it is done")
-        }
+        None => busy(format!("lab `{lab}` is in use by another klab"), String::new()).hint("wait until it is done"),
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::home::state_error;
 use super::journal;
 use crate::error::{Error, Kind, Result};
-use klab_cluster::server::files::write_private;
+use klab_cluster::server::files::{write_private, write_private_later};
 use klab_lab::spec::Provider;
 use klab_lab::verify::Prediction;
 
@@ -118,11 +118,23 @@ impl Record {
     /// # Errors
     /// When the file system refuses; the old record is then still there.
     pub fn write(&self, folder: &Path) -> Result<()> {
+        self.write_by(folder, write_private)
+    }
+
+    /// As [`Record::write`], but that it is on the disk only with what is synced next: for many records at once.
+    ///
+    /// # Errors
+    /// As [`Record::write`].
+    pub fn write_later(&self, folder: &Path) -> Result<()> {
+        self.write_by(folder, write_private_later)
+    }
+
+    fn write_by(&self, folder: &Path, write: impl Fn(&Path, &[u8]) -> io::Result<()>) -> Result<()> {
         let path = folder.join(FILE);
         let failed = |error| state_error(error, "write", &path);
         let mut text = serde_json::to_vec_pretty(self).map_err(io::Error::other).map_err(failed)?;
         text.push(b'\n');
-        write_private(&path, &text).map_err(failed)
+        write(&path, &text).map_err(failed)
     }
 }
 

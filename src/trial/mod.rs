@@ -2,8 +2,9 @@
 //!
 //! [`run`] tries one lesson in a [`World`], which is a cluster inside this process or the real thing; [`sweep`] tries many
 //! side by side, each with several seeds. What came of it is data ([`outcome`]) that [`report`] writes for people,
-//! programs and pipelines, and [`page`] with pictures.
+//! programs and pipelines, [`page`] and [`summary`] with pictures, [`annotations`] at lines of the lab files.
 
+pub mod annotations;
 mod embedded;
 pub mod files;
 mod look;
@@ -12,6 +13,7 @@ pub mod page;
 pub mod report;
 mod run;
 mod seat;
+pub mod summary;
 mod sweep;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! What came of trying a lesson: looks at the cluster in order, and where it failed.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,6 +129,8 @@ pub struct LabTrial {
     pub steps: usize,
     /// How many checks it has, in set-up and steps.
     pub checks: usize,
+    /// Where each step begins in the lab file: its line, from 1.
+    pub step_lines: BTreeMap<String, usize>,
     /// A trial a seed, in the order of the seeds.
     pub trials: Vec<Trial>,
 }
@@ -142,6 +145,7 @@ impl LabTrial {
             options: "",
             steps: lab.steps.len(),
             checks: lab.checks.len() + of_steps.sum::<usize>(),
+            step_lines: lab.steps.iter().map(|step| (step.name.value.clone(), step.name.at.line())).collect(),
             trials: Vec::new(),
         }
     }

@@ -133,6 +133,7 @@ mod tests {
             options: "",
             steps: 0,
             checks: 0,
+            step_lines: BTreeMap::new(),
             trials: Vec::new(),
         };
         let html = page(&[lab]).unwrap();

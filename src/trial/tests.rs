@@ -131,7 +131,7 @@ fn what_fails_is_explained_and_ends_the_lesson() {
     ✗ failed  fails  2 steps  2 of 4 checks  [time]
         step `pin`: 1 of 2 checks hold
           ✗ failed   web: 1 running, on pool:main → 0 running, wanted 1 (1 Pending); 0 of 1 on pool:main, 1 Pending
-              web-6c5d49b7fd-wmx5g  Pending for [time], fits on none of 3 nodes:
+              web-6c5d49b7fd-x5gwd  Pending for [time], fits on none of 3 nodes:
                 aks-main-87038019-vmss000000, aks-main-87038019-vmss000001, aks-main-87038019-vmss000002
                   no label disk, nodeSelector asks for disk=ssd
               fix: add the label `disk = "ssd"` to `[pool.main]` (lab.toml:2), or `kubectl label nodes -l agentpool=main disk=ssd`

@@ -39,8 +39,7 @@ pub fn attach(model: &Arc<Mutex<Model>>, folder: &std::path::Path) -> Behind {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
         runtime.block_on(async {
-            let server =
-                Server::start(ServerOptions { state_directory: state, port: None }).await.expect("the server starts");
+            let server = Server::start(ServerOptions::at(state)).await.expect("the server starts");
             let server = Arc::new(server);
             sender.send((Arc::clone(&server), tokio::runtime::Handle::current())).expect("the test waits");
             // Pools that the nodes follow already need no other look: only pools make and remove nodes.

@@ -1,4 +1,4 @@
-// Drives a browser for tests/it/board/browser.rs: `node drive.mjs SCENARIO ARGUMENT…`; ends with 1 and says why where something
+// Drives a browser for tests/it/board/browser.rs and tests/it/host/browser.rs: `node drive.mjs SCENARIO ARGUMENT…`; ends with 1 and says why where something
 // is not as it should be. Timings are printed, never judged.
 import { createRequire } from "node:module";
 import { execFileSync } from "node:child_process";
@@ -15,15 +15,17 @@ const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 /** What the page wrote to its console, failed at, or asked other hosts for. */
 const troubles = [];
 
+/** A new page; `expected` are errors that the browser tells of and that are none. */
 const open = async (browser, options = {}) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(60_000);
-  page.on("console", (message) => message.type() === "error" && troubles.push(message.text()));
+  const isExpected = (words) => options.expected?.test(words) ?? false;
+  page.on("console", (message) => message.type() === "error" && !isExpected(message.text()) && troubles.push(message.text()));
   page.on("pageerror", (error) => troubles.push(error.message));
   page.on("request", (request) => {
     const url = request.url();
-    if (!/^(http:\/\/127\.0\.0\.1:\d+\/|file:|data:)/.test(url)) troubles.push(`asked for ${url}`);
+    if (!/^(https?:\/\/127\.0\.0\.1:\d+\/|file:|data:)/.test(url)) troubles.push(`asked for ${url}`);
   });
   return page;
 };
@@ -37,6 +39,23 @@ const accessible = async (page, what) => {
   const { violations } = await page.evaluate(() => globalThis.axe.run());
   const told = violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3).join(" | ")}`);
   assert.deepEqual(told, [], what);
+};
+
+/** As [`accessible`], light and dark, wide and narrow; nothing is wider than the screen. */
+const accessibleEverywhere = async (page, what) => {
+  const before = page.viewportSize();
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const [width, height] of [[1280, 900], [360, 800]]) {
+      await page.setViewportSize({ width, height });
+      await accessible(page, `${what}, ${colorScheme}, ${width} wide`);
+      const all = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(all <= width, `${what}, ${colorScheme}: ${all} wide on a screen of ${width}`);
+      await shot(page, `${what}-${colorScheme}-${width}`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: null });
+  await page.setViewportSize(before);
 };
 
 const shot = async (page, name) => {
@@ -174,6 +193,109 @@ const scenarios = {
       const scripts = await page.evaluate(() => [...document.scripts].map((script) => script.src || script.type));
       assert.ok(scripts.every((it) => it.endsWith("/board.js") || it === "application/json"), String(scripts));
     }
+  },
+
+  /** A class: somebody joins by the page and goes through the lesson, while the instructor looks on and helps. */
+  async class(browser, url, code, link) {
+    const own = { ignoreHTTPSErrors: true };
+    const learner = await open(browser, { ...own, expected: /status of (403|409)/ });
+    await learner.goto(url);
+    await accessibleEverywhere(learner, "entrance");
+    await learner.locator("[name=code]").fill("0000-0000");
+    await learner.locator("[name=name]").fill("<img src=x onerror=hacked=1>");
+    await learner.keyboard.press("Enter");
+    await learner.waitForSelector("[role=alert]");
+    assert.equal(await learner.locator("[name=name]").inputValue(), "<img src=x onerror=hacked=1>");
+    await accessibleEverywhere(learner, "refused");
+    await learner.locator("[name=code]").fill(code);
+    await learner.locator("button[type=submit]").click();
+    await learner.waitForSelector(".pin");
+    assert.match(await learner.locator(".pin").innerText(), /^\d{6}$/);
+    await accessibleEverywhere(learner, "welcome");
+    await learner.locator("a.next").click();
+    await learner.waitForSelector("g.pod");
+
+    const instructor = await open(browser, { ...own, expected: /status of 409/ });
+    await instructor.goto(link);
+    await instructor.waitForSelector("#rows tr");
+    assert.equal(new URL(instructor.url()).hash, "", "the link's word is not left where others see it");
+    assert.equal(await instructor.locator("#rows tr td").nth(1).innerText(), "<img src=x onerror=hacked=1>");
+    await instructor.locator(".class-bar summary").click();
+    await accessibleEverywhere(instructor, "class");
+
+    // The learner goes on, and the instructor sees it.
+    await learner.locator("#lesson .next").click();
+    await learner.waitForFunction(() => document.querySelector("#lesson h2")?.textContent?.startsWith("Step 1 of"));
+    await instructor.waitForFunction(() => document.querySelector("#rows tr")?.cells[3].textContent?.startsWith("1 of"));
+    await accessibleEverywhere(learner, "learner");
+
+    // A word to all, and one to this learner alone, who then is brought to a step.
+    await instructor.locator("#hint input").fill("look at the <b>taints</b>");
+    await instructor.locator("#hint button").click();
+    await learner.waitForFunction(() => document.querySelector(".word-of")?.textContent?.includes("look at the <b>taints</b>"));
+    await instructor.locator("#rows button").click();
+    await instructor.waitForSelector("dialog[open]");
+    await accessibleEverywhere(instructor, "seat");
+    await instructor.locator("#seat-hint").fill("nearly there");
+    await instructor.locator("[data-seat=hint]").click();
+    await learner.waitForFunction(() => document.querySelectorAll(".word-of").length === 2);
+    await accessible(learner, "with words of the instructor");
+    await instructor.locator("#seat-step").fill("2");
+    await instructor.locator("[data-seat=steps]").click();
+    await learner.waitForFunction(() => document.querySelector("#lesson .next")?.textContent === "Open step 3");
+    await instructor.locator("dialog button[type=submit]").click();
+    await instructor.locator("#names").click();
+    assert.equal(await instructor.locator("#rows tr td").nth(1).isVisible(), false);
+
+    // Looking into the seat: what is there, and nothing to change it with.
+    await instructor.goto(new URL("seats/0-1/", link).href);
+    await instructor.waitForSelector("g.pod");
+    assert.equal(await count(instructor, "[data-next], [data-post]"), 0);
+    await accessibleEverywhere(instructor, "look");
+
+    // The learner's own terminal, and the way back.
+    await learner.locator("a[href$='/lines']").click();
+    await learner.waitForSelector("pre");
+    await accessibleEverywhere(learner, "lines");
+    await learner.goBack();
+    for (const page of [learner, instructor]) {
+      assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+      assert.equal(await count(page, "img, iframe, object, embed"), 0);
+    }
+  },
+
+  /** A learner's console, by keyboard. */
+  async console(browser, url, code) {
+    const page = await open(browser, { ignoreHTTPSErrors: true });
+    await page.goto(url);
+    await page.locator("[name=code]").fill(code);
+    await page.locator("[name=name]").fill("Ann");
+    await page.locator("[name=pin]").fill("2468");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#console-line");
+    const screen = (words) => page.waitForFunction((words) => document.querySelector("#console-screen")?.textContent?.includes(words), words);
+    await page.locator("#console-line").focus();
+    await page.keyboard.type("kubectl get no");
+    await page.waitForSelector("#console-offers li");
+    await accessibleEverywhere(page, "completions");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("-o name");
+    await page.keyboard.press("Enter");
+    await screen("node/aks-");
+    // One command at a time.
+    await page.waitForSelector("#console-end", { state: "hidden" });
+    await page.keyboard.type("kubectl get pods | sh");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#console-screen .note");
+    await page.waitForSelector("#console-end", { state: "hidden" });
+    await page.locator("#console-editor summary").click();
+    await page.locator("#console-new").click();
+    await page.locator("#console-name").fill("map.yaml");
+    await page.keyboard.press("Enter");
+    await page.locator("#console-text").fill("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typed}\n");
+    await page.locator("#console-apply").click();
+    await screen("configmap/typed created");
+    await accessibleEverywhere(page, "console");
   },
 
   /** How long things take: printed, for `cargo bench --bench board`. */

@@ -48,7 +48,7 @@ pub(crate) struct Told(pub(crate) Mutex<Vec<String>>);
 
 impl Sink for Told {
     fn event(&self, event: &Event) {
-        if let Event::Warned { message } = event {
+        if let Event::Warned { message, .. } = event {
             self.0.lock().unwrap().push(message.clone());
         }
     }

@@ -36,14 +36,14 @@ on = "pool:extra"
 running = 1
 "#;
 
-struct Setup {
-    environment: Environment,
-    fake: Fake,
+pub(crate) struct Setup {
+    pub(crate) environment: Environment,
+    pub(crate) fake: Fake,
     _kubernetes: kubernetes::Behind,
 }
 
 impl Setup {
-    fn new(latency: Latency) -> Self {
+    pub(crate) fn new(latency: Latency) -> Self {
         let environment = Environment::new();
         let fake = Fake::start(Model::new(latency));
         let kubernetes = kubernetes::attach(&fake.model, environment.folder());
@@ -57,18 +57,18 @@ impl Setup {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
-    fn succeeds(&self, arguments: &[&str]) -> String {
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let shown = self.environment.shown(&output);
         assert!(output.status.success(), "klab {arguments:?}\n{shown}");
         shown
     }
 
-    fn everything(&self) -> Vec<String> {
+    pub(crate) fn everything(&self) -> Vec<String> {
         self.fake.model().everything()
     }
 

@@ -1,6 +1,7 @@
 //! `klab az`: the commands of az for labs that are not in Azure, through the binary.
 
 mod beside;
+mod later;
 mod stopped;
 
 use std::process::{Command, Stdio};
@@ -70,6 +71,7 @@ fn workshop_about_scheduling_works_as_typed() {
             ),
             &format!("aks nodepool list {OF_LAB} -o table"),
             &format!("aks nodepool delete {OF_LAB} --name extra --no-wait"),
+            &format!("aks nodepool wait {OF_LAB} --name extra --deleted"),
             &format!("aks nodepool list {OF_LAB} --query [].name -o tsv"),
         ],
     );
@@ -84,6 +86,8 @@ fn workshop_about_scheduling_works_as_typed() {
     extra      Linux     1.35                 Standard_B2ms  128             1        250        Succeeded            User
     --- status 0
     $ az aks nodepool delete -g klab-small --cluster-name klab-small --name extra --no-wait
+    --- status 0
+    $ az aks nodepool wait -g klab-small --cluster-name klab-small --name extra --deleted
     --- status 0
     $ az aks nodepool list -g klab-small --cluster-name klab-small --query [].name -o tsv
     --- stdout

@@ -1,6 +1,6 @@
 //! `klab board` through the binary: what it serves and to whom, what it writes, and what a browser makes of it.
 
-mod browser;
+pub(crate) mod browser;
 mod served;
 
 use std::io::{BufRead, BufReader};

@@ -382,3 +382,16 @@ fn lab_for_azure_is_planned_on_a_machine_without_az() {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
 }
+
+#[test]
+fn a_build_says_what_it_is_and_has_manual_pages() {
+    let environment = Environment::new();
+    let words = environment.klab(&["--version", "--verbose"]);
+    let said: Vec<&str> = words.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name).collect();
+    assert_eq!(said, ["commit", "date", "target", "kubernetes"], "{words}");
+    assert!(words.ends_with("--- status 0\n"), "{words}");
+    assert_eq!(environment.klab(&["man", "pages"]), "--- status 0\n");
+    let page = environment.read("pages/klab-pool-add.1");
+    assert!(page.contains(".TH klab\\-pool\\-add 1") || page.contains(".TH klab-pool-add 1"), "{page}");
+    assert!(environment.read("pages/klab-up.1").contains("klab up scheduling"));
+}

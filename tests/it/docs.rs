@@ -278,6 +278,7 @@ fn events_are_described() {
         wanted.push_str(&format!("\n## `{}`\n\n{}\n\n{}", row.name, row.meaning, table(row.fields)));
     }
     wanted.push_str(&actions());
+    wanted.push_str(&warnings());
     if std::env::var_os("KLAB_BLESS").is_some() {
         std::fs::write(path, &wanted).unwrap();
     }
@@ -300,6 +301,13 @@ fn actions() -> String {
         text.push_str(&format!("| `{}` | {words} | {} |\n", verb.action(), verb.counts()).replace("|  |", "| |"));
     }
     text
+}
+
+/// The codes of warnings, each with its meaning.
+fn warnings() -> String {
+    let row = |warning: &event::Warning| format!("| `{}` | {} |\n", warning.code(), warning.meaning());
+    let rows: String = event::Warning::ALL.iter().map(row).collect();
+    format!("\n## Warnings\n\nThe codes of `code`.\n\n| `code` | meaning |\n|---|---|\n{rows}")
 }
 
 /// What of the source does something that only one file may do.

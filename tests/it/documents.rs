@@ -13,6 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A row of a table.
 struct Row {
+    about: String,
     typed: String,
     exit: i32,
     shows: String,
@@ -25,9 +26,9 @@ fn rows(heading: &str) -> Vec<Row> {
     rows.map(|line| {
         let even = line.replace("\\|", "\u{1}");
         let cells: Vec<String> = even.split('|').map(|cell| cell.trim().replace('\u{1}', "|")).collect();
-        let [_, _, typed, exit, shows, _] = cells.as_slice() else { panic!("{line}") };
+        let [_, about, typed, exit, shows, _] = cells.as_slice() else { panic!("{line}") };
         let typed = typed.strip_prefix('`').and_then(|typed| typed.strip_suffix('`')).unwrap();
-        Row { typed: typed.to_owned(), exit: exit.parse().unwrap(), shows: shows.clone() }
+        Row { about: about.clone(), typed: typed.to_owned(), exit: exit.parse().unwrap(), shows: shows.clone() }
     })
     .collect()
 }
@@ -44,7 +45,7 @@ fn goes_through(heading: &str, lab: Option<&str>, shell: &str) {
     if let Some(lab) = lab {
         environment.succeeds(&["up", lab]);
     }
-    for Row { typed, exit, shows } in rows(heading) {
+    for Row { typed, exit, shows, .. } in rows(heading) {
         // A new shell for each row, in the folder of the manifests; `az` is klab also where no lab is up yet.
         let line = format!("PATH=\"$PWD/bin:$PATH\"\neval \"$(klab env 2>/dev/null)\"\n{typed}");
         let only_looks = ["kubectl get", "kubectl describe", "kubectl top"].iter().any(|verb| typed.starts_with(verb));
@@ -105,16 +106,63 @@ fn crash_course() {
     works_as_typed("The crash course", Some("experiments"));
 }
 
+/// What the documents have a reader do: words of each, and the row that stands for them.
+const IDEAS: &str = include_str!("../documents.txt");
+
+/// The ideas of a document.
+fn ideas(heading: &str) -> Vec<(&'static str, &'static str)> {
+    let section = IDEAS.split("\n## ").find_map(|section| section.strip_prefix(heading)).unwrap();
+    section.lines().filter(|line| !line.is_empty()).map(|line| line.rsplit_once(" | ").unwrap()).collect()
+}
+
+/// The documents, with how many commands and ideas were counted in each when klab was tried on them first.
+const DOCUMENTS: [(&str, usize); 5] = [
+    ("The workshop chapter", 22),
+    ("The node-pool article", 18),
+    ("The scheduling article", 11),
+    ("The slides", 25),
+    ("The crash course", 11),
+];
+
 #[test]
-fn tables_are_complete() {
-    let wanted = [
-        ("The workshop chapter", 22),
-        ("The node-pool article", 18),
-        ("The scheduling article", 11),
-        ("The slides", 25),
-        ("The crash course", 11),
-    ];
-    for (heading, least) in wanted {
-        assert!(rows(heading).len() >= least, "{heading} has only {} rows", rows(heading).len());
+fn every_idea_of_the_documents_has_its_row() {
+    for (heading, least) in DOCUMENTS {
+        let (ideas, rows) = (ideas(heading), rows(heading));
+        assert!(ideas.len() >= least, "{heading}: {} ideas of {least}", ideas.len());
+        for (place, (words, about)) in ideas.iter().enumerate() {
+            let known = ideas[..place].iter().find(|(other, row)| other == words || row == about);
+            assert!(known.is_none(), "{heading}: `{words}` and `{known:?}` are one");
+            let own: Vec<&Row> = rows.iter().filter(|row| row.about == *about).collect();
+            let [row] = own.as_slice() else { panic!("{heading}: `{words}` asks for one row `{about}`") };
+            // A command of the document is typed there: names of nodes, and dashes of a word processor, may differ.
+            let verb: Vec<&str> = words.split(' ').take(2).collect();
+            if ["kubectl", "az"].contains(&verb[0]) {
+                assert!(row.typed.contains(&verb.join(" ")), "{heading}: `{words}` is not typed by `{}`", row.typed);
+            }
+        }
+    }
+}
+
+/// The list of ideas is the documents': each of their words is there, and each line that is a command is in the list.
+#[test]
+fn ideas_are_those_of_the_documents() {
+    let Some(folder) = std::env::var_os("KLAB_DOCUMENTS") else { return };
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), DOCUMENTS.len());
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (file, (heading, _)) in files.iter().zip(DOCUMENTS) {
+        let text = String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
+        let (whole, ideas) = (plain(&text), ideas(heading));
+        for (words, _) in &ideas {
+            assert!(whole.contains(&plain(words)), "{heading} does not say `{words}`");
+        }
+        let command = |line: &str| line.trim_start_matches([' ', '$', '\u{2022}', '\u{a0}']).trim().to_owned();
+        let commands = text.lines().map(command).filter(|line| line.starts_with("kubectl ") || line.starts_with("az "));
+        for line in commands {
+            let is_known =
+                |words: &str| line.contains(words) || plain(words).contains(line.trim_end_matches([' ', '`', '\\']));
+            assert!(ideas.iter().any(|(words, _)| is_known(words)), "{heading}: no idea is `{line}`");
+        }
     }
 }

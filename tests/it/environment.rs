@@ -32,6 +32,11 @@ impl Environment {
         path
     }
 
+    /// The text of a file that was written.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder().join(name)).unwrap()
+    }
+
     /// A klab command that has not been started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_klab"));

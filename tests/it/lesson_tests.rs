@@ -55,8 +55,8 @@ fn one_that_fails_is_explained_and_the_exit_code_says_so() {
       ✗ failed  bad   1 step  0 of 1 check  [time]
           step `scale`: the check does not hold
             ✗ failed   web: 1 Pending → 0 Pending, wanted 1 (3 running)
-                web-59756f94bd-dn96v, web-59756f94bd-t5q8d  runs on aks-main-52553205-vmss000000 (pool main), but is to stay Pending
-                web-59756f94bd-6rggb  runs on aks-main-52553205-vmss000001 (pool main), but is to stay Pending
+                web-59756f94bd-ggbfm  runs on aks-main-52553205-vmss000000 (pool main), but is to stay Pending
+                web-59756f94bd-96vmp, web-59756f94bd-q8d8t  runs on aks-main-52553205-vmss000001 (pool main), but is to stay Pending
                 at bad.toml:18
       ✓ passed  good  1 step  1 check       [time]
     --- stderr
@@ -91,4 +91,39 @@ fn programs_of_steps_run_only_where_they_may() {
     assert!(allowed.ends_with("--- status 0\n"), "{allowed}");
     assert!(environment.folder().join("ran").is_file());
     assert_eq!(environment.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_pipeline_gets_annotations_a_summary_and_junit_beside_the_log() {
+    let environment = Environment::new();
+    environment.write("good.toml", GOOD);
+    environment.write("bad.toml", GOOD.replace("\"good\"", "\"bad\"").replace("running = 3", "pending = 1"));
+    environment.write("summary.md", "# Others were here\n");
+    let words = environment.klab(&[
+        "test",
+        "bad.toml",
+        "good.toml",
+        "--annotations",
+        "github",
+        "--junit",
+        "lessons.xml",
+        "--summary",
+        "summary.md",
+    ]);
+    let annotations: Vec<&str> = words.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(annotations.len(), 1, "{words}");
+    let expected = "::error file=bad.toml,line=18,title=bad%2C step `scale`%3A web%3A 1 Pending::✗ failed";
+    assert!(annotations[0].trim_start().starts_with(expected) && annotations[0].contains("%0A"), "{}", annotations[0]);
+    assert!(words.ends_with("--- status 1\n"), "{words}");
+    let summary = environment.read("summary.md");
+    assert!(summary.starts_with("# Others were here\n## 1 of 2 lessons failed\n"), "{summary}");
+    assert!(summary.contains("Try it again: `klab test bad.toml --seed 0`"), "{summary}");
+    assert_eq!(summary.matches("```mermaid\nflowchart LR\n").count(), 2, "{summary}");
+    assert!(environment.read("lessons.xml").contains("failures=\"1\""));
+
+    environment.write("wrong.toml", GOOD.replace("workload = \"web\"", "workload = \"wep\""));
+    let words = environment.klab(&["test", "wrong.toml", "--annotations", "azure"]);
+    assert!(words.contains("##vso[task.logissue type=error;sourcepath=wrong.toml;linenumber=19;]"), "{words}");
+    let words = environment.klab(&["test", "good.toml", "--annotations", "azure", "--format", "json"]);
+    assert!(words.contains("hint: `--junit FILE.xml`") && words.ends_with("--- status 2\n"), "{words}");
 }

@@ -3,6 +3,7 @@
 
 mod aks;
 mod aks_binary;
+mod aks_hosted;
 mod aks_troubles;
 mod az;
 #[path = "../azure/mod.rs"]
@@ -10,11 +11,15 @@ mod azure;
 mod board;
 mod classes;
 mod cli;
+mod conformance;
+mod console;
 mod docs;
 mod documents;
 mod environment;
+mod ephemeral;
 mod existing;
 mod faults;
+mod host;
 mod hostile;
 mod house;
 mod kills;
@@ -23,6 +28,8 @@ mod labs;
 mod lesson;
 mod lesson_tests;
 mod mistakes;
+mod on_kubernetes;
+mod picture;
 mod pool;
 mod render;
 mod server;

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 async fn start(folder: &Path) -> Server {
-    let options = ServerOptions { state_directory: folder.to_owned(), port: None };
+    let options = ServerOptions::at(folder.to_owned());
     Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"))
 }
 

@@ -165,6 +165,7 @@ fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
         return late(state, &name, cluster);
     }
     let kubeconfig_text = state.start_api(cluster);
+    let is_alone = nodes.len() == 1;
     for (mut container, node) in nodes {
         let patch = node.kubeadm_config_patches.iter().map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
         let patch = patch.into_iter().find(|patch| patch["kind"] == "JoinConfiguration").unwrap_or_default();
@@ -172,7 +173,10 @@ fn create(state: &State, cluster: &str, arguments: &[&str]) -> Ended {
         arguments.insert("node-ip".to_owned(), container.address.clone().into());
         container.labels = node.labels.clone();
         container.taints = patch["nodeRegistration"]["taints"].as_array().cloned().unwrap_or_default();
-        if node.role == "control-plane" {
+        // kind takes the taint, and the label against load balancers, from a control plane that is the only node.
+        if node.role == "control-plane" && is_alone {
+            container.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
+        } else if node.role == "control-plane" {
             container.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
             container.taints.push(json!({ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }));
         }

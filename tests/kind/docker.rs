@@ -51,8 +51,16 @@ pub(super) fn docker(state: &State, arguments: &[&str]) -> Ended {
             Ok(String::new())
         }
         ["pause" | "unpause", name] => {
-            let Some(container) = state.container(name) else { return failed(format!("Error: No such container: {name}\n")) };
-            if arguments[0] == "pause" {
+            let Some(mut container) = state.container(name) else { return failed(format!("Error: No such container: {name}\n")) };
+            let pause = arguments[0] == "pause";
+            // What docker says of a container that is so already (moby daemon/pause.go, daemon/unpause.go).
+            if container.paused == pause {
+                let words = if pause { "already paused" } else { "not paused" };
+                return failed(format!("Error response from daemon: Container {name} is {words}\n"));
+            }
+            container.paused = pause;
+            state.save(&container);
+            if pause {
                 state.stop_api(&container.cluster);
             } else {
                 state.start_api(&container.cluster);
@@ -135,10 +143,10 @@ fn inspect(state: &State, names: &[&str]) -> Ended {
             json!({ "Type": "volume", "Name": format!("volume-of-{name}"), "Source": "/v", "Destination": "/var" });
         all.push(json!({
             "Name": format!("/{name}"),
-            "State": { "Running": container.running,
+            "State": { "Running": container.running, "Paused": container.paused,
                 "StartedAt": container.started.as_deref().unwrap_or("0001-01-01T00:00:00Z") },
             "HostConfig": { "UsernsMode": "", "Devices": null, "Binds": ["/lib/modules:/lib/modules:ro"] },
-            "Config": { "Image": container.image, "Env": [],
+            "Config": { "Hostname": container.hostname, "Image": container.image, "Env": [],
                 "Labels": { CLUSTER_LABEL: container.cluster, ROLE_LABEL: container.role } },
             "Mounts": mounts.chain([volume]).collect::<Vec<_>>(),
             "NetworkSettings": { "Networks": { "kind": { "IPAddress": container.address } } },
@@ -163,8 +171,8 @@ fn run(state: &State, name: &str, arguments: &[&str]) -> Ended {
         assert!(arguments.contains(&needed), "{needed} of kind's own nodes");
     }
     assert_eq!(value(arguments, "--net"), Some("kind"));
-    assert_eq!(value(arguments, "--hostname"), Some(name));
     let mut container = state.new_container(&label(CLUSTER_LABEL), name, &label(ROLE_LABEL), image);
+    value(arguments, "--hostname").unwrap().clone_into(&mut container.hostname);
     for mount in arguments.iter().filter_map(|argument| argument.strip_prefix("--volume=")) {
         let (from, to) = mount.split_once(':').unwrap();
         assert!(Path::new(from).exists(), "{from}");

@@ -58,7 +58,7 @@ impl State {
         let allocatable = json!({ "cpu": format!("{}m", cpu - reserved("cpu")), "pods": pods,
             "memory": format!("{}Ki", (memory - memory_reserved) >> 10), "ephemeral-storage": "100Gi", "hugepages-2Mi": "0" });
         let kubeconfig = self.start_api(&container.cluster);
-        let (name, labels, taints) = (container.name.clone(), container.labels.clone(), container.taints.clone());
+        let (name, labels, taints) = (container.hostname.clone(), container.labels.clone(), container.taints.clone());
         let version = container.image.split(['@']).next().unwrap().rsplit(':').next().unwrap().to_owned();
         let status = json!({
             "capacity": capacity, "allocatable": allocatable,

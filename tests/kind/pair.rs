@@ -161,7 +161,8 @@ pub(crate) fn perform() {
     };
     let mut log = OpenOptions::new().create(true).append(true).open(state.folder.join("calls.log")).unwrap();
     let seconds = started.elapsed().unwrap().as_secs_f64();
-    writeln!(log, "{seconds:.6}\t{program} {}", arguments.join(" ")).unwrap();
+    // In one write: several of them may be writing.
+    log.write_all(format!("{seconds:.6}\t{program} {}\n", arguments.join(" ")).as_bytes()).unwrap();
     match ended {
         Ok(stdout) => {
             fs::write(std::env::var_os("PAIR_RESULTS").unwrap(), stdout).unwrap();

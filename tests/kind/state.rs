@@ -17,10 +17,14 @@ use super::block_on;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Container {
     pub(crate) name: String,
+    /// Its host name, by which its kubelet registers.
+    pub(crate) hostname: String,
     pub(crate) cluster: String,
     pub(crate) role: String,
     pub(crate) image: String,
     pub(crate) running: bool,
+    #[serde(default)]
+    pub(crate) paused: bool,
     /// When it was started again.
     #[serde(default)]
     pub(crate) started: Option<String>,
@@ -104,10 +108,12 @@ impl State {
         fs::write(&counter, (used + 1).to_string()).unwrap();
         Container {
             name: name.to_owned(),
+            hostname: name.to_owned(),
             cluster: cluster.to_owned(),
             role: role.to_owned(),
             image: image.to_owned(),
             running: true,
+            paused: false,
             started: None,
             address: format!("172.18.0.{}", used + 1),
             mounts: BTreeMap::new(),

@@ -9,6 +9,7 @@ mod builder;
 mod client;
 #[cfg(feature = "client")]
 mod fault;
+pub(crate) mod node;
 mod snapshot;
 
 #[cfg(feature = "client")]
@@ -29,6 +30,7 @@ use super::cluster;
 use super::control::{ControlPlane, Settings};
 use super::seed::{Seed, add_objects};
 use super::status::Status;
+use super::webhook::{NoWay, Transport};
 
 /// When every cluster begins that is not given a clock: a Monday morning.
 const BEGINNING: &str = "2026-06-01T08:00:00Z";
@@ -60,6 +62,8 @@ struct Shared {
 struct Conduct {
     settings: Settings,
     metrics: Metrics,
+    /// Who carries calls to webhooks.
+    webhooks: Arc<dyn Transport>,
 }
 
 impl Cluster {
@@ -68,21 +72,34 @@ impl Cluster {
     /// # Errors
     /// When the seed holds an object that is refused.
     pub fn new(name: &str, seed: &Seed) -> Result<Self, Status> {
-        Self::planted(name, seed, seed.settings(), beginning())
+        Self::planted(name, seed, seed.settings(), beginning(), Arc::new(NoWay))
     }
 
     /// A cluster on this clock that holds what a seed says.
-    fn planted(name: &str, seed: &Seed, settings: Settings, clock: Arc<SteppedClock>) -> Result<Self, Status> {
+    fn planted(
+        name: &str,
+        seed: &Seed,
+        settings: Settings,
+        clock: Arc<SteppedClock>,
+        webhooks: Arc<dyn Transport>,
+    ) -> Result<Self, Status> {
         let inner = cluster::Cluster::new(Arc::<SteppedClock>::clone(&clock), seed.seed);
         seed.fill(&inner, name)?;
-        Ok(Self::assembled(inner, Conduct { settings, metrics: seed.metrics.metrics() }, clock))
+        Ok(Self::assembled(inner, Conduct { settings, metrics: seed.metrics.metrics(), webhooks }, clock))
     }
 
     /// A cluster of objects that are there, with all done that is due.
     fn assembled(inner: cluster::Cluster, conduct: Conduct, clock: Arc<SteppedClock>) -> Self {
         let inner = Arc::new(inner);
-        let api = Api::new(Arc::clone(&inner));
+        inner.set_webhooks(Arc::clone(&conduct.webhooks));
+        let api = Api::new(inner);
         api.set_metrics(conduct.metrics);
+        Self::behind(api, conduct, clock)
+    }
+
+    /// The cluster behind this API, with all done that is due.
+    fn behind(api: Api, conduct: Conduct, clock: Arc<SteppedClock>) -> Self {
+        let inner = Arc::clone(api.cluster());
         let began = inner.now();
         let plane = Mutex::new(ControlPlane::new(inner, conduct.settings.clone()));
         let cluster = Self(Arc::new(Shared {
@@ -98,6 +115,24 @@ impl Cluster {
         }));
         cluster.settle();
         cluster
+    }
+
+    /// The cluster behind an API that somebody else serves, on this clock, which it reads, too.
+    #[cfg(feature = "server")]
+    pub(crate) fn served(
+        api: Api,
+        settings: Settings,
+        metrics: Metrics,
+        webhooks: Arc<dyn Transport>,
+        clock: Arc<SteppedClock>,
+    ) -> Self {
+        Self::behind(api, Conduct { settings, metrics, webhooks }, clock)
+    }
+
+    /// Whether its control plane has seen all that has changed, as far as can be told without waiting.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.0.plane.try_lock().is_ok_and(|plane| plane.seen() >= self.inner().version())
     }
 
     /// Makes what the cluster of this seed began with and has no more; gives what that was. Experimental.
@@ -168,7 +203,7 @@ impl Cluster {
 }
 
 /// A clock for a new cluster.
-fn beginning() -> Arc<SteppedClock> {
+pub(crate) fn beginning() -> Arc<SteppedClock> {
     Arc::new(SteppedClock::new(BEGINNING.parse().unwrap_or(Timestamp::UNIX_EPOCH)))
 }
 

@@ -55,15 +55,21 @@
 //! passes and the store behind them.
 
 #![deny(missing_docs)]
+// docs.rs says which feature an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
 mod admission;
 pub mod api;
+pub mod cel;
+mod certificates;
 pub mod clock;
 pub mod cluster;
 pub mod control;
+mod custom;
 pub mod deadline;
 mod defaults;
+mod device_selector;
 mod embedded;
 mod log;
 pub mod node_pools;
@@ -72,6 +78,7 @@ mod openapi;
 pub mod patch;
 mod protobuf;
 mod rbac;
+mod record;
 mod registry;
 pub mod renaming;
 pub mod resource;
@@ -80,14 +87,20 @@ pub mod seed;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod status;
+#[cfg(feature = "server")]
+mod stencil;
 mod store;
 pub mod system;
 mod table;
 mod validation;
+pub mod webhook;
+
+/// The Kubernetes version that the embedded cluster answers as.
+pub const KUBERNETES_VERSION: &str = "v1.36.2";
 
 pub use api::VERSION_ANNOTATION;
 pub use clock::SteppedClock;
-pub use control::{Controller, HEARTBEAT_ANNOTATION, SILENCE_ANNOTATION, UnknownController};
+pub use control::{Controller, DEVICES_ANNOTATION, HEARTBEAT_ANNOTATION, SILENCE_ANNOTATION, UnknownController};
 pub use embedded::{BuildError, Cluster, ClusterBuilder, Snapshot};
 #[cfg(feature = "client")]
 pub use embedded::{Fault, Injected, Verb};

@@ -9,9 +9,11 @@
 //! - Damage in the middle of the file: the file is kept aside under another name, everything readable before and after
 //!   the damage is restored, and the damage is reported.
 //!
-//! The file is a sequence of records: `KREC`, length, CRC-32, payload. A payload is a tag, the resourceVersion, the
-//! state of the random numbers, and: the object's JSON (tag 1, a version of an object), its identity (tag 2, the end
-//! of an object), or a row of the table of resources (tag 3, a kind defined at run time, before its first object).
+//! The file is a sequence of [records](crate::record). Each is a tag, the resourceVersion, the state of the random
+//! numbers, and: the object's JSON (tag 1, a version of an object), its identity (tag 2, the end of an object), a row of
+//! the table of resources (tag 3, a kind defined at run time, before its first object), or what the cluster is a copy of
+//! (tag 4, the first record of a copy's log, and once more where it begins again: what follows is what has changed since). A
+//! copy that has changed nothing has no file.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{File, OpenOptions};
@@ -23,19 +25,21 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::object::Object;
+use super::record;
+use super::renaming::Renaming;
 use super::resource::{CustomName, ResourceId};
 
-const START: &[u8; 4] = b"KREC";
-const HEADER: usize = 12;
-/// No record is longer: an object is at most a few MiB.
-const LONGEST: usize = 64 << 20;
 /// A log is compacted when it is this many times the size of its last snapshot, and larger than [`SMALL`].
 const GROWTH: u64 = 3;
 const SMALL: u64 = 4 << 20;
+/// No log is written again before it is as large as this.
+#[cfg(feature = "server")]
+const SHORT: u64 = 32 << 10;
 
 const PUT: u8 = 1;
 const REMOVE: u8 = 2;
 const DEFINE: u8 = 3;
+const BASE: u8 = 4;
 
 /// One change, as read back.
 #[derive(Debug, Clone)]
@@ -64,17 +68,30 @@ pub(crate) struct Contents {
     pub(crate) random: Option<u64>,
     /// What a person should know: dropped and damaged records.
     pub(crate) notes: Vec<String>,
-    /// Whether the file was damaged before its end, so that it must be rewritten.
-    damaged: bool,
+    /// What the file says that the cluster is a copy of.
+    pub(crate) base: Option<Base>,
     /// The kinds that the file describes.
     defined: Vec<ResourceId>,
+}
+
+/// What a copy began with: a template, by its id, under other names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Base {
+    /// The template's id.
+    pub(crate) template: String,
+    /// What is called otherwise in the copy.
+    #[serde(default, skip_serializing_if = "Renaming::is_empty")]
+    pub(crate) renaming: Renaming,
 }
 
 /// The open file.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
-    file: Arc<File>,
+    /// None of a copy that has changed nothing yet.
+    file: Option<Arc<File>>,
+    /// What the first record of a copy's file says.
+    base: Option<Head>,
     /// Records of the running transaction.
     pending: Vec<u8>,
     /// The kinds that are described among them.
@@ -86,6 +103,14 @@ pub(crate) struct Log {
     /// Bytes the last snapshot took.
     snapshot: u64,
     described: HashSet<ResourceId>,
+}
+
+/// The first record of a copy's file.
+#[derive(Debug, Clone)]
+struct Head {
+    base: Base,
+    version: u64,
+    random: u64,
 }
 
 /// A kind defined at run time, as it is kept.
@@ -104,61 +129,83 @@ impl Log {
     /// # Errors
     /// When the file cannot be read or written. Damage is no error.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, Contents)> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
+        let mut file = options().truncate(false).open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let (mut contents, good) = read(&Bytes::from(bytes));
-        if contents.damaged {
+        let mut contents = Contents::default();
+        let found = record::read(&Bytes::from(bytes), |payload| contents.take(payload));
+        contents.notes.extend(found.notes);
+        let size = if found.damaged {
             let aside = free_name(path);
             std::fs::rename(path, &aside)?;
             contents.notes.push(format!("the damaged file is kept as {}", aside.display()));
-            file = options.open(path)?;
+            file = options().truncate(false).open(path)?;
+            0
         } else {
-            file.set_len(good)?;
-            file.seek(SeekFrom::Start(good))?;
-        }
-        let size = if contents.damaged { 0 } else { good };
-        let log = Self {
+            file.set_len(found.good)?;
+            file.seek(SeekFrom::Start(found.good))?;
+            found.good
+        };
+        Ok((Self::at(path, Some(file), size), contents))
+    }
+
+    /// Opens the file of a copy, if it has one, and reads what is in it; it is made with the first write. `version` and
+    /// `random` are those of the template.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    #[cfg(feature = "server")]
+    pub(crate) fn open_copy(path: &Path, base: &Base, version: u64, random: u64) -> io::Result<(Self, Contents)> {
+        let head = Head { base: base.clone(), version, random };
+        // One that was killed between making the file and its first write has changed nothing.
+        let (log, contents) = match std::fs::metadata(path) {
+            Ok(file) if file.len() > 0 => Self::open(path)?,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => (Self::at(path, None, 0), Contents::default()),
+        };
+        Ok((Self { base: Some(head), ..log }, contents))
+    }
+
+    fn at(path: &Path, file: Option<File>, size: u64) -> Self {
+        Self {
             path: path.to_owned(),
-            file: Arc::new(file),
+            file: file.map(Arc::new),
+            base: None,
             pending: Vec::new(),
             pending_kinds: Vec::new(),
             torn: false,
             size,
             snapshot: size,
             described: HashSet::new(),
-        };
-        Ok((log, contents))
+        }
     }
 
-    /// Makes the file anew, with what another cluster holds; it is on the disk when this returns.
+    /// Notes that the cluster is a copy that begins again at `version`: nothing of what the file says before that is true any
+    /// more.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written; all that it says then stays true.
     #[cfg(feature = "server")]
-    pub(crate) fn begin(path: &Path, objects: &[Arc<Object>], version: u64, random: u64) -> io::Result<Self> {
-        let described = objects.iter().map(|object| object.resource).filter(|kind| kind.row().custom).collect();
-        let mut file = write_snapshot(path, objects, &described, version, random)?;
-        let size = file.stream_position()?;
-        Ok(Self {
-            path: path.to_owned(),
-            file: Arc::new(file),
-            pending: Vec::new(),
-            pending_kinds: Vec::new(),
-            torn: false,
-            size,
-            snapshot: size,
-            described,
-        })
+    pub(crate) fn begin_again(&mut self, version: u64, random: u64) -> io::Result<()> {
+        let Some(head) = &self.base else { return Err(io::Error::other("the cluster is no copy")) };
+        base(&mut self.pending, &head.base, version, random);
+        self.flush()
+    }
+
+    /// Whether there is a file.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_written(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// What the cluster is a copy of.
+    pub(crate) fn base(&self) -> Option<&Base> {
+        self.base.as_ref().map(|head| &head.base)
     }
 
     /// Whether what was read must be rewritten with [`Log::compact`].
     pub(crate) fn is_empty(&self) -> bool {
-        self.size == 0
+        self.size == 0 && self.file.is_some()
     }
 
     /// Adds a version of an object to the transaction.
@@ -169,9 +216,7 @@ impl Log {
 
     /// Adds the end of an object to the transaction.
     pub(crate) fn remove(&mut self, last: &Object, random: u64) {
-        let row = last.resource.row();
-        let identity = [row.group, row.version, row.kind, &last.namespace, &last.name].join("\0");
-        record(&mut self.pending, REMOVE, last.resource_version, random, identity.as_bytes());
+        remove(&mut self.pending, last, last.resource_version, random);
     }
 
     /// Hands the transaction to the kernel.
@@ -182,7 +227,7 @@ impl Log {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let written = self.mend().and_then(|()| self.file.as_ref().write_all(&self.pending));
+        let written = self.mend().and_then(|()| self.write_pending());
         if written.is_ok() {
             self.size += self.pending.len() as u64;
         } else {
@@ -201,10 +246,38 @@ impl Log {
         written
     }
 
+    /// Writes what is pending; the first time into a new file, behind what says of which template the cluster is a copy.
+    fn write_pending(&mut self) -> io::Result<()> {
+        let mut file = if let Some(file) = &self.file {
+            file.as_ref()
+        } else {
+            if let Some(head) = &self.base {
+                let mut text = Vec::new();
+                base(&mut text, &head.base, head.version, head.random);
+                text.append(&mut self.pending);
+                self.pending = text;
+            }
+            // A copy has no folder before its first write. The folder of any other cluster is there, or somebody removed it.
+            if self.base.is_some()
+                && let Some(folder) = self.path.parent()
+            {
+                private_folder(folder)?;
+            }
+            self.file.insert(Arc::new(options().truncate(true).open(&self.path)?))
+        };
+        file.write_all(&self.pending)
+    }
+
     /// Takes away what a write that failed may have left at the end of the file.
     fn mend(&mut self) -> io::Result<()> {
-        if self.torn {
-            let mut file = self.file.as_ref();
+        if self.torn && self.size == 0 {
+            // Of a file that was to be made: the next write makes it.
+            self.file = None;
+            self.torn = false;
+        } else if self.torn
+            && let Some(file) = &self.file
+        {
+            let mut file = file.as_ref();
             file.set_len(self.size)?;
             file.seek(SeekFrom::Start(self.size))?;
             self.torn = false;
@@ -214,18 +287,24 @@ impl Log {
 
     /// Puts another file in the place of the one written to, and returns that.
     #[cfg(test)]
-    pub(crate) fn write_to(&mut self, file: Arc<File>) -> Arc<File> {
-        std::mem::replace(&mut self.file, file)
+    pub(crate) fn write_to(&mut self, file: Arc<File>) -> Option<Arc<File>> {
+        self.file.replace(file)
     }
 
     /// The file, to be synced without holding the cluster's lock.
-    pub(crate) fn file(&self) -> Arc<File> {
-        Arc::clone(&self.file)
+    pub(crate) fn file(&self) -> Option<Arc<File>> {
+        self.file.clone()
     }
 
     /// Whether the file has grown enough to be rewritten.
     pub(crate) fn is_due(&self) -> bool {
         self.size > SMALL && self.size > self.snapshot.saturating_mul(GROWTH)
+    }
+
+    /// Whether to write the file again may make it much shorter.
+    #[cfg(feature = "server")]
+    pub(crate) fn may_be_shorter(&self) -> bool {
+        self.size > SHORT && self.size > self.snapshot.saturating_mul(2)
     }
 
     /// The kinds defined at run time that the file describes.
@@ -250,16 +329,20 @@ impl Log {
     /// # Errors
     /// When a file cannot be read or written; the old log then stays.
     pub(crate) fn adopt(&mut self, mut snapshot: File, since: u64) -> io::Result<()> {
-        let mut old = File::open(&self.path)?;
-        old.seek(SeekFrom::Start(since))?;
         let base = snapshot.stream_position()?;
-        let after = io::copy(&mut old.take(self.size - since), &mut snapshot)?;
-        snapshot.sync_all()?;
+        let mut after = 0;
+        if self.size > since {
+            let mut old = File::open(&self.path)?;
+            old.seek(SeekFrom::Start(since))?;
+            after = io::copy(&mut old.take(self.size - since), &mut snapshot)?;
+            snapshot.sync_all()?;
+        }
         std::fs::rename(self.snapshot_path(), &self.path)?;
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             File::open(folder)?.sync_all()?;
         }
-        self.file = Arc::new(snapshot);
+        self.file = Some(Arc::new(snapshot));
+        self.torn = false;
         self.size = base + after;
         self.snapshot = base;
         Ok(())
@@ -274,41 +357,105 @@ impl Log {
     }
 }
 
-/// Writes all objects, and the kinds that were `described` before, into a new file at `path`, and syncs it. The file is left open at its end.
-///
-/// # Errors
-/// When the file cannot be written.
-pub(crate) fn write_snapshot(
-    path: &Path,
-    objects: &[Arc<Object>],
-    described: &HashSet<ResourceId>,
-    version: u64,
-    random: u64,
-) -> io::Result<File> {
+/// What a file is to hold that takes the place of a log.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot<'a> {
+    /// What the cluster is a copy of; then `objects` and `removed` are what has changed since.
+    pub(crate) base: Option<&'a Base>,
+    /// The objects.
+    pub(crate) objects: &'a [Arc<Object>],
+    /// Objects of the base that are gone.
+    pub(crate) removed: &'a [Arc<Object>],
+    /// The kinds that the log described before: what is written after the snapshot relies on them.
+    pub(crate) described: HashSet<ResourceId>,
+    /// The highest resourceVersion.
+    pub(crate) version: u64,
+    /// The state of the random numbers.
+    pub(crate) random: u64,
+}
+
+impl Snapshot<'_> {
+    /// Writes it into a new file at `path`, and syncs it. The file is left open at its end.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<File> {
+        if self.base.is_some()
+            && let Some(folder) = path.parent()
+        {
+            private_folder(folder)?;
+        }
+        let mut file = options().truncate(true).open(path)?;
+        self.write_to(&mut file)?;
+        file.sync_all()?;
+        Ok(file)
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn write_to(&self, file: &mut impl io::Write) -> io::Result<()> {
+        let (version, random) = (self.version, self.random);
+        let mut buffer = Vec::with_capacity(64 << 10);
+        if let Some(of) = self.base {
+            base(&mut buffer, of, version, random);
+        }
+        let own = self.objects.iter().map(|object| object.resource).filter(|kind| kind.row().custom);
+        let kinds: BTreeSet<ResourceId> = self.described.iter().copied().chain(own).collect();
+        for kind in kinds {
+            define(&mut buffer, kind, random);
+        }
+        for object in self.removed {
+            remove(&mut buffer, object, version, random);
+        }
+        for object in self.objects {
+            put(&mut buffer, object, random);
+            if buffer.len() > 1 << 20 {
+                file.write_all(&buffer)?;
+                buffer.clear();
+            }
+        }
+        // The highest version may be a deletion's: an empty removal carries it.
+        record(&mut buffer, REMOVE, version, random, b"");
+        file.write_all(&buffer)
+    }
+}
+
+/// Files of this user only.
+fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true);
+    options.read(true).write(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    let mut buffer = Vec::with_capacity(1 << 20);
-    // What is written after the snapshot relies on what the log described before.
-    let own = objects.iter().map(|object| object.resource).filter(|kind| kind.row().custom);
-    let kinds: BTreeSet<ResourceId> = described.iter().copied().chain(own).collect();
-    for kind in kinds {
-        define(&mut buffer, kind, random);
+    options
+}
+
+/// Makes the folder of a file, for this user only, unless it is there.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
     }
-    for object in objects {
-        put(&mut buffer, object, random);
-        if buffer.len() > 1 << 20 {
-            file.write_all(&buffer)?;
-            buffer.clear();
-        }
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
-    // The highest version may be a deletion's: an empty removal carries it.
-    record(&mut buffer, REMOVE, version, random, b"");
-    file.write_all(&buffer)?;
-    file.sync_all()?;
-    Ok(file)
+}
+
+/// Says what the cluster is a copy of.
+fn base(buffer: &mut Vec<u8>, base: &Base, version: u64, random: u64) {
+    // Strings always serialise.
+    let text = serde_json::to_vec(base).unwrap_or_default();
+    record(buffer, BASE, version, random, &text);
+}
+
+fn remove(buffer: &mut Vec<u8>, object: &Object, version: u64, random: u64) {
+    let row = object.resource.row();
+    let identity = [row.group, row.version, row.kind, &object.namespace, &object.name].join("\0");
+    record(buffer, REMOVE, version, random, identity.as_bytes());
 }
 
 fn put(buffer: &mut Vec<u8>, object: &Object, random: u64) {
@@ -330,58 +477,12 @@ fn define(buffer: &mut Vec<u8>, resource: ResourceId, random: u64) {
 }
 
 fn record(buffer: &mut Vec<u8>, tag: u8, version: u64, random: u64, body: &[u8]) {
-    let start = buffer.len();
-    buffer.extend_from_slice(START);
-    buffer.extend_from_slice(&[0; 8]);
-    buffer.push(tag);
-    buffer.extend_from_slice(&version.to_le_bytes());
-    buffer.extend_from_slice(&random.to_le_bytes());
-    buffer.extend_from_slice(body);
-    let payload = start + HEADER;
-    let length = ((buffer.len() - payload) as u32).to_le_bytes();
-    let checksum = crc32fast::hash(&buffer[payload..]).to_le_bytes();
-    buffer[start + 4..start + 8].copy_from_slice(&length);
-    buffer[start + 8..payload].copy_from_slice(&checksum);
-}
-
-/// Reads all records; also says where the last good one ends.
-fn read(bytes: &Bytes) -> (Contents, u64) {
-    let mut contents = Contents::default();
-    let mut at = 0;
-    while at < bytes.len() {
-        if let Some(end) = whole_record(bytes, at) {
-            if let Err(note) = contents.take(bytes.slice(at + HEADER..end)) {
-                contents.notes.push(note);
-            }
-            at = end;
-            continue;
-        }
-        // Damage or the torn end: is there anything good after it?
-        let next = (at + 1..bytes.len().saturating_sub(HEADER)).find(|at| whole_record(bytes, *at).is_some());
-        let Some(next) = next else {
-            contents.notes.push(format!(
-                "the last {} bytes are a record that was not written to its end; it was dropped",
-                bytes.len() - at
-            ));
-            break;
-        };
-        contents.damaged = true;
-        contents.notes.push(format!("{} bytes from byte {at} are damaged and were skipped", next - at));
-        at = next;
-    }
-    (contents, at as u64)
-}
-
-/// Where the record at `at` ends, if there is a whole and sound one.
-fn whole_record(bytes: &[u8], at: usize) -> Option<usize> {
-    let header = bytes.get(at..at + HEADER)?;
-    if &header[..4] != START {
-        return None;
-    }
-    let number = |range: std::ops::Range<usize>| header[range].try_into().ok().map(u32::from_le_bytes);
-    let length = usize::try_from(number(4..8)?).ok().filter(|length| *length <= LONGEST)?;
-    let payload = bytes.get(at + HEADER..at + HEADER + length)?;
-    (crc32fast::hash(payload) == number(8..12)?).then_some(at + HEADER + length)
+    record::append(buffer, |payload| {
+        payload.push(tag);
+        payload.extend_from_slice(&version.to_le_bytes());
+        payload.extend_from_slice(&random.to_le_bytes());
+        payload.extend_from_slice(body);
+    });
 }
 
 impl Contents {
@@ -396,7 +497,11 @@ impl Contents {
         })
     }
 
-    fn take(&mut self, payload: Bytes) -> Result<(), String> {
+    /// Takes in a record.
+    ///
+    /// # Errors
+    /// When it is none of a log; it is to be skipped.
+    pub(crate) fn take(&mut self, payload: Bytes) -> Result<(), String> {
         let number = |range: std::ops::Range<usize>| {
             payload.get(range).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
         };
@@ -428,6 +533,10 @@ impl Contents {
             DEFINE => {
                 let definition: Definition = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
                 self.defined.push(definition.define());
+            }
+            BASE => {
+                self.base = Some(serde_json::from_slice(&body).map_err(|error| error.to_string())?);
+                self.entries.clear();
             }
             other => return Err(format!("a record of an unknown sort ({other}) was skipped")),
         }

@@ -126,6 +126,31 @@ impl Object {
         Self { tree: Tree(Mutex::new(Some(Arc::new(value)))), ..object }
     }
 
+    /// The same version with other texts, such as names: `json` is the whole object, `other` says what becomes of a text
+    /// of its metadata, if anything.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_text(&self, json: Bytes, other: impl Fn(&str) -> Option<String>) -> Self {
+        let text = |text: &str| -> Box<str> { other(text).map_or_else(|| text.into(), Into::into) };
+        let mut labels: Box<[_]> = self.labels.iter().map(|(key, value)| (text(key), text(value))).collect();
+        labels.sort();
+        let owner = |owner: &Owner| Owner {
+            uid: text(&owner.uid),
+            kind: text(&owner.kind),
+            name: text(&owner.name),
+            ..owner.clone()
+        };
+        Self {
+            namespace: text(&self.namespace),
+            name: text(&self.name),
+            uid: text(&self.uid),
+            labels,
+            owners: self.owners.iter().map(owner).collect(),
+            json,
+            tree: Tree::default(),
+            ..*self
+        }
+    }
+
     /// The metadata as it stands in the JSON text.
     pub(crate) fn metadata_text(&self) -> &str {
         #[derive(serde::Deserialize)]

@@ -1,5 +1,6 @@
 //! Other names for what the objects of a cluster are called after: a copy under another name is a cluster of its own.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,9 +13,9 @@ use super::object::Object;
 #[serde(deny_unknown_fields)]
 pub struct Renaming {
     /// Whole words: no letter and no digit stands before or behind them.
-    words: Vec<(String, String)>,
+    pub(crate) words: Vec<(String, String)>,
     /// What words begin with: no letter and no digit stands before them.
-    beginnings: Vec<(String, String)>,
+    pub(crate) beginnings: Vec<(String, String)>,
 }
 
 impl Renaming {
@@ -31,8 +32,21 @@ impl Renaming {
     }
 
     /// Whether any of the texts is in this one, as a word or not.
-    fn concerns(&self, text: &str) -> bool {
+    pub(crate) fn concerns(&self, text: &str) -> bool {
         self.words.iter().chain(&self.beginnings).any(|(from, _)| text.contains(from.as_str()))
+    }
+
+    /// Whether the same names become others, whatever they become.
+    pub fn is_of_the_same_names(&self, other: &Self) -> bool {
+        let same = |one: &[(String, String)], other: &[(String, String)]| {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.0 == other.0)
+        };
+        same(&self.words, &other.words) && same(&self.beginnings, &other.beginnings)
+    }
+
+    /// Whether everything keeps its name.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.beginnings.is_empty()
     }
 
     /// The text with other names; `None` where it has none of these.
@@ -40,26 +54,49 @@ impl Renaming {
         if !self.concerns(text) {
             return None;
         }
-        let (mut renamed, mut rest, mut before) = (String::with_capacity(text.len()), text, None);
-        while let Some(next) = rest.chars().next() {
-            let found = if is_of_word(before) { None } else { self.at_beginning(rest) };
-            let (taken, put) = match found {
-                Some((from, to)) => (from.len(), to),
-                None => (next.len_utf8(), &rest[..next.len_utf8()]),
-            };
-            renamed.push_str(put);
-            before = rest[..taken].chars().next_back();
-            rest = &rest[taken..];
-        }
-        (renamed != text).then_some(renamed)
+        let places = self.places(text);
+        (!places.is_empty()).then(|| self.put(text, &places))
     }
 
-    /// The name that a text begins with, and what it becomes.
-    fn at_beginning(&self, text: &str) -> Option<(&str, &str)> {
+    /// Where names stand in a text, and which.
+    pub(crate) fn places(&self, text: &str) -> Vec<(Range<usize>, usize)> {
+        let (mut places, mut at, mut before) = (Vec::new(), 0, None);
+        while let Some(next) = text[at..].chars().next() {
+            let found = if is_of_word(before) { None } else { self.at_beginning(&text[at..]) };
+            let end = at + found.map_or(next.len_utf8(), |number| self.pair(number).0.len());
+            places.extend(found.map(|number| (at..end, number)));
+            before = text[at..end].chars().next_back();
+            at = end;
+        }
+        places
+    }
+
+    /// The text with other names at these places.
+    pub(crate) fn put(&self, text: &str, places: &[(Range<usize>, usize)]) -> String {
+        let (mut renamed, mut done) = (String::with_capacity(text.len() + 8 * places.len()), 0);
+        for (place, number) in places {
+            renamed.push_str(&text[done..place.start]);
+            renamed.push_str(self.pair(*number).1);
+            done = place.end;
+        }
+        renamed.push_str(&text[done..]);
+        renamed
+    }
+
+    /// A name and what it becomes, by its number: words first.
+    pub(crate) fn pair(&self, number: usize) -> (&str, &str) {
+        let pair = self.words.get(number).or_else(|| self.beginnings.get(number - self.words.len()));
+        pair.map_or(("", ""), |(from, to)| (from, to))
+    }
+
+    /// The number of the name that a text begins with.
+    fn at_beginning(&self, text: &str) -> Option<usize> {
         let is_whole = |from: &str| !is_of_word(text[from.len()..].chars().next());
-        let word = self.words.iter().find(|(from, _)| text.starts_with(from.as_str()) && is_whole(from));
-        let found = word.or_else(|| self.beginnings.iter().find(|(from, _)| text.starts_with(from.as_str())));
-        found.map(|(from, to)| (from.as_str(), to.as_str()))
+        let word = self.words.iter().position(|(from, _)| text.starts_with(from.as_str()) && is_whole(from));
+        word.or_else(|| {
+            let found = self.beginnings.iter().position(|(from, _)| text.starts_with(from.as_str()))?;
+            Some(self.words.len() + found)
+        })
     }
 
     /// Whether a tree has any of the names, keys included.

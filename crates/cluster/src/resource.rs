@@ -76,6 +76,18 @@ const STREAM: &[&str] = &["create", "get"];
 /// Subresource list of a kind with only `status`.
 pub const ONLY_STATUS: &[Subresource] = &[STATUS];
 const SCALE_AND_STATUS: &[Subresource] = &[SCALE, STATUS];
+const ONLY_SCALE: &[Subresource] = &[SCALE];
+
+/// Subresource list of a custom resource.
+pub(crate) fn custom_parts(scale: bool, status: bool) -> &'static [Subresource] {
+    match (scale, status) {
+        (true, true) => SCALE_AND_STATUS,
+        (true, false) => ONLY_SCALE,
+        (false, true) => ONLY_STATUS,
+        (false, false) => &[],
+    }
+}
+
 const NAMESPACE_PARTS: &[Subresource] = &[own("finalize", &["update"]), STATUS];
 const NODE_PARTS: &[Subresource] = &[other("proxy", "NodeProxyOptions", PROXY), STATUS];
 const SERVICE_PARTS: &[Subresource] = &[other("proxy", "ServiceProxyOptions", PROXY), STATUS];

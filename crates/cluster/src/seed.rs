@@ -30,6 +30,9 @@ pub struct Seed {
     pub metrics: Figures,
     /// Annotation that, set to `stopped`, keeps a node from posting its status; `None` for klab's own.
     pub heartbeat_annotation: Option<String>,
+    /// Images that cannot be pulled, beside those whose names say so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing_images: Vec<String>,
     /// Name of the machine the scheduler runs on, as events tell it; `None` for klab's own.
     pub host: Option<String>,
 }
@@ -44,13 +47,21 @@ pub struct Delays {
     pub job: i64,
     /// From deletion of a pod to its end.
     pub stop: i64,
+    /// Whether pods do no more than those of the recorded flows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub as_recorded: bool,
 }
 
 impl Default for Delays {
     fn default() -> Self {
         let delays = HollowDelays::default();
         let millis = |duration: SignedDuration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        Self { start: millis(delays.start), job: millis(delays.job), stop: millis(delays.stop) }
+        Self {
+            start: millis(delays.start),
+            job: millis(delays.job),
+            stop: millis(delays.stop),
+            as_recorded: delays.as_recorded,
+        }
     }
 }
 
@@ -98,7 +109,9 @@ impl Seed {
                 start: millis(self.delays.start),
                 job: millis(self.delays.job),
                 stop: millis(self.delays.stop),
+                as_recorded: self.delays.as_recorded,
             },
+            missing_images: self.missing_images.as_slice().into(),
             metrics_share: share,
             host: self.host.clone().unwrap_or(defaults.host),
             switched_off: defaults.switched_off,

@@ -8,10 +8,6 @@ use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 
 /// How many changes a watch may lie behind before it is told that its place is gone (410).
 const HISTORY: usize = 50_000;
-/// How many bytes of objects the history may hold beyond [`SHORT_HISTORY`] changes.
-const HISTORY_BYTES: usize = 64 << 20;
-/// So many changes are kept whatever their size.
-const SHORT_HISTORY: usize = 5_000;
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,10 +206,10 @@ impl Store {
         self.history.push_back(event);
     }
 
-    /// Forgets the oldest changes of a history that has become too long. Not done while changes may have to be undone.
-    pub(crate) fn trim(&mut self) {
-        while self.history.len() > HISTORY || (self.history.len() > SHORT_HISTORY && self.history_bytes > HISTORY_BYTES)
-        {
+    /// Forgets the oldest changes of a history that has become too long, or has more than so many bytes of objects. Not
+    /// done while changes may have to be undone.
+    pub(crate) fn trim(&mut self, bytes: usize) {
+        while self.history.len() > HISTORY || self.history_bytes > bytes {
             let Some(oldest) = self.history.pop_front() else { return };
             self.history_bytes -= oldest.object.json.len();
             self.forgotten = oldest.version;

@@ -19,6 +19,8 @@ pub const AKS_POOL_LABEL: &str = "kubernetes.azure.com/agentpool";
 /// Label by which AKS says what a pool is for: `system` or `user`.
 pub const MODE_LABEL: &str = "kubernetes.azure.com/mode";
 
+/// Annotation by which a node of the embedded cluster is said to have devices.
+pub const DEVICES_ANNOTATION: &str = "klab.dev/devices";
 /// Label and taint that AKS gives spot nodes.
 pub const SPOT_LABEL: &str = "kubernetes.azure.com/scalesetpriority";
 /// Label of a node's zone.

@@ -6,6 +6,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::cycle::{Cycle, Tallies};
 use super::delta::Delta;
+use super::devices::{Cells, DeviceCache, PodClaims};
 use super::ids::{ClassId, LabelsId, NodeId};
 use super::plugins::{self, Normalize, PLUGINS, Raw, Refused, View};
 use super::pod_info::PodInfo;
@@ -143,6 +144,8 @@ pub(crate) struct ClassCaches {
     /// Default selectors found for classes and labels, as of a generation of the workloads.
     default_selectors: HashMap<(ClassId, LabelsId), Option<Arc<Selector>>>,
     workloads: u64,
+    /// Verdicts on nodes for resource claims.
+    pub(crate) devices: DeviceCache,
 }
 
 /// Cells kept at most over all classes; beyond it the class not used for the longest time is dropped.
@@ -151,6 +154,12 @@ const MAX_CELLS: usize = 1 << 20;
 const MAX_SELECTORS: usize = 1 << 14;
 
 impl ClassCaches {
+    /// The verdicts on nodes that are kept for a pod's claims, as far as they still hold.
+    pub(crate) fn take_devices(&mut self, state: &State, claims: &PodClaims) -> Cells {
+        let changed = |position| state.changed_since(position);
+        self.devices.take(claims, state.devices.epoch, state.log_end(), state.nodes.len(), changed)
+    }
+
     /// The cache of a class, brought up to date for a pod with these labels.
     pub(crate) fn refreshed(&mut self, state: &mut State, class: ClassId, labels: LabelsId, name: &str) -> &ClassCache {
         self.clock += 1;

@@ -8,11 +8,14 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::class_cache::ClassCaches;
 use super::decision::{Attempt, Decision};
+use super::devices::{ClaimChange, SelectorLanguage};
 use super::error::ObjectError;
+use super::evaluation;
 use super::ids::{ClassId, LabelsId};
 use super::node_info::NodeSpec;
 use super::pod_info::{PodInfo, namespace_of};
@@ -168,6 +171,7 @@ impl Cluster {
         PodFacts {
             info: Arc::clone(&self.state.class(class).info),
             labels: self.state.label_set(labels).labels.clone(),
+            resource_claims: Vec::new(),
         }
     }
 
@@ -287,6 +291,52 @@ impl Cluster {
         Event::VolumesChanged
     }
 
+    /// Takes over the language of device selectors; without it, no device is selected by an expression.
+    pub fn set_selector_language(&mut self, language: Arc<dyn SelectorLanguage>) {
+        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_language(language)));
+    }
+
+    /// Adds or replaces a class of devices.
+    pub fn set_device_class(&mut self, class: &DeviceClass) -> Event {
+        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_class(class)));
+        Event::DevicesChanged
+    }
+
+    /// Removes a class of devices, which helps no pod.
+    pub fn remove_device_class(&mut self, name: &str) {
+        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.remove_class(name)));
+    }
+
+    /// Adds or replaces a slice of a pool of devices.
+    pub fn set_resource_slice(&mut self, slice: &ResourceSlice) -> Event {
+        self.state.with_devices(|devices| (devices.set_slice(slice), ()));
+        Event::DevicesChanged
+    }
+
+    /// Removes a slice, which helps no pod.
+    pub fn remove_resource_slice(&mut self, name: &str) {
+        self.state.with_devices(|devices| (devices.remove_slice(name), ()));
+    }
+
+    /// Adds or replaces a resource claim with what it was given.
+    pub fn set_resource_claim(&mut self, claim: &ResourceClaim) -> Option<Event> {
+        let change = self.state.with_devices(|devices| {
+            let change = devices.set_claim(claim);
+            (change.felt.clone(), change)
+        });
+        let namespace = claim.metadata.namespace.as_deref().unwrap_or("default");
+        claim_event(namespace, claim.metadata.name.as_deref().unwrap_or_default(), &change)
+    }
+
+    /// Removes a resource claim. What it had is free then.
+    pub fn remove_resource_claim(&mut self, namespace: &str, name: &str) -> Option<Event> {
+        let change = self.state.with_devices(|devices| match devices.remove_claim(namespace, name) {
+            Some(change) => (change.felt.clone(), Some(change)),
+            None => (super::devices::Felt::Nowhere, None),
+        });
+        change.and_then(|change| claim_event(namespace, name, &change))
+    }
+
     /// Where a pending pod goes. Nothing changes: bind it with [`Self::bind`] or [`Self::set_pod`].
     pub fn schedule(&mut self, pod: &Pod) -> Result<Decision, ObjectError> {
         schedule::schedule(&mut self.state, &mut self.caches, self.tie_break, pod)
@@ -317,12 +367,12 @@ impl Cluster {
     ///
     /// Pods for which the node is kept (nominated, same or higher priority) count as present.
     pub fn evaluate(&mut self, pod: &Pod, node: &str) -> Result<Option<Vec<Reason>>, ObjectError> {
-        schedule::evaluate(&mut self.state, &mut self.caches, pod, node)
+        evaluation::evaluate(&mut self.state, &mut self.caches, pod, node)
     }
 
     /// [`Self::evaluate`] for all nodes, by name.
     pub fn evaluate_all(&mut self, pod: &Pod) -> Result<BTreeMap<Arc<str>, Vec<Reason>>, ObjectError> {
-        schedule::evaluate_all(&mut self.state, &mut self.caches, pod)
+        evaluation::evaluate_all(&mut self.state, &mut self.caches, pod)
     }
 
     /// Names of all nodes, sorted.
@@ -374,4 +424,13 @@ impl Cluster {
             Place::Nominated(_) => None,
         }
     }
+}
+
+fn claim_event(namespace: &str, name: &str, change: &ClaimChange) -> Option<Event> {
+    let any = change.added || change.deallocated || change.status;
+    any.then(|| Event::ResourceClaimChanged {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        deallocated: change.deallocated,
+    })
 }

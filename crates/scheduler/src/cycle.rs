@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::culprits::Culprits;
+use super::devices::ClaimCycle;
 use super::ids::{ClassId, LabelsId, NodeId};
 use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, SpreadConstraint};
@@ -133,6 +134,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) inter_pod_affinity: bool,
     /// Pods that anti-affinity is about, once somebody asked.
     pub(crate) culprits: RefCell<Culprits>,
+    /// The pod's resource claims, if it has any.
+    pub(crate) claims: Option<ClaimCycle<'a>>,
 }
 
 impl<'a> Cycle<'a> {
@@ -168,6 +171,7 @@ impl<'a> Cycle<'a> {
             against,
             inter_pod_affinity,
             culprits: RefCell::default(),
+            claims: None,
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::resource::v1::AllocationResult;
+
 use super::pod_key::PodKey;
 use super::reason::{Code, PluginName, Reason};
 
 /// The result of one scheduling attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// The pod.
     pub pod: PodKey,
@@ -16,6 +18,22 @@ pub struct Decision {
     pub message: String,
     /// The plugins that refused the pod, on any node; none if it is scheduled. The queue judges events by these.
     pub refused_by: Vec<PluginName>,
+    /// What the pod's claims are given if it is scheduled: to be written into their status with the reservation for the
+    /// pod before it is bound.
+    pub allocations: Vec<ClaimAllocation>,
+    /// Namespace and name of a claim whose devices are to be taken back, for they keep the pod from all nodes.
+    pub deallocate: Option<(String, String)>,
+}
+
+/// What a claim is given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimAllocation {
+    /// The claim's namespace.
+    pub namespace: String,
+    /// The claim's name.
+    pub name: String,
+    /// What it is given; `None` for one that has devices already, and is only reserved for the pod.
+    pub allocation: Option<AllocationResult>,
 }
 
 /// What becomes of a pod.
@@ -38,6 +56,10 @@ pub enum Outcome {
         /// Their names.
         gates: Vec<String>,
     },
+    /// It waits for its resource claims: the message says for what. Nobody tells the user.
+    AwaitingClaims,
+    /// A claim or a class of devices is such that no decision can be made; the message says why.
+    Failed,
     /// It names its node itself (`spec.nodeName`), the scheduler is not asked.
     Bound {
         /// The node's name.

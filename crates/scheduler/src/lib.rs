@@ -47,7 +47,7 @@
 //!
 //! Inside: `ids` and `pod_key` name things; `state` is the cluster; `tally` counts matching pods per topology domain;
 //! `plugins` has one file per plugin and the table that registers them; `class_cache` is what is kept per class of equal
-//! pods between attempts; `schedule` is the attempt itself.
+//! pods between attempts; `devices` is dynamic resource allocation; `schedule` is the attempt itself.
 
 #![deny(missing_docs)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
@@ -60,8 +60,10 @@ mod culprits;
 mod cycle;
 mod decision;
 mod delta;
+mod devices;
 mod disruption;
 mod error;
+mod evaluation;
 pub mod hash;
 mod ids;
 pub mod message;
@@ -82,15 +84,19 @@ pub mod taint;
 mod tally;
 mod tie;
 mod topology;
+mod verdict;
 mod volumes;
 mod workloads;
 
 pub use cluster::{Cluster, NodeUsage, PlacedPod};
 pub use decision::{
-    Attempt, Candidate, Decision, NodeVerdict, Outcome, PluginScore, Preemption, Rejection, ScoreRow, ScoreTable,
+    Attempt, Candidate, ClaimAllocation, Decision, NodeVerdict, Outcome, PluginScore, Preemption, Rejection, ScoreRow,
+    ScoreTable,
 };
+pub use devices::{DeviceFacts, DeviceSelector, SelectorLanguage};
 pub use error::ObjectError;
 pub use node_info::NodeSpec;
+pub use pod_info::HostPort;
 pub use pod_key::PodKey;
 pub use reason::{Code, PluginName, Reason};
 pub use resources::{PodResources, Resources, pod_requests};

@@ -30,13 +30,25 @@ pub(crate) fn refused_for_all(nodes: usize, reasons: &[String]) -> String {
 }
 
 /// The message with what preemption came to.
-pub(crate) fn with_preemption(message: &str, preemption: &str) -> String {
-    format!("{message} no new claims to deallocate, preemption: {preemption}")
+pub(crate) fn with_preemption(message: &str, claims: &str, preemption: &str) -> String {
+    format!("{message} {claims}, preemption: {preemption}")
+}
+
+/// What came of looking for claims whose devices can be taken back.
+pub(crate) mod claims {
+    /// The pod has no claims.
+    pub(crate) const NONE: &str = "no new claims to deallocate";
+    /// There is none.
+    pub(crate) const UNCHANGED: &str = "still not schedulable";
+    /// One was found.
+    pub(crate) const DEALLOCATED: &str = "deallocation of ResourceClaim completed";
 }
 
 /// What keeps a pod from the nodes: a message without what preemption came to.
 pub fn without_preemption(message: &str) -> &str {
-    let end = [" no new claims to deallocate", " preemption: "].iter().filter_map(|tail| message.find(tail)).min();
+    let of_claims = [claims::NONE, claims::UNCHANGED, claims::DEALLOCATED].map(|tail| format!(" {tail}, preemption: "));
+    let tails = of_claims.iter().map(String::as_str).chain([" preemption: "]);
+    let end = tails.filter_map(|tail| message.find(tail)).min();
     end.map_or(message, |end| message[..end].trim_end())
 }
 
@@ -67,7 +79,7 @@ mod tests {
     fn what_preemption_came_to_can_be_left_out() {
         let alone = "0/3 nodes are available: 3 Insufficient cpu.";
         let older = format!("{alone} preemption: 0/3 nodes are available.");
-        for message in [alone.to_owned(), with_preemption(alone, "0/3 nodes are available."), older] {
+        for message in [alone.to_owned(), with_preemption(alone, claims::NONE, "0/3 nodes are available."), older] {
             assert_eq!(without_preemption(&message), alone);
         }
         assert_eq!(without_preemption(""), "");

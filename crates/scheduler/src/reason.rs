@@ -38,6 +38,8 @@ pub enum PluginName {
     PodTopologySpread,
     /// Pod affinity and anti-affinity.
     InterPodAffinity,
+    /// Devices that claims ask for.
+    DynamicResources,
     /// Evicts pods of lower priority.
     DefaultPreemption,
     /// Balance between cpu and memory.
@@ -62,6 +64,7 @@ impl PluginName {
             Self::VolumeZone => "VolumeZone",
             Self::PodTopologySpread => "PodTopologySpread",
             Self::InterPodAffinity => "InterPodAffinity",
+            Self::DynamicResources => "DynamicResources",
             Self::DefaultPreemption => "DefaultPreemption",
             Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
             Self::ImageLocality => "ImageLocality",
@@ -172,6 +175,11 @@ pub enum Reason {
         /// The claim's name.
         claim: String,
     },
+    /// A claim that is bound where its pod is placed finds no volume there, and none can be made.
+    NoVolumeToBind {
+        /// The claim's name.
+        claim: String,
+    },
     /// A claim is bound to a volume that does not exist.
     VolumeNotFound {
         /// The claim's name.
@@ -249,6 +257,27 @@ pub enum Reason {
         /// A pod in that domain whose anti-affinity matches.
         pod: Option<PodKey>,
     },
+    /// A request for devices is of a class that does not exist; no node is looked at.
+    NoDeviceClass {
+        /// The request, with the alternative after a slash.
+        request: String,
+        /// The missing class.
+        class: String,
+    },
+    /// The node does not have the devices that the pod's claims ask for, or they are taken.
+    NoDevices,
+    /// The node has not enough devices in sound pools, and others in pools that contradict themselves.
+    InvalidDevicePools,
+    /// A claim has devices that cannot be used on the node.
+    DevicesElsewhere {
+        /// The claim's name.
+        claim: String,
+    },
+    /// A claim or a class is such that it cannot be said which devices are meant.
+    BrokenDeviceRequest {
+        /// What is wrong.
+        message: String,
+    },
 }
 
 impl Reason {
@@ -281,6 +310,7 @@ impl Reason {
             Self::ClaimInUse { .. } | Self::ClaimNotFound { .. } => PluginName::VolumeRestrictions,
             Self::ClaimTerminating { .. }
             | Self::UnboundImmediateClaim { .. }
+            | Self::NoVolumeToBind { .. }
             | Self::VolumeNotFound { .. }
             | Self::VolumeNodeAffinity { .. } => PluginName::VolumeBinding,
             Self::VolumeZone { .. } => PluginName::VolumeZone,
@@ -288,6 +318,11 @@ impl Reason {
             Self::PodAffinity { .. } | Self::PodAntiAffinity { .. } | Self::ExistingAntiAffinity { .. } => {
                 PluginName::InterPodAffinity
             }
+            Self::NoDeviceClass { .. }
+            | Self::NoDevices
+            | Self::InvalidDevicePools
+            | Self::DevicesElsewhere { .. }
+            | Self::BrokenDeviceRequest { .. } => PluginName::DynamicResources,
         }
     }
 
@@ -331,6 +366,7 @@ impl fmt::Display for Reason {
                 return write!(f, "persistentvolumeclaim \"{claim}\" is being deleted");
             }
             Self::UnboundImmediateClaim { .. } => "pod has unbound immediate PersistentVolumeClaims",
+            Self::NoVolumeToBind { .. } => "node(s) didn't find available persistent volumes to bind",
             Self::VolumeNotFound { .. } => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
             Self::VolumeNodeAffinity { .. } => "node(s) didn't match PersistentVolume's node affinity",
             Self::VolumeZone { .. } => "node(s) had no available volume zone",
@@ -342,6 +378,13 @@ impl fmt::Display for Reason {
             Self::PodAffinity { .. } => text::AFFINITY,
             Self::PodAntiAffinity { .. } => text::ANTI_AFFINITY,
             Self::ExistingAntiAffinity { .. } => text::EXISTING_ANTI_AFFINITY,
+            Self::NoDeviceClass { request, class } => {
+                return write!(f, "request {request}: device class {class} does not exist");
+            }
+            Self::NoDevices => "cannot allocate all claims",
+            Self::InvalidDevicePools => "invalid resource pools were encountered",
+            Self::DevicesElsewhere { .. } => "resourceclaim not available on the node",
+            Self::BrokenDeviceRequest { message } => message,
         })
     }
 }

@@ -9,8 +9,11 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::class_cache::{ABSENT, ClassCache, ClassCaches, NORMALIZED, PASS, local_scores};
 use super::cycle::{Cycle, Tallies};
-use super::decision::{Attempt, Decision, NodeVerdict, Outcome, PluginScore, Rejection, ScoreRow, ScoreTable};
+use super::decision::{
+    Attempt, ClaimAllocation, Decision, NodeVerdict, Outcome, PluginScore, Rejection, ScoreRow, ScoreTable,
+};
 use super::delta::Delta;
+use super::devices::{ClaimCycle, PodClaims};
 use super::error::ObjectError;
 use super::ids::{ClassId, LabelsId, NodeId};
 use super::message;
@@ -26,6 +29,7 @@ use super::reason::{Code, PluginName, Reason};
 use super::selector::Labels;
 use super::state::State;
 use super::tie::{TieBreak, pick};
+use super::verdict::{UNSCHEDULABLE, Verdict, decision};
 
 /// The name of the default scheduler.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -47,11 +51,11 @@ impl Subject {
     }
 }
 
-fn name_of(pod: &Pod) -> Result<&str, ObjectError> {
+pub(crate) fn name_of(pod: &Pod) -> Result<&str, ObjectError> {
     pod.metadata.name.as_deref().ok_or(ObjectError::Missing { field: "metadata.name" })
 }
 
-fn requested_node(pod: &Pod) -> Option<&str> {
+pub(crate) fn requested_node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|name| !name.is_empty())
 }
 
@@ -70,7 +74,18 @@ fn without_cycle(pod: &Pod) -> Result<Option<Decision>, ObjectError> {
         (Outcome::Gated { gates }, message::GATED)
     };
     let pod = PodKey::new(namespace_of(pod), name_of(pod)?);
-    Ok(Some(Decision { pod, outcome, message: message.to_owned(), refused_by: Vec::new() }))
+    Ok(Some(decision(pod, outcome, message.to_owned())))
+}
+
+/// The claims of a pod, or what becomes of it while they are not there.
+///
+/// upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PreEnqueue (v1.36)
+pub(crate) fn claims_of(state: &State, pod: &Pod) -> Result<Result<Option<PodClaims>, Decision>, ObjectError> {
+    if pod.spec.as_ref().is_none_or(|spec| spec.resource_claims.as_ref().is_none_or(Vec::is_empty)) {
+        return Ok(Ok(None));
+    }
+    let key = PodKey::new(namespace_of(pod), name_of(pod)?);
+    Ok(PodClaims::of(&state.devices, pod).map_err(|message| decision(key, Outcome::AwaitingClaims, message)))
 }
 
 /// What is kept for the pod.
@@ -90,8 +105,6 @@ impl Nomination {
     }
 }
 
-const UNSCHEDULABLE: Outcome = Outcome::Unschedulable { withdraw_nomination: false };
-
 /// The fast path: cached verdicts and scores.
 pub(crate) fn schedule(
     state: &mut State,
@@ -102,18 +115,48 @@ pub(crate) fn schedule(
     if let Some(decision) = without_cycle(pod)? {
         return Ok(decision);
     }
+    let claims = match claims_of(state, pod)? {
+        Ok(claims) => claims,
+        Err(decision) => return Ok(decision),
+    };
     let subject = Subject::of(state, pod, name_of(pod)?)?;
     if state.node_count() == 0 {
         return Ok(Verdict::no_nodes().of(subject.key));
     }
-    if let Some(node) = only_named(state, &subject, Nomination::of(state, pod)) {
+    if claims.is_none()
+        && let Some(node) = only_named(state, &subject, Nomination::of(state, pod))
+    {
         return Ok(Verdict::scheduled(node).of(subject.key));
     }
+    let cells = claims.as_ref().map(|claims| caches.take_devices(state, claims));
     let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
-    let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
+    let mut cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
+    let with_cells = claims.as_ref().zip(cells);
+    cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
     let verdict = decide(&cycle, cache, Nomination::of(state, pod), tie_break);
-    Ok(verdict.of(subject.key))
+    let decision = with_allocations(&cycle, verdict.of(subject.key.clone()));
+    if let Some((claims, cells)) = claims.as_ref().zip(cycle.claims.map(ClaimCycle::into_cells)) {
+        caches.devices.put_back(claims, cells);
+    }
+    Ok(decision)
+}
+
+/// A decision with what the claims of the pod are given on its node.
+fn with_allocations(cycle: &Cycle<'_>, mut decision: Decision) -> Decision {
+    let Some(claims) = &cycle.claims else { return decision };
+    if let Outcome::Scheduled { node } = &decision.outcome
+        && let Some(node) = cycle.state.node_id(node).and_then(|id| cycle.node(id))
+    {
+        let mut results = claims.results(node).into_iter();
+        let allocation = |claim: &Arc<super::devices::Claim>| ClaimAllocation {
+            namespace: claim.namespace.to_string(),
+            name: claim.name.to_string(),
+            allocation: if claim.allocation.is_none() { results.next() } else { None },
+        };
+        decision.allocations = claims.claims.all.iter().map(allocation).collect();
+    }
+    decision
 }
 
 /// The node of a pod that names it, as the pods of a DaemonSet do: the others need not be looked at. `None` where there
@@ -145,38 +188,6 @@ fn only_named(state: &mut State, subject: &Subject, nominated: Nomination) -> Op
     (alone && fits()).then(|| cycle.node_name(id))
 }
 
-/// A decision about a pod that is yet to be named.
-struct Verdict {
-    outcome: Outcome,
-    message: String,
-    refused_by: BTreeSet<PluginName>,
-}
-
-impl Verdict {
-    fn scheduled(node: Arc<str>) -> Self {
-        Self { outcome: Outcome::Scheduled { node }, message: String::new(), refused_by: BTreeSet::new() }
-    }
-
-    fn no_nodes() -> Self {
-        Self { outcome: UNSCHEDULABLE, message: message::NO_NODES.to_owned(), refused_by: BTreeSet::new() }
-    }
-
-    fn refused_for_all(nodes: usize, plugin: PluginName, reasons: &[Reason]) -> Self {
-        let texts: Vec<_> = reasons.iter().map(ToString::to_string).collect();
-        let message = message::refused_for_all(nodes, &texts);
-        Self { outcome: UNSCHEDULABLE, message, refused_by: BTreeSet::from([plugin]) }
-    }
-
-    fn of(self, pod: PodKey) -> Decision {
-        Decision {
-            pod,
-            outcome: self.outcome,
-            message: self.message,
-            refused_by: self.refused_by.into_iter().collect(),
-        }
-    }
-}
-
 /// The verdicts on all nodes, when none is feasible.
 #[derive(Default)]
 struct Refusals {
@@ -198,7 +209,7 @@ impl Refusals {
 
 fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Nomination, tie_break: TieBreak) -> Verdict {
     if let Some((plugin, reasons)) = plugins::pre_filter(cycle) {
-        return Verdict::refused_for_all(cycle.state.node_count(), plugin, &reasons);
+        return refused_for_all(cycle, nominated, plugin, &reasons, tie_break);
     }
     let scheduled = |id: NodeId| Verdict::scheduled(cycle.node_name(id));
     if let Some((id, node)) = nominated.node.and_then(|id| Some((id, cycle.node(id)?)))
@@ -207,18 +218,64 @@ fn decide(cycle: &Cycle<'_>, cache: &ClassCache, nominated: Nomination, tie_brea
         return scheduled(id);
     }
     let kept = kept_nodes(cycle);
-    if kept.is_empty() && !cycle.topology_matters() && !cycle.topology_scores() {
+    if kept.is_empty() && cycle.claims.is_none() && !cycle.topology_matters() && !cycle.topology_scores() {
         let top = best_by_node(cache);
         if !top.is_empty() {
             return scheduled(pick(cycle, &top, tie_break));
         }
     }
-    let feasible = feasible(cycle, cache, &kept);
+    let mut feasible = feasible(cycle, cache, &kept);
+    if let Err(message) = keep_with_devices(cycle, &mut feasible) {
+        return Verdict::failed(&message);
+    }
     match feasible.as_slice() {
         [] => fail(cycle, nominated, refusals(cycle, cache, &kept), tie_break),
         [only] => scheduled(*only),
         _ => scheduled(pick(cycle, &best(cycle, cache, &feasible), tie_break)),
     }
+}
+
+/// What becomes of a pod that a plugin refused for every node at once.
+fn refused_for_all(
+    cycle: &Cycle<'_>,
+    nominated: Nomination,
+    plugin: PluginName,
+    reasons: &[Reason],
+    tie_break: TieBreak,
+) -> Verdict {
+    let nodes = cycle.state.node_count();
+    if plugin != PluginName::DynamicResources {
+        return Verdict::refused_for_all(nodes, plugin, reasons);
+    }
+    // The plugin that looks for claims to take back is the one that refused: it knows that there is nothing to do.
+    let codes: Vec<_> = cycle.state.live_nodes().map(|(id, _)| (id, Code::UnschedulableAndUnresolvable)).collect();
+    let texts: Vec<_> = reasons.iter().map(ToString::to_string).collect();
+    let message = format!("0/{nodes} nodes are available: {}.", texts.join(", "));
+    let refused_by = BTreeSet::from([plugin]);
+    after_filters(cycle, nominated, &codes, &message, message::claims::NONE, refused_by, tie_break)
+}
+
+/// Leaves out the nodes on which the pod's claims cannot be given what they ask for.
+///
+/// # Errors
+/// What is wrong with a claim or a class: it is wrong on every node.
+fn keep_with_devices(cycle: &Cycle<'_>, feasible: &mut Vec<NodeId>) -> Result<(), String> {
+    if cycle.claims.is_none() {
+        return Ok(());
+    }
+    let mut broken = None;
+    feasible.retain(|&id| {
+        let Some(node) = cycle.node(id).filter(|_| broken.is_none()) else { return false };
+        match plugins::claims_verdict(cycle, &View { id, node, delta: Delta::NONE }) {
+            None => true,
+            Some(Reason::BrokenDeviceRequest { message }) => {
+                broken = Some(message);
+                false
+            }
+            Some(_) => false,
+        }
+    });
+    broken.map_or(Ok(()), Err)
 }
 
 /// Verdicts on the nodes that are kept for other pods; cached verdicts do not take these into account.
@@ -338,6 +395,11 @@ fn refusals(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refus
                 Some((_, count)) => *count += 1,
                 None => by_refusal.push((refusal, 1)),
             }
+        } else if let Some(node) = cycle.node(id)
+            && let Some(reason) = plugins::claims_verdict(cycle, &View { id, node, delta: Delta::NONE })
+        {
+            all.codes.push((id, reason.code()));
+            all.count(Some(reason.plugin()), [reason.to_string()], 1);
         }
     }
     for (verdict, count) in by_verdict.into_iter().enumerate().filter(|(_, count)| *count > 0) {
@@ -353,15 +415,35 @@ fn refusals(cycle: &Cycle<'_>, cache: &ClassCache, kept: &[(NodeId, Option<Refus
 /// No node is feasible: preempt, or say why not.
 fn fail(cycle: &Cycle<'_>, nominated: Nomination, all: Refusals, tie_break: TieBreak) -> Verdict {
     let message = message::nodes_available(all.codes.len(), &all.texts);
-    let (outcome, message) = match plugins::preempt(cycle, nominated.node, &all.codes, tie_break) {
-        Preempt::Found(preemption) => (Outcome::Preempting(preemption), message),
+    let deallocate = cycle.claims.as_ref().and_then(ClaimCycle::to_deallocate);
+    let claims = match (&cycle.claims, &deallocate) {
+        (None, _) => message::claims::NONE,
+        (Some(_), None) => message::claims::UNCHANGED,
+        (Some(_), Some(_)) => message::claims::DEALLOCATED,
+    };
+    let verdict = after_filters(cycle, nominated, &all.codes, &message, claims, all.plugins, tie_break);
+    Verdict { deallocate, ..verdict }
+}
+
+/// Looks for pods to evict, when there is a message that no node is feasible.
+fn after_filters(
+    cycle: &Cycle<'_>,
+    nominated: Nomination,
+    codes: &[(NodeId, Code)],
+    message: &str,
+    claims: &str,
+    refused_by: BTreeSet<PluginName>,
+    tie_break: TieBreak,
+) -> Verdict {
+    let (outcome, message) = match plugins::preempt(cycle, nominated.node, codes, tie_break) {
+        Preempt::Found(preemption) => (Outcome::Preempting(preemption), message.to_owned()),
         Preempt::Useless(why) => {
             let outcome = Outcome::Unschedulable { withdraw_nomination: nominated.made };
-            (outcome, message::with_preemption(&message, &why))
+            (outcome, message::with_preemption(message, claims, &why))
         }
-        Preempt::NotEligible(why) => (UNSCHEDULABLE, message::with_preemption(&message, why)),
+        Preempt::NotEligible(why) => (UNSCHEDULABLE, message::with_preemption(message, claims, why)),
     };
-    Verdict { outcome, message, refused_by: all.plugins }
+    Verdict { refused_by, ..Verdict::plain(outcome, message) }
 }
 
 /// The full path: every verdict and score computed again, with its facts.
@@ -375,19 +457,26 @@ pub(crate) fn attempt(
     if let Some(decision) = without_cycle(pod)? {
         return Ok(brief(decision));
     }
+    let claims = match claims_of(state, pod)? {
+        Ok(claims) => claims,
+        Err(decision) => return Ok(brief(decision)),
+    };
     let subject = Subject::of(state, pod, name_of(pod)?)?;
     if state.node_count() == 0 {
         return Ok(brief(Verdict::no_nodes().of(subject.key)));
     }
+    let cells = claims.as_ref().map(|claims| caches.take_devices(state, claims));
     let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
     let state = &*state;
-    let cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
-    let decision = |verdict: Verdict| verdict.of(subject.key.clone());
+    let mut cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, None, &cache.tallies);
+    let with_cells = claims.as_ref().zip(cells);
+    cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
+    let decision = |verdict: Verdict| with_allocations(&cycle, verdict.of(subject.key.clone()));
+    let nominated = Nomination::of(state, pod);
     if let Some((plugin, reasons)) = plugins::pre_filter(&cycle) {
-        let decision = decision(Verdict::refused_for_all(state.node_count(), plugin, &reasons));
+        let decision = decision(refused_for_all(&cycle, nominated, plugin, &reasons, tie_break));
         return Ok(Attempt { pre_filter: Some((plugin, reasons)), ..brief(decision) });
     }
-    let nominated = Nomination::of(state, pod);
     if let Some((id, node)) = nominated.node.and_then(|id| Some((id, cycle.node(id)?)))
         && rejection(&cycle, id, node).is_none()
     {
@@ -405,6 +494,9 @@ pub(crate) fn attempt(
         let rejection = cycle.node(id).and_then(|node| rejection(&cycle, id, node));
         match &rejection {
             None => feasible.push(id),
+            Some(Rejection { reasons, .. }) if let Some(Reason::BrokenDeviceRequest { message }) = reasons.first() => {
+                return Ok(brief(decision(Verdict::failed(message))));
+            }
             Some(rejection) => {
                 refusals.codes.push((id, rejection.code));
                 refusals.count(rejection.plugin, rejection.reasons.iter().map(ToString::to_string), 1);
@@ -471,56 +563,6 @@ fn score_table(cycle: &Cycle<'_>, feasible: &[NodeId]) -> ScoreTable {
         }
     }
     table
-}
-
-/// All reasons against one node.
-pub(crate) fn evaluate(
-    state: &mut State,
-    caches: &mut ClassCaches,
-    pod: &Pod,
-    node: &str,
-) -> Result<Option<Vec<Reason>>, ObjectError> {
-    with_cycle(state, caches, pod, |cycle| {
-        let id = cycle.state.node_id(node)?;
-        Some(reasons_against(cycle, id, cycle.node(id)?))
-    })
-}
-
-/// All reasons against all nodes.
-pub(crate) fn evaluate_all(
-    state: &mut State,
-    caches: &mut ClassCaches,
-    pod: &Pod,
-) -> Result<BTreeMap<Arc<str>, Vec<Reason>>, ObjectError> {
-    with_cycle(state, caches, pod, |cycle| {
-        let nodes = cycle.state.live_nodes();
-        nodes.map(|(id, node)| (Arc::clone(&node.spec.name), reasons_against(cycle, id, node))).collect()
-    })
-}
-
-fn with_cycle<T>(
-    state: &mut State,
-    caches: &mut ClassCaches,
-    pod: &Pod,
-    ask: impl FnOnce(&Cycle<'_>) -> T,
-) -> Result<T, ObjectError> {
-    let subject = Subject::of(state, pod, name_of(pod)?)?;
-    let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
-    let requested = requested_node(pod);
-    Ok(ask(&Cycle::new(state, subject.class, subject.labels, &subject.key.name, requested, &cache.tallies)))
-}
-
-fn reasons_against(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Vec<Reason> {
-    let mut reasons = Vec::new();
-    plugins::pre_filter_all(cycle, &mut reasons);
-    let nominated = nominated_before(cycle, node);
-    let full = with_pods(cycle.state, node, &nominated);
-    let delta = Delta { added: nominated, removed: Vec::new() };
-    reasons.extend(plugins::all_reasons(cycle, &View { id, node: &full, delta: &delta }));
-    if reasons.is_empty() && !delta.is_empty() {
-        reasons = plugins::all_reasons(cycle, &View { id, node, delta: Delta::NONE });
-    }
-    reasons
 }
 
 /// The weight of a plugin's score in the default profile; `None` if it does not score.

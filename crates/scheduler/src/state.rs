@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use super::devices::{Devices, Felt};
 use super::disruption::Budgets;
 use super::hash::fnv64_mixed;
 use super::ids::{ClassId, LabelsId, NodeId, PodId};
@@ -83,6 +84,7 @@ pub(crate) struct State {
     pub(crate) workloads: Workloads,
     pub(crate) budgets: Budgets,
     pub(crate) volumes: Volumes,
+    pub(crate) devices: Arc<Devices>,
     /// Nominated pods by node name.
     nominated: BTreeMap<Arc<str>, Vec<PodId>>,
     /// Bound pods whose node does not exist, by node name.
@@ -219,6 +221,20 @@ impl State {
             }
             self.image_epoch += 1;
         }
+    }
+
+    // Devices.
+
+    /// Changes what is known of devices; verdicts on the nodes that feel it are given anew.
+    pub(crate) fn with_devices<T>(&mut self, change: impl FnOnce(&mut Devices) -> (Felt, T)) -> T {
+        let (felt, result) = change(Arc::make_mut(&mut self.devices));
+        // What is felt everywhere shows in the epoch of the devices.
+        if let Felt::On(nodes) = felt {
+            for id in nodes.iter().filter_map(|node| self.node_ids.get(node).copied()).collect::<Vec<_>>() {
+                self.touch(id);
+            }
+        }
+        result
     }
 
     // The log of changed nodes.

@@ -1,13 +1,20 @@
-//! Claims and volumes, as far as claims that are bound before scheduling need them.
+//! Claims and volumes: which volume a claim is bound to, and which it may be bound to where a pod is placed.
 
-use std::collections::BTreeMap;
+// upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go FindPodVolumes, checkVolumeProvisions (v1.36)
+// upstream: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go FindMatchingVolume (v1.36)
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::error::ObjectError;
 use super::node_selector::NodeSelectorTerm;
-use super::selector::Labels;
+use super::quantity::Quantity;
+use super::selector::{Labels, Selector};
+
+/// The provisioner that provisions nothing: volumes are made by hand.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// A claim of a namespace.
 #[derive(Debug, Clone)]
@@ -19,6 +26,19 @@ pub(crate) struct Claim {
     pub(crate) terminating: bool,
     /// Only one pod may use it.
     pub(crate) one_pod: bool,
+    /// What a volume for it must be like.
+    wanted: Wanted,
+}
+
+/// What a claim asks of a volume.
+#[derive(Debug, Clone, Default)]
+struct Wanted {
+    size: Quantity,
+    modes: Vec<String>,
+    /// Whether it is used as a block device.
+    block: bool,
+    selector: Option<Selector>,
+    attributes: Option<String>,
 }
 
 /// A volume.
@@ -27,6 +47,51 @@ pub(crate) struct Volume {
     pub(crate) labels: Labels,
     /// Node affinity: one of the terms must match; `None` if not given.
     pub(crate) terms: Option<Vec<NodeSelectorTerm>>,
+    /// Namespace and name of the claim it is kept for.
+    claim: Option<(String, String)>,
+    /// Whether it waits for a claim.
+    available: bool,
+    class: String,
+    size: Quantity,
+    modes: Vec<String>,
+    block: bool,
+    attributes: Option<String>,
+}
+
+impl Volume {
+    /// Whether pods on a node reach it.
+    pub(crate) fn is_reachable(&self, labels: &Labels, node: &str) -> bool {
+        self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(labels, node)))
+    }
+
+    /// Whether it is what a claim wants, its class apart.
+    fn suits(&self, wanted: &Wanted) -> bool {
+        self.size >= wanted.size
+            && self.block == wanted.block
+            && self.attributes == wanted.attributes
+            && wanted.modes.iter().all(|mode| self.modes.contains(mode))
+            && wanted.selector.as_ref().is_none_or(|selector| selector.matches(&self.labels))
+    }
+}
+
+/// A storage class.
+#[derive(Debug, Clone, Default)]
+struct Class {
+    /// Whether claims are bound only when a pod is placed.
+    late: bool,
+    /// Whether volumes are made on demand.
+    provisions: bool,
+    /// Where it makes them: one of these must match; everywhere if there are none.
+    topologies: Vec<BTreeMap<String, Vec<String>>>,
+}
+
+impl Class {
+    fn provisions_on(&self, labels: &Labels) -> bool {
+        let fits = |term: &BTreeMap<String, Vec<String>>| {
+            term.iter().all(|(key, values)| labels.get(key).is_some_and(|value| values.contains(value)))
+        };
+        self.provisions && (self.topologies.is_empty() || self.topologies.iter().any(fits))
+    }
 }
 
 /// Claims, volumes and storage classes.
@@ -34,8 +99,12 @@ pub(crate) struct Volume {
 pub(crate) struct Volumes {
     claims: BTreeMap<(String, String), Claim>,
     by_name: BTreeMap<String, Volume>,
-    /// Storage class by name: whether it binds only when a pod is placed.
-    late_binding: BTreeMap<String, bool>,
+    /// Volumes that are kept for a claim, by its namespace and name.
+    kept: BTreeMap<(String, String), String>,
+    /// Volumes that wait for a claim, by class.
+    free: BTreeMap<String, BTreeSet<String>>,
+    /// Storage classes by name.
+    classes: BTreeMap<String, Class>,
 }
 
 impl Volumes {
@@ -55,6 +124,16 @@ impl Volumes {
             one_pod: spec
                 .and_then(|spec| spec.access_modes.as_ref())
                 .is_some_and(|modes| modes.iter().any(|mode| mode == "ReadWriteOncePod")),
+            wanted: Wanted {
+                size: storage(spec.and_then(|spec| spec.resources.as_ref()).and_then(|all| all.requests.as_ref())),
+                modes: spec.and_then(|spec| spec.access_modes.clone()).unwrap_or_default(),
+                block: spec.and_then(|spec| spec.volume_mode.as_deref()) == Some("Block"),
+                // A selector that cannot be read selects nothing.
+                selector: spec
+                    .and_then(|spec| spec.selector.as_ref())
+                    .map(|selector| Selector::from_api(Some(selector)).unwrap_or(Selector::Nothing)),
+                attributes: spec.and_then(|spec| spec.volume_attributes_class_name.clone()).filter(|it| !it.is_empty()),
+            },
         };
         self.claims.insert((namespace, claim.metadata.name.clone().unwrap_or_default()), entry);
     }
@@ -74,21 +153,62 @@ impl Volumes {
             .transpose()
             .map_err(ObjectError::selector("spec.nodeAffinity"))?;
         let labels = volume.metadata.labels.clone().unwrap_or_default();
-        self.by_name.insert(volume.metadata.name.clone().unwrap_or_default(), Volume { labels, terms });
+        let spec = volume.spec.as_ref();
+        let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
+        let entry = Volume {
+            labels,
+            terms,
+            claim: spec
+                .and_then(|spec| spec.claim_ref.as_ref())
+                .map(|claim| (claim.namespace.clone().unwrap_or_default(), claim.name.clone().unwrap_or_default())),
+            available: phase.is_none_or(|phase| phase == "Available") && volume.metadata.deletion_timestamp.is_none(),
+            class: spec.and_then(|spec| spec.storage_class_name.clone()).unwrap_or_default(),
+            size: storage(spec.and_then(|spec| spec.capacity.as_ref())),
+            modes: spec.and_then(|spec| spec.access_modes.clone()).unwrap_or_default(),
+            block: spec.and_then(|spec| spec.volume_mode.as_deref()) == Some("Block"),
+            attributes: spec.and_then(|spec| spec.volume_attributes_class_name.clone()).filter(|it| !it.is_empty()),
+        };
+        let name = volume.metadata.name.clone().unwrap_or_default();
+        self.remove_volume(&name);
+        match &entry.claim {
+            Some(claim) => drop(self.kept.insert(claim.clone(), name.clone())),
+            None if entry.available => {
+                self.free.entry(entry.class.clone()).or_default().insert(name.clone());
+            }
+            None => {}
+        }
+        self.by_name.insert(name, entry);
         Ok(())
     }
 
     pub(crate) fn remove_volume(&mut self, name: &str) {
-        self.by_name.remove(name);
+        let Some(volume) = self.by_name.remove(name) else { return };
+        if let Some(claim) = &volume.claim
+            && self.kept.get(claim).is_some_and(|kept| kept == name)
+        {
+            self.kept.remove(claim);
+        }
+        if let Some(free) = self.free.get_mut(&volume.class) {
+            free.remove(name);
+        }
     }
 
     pub(crate) fn set_storage_class(&mut self, class: &StorageClass) {
-        let late = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
-        self.late_binding.insert(class.metadata.name.clone().unwrap_or_default(), late);
+        let topologies = class.allowed_topologies.iter().flatten();
+        let requirements = |term: &k8s_openapi::api::core::v1::TopologySelectorTerm| {
+            let all = term.match_label_expressions.iter().flatten();
+            all.map(|requirement| (requirement.key.clone(), requirement.values.clone())).collect()
+        };
+        let entry = Class {
+            late: class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer"),
+            provisions: !matches!(class.provisioner.as_str(), "" | NO_PROVISIONER),
+            topologies: topologies.map(requirements).collect(),
+        };
+        self.classes.insert(class.metadata.name.clone().unwrap_or_default(), entry);
     }
 
     pub(crate) fn remove_storage_class(&mut self, name: &str) {
-        self.late_binding.remove(name);
+        self.classes.remove(name);
     }
 
     pub(crate) fn claim(&self, namespace: &str, name: &str) -> Option<&Claim> {
@@ -101,8 +221,47 @@ impl Volumes {
 
     /// Whether an unbound claim waits for a pod to be placed before it is bound.
     pub(crate) fn binds_late(&self, claim: &Claim) -> bool {
-        claim.class.as_ref().and_then(|class| self.late_binding.get(class)).copied().unwrap_or(false)
+        claim.class.as_ref().and_then(|class| self.classes.get(class)).is_some_and(|class| class.late)
     }
+
+    /// The first of the unbound claims that find no volume on a node, and for which none can be made there.
+    pub(crate) fn without_volume<'a>(
+        &self,
+        namespace: &str,
+        claims: &'a [String],
+        labels: &Labels,
+        node: &str,
+    ) -> Option<&'a String> {
+        let unbound = |name: &&'a String| self.claim(namespace, name).filter(|claim| claim.volume.is_none());
+        let mut waiting: Vec<(&'a String, &Claim)> =
+            claims.iter().filter_map(|name| Some((name, unbound(&name)?))).collect();
+        // The smallest first, so that it does not take what only a larger one could do without.
+        waiting.sort_by_key(|(_, claim)| claim.wanted.size);
+        let mut taken: BTreeSet<&str> = BTreeSet::new();
+        waiting.into_iter().find_map(|(name, claim)| {
+            let class = claim.class.as_deref().unwrap_or_default();
+            let of = (namespace.to_owned(), name.clone());
+            if let Some(volume) = self.kept.get(&of).and_then(|kept| self.by_name.get(kept)) {
+                return (!volume.is_reachable(labels, node)).then_some(name);
+            }
+            let free = self.free.get(class).into_iter().flatten();
+            let free = free.filter_map(|volume| Some((volume, self.by_name.get(volume)?)));
+            let fitting = free.filter(|(volume, entry)| {
+                !taken.contains(volume.as_str()) && entry.suits(&claim.wanted) && entry.is_reachable(labels, node)
+            });
+            if let Some((volume, _)) = fitting.min_by_key(|(_, entry)| entry.size) {
+                taken.insert(volume);
+                return None;
+            }
+            let made = self.classes.get(class).is_some_and(|class| class.provisions_on(labels));
+            (!made).then_some(name)
+        })
+    }
+}
+
+/// The amount of storage in a list of resources.
+fn storage(amounts: Option<&BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>) -> Quantity {
+    amounts.and_then(|amounts| Quantity::parse(&amounts.get("storage")?.0).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -190,6 +349,51 @@ mod tests {
             reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["node(s) had no available volume zone"]
         );
+    }
+
+    #[test]
+    fn a_claim_that_binds_late_needs_a_volume_on_the_node_or_one_that_can_be_made() {
+        let mut cluster = cluster();
+        let by_hand = json!({"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer"});
+        cluster.set_storage_class(&read(by_hand));
+        let mut wanted = claim("data", None, "local", "ReadWriteOnce");
+        wanted["spec"]["resources"] = json!({"requests": {"storage": "2Gi"}});
+        cluster.set_claim(&read(wanted));
+        let pod = pod("p", "data");
+        let none = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.";
+        assert!(outcome(&mut cluster, &pod).starts_with(none));
+        let disk = |size: &str, class: &str, mode: &str, phase: &str| {
+            json!({"metadata": {"name": "disk"}, "status": {"phase": phase}, "spec": {
+                "capacity": {"storage": size}, "storageClassName": class, "accessModes": [mode],
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}]}}}})
+        };
+        for unfit in [
+            disk("1Gi", "local", "ReadWriteOnce", "Available"),
+            disk("3Gi", "other", "ReadWriteOnce", "Available"),
+            disk("3Gi", "local", "ReadOnlyMany", "Available"),
+            disk("3Gi", "local", "ReadWriteOnce", "Released"),
+        ] {
+            cluster.set_volume(&read(unfit)).unwrap();
+            assert!(outcome(&mut cluster, &pod).starts_with(none));
+        }
+        cluster.set_volume(&read(disk("3Gi", "local", "ReadWriteOnce", "Available"))).unwrap();
+        assert_eq!(outcome(&mut cluster, &pod), "n2");
+        let mut kept = disk("3Gi", "local", "ReadWriteOnce", "Available");
+        kept["spec"]["claimRef"] = json!({"namespace": "default", "name": "someone"});
+        cluster.set_volume(&read(kept)).unwrap();
+        assert!(outcome(&mut cluster, &pod).starts_with(none));
+    }
+
+    #[test]
+    fn volumes_are_made_where_their_class_says() {
+        let mut cluster = cluster();
+        let zonal = json!({"metadata": {"name": "zonal"}, "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer",
+            "allowedTopologies": [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]});
+        cluster.set_storage_class(&read(zonal));
+        cluster.set_claim(&read(claim("data", None, "zonal", "ReadWriteOnce")));
+        assert_eq!(outcome(&mut cluster, &pod("p", "data")), "n2");
     }
 
     #[test]

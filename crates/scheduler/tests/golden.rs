@@ -359,6 +359,8 @@ fn describe(attempt: &Attempt, detail: bool) -> Map<String, Value> {
         Outcome::Bound { .. } => "bound",
         Outcome::Gated { .. } => "gated",
         Outcome::Ignored { .. } => "ignored",
+        Outcome::AwaitingClaims => "awaiting claims",
+        Outcome::Failed => "failed",
     };
     set("outcome", json!(outcome));
     if !attempt.decision.message.is_empty() {

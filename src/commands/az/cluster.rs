@@ -3,8 +3,8 @@
 use klab_lab::spec::KubernetesVersion;
 use serde_json::Value;
 
-use super::super::one;
 use super::demands::labels_and_taints;
+use super::desk::{is_later, refuse_busy};
 use super::nodepool;
 use super::session::{Answer, Known, Pools, Session, shown, version};
 use crate::az::cluster::{autoscaler, document, upgrades_document};
@@ -13,20 +13,20 @@ use crate::az::grammar::Given;
 use crate::az::refusal::{Code, Refusal};
 use crate::az::versions::Step;
 use crate::az::{checks, versions, words};
-use crate::provider::machines_of;
+use crate::state::operation::{Doing, Task};
 
 const NAME: &str = "--name";
 
 /// A cluster's document.
 fn shown_document(session: &Session<'_>, known: &Known) -> Answer {
-    let live = session.look_even_stopped(known)?;
+    let live = session.displayed(known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
     Ok(document(&shown(&site, known, &live, &pools)))
 }
 
 /// What a command that changed a cluster answers.
 pub(super) fn changed(session: &Session<'_>, known: &Known, given: &Given) -> Answer {
-    if given.has("--no-wait") { Ok(Value::Null) } else { shown_document(session, known) }
+    if is_later(given) { Ok(Value::Null) } else { shown_document(session, known) }
 }
 
 /// `show`.
@@ -87,12 +87,12 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
             .advise("'az aks nodepool upgrade' brings the nodes of a pool to another version.")
             .advise("Another version in the lab file, and 'klab up FILE --recreate', makes the cluster again."));
     }
-    let mut pools = session.pools_at_work(&known)?;
-    let now = version(&pools.live);
+    let pools = session.desk(&known, given, None, Doing::Upgrading)?;
+    let now = version(pools.live());
     let target = asked.and_then(|text| text.parse::<KubernetesVersion>().ok());
     let Some(target) = target.filter(|target| versions::step(now, *target) != Step::Nothing) else {
         if let Some(text) = asked.filter(|text| text.parse::<KubernetesVersion>().is_err()) {
-            return Err(words::no_version(&known.site(&pools.live), text, &versions::offered()));
+            return Err(words::no_version(&known.site(pools.live()), text, &versions::offered()));
         }
         session.warn(&format!(
             "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
@@ -101,7 +101,7 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
         return changed(session, &known, given);
     };
     if !versions::minors().contains(&target.minor) {
-        return Err(words::no_version(&known.site(&pools.live), &target.to_string(), &versions::offered()));
+        return Err(words::no_version(&known.site(pools.live()), &target.to_string(), &versions::offered()));
     }
     if versions::step(now, target) == Step::Refused {
         let (from, to) = (versions::patched(now), versions::patched(target));
@@ -120,18 +120,15 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
     if session.declines(given, &question) {
         return Ok(Value::Null);
     }
-    let names: Vec<String> = pools.live.names().iter().map(|name| (*name).to_owned()).collect();
-    pools.upgrade_control_plane(now, target)?;
-    drop(pools);
-    if !is_control_plane_only {
-        for name in names {
-            let mut pools = session.pools_at_work(&known)?;
-            let mut keys = pools.live.keys(&name)?.clone();
-            // It is the cluster's from now on.
-            keys.remove("kubernetes");
-            pools.put(&name, keys)?;
-        }
+    let mut tasks = vec![Task::UpgradeControlPlane { from: now.to_string(), to: target.to_string() }];
+    for name in pools.live().names().into_iter().filter(|_| !is_control_plane_only) {
+        let mut keys = pools.live().keys(name)?.clone();
+        // It is the cluster's from now on.
+        keys.remove("kubernetes");
+        tasks.push(Task::Put { pool: name.to_owned(), keys });
     }
+    drop(pools);
+    session.perform(&known, given, Doing::Upgrading, tasks)?;
     changed(session, &known, given)
 }
 
@@ -180,6 +177,8 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
     }
     let (labels, taints) = labels_and_taints(given, "--nodepool-labels", "--nodepool-taints")?;
     let mut known = session.cluster(given, NAME)?;
+    refuse_busy(&known, None, Doing::Updating)?;
+    let mut tasks = Vec::new();
     if enable || renew || disable || !given.has_none_of(&["--min-count", "--max-count"]) {
         let live = session.look(&known)?;
         let names = live.names();
@@ -195,29 +194,30 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
             "--disable-cluster-autoscaler",
             "--min-count",
             "--max-count",
+            "--no-wait",
         ];
         let of_pool = given.only(&flags, &[("--cluster-name", given.needed(NAME)), ("--nodepool-name", only)]);
         nodepool::update(session, &of_pool)?;
     }
     if let Some(words) = given.words("--cluster-autoscaler-profile") {
-        let mut pools = session.pools_at_work(&known)?;
-        let settings = autoscaler(words, &pools.live.observed.autoscaler)?;
+        let settings = autoscaler(words, &session.look(&known)?.observed.autoscaler)?;
         if known.provider.profile().has_autoscaler {
-            pools.set_autoscaler(settings)?;
+            tasks.push(Task::SetAutoscaler { settings });
         } else {
             session.warn("Nodes of this cluster are containers, and no autoscaler changes them; nothing was done about its profile.");
         }
     }
     if labels.is_some() || taints.is_some() {
-        let names: Vec<String> = session.look(&known)?.names().iter().map(|name| (*name).to_owned()).collect();
-        for name in names {
-            let mut pools = session.pools_at_work(&known)?;
-            let mut keys = pools.live.keys(&name)?.clone();
+        let live = session.look(&known)?;
+        for name in live.names() {
+            let mut keys = live.keys(name)?.clone();
             let said = [("labels", &labels), ("taints", &taints)].into_iter();
             keys.extend(said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?))));
-            pools.put(&name, keys)?;
+            live.with(name, keys.clone())?;
+            tasks.push(Task::Put { pool: name.to_owned(), keys });
         }
     }
+    session.perform(&known, given, Doing::Updating, tasks)?;
     if let Some(tags) = given.words("--tags") {
         let tags = checks::tags(tags);
         known.note.tags = (!tags.is_empty()).then_some(tags);
@@ -231,15 +231,15 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
 
 /// `stop`.
 pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
-    switch(session, given, |provider, lab, work| machines_of(provider, lab)?.pause(lab, work))
+    switch(session, given, Doing::Stopping, Task::Stop)
 }
 
 /// `start`.
 pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
-    switch(session, given, |provider, lab, work| machines_of(provider, lab)?.resume(lab, work))
+    switch(session, given, Doing::Starting, Task::Start)
 }
 
-fn switch(session: &Session<'_>, given: &Given, act: one::Switch) -> Answer {
+fn switch(session: &Session<'_>, given: &Given, doing: Doing, task: Task) -> Answer {
     let known = session.cluster(given, NAME)?;
     if session.context.provider(known.provider)?.machines().is_none() {
         let message = format!(
@@ -250,7 +250,8 @@ fn switch(session: &Session<'_>, given: &Given, act: one::Switch) -> Answer {
             .advise("'az aks nodepool stop' takes the nodes of a pool away and keeps their number.")
             .advise("Labs on kind can be stopped."));
     }
-    one::switch_one(&session.context, &known.lab, "az", act)?;
+    refuse_busy(&known, None, doing)?;
+    session.perform(&known, given, doing, vec![task])?;
     Ok(Value::Null)
 }
 
@@ -264,6 +265,6 @@ pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
     };
     // The group stays when the cluster goes, as in Azure.
     session.keep_group(&known)?;
-    one::remove(&session.context, &known.lab)?;
+    session.delete(&known, given)?;
     Ok(Value::Null)
 }

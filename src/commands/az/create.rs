@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use klab_lab::spec::{DEFAULT_LOCATION, LoadOptions, Provider};
+use serde_json::Value;
 use toml::{Table, Value as Key};
 
-use super::super::one::{Arguments, make};
 use super::cluster::changed;
 use super::demands::NewPool;
+use super::desk::is_later;
+use super::made::{file_of, forget, make};
 use super::session::{Answer, Session};
-use crate::at_work::LabAtWork;
 use crate::az::cluster::autoscaler;
 use crate::az::format::capital_first;
 use crate::az::grammar::Given;
@@ -17,13 +18,12 @@ use crate::az::names::{Site, lab_name, region};
 use crate::az::refusal::Refusal;
 use crate::az::{checks, versions, words};
 use crate::environment;
+use crate::later;
 use crate::render;
 use crate::state::azure::ClusterNote;
-use crate::state::home::{remove_empty, state_error};
-use klab_cluster::server::files::write_private;
-
-/// What the lab file of a cluster that az made is called, in the lab's folder.
-const FILE: &str = "az.toml";
+use crate::state::home::state_error;
+use crate::state::operation::{Doing, Operation, Task};
+use klab_cluster::server::files::{create_private_folder, write_private};
 
 /// `create`.
 pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
@@ -53,7 +53,13 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
         pools: BTreeMap::new(),
     };
     let text = format!("# Made by az aks create.\nlab = \"{lab}\"\n{text}");
-    up(session, &lab, &text, &note)?;
+    write(session, &lab, &text, &note)?;
+    if is_later(given) {
+        let operation = Operation { pool: None, doing: Doing::Creating, tasks: vec![Task::Make], failed: None };
+        later::begin(&session.context.home, &lab, operation)?;
+        return Ok(Value::Null);
+    }
+    make(&session.context, &lab)?;
     let known = session.cluster(given, "--name")?;
     changed(session, &known, given)
 }
@@ -112,30 +118,20 @@ fn free_name(session: &Session<'_>, cluster: &str) -> Result<String, Refusal> {
         .ok_or_else(|| Refusal::new(format!("there are too many labs like `{name}`")))
 }
 
-/// Makes the lab.
-fn up(session: &Session<'_>, lab: &str, text: &str, note: &ClusterNote) -> Result<(), Refusal> {
+/// Writes the lab file and what is remembered of the cluster, once it is known that a lab can be made of them.
+fn write(session: &Session<'_>, lab: &str, text: &str, note: &ClusterNote) -> Result<(), Refusal> {
     let context = &session.context;
     let folder = context.home.lab(lab);
-    let path = folder.join(FILE);
-    let mut at_work = LabAtWork::new(context, lab, "up")?;
-    at_work.interruption_leaves(format!("lab `{lab}` is partly made; `klab down {lab}` removes it"));
-    let made = (|| {
+    let path = file_of(context, lab);
+    let written = (|| {
+        create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
         write_private(&path, text.as_bytes()).map_err(|error| state_error(error, "write", &path))?;
         let read = context.load(&path, &LoadOptions::default())?;
-        let manifests = render::render(&read).map_err(|problems| super::super::invalid(&path, &problems))?;
-        note.write(&folder)?;
-        make(&mut at_work, &Arguments::of(&path, &[]), &read, &manifests).map(drop)
+        render::render(&read).map_err(|problems| super::super::invalid(&path, &problems))?;
+        note.write(&folder)
     })();
-    if let Err(error) = made {
-        if at_work.record.is_none() {
-            // Nothing was begun.
-            drop(at_work);
-            if std::fs::remove_dir_all(&folder).is_ok() {
-                remove_empty(&folder);
-            }
-            return Err(error.into());
-        }
-        return Err(error.hint(format!("`klab down {lab}` removes what there is")).into());
-    }
-    Ok(())
+    written.map_err(|error| {
+        forget(&folder);
+        error.into()
+    })
 }

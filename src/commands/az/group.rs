@@ -2,26 +2,33 @@
 
 use serde_json::{Value, json};
 
-use super::super::one;
-use super::session::{Answer, Session};
+use super::session::{Answer, Known, Session};
 use crate::az::grammar::Given;
 use crate::az::names::{group_id, region};
 use crate::az::refusal::{Code, Refusal};
 use crate::az::{checks, words};
 use crate::state::azure::Group;
+use crate::state::operation::Doing;
 
 const NAME: &str = "--name";
 
-fn document(group: &Group) -> Value {
+fn document(group: &Group, state: &str) -> Value {
     json!({
         "id": group_id(&group.name),
         "location": group.location,
         "managedBy": null,
         "name": group.name,
-        "properties": { "provisioningState": "Succeeded" },
+        "properties": { "provisioningState": state },
         "tags": group.tags,
         "type": "Microsoft.Resources/resourceGroups",
     })
+}
+
+/// A group with its state: one that goes is there until the labs in it are gone.
+fn shown(session: &Session<'_>, group: &Group) -> Answer {
+    let is_going = |known: &Known| known.is_in(&group.name) && known.state(None) == Doing::Deleting.as_str();
+    let is_left = session.has_made(&group.name)? || !session.clusters()?.iter().any(is_going);
+    Ok(document(group, if is_left { "Succeeded" } else { Doing::Deleting.as_str() }))
 }
 
 /// All groups: those that were made, and those that labs are in.
@@ -59,13 +66,13 @@ pub(super) fn create(session: &Session<'_>, given: &Given) -> Answer {
     let tags = given.words("--tags").map(checks::tags).filter(|tags| !tags.is_empty());
     let group = Group { name: known.map_or_else(|| name.to_owned(), |known| known.name), location, tags };
     session.change_account(|account| drop(account.groups.insert(name.to_lowercase(), group.clone())))?;
-    Ok(document(&group))
+    Ok(document(&group, "Succeeded"))
 }
 
 /// `show`.
 pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed(NAME);
-    session.group(name)?.map(|group| document(&group)).ok_or_else(|| words::no_group(name))
+    session.group(name)?.map_or_else(|| Err(words::no_group(name)), |group| shown(session, &group))
 }
 
 /// `exists`.
@@ -82,7 +89,7 @@ pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
             own.is_some_and(|own| value.is_none_or(|value| own == value))
         })
     };
-    Ok(all(session)?.iter().filter(|group| has_tag(group)).map(document).collect())
+    all(session)?.iter().filter(|group| has_tag(group)).map(|group| shown(session, group)).collect()
 }
 
 /// `delete`: with the labs that are in the group.
@@ -95,7 +102,7 @@ pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
         return Err(words::no_group(name));
     }
     for known in inside {
-        one::remove(&session.context, &known.lab)?;
+        session.delete(&known, given)?;
     }
     session.change_account(|account| drop(account.groups.remove(&name.to_lowercase())))?;
     Ok(Value::Null)

@@ -6,10 +6,13 @@ mod config;
 mod create;
 mod credentials;
 mod demands;
+mod desk;
 mod group;
+mod made;
 mod nodepool;
 mod session;
 mod table;
+mod task;
 mod wait;
 
 use std::ffi::OsString;
@@ -25,6 +28,8 @@ use crate::ui::Ui;
 use anstyle::{AnsiColor, Style};
 use session::Session;
 use table::{ROWS, Row};
+
+pub(super) use task::perform;
 
 /// The colour of az's errors.
 const BAD: Style = AnsiColor::Red.on_default();

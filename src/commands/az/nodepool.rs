@@ -8,12 +8,14 @@ use super::demands::{
     NewPool, autoscale, is_last_system, labels_and_taints, offered, pool_version, refuse_count, refuse_gateway,
     refuse_name, refuse_stopped, refuse_unknown, stopped,
 };
+use super::desk::is_later;
 use super::session::{Answer, Known, Pools, Session, version};
 use crate::az::grammar::Given;
 use crate::az::refusal::{Code, Refusal};
 use crate::az::{checks, pool as document, versions, words};
 use crate::pool::Live;
 use crate::state::azure::{PoolNote, Stopped};
+use crate::state::operation::{Doing, Operation};
 
 /// Keys of the lab file that az has no flag for; a pool that the lab file describes keeps them.
 const WITHOUT_FLAG: [&str; 4] = ["annotations", "images", "resources", "os_disk"];
@@ -35,13 +37,13 @@ fn cluster(session: &Session<'_>, given: &Given) -> Result<Known, Refusal> {
 fn shown(known: &Known, live: &Live, name: &str) -> Answer {
     let site = known.site(live);
     let pools = Pools::of(live);
-    let found = pools.shown(&known.note).into_iter().find(|shown| shown.pool.name.value == name);
+    let found = pools.shown(known).into_iter().find(|shown| shown.pool.name.value == name);
     found.map(|shown| document::document(&site, &shown)).ok_or_else(|| words::no_pool(name))
 }
 
 /// What a command that changed a pool answers.
 fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> Answer {
-    if given.has("--no-wait") {
+    if is_later(given) {
         return Ok(Value::Null);
     }
     shown(known, &session.look(known)?, name)
@@ -50,15 +52,15 @@ fn changed(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> A
 /// `list`.
 pub(super) fn list(session: &Session<'_>, given: &Given) -> Answer {
     let known = cluster(session, given)?;
-    let live = session.look_even_stopped(&known)?;
+    let live = session.displayed(&known)?;
     let (site, pools) = (known.site(&live), Pools::of(&live));
-    Ok(pools.shown(&known.note).iter().map(|shown| document::document(&site, shown)).collect())
+    Ok(pools.shown(&known).iter().map(|shown| document::document(&site, shown)).collect())
 }
 
 /// `show`.
 pub(super) fn show(session: &Session<'_>, given: &Given) -> Answer {
     let known = cluster(session, given)?;
-    shown(&known, &session.look_even_stopped(&known)?, given.needed("--nodepool-name"))
+    shown(&known, &session.displayed(&known)?, given.needed("--nodepool-name"))
 }
 
 /// `get-upgrades`.
@@ -88,21 +90,30 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
     let price = checks::spot_price(given)?;
     let asked = given.word("--kubernetes-version").map(checks::version).transpose()?;
     let mut known = cluster(session, given)?;
-    let mut pools = session.pools_at_work(&known)?;
-    if pools.live.names().iter().any(|there| there.eq_ignore_ascii_case(name)) {
+    let is_coming = known.operations.iter().any(|operation| {
+        operation.pool.as_deref() == Some(name) && operation.doing == Doing::Creating && operation.failed.is_none()
+    });
+    let exists = || {
         let message = format!(
             "Node pool {name} already exists, please try a different name, use 'aks nodepool list' to get current list of node pool"
         );
-        return Err(Refusal::new(message));
+        Refusal::new(message)
+    };
+    if is_coming {
+        return Err(exists());
+    }
+    let mut pools = session.desk(&known, given, Some(name), Doing::Creating)?;
+    if pools.live().names().iter().any(|there| there.eq_ignore_ascii_case(name)) {
+        return Err(exists());
     }
     checks::pool_name(name)?;
-    let location = pools.live.lab.aks.location.value.clone();
-    let mut keys: Table = pools.live.declared(name).unwrap_or_default();
+    let location = pools.live().lab.aks.location.value.clone();
+    let mut keys: Table = pools.live().declared(name).unwrap_or_default();
     keys = keys.into_iter().filter(|(key, _)| WITHOUT_FLAG.contains(&key.as_str())).collect();
     keys.extend(pool.keys(given, &location)?);
     let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
     if let Some(wanted) = asked
-        && let Some(version) = pool_version(session, &pools.live, wanted)?
+        && let Some(version) = pool_version(session, pools.live(), wanted)?
     {
         set("kubernetes", version.to_string().into());
     }
@@ -128,7 +139,7 @@ pub(super) fn add(session: &Session<'_>, given: &Given) -> Answer {
         return Err(Refusal::new(message));
     }
     pools.put(name, keys)?;
-    drop(pools);
+    session.end(&known, pools, name, Doing::Creating)?;
     known.note.pools.remove(name);
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)
@@ -160,10 +171,10 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
         ));
     }
     let mut known = cluster(session, given)?;
-    let mut pools = session.pools_at_work(&known)?;
-    let before = shown(&known, &pools.live, name)?;
-    refuse_stopped(&known, &pools.live, name)?;
-    let mut keys = pools.live.keys(name)?.clone();
+    let mut pools = session.desk(&known, given, Some(name), Doing::Updating)?;
+    let before = shown(&known, pools.live(), name)?;
+    refuse_stopped(&known, pools.live(), name)?;
+    let mut keys = pools.live().keys(name)?.clone();
     let mode = given.word("--mode").unwrap_or(before["mode"].as_str().unwrap_or_default());
     let bounds = checks::bounds(given, enable || update, mode == "System", None)?;
     let is_scaled = before["enableAutoScaling"] == json!(true);
@@ -182,7 +193,7 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
         session.warn("Cluster autoscaler is already disabled for this node pool.");
         return Ok(Value::Null);
     }
-    if mode == "User" && is_last_system(&pools.live, name) {
+    if mode == "User" && is_last_system(pools.live(), name) {
         return Err(words::last_system_pool());
     }
     let mut set = |key: &str, value: Key| keys.insert(key.to_owned(), value);
@@ -199,7 +210,7 @@ pub(super) fn update(session: &Session<'_>, given: &Given) -> Answer {
         keys.remove("autoscale");
     }
     pools.put(name, keys)?;
-    drop(pools);
+    session.end(&known, pools, name, Doing::Updating)?;
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)
 }
@@ -213,20 +224,20 @@ pub(super) fn scale(session: &Session<'_>, given: &Given) -> Answer {
 /// Brings a pool to the number of nodes that was typed.
 pub(super) fn scale_pool(session: &Session<'_>, known: &Known, name: &str, given: &Given) -> Answer {
     let count = given.number("--node-count").unwrap_or_default();
-    let mut pools = session.pools_at_work(known)?;
-    let before = shown(known, &pools.live, name)?;
+    let mut pools = session.desk(known, given, Some(name), Doing::Scaling)?;
+    let before = shown(known, pools.live(), name)?;
     if before["enableAutoScaling"] == json!(true) {
         return Err(Refusal::new("Cannot scale cluster autoscaler enabled node pool."));
     }
     if before["count"] == json!(count) {
         return Err(Refusal::new("The new node count is the same as the current node count."));
     }
-    refuse_stopped(known, &pools.live, name)?;
+    refuse_stopped(known, pools.live(), name)?;
     refuse_count(count, before["mode"] == "System")?;
-    let mut keys = pools.live.keys(name)?.clone();
+    let mut keys = pools.live().keys(name)?.clone();
     keys.insert("nodes".to_owned(), count.into());
     pools.put(name, keys)?;
-    drop(pools);
+    session.end(known, pools, name, Doing::Scaling)?;
     changed(session, known, name, given)
 }
 
@@ -241,11 +252,11 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
         ));
     }
     let mut known = cluster(session, given)?;
-    let mut pools = session.pools_at_work(&known)?;
-    let before = shown(&known, &pools.live, name)?;
-    refuse_stopped(&known, &pools.live, name)?;
+    let mut pools = session.desk(&known, given, Some(name), Doing::Upgrading)?;
+    let before = shown(&known, pools.live(), name)?;
+    refuse_stopped(&known, pools.live(), name)?;
     if is_image_only {
-        return Ok(if given.has("--no-wait") { Value::Null } else { before });
+        return Ok(if is_later(given) { Value::Null } else { before });
     }
     let now = before["orchestratorVersion"].as_str().unwrap_or_default();
     let Some(wanted) = asked.filter(|wanted| *wanted != now) else {
@@ -253,18 +264,18 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
             "The cluster is already on version {now} and is not in a failed state. No operations will occur when upgrading to the same version if the cluster is not in a failed state."
         );
         let is_agreed = given.has("--yes") || session.agrees(&question);
-        return Ok(if is_agreed && !given.has("--no-wait") { before } else { Value::Null });
+        return Ok(if is_agreed && !is_later(given) { before } else { Value::Null });
     };
     let current = before["currentOrchestratorVersion"].as_str().unwrap_or_default();
-    let target = offered(&pools.live, wanted)?;
+    let target = offered(pools.live(), wanted)?;
     let current_version: KubernetesVersion = current.parse().unwrap_or(target);
     if target < (KubernetesVersion { patch: target.patch.and(current_version.patch), ..current_version }) {
         return Err(words::no_upgrade(current, &versions::patched(target), &versions::upgrades(current_version)));
     }
-    let mut keys = pools.live.keys(name)?.clone();
+    let mut keys = pools.live().keys(name)?.clone();
     keys.insert("kubernetes".to_owned(), target.to_string().into());
     pools.put(name, keys)?;
-    drop(pools);
+    session.end(&known, pools, name, Doing::Upgrading)?;
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)
 }
@@ -273,17 +284,28 @@ pub(super) fn upgrade(session: &Session<'_>, given: &Given) -> Answer {
 pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = session.pools_at_work(&known)?;
-    let names = pools.live.names();
+    let is_own = |operation: &&Operation| operation.pool.as_deref().is_some_and(|pool| pool.eq_ignore_ascii_case(name));
+    let own = known.operations.iter().find(is_own);
+    // Who asks twice for a deletion gets it once.
+    if own.is_some_and(|operation| operation.doing == Doing::Deleting && operation.failed.is_none()) {
+        return if is_later(given) { Ok(Value::Null) } else { session.wait_until_gone(&known) };
+    }
+    let has_failed = own.is_some_and(|operation| operation.failed.is_some());
+    let mut pools = session.desk(&known, given, Some(name), Doing::Deleting)?;
+    let names = pools.live().names();
     let Some(name) = names.iter().find(|there| there.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned()) else {
-        return Err(words::pool_does_not_exist(name, &names));
+        let refusal = words::pool_does_not_exist(name, &names);
+        // Nothing came of making it but the memory that it failed.
+        let is_forgotten = has_failed && Operation::forget_failed(&session.context.home.lab(&known.lab), Some(name))?;
+        return if is_forgotten { Ok(Value::Null) } else { Err(refusal) };
     };
-    if is_last_system(&pools.live, &name) {
+    if is_last_system(pools.live(), &name) {
         return Err(words::last_system_pool());
     }
     pools.remove(&name)?;
-    drop(pools);
-    if known.note.pools.remove(&name).is_some() {
+    session.end(&known, pools, &name, Doing::Deleting)?;
+    // What is left for later forgets it when the pool is gone.
+    if !is_later(given) && known.note.pools.remove(&name).is_some() {
         session.note(&known)?;
     }
     Ok(Value::Null)
@@ -293,15 +315,15 @@ pub(super) fn delete(session: &Session<'_>, given: &Given) -> Answer {
 pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = session.pools_at_work(&known)?;
-    refuse_unknown(&pools.live, name)?;
-    if pools.live.lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
+    let mut pools = session.desk(&known, given, Some(name), Doing::Stopping)?;
+    refuse_unknown(pools.live(), name)?;
+    if pools.live().lab.pool(name).is_some_and(|pool| pool.mode == PoolMode::System) {
         return Err(Refusal::azure(Code::OperationNotAllowed, "System node pools can't be stopped."));
     }
-    if stopped(&known, &pools.live, name).is_none() {
-        let autoscale = pools.live.lab.pool(name).and_then(|pool| pool.autoscale.as_ref());
+    if stopped(&known, pools.live(), name).is_none() {
+        let autoscale = pools.live().lab.pool(name).and_then(|pool| pool.autoscale.as_ref());
         let autoscale = autoscale.map(|bounds| (bounds.min, bounds.max));
-        let mut keys = pools.live.keys(name)?.clone();
+        let mut keys = pools.live().keys(name)?.clone();
         let nodes = keys.get("nodes").and_then(Key::as_integer).and_then(|count| u32::try_from(count).ok());
         keys.insert("nodes".to_owned(), 0.into());
         keys.remove("autoscale");
@@ -309,7 +331,7 @@ pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
         session.note(&known)?;
         pools.put(name, keys)?;
     }
-    drop(pools);
+    session.end(&known, pools, name, Doing::Stopping)?;
     changed(session, &known, name, given)
 }
 
@@ -317,15 +339,15 @@ pub(super) fn stop(session: &Session<'_>, given: &Given) -> Answer {
 pub(super) fn start(session: &Session<'_>, given: &Given) -> Answer {
     let name = given.needed("--nodepool-name");
     let mut known = cluster(session, given)?;
-    let mut pools = session.pools_at_work(&known)?;
-    refuse_unknown(&pools.live, name)?;
-    if let Some(Stopped { nodes, autoscale: bounds }) = stopped(&known, &pools.live, name) {
-        let mut keys = pools.live.keys(name)?.clone();
+    let mut pools = session.desk(&known, given, Some(name), Doing::Starting)?;
+    refuse_unknown(pools.live(), name)?;
+    if let Some(Stopped { nodes, autoscale: bounds }) = stopped(&known, pools.live(), name) {
+        let mut keys = pools.live().keys(name)?.clone();
         keys.insert("nodes".to_owned(), i64::from(nodes).into());
         bounds.map(|(min, max)| keys.insert("autoscale".to_owned(), autoscale((min.into(), max.into()))));
         pools.put(name, keys)?;
     }
-    drop(pools);
+    session.end(&known, pools, name, Doing::Starting)?;
     known.note.pool(name).set_stopped(None);
     remember(session, &mut known, name, given)?;
     changed(session, &known, name, given)

@@ -9,6 +9,7 @@ use klab_lab::plan::wanted_version;
 use klab_lab::spec::{DEFAULT_LOCATION, KubernetesVersion, LoadOptions, Pool, Provider, Reach};
 
 use super::super::Context;
+use super::made::file_of;
 use crate::applied;
 use crate::az::cluster::Cluster;
 use crate::az::grammar::Given;
@@ -17,9 +18,12 @@ use crate::az::pool::Shown;
 use crate::az::refusal::{Code, Refusal};
 use crate::az::{versions, words};
 use crate::event::{Event, Sink};
+use crate::later;
 use crate::pool::Live;
 use crate::pool::at_work::{PoolsAtWork, look_even_stopped};
+use crate::provider::AzureNames;
 use crate::state::azure::{Account, ClusterNote, Group};
+use crate::state::operation::{Operation, Task};
 use crate::ui::Ui;
 
 /// The colour of az's warnings.
@@ -48,7 +52,9 @@ struct Listener {
 impl Sink for Listener {
     fn event(&self, event: &Event) {
         match event {
-            Event::Warned { message } if !self.is_terse => self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}")),
+            Event::Warned { message, .. } if !self.is_terse => {
+                self.ui.say(&format!("{CARE}WARNING: {message}{CARE:#}"));
+            }
             // A line that lives as long as the work; az has nothing to say of what was done.
             Event::Started { .. } | Event::Progress { .. } | Event::Ended { .. } => self.ui.events().pass(event),
             Event::Finished { id, facts, .. } => {
@@ -71,12 +77,32 @@ pub(super) struct Known {
     pub(super) note: ClusterNote,
     /// Who holds it.
     pub(super) provider: Provider,
+    /// What goes on, or has failed since nobody waited for it.
+    pub(super) operations: Vec<Operation>,
 }
 
 impl Known {
     /// Where it is said to be.
     pub(super) fn site(&self, live: &Live) -> Site {
         Site { group: self.group.clone(), cluster: self.cluster.clone(), location: live.lab.aks.location.value.clone() }
+    }
+
+    /// What goes on with a pool, or with the cluster, or failed: Azure's `provisioningState`.
+    pub(super) fn state(&self, pool: Option<&str>) -> &'static str {
+        let is_about = |operation: &&Operation| {
+            let own = operation.pool.as_deref() == pool;
+            own || operation.pool.is_none() && pool.is_some_and(|pool| operation.changes(pool))
+        };
+        match self.operations.iter().find(is_about) {
+            None => "Succeeded",
+            Some(Operation { failed: Some(_), .. }) => "Failed",
+            Some(operation) => operation.doing.as_str(),
+        }
+    }
+
+    /// Whether an operation is making it, or failed to.
+    fn is_being_made(&self) -> bool {
+        self.operations.iter().any(|operation| operation.tasks.contains(&Task::Make))
     }
 
     /// Whether it is in the group of this name; Azure does not look at capitals.
@@ -183,12 +209,19 @@ impl<'c> Session<'c> {
 
     /// A lab that is up as a cluster; none on a cluster that klab did not make.
     fn known(&self, lab: &str) -> crate::error::Result<Option<Known>> {
-        let record = self.context.record(lab)?.filter(|record| record.provider.profile().makes_nodes);
-        let Some(record) = record else { return Ok(None) };
+        let operations = later::operations(&self.context.home, lab)?;
+        let is_being_made = operations.iter().any(|operation| operation.tasks.contains(&Task::Make));
+        let provider = match self.context.record(lab)? {
+            Some(record) => record.provider,
+            None if is_being_made => self.context.load(&file_of(&self.context, lab), &LoadOptions::default())?.provider,
+            None => return Ok(None),
+        };
+        if !provider.profile().makes_nodes {
+            return Ok(None);
+        }
         let note = ClusterNote::read(&self.context.home.lab(lab))?;
-        let names = self.context.azure_names(lab, record.provider)?;
-        let (group, cluster) = (names.group, names.cluster);
-        Ok(Some(Known { lab: lab.to_owned(), group, cluster, note, provider: record.provider }))
+        let AzureNames { group, cluster } = self.context.azure_names(lab, provider)?;
+        Ok(Some(Known { lab: lab.to_owned(), group, cluster, note, provider, operations }))
     }
 
     /// The cluster that `--resource-group` and the flag of its name mean.
@@ -275,6 +308,37 @@ impl<'c> Session<'c> {
         })
     }
 
+    /// Waits until nothing goes on with a cluster any more.
+    ///
+    /// # Errors
+    /// When that cannot be seen.
+    pub(super) fn wait_until_gone(&self, known: &Known) -> Answer {
+        later::wait(&self.context.home, &known.lab, || {})?;
+        Ok(serde_json::Value::Null)
+    }
+
+    /// A cluster's pools as they are to be when what goes on is done: what Azure shows meanwhile.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) fn displayed(&self, known: &Known) -> Result<Live, Refusal> {
+        if known.is_being_made() && self.context.record(&known.lab)?.is_none_or(|_| known.state(None) == "Creating") {
+            let lab = self.context.load(&file_of(&self.context, &known.lab), &LoadOptions::default())?;
+            return Ok(Live::planned(lab));
+        }
+        let mut live = self.look_even_stopped(known)?;
+        let tasks = known.operations.iter().flat_map(|operation| &operation.tasks);
+        let puts = tasks.filter_map(|task| match task {
+            Task::Put { pool, keys } => Some((pool.as_str(), keys.clone())),
+            _ => None,
+        });
+        // What breaks a rule by now is shown as it is.
+        if let Ok(lab) = live.with_all(puts) {
+            live.lab = lab;
+        }
+        Ok(live)
+    }
+
     /// A cluster's pools, also of one that is stopped.
     ///
     /// # Errors
@@ -304,12 +368,13 @@ impl<'l> Pools<'l> {
     }
 
     /// Each as az shows it.
-    pub(super) fn shown<'s>(&'s self, note: &'s ClusterNote) -> Vec<Shown<'s>> {
+    pub(super) fn shown<'s>(&'s self, known: &'s Known) -> Vec<Shown<'s>> {
         let each = there(self.live).zip(&self.wanted);
         each.map(|(pool, wanted)| {
             let name = &pool.name.value;
             let seen = self.live.observed.pools.get(name).and_then(|seen| seen.kubernetes.as_deref());
-            Shown { pool, version: seen, wanted: wanted.as_deref(), note: note.pools.get(name) }
+            let (note, state) = (known.note.pools.get(name), known.state(Some(name)));
+            Shown { pool, version: seen, wanted: wanted.as_deref(), note, state }
         })
         .collect()
     }
@@ -326,9 +391,10 @@ pub(super) fn shown<'s>(site: &'s Site, known: &'s Known, live: &'s Live, pools:
         site,
         version,
         patched: live.observed.kubernetes.clone().unwrap_or_else(|| versions::patched(version)),
-        pools: pools.shown(&known.note),
+        pools: pools.shown(known),
         note: &known.note,
         is_stopped: live.observed.stopped,
+        state: known.state(None),
         autoscaler: &live.observed.autoscaler,
     }
 }

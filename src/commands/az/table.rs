@@ -96,29 +96,49 @@ const UNTOLD: &[Flag] = &[
 /// What a pool or a cluster of Azure has beyond nodes: networks, disks, security.
 const MOOT_OF_POOLS: Moot = Moot {
     words: "--aks-custom-headers --crg-id --gateway-prefix-size --gpu-driver --gpu-instance-profile --host-group-id --if-match \
-            --if-none-match --kubelet-config --linux-os-config --localdns-config --message-of-the-day --node-osdisk-size \
-            --node-osdisk-type --node-public-ip-prefix-id --pod-ip-allocation-mode --pod-subnet-id --ppg --scale-down-mode \
-            --snapshot-id --vm-set-type --vm-sizes --vnet-subnet-id --workload-runtime",
-    switches: "--disable-windows-outbound-nat --enable-artifact-streaming --enable-encryption-at-host --enable-fips-image \
-               --enable-managed-dranet --enable-node-public-ip --enable-secure-boot --enable-ultra-ssd --enable-vtpm \
-               --disable-artifact-streaming --disable-fips-image --disable-secure-boot --disable-vtpm",
+            --if-none-match --kubelet-config --linux-os-config --localdns-config --max-blocked-nodes --message-of-the-day \
+            --node-osdisk-size --node-osdisk-type --node-public-ip-prefix-id --pod-ip-allocation-mode --pod-subnet-id --ppg \
+            --scale-down-mode --snapshot-id --ssh-access --upgrade-strategy --vm-set-type --vm-sizes --vnet-subnet-id \
+            --workload-runtime",
+    switches: "--disable-artifact-streaming --disable-fips-image --disable-secure-boot --disable-vtpm --disable-windows-outbound-nat \
+            --enable-artifact-streaming --enable-encryption-at-host --enable-fips-image --enable-managed-dranet \
+            --enable-node-public-ip --enable-secure-boot --enable-ultra-ssd --enable-vtpm --skip-gpu-driver-install",
     lists: "--allowed-host-ports --asg-ids --node-public-ip-tags",
 };
 
 const MOOT_OF_CLUSTERS: Moot = Moot {
     words: "--aad-admin-group-object-ids --aad-tenant-id --admin-username --aks-custom-headers --api-server-authorized-ip-ranges \
             --appgw-name --appgw-subnet-cidr --assign-identity --assign-kubelet-identity --attach-acr --auto-upgrade-channel \
-            --client-secret --detach-acr --dns-name-prefix --dns-service-ip --enable-addons --fqdn-subdomain --ip-families \
-            --k8s-support-plan --kubelet-config --linux-os-config --load-balancer-managed-outbound-ip-count --load-balancer-sku \
-            --message-of-the-day --nat-gateway-managed-outbound-ip-count --network-dataplane --network-policy --node-os-upgrade-channel --node-osdisk-size --node-osdisk-type --node-resource-group \
-            --outbound-type --pod-cidr --pod-subnet-id --ppg --private-dns-zone --service-cidr --service-principal --sku \
-            --vm-set-type --vm-sizes --vnet-subnet-id --windows-admin-password --windows-admin-username \
+            --azure-keyvault-kms-key-id --azure-keyvault-kms-key-vault-network-access --azure-keyvault-kms-key-vault-resource-id \
+            --azure-monitor-workspace-resource-id --bootstrap-artifact-source --bootstrap-container-registry-resource-id \
+            --ca-certs --client-secret --crg-id --custom-ca-trust-certificates --data-collection-settings --defender-config \
+            --detach-acr --disk-driver-version --dns-name-prefix --dns-service-ip --docker-bridge-address --edge-zone \
+            --enable-addons --fqdn-subdomain --gpu-instance-profile --grafana-resource-id --host-group-id --http-proxy-config \
+            --image-cleaner-interval-hours --ip-families --k8s-support-plan --ksm-metric-annotations-allow-list \
+            --ksm-metric-labels-allow-list --kubelet-config --linux-os-config --load-balancer-backend-pool-type \
+            --load-balancer-idle-timeout --load-balancer-managed-outbound-ip-count --load-balancer-outbound-ip-prefixes \
+            --load-balancer-outbound-ips --load-balancer-outbound-ports --load-balancer-sku --message-of-the-day \
+            --nat-gateway-idle-timeout --nat-gateway-managed-outbound-ip-count --network-dataplane --network-policy \
+            --node-os-upgrade-channel --node-osdisk-size --node-osdisk-type --node-provisioning-default-pools \
+            --node-provisioning-mode --node-public-ip-prefix-id --node-resource-group --nodepool-initialization-taints \
+            --nrg-lockdown-restriction-level --outbound-type --pod-cidr --pod-cidrs --pod-ip-allocation-mode --pod-subnet-id --ppg \
+            --private-dns-zone --revision --rotation-poll-interval --service-cidr --service-cidrs --service-principal --sku \
+            --snapshot-id --ssh-access --vm-set-type --vm-sizes --vnet-subnet-id --windows-admin-password --windows-admin-username \
             --workload-runtime --workspace-resource-id",
-    switches: "--disable-local-accounts --disable-rbac --disable-run-command --enable-aad --enable-acns --enable-ahub \
-               --enable-app-routing --enable-azure-monitor-metrics --enable-azure-rbac --enable-azure-service-mesh \
-               --enable-blob-driver --enable-cost-analysis --enable-defender --enable-encryption-at-host --enable-fips-image \
-               --enable-image-cleaner --enable-keda --enable-node-public-ip --enable-oidc-issuer \
-               --enable-private-cluster --enable-secret-rotation --enable-ultra-ssd --enable-vpa --enable-workload-identity",
+    switches: "--disable-acns --disable-ahub --disable-azure-container-storage --disable-azure-monitor-metrics --disable-azure-rbac \
+            --disable-blob-driver --disable-cost-analysis --disable-defender --disable-disk-driver --disable-file-driver \
+            --disable-force-upgrade --disable-image-cleaner --disable-keda --disable-local-accounts --disable-public-fqdn \
+            --disable-rbac --disable-run-command --disable-secret-rotation --disable-snapshot-controller \
+            --disable-static-egress-gateway --disable-vpa --disable-workload-identity --enable-aad --enable-acns --enable-ahub \
+            --enable-ai-toolchain-operator --enable-app-routing --enable-azure-container-storage --enable-azure-keyvault-kms \
+            --enable-azure-monitor-metrics --enable-azure-rbac --enable-azure-service-mesh --enable-blob-driver \
+            --enable-cost-analysis --enable-defender --enable-disk-driver --enable-encryption-at-host --enable-file-driver \
+            --enable-fips-image --enable-force-upgrade --enable-high-log-scale-mode --enable-image-cleaner --enable-keda \
+            --enable-local-accounts --enable-msi-auth-for-monitoring --enable-node-public-ip --enable-oidc-issuer \
+            --enable-private-cluster --enable-public-fqdn --enable-secret-rotation --enable-secure-boot --enable-sgxquotehelper \
+            --enable-snapshot-controller --enable-static-egress-gateway --enable-syslog --enable-ultra-ssd --enable-vpa \
+            --enable-vtpm --enable-windows-gmsa --enable-windows-recording-rules --enable-workload-identity --no-uptime-sla \
+            --skip-subnet-role-assignment --uptime-sla",
     lists: "--nodepool-tags",
 };
 

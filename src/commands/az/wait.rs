@@ -1,6 +1,6 @@
 //! `az … wait`: asks again until what was waited for is so.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -25,20 +25,22 @@ pub(super) fn for_group(session: &Session<'_>, given: &Given) -> Answer {
     wait(given, || group::show(session, given))
 }
 
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(100);
+
 fn wait(given: &Given, look: impl Fn() -> Answer) -> Answer {
     if given.has_none_of(&["--created", "--updated", "--deleted", "--exists", "--custom"]) {
         return Err(Refusal::new("incorrect usage: --created | --updated | --deleted | --exists | --custom JMESPATH"));
     }
     let number = |flag: &str| given.number(flag).and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default();
-    let (interval, timeout) = (number("--interval").max(1), number("--timeout"));
-    let mut waited = 0;
+    let (interval, timeout) = (number("--interval").max(1), Duration::from_secs(number("--timeout")));
+    let begun = Instant::now();
     loop {
         match look() {
-            Ok(seen) => {
-                if is_so(given, &seen)? {
-                    return Ok(Value::Null);
-                }
-            }
+            // As az does, whatever was waited for.
+            Ok(seen) if state(&seen) == Some("Failed") => return Err(Refusal::new("The operation failed")),
+            Ok(seen) if is_so(given, &seen)? => return Ok(Value::Null),
+            Ok(_) => {}
             Err(refusal) if refusal.exit_code == 3 => {
                 if given.has("--deleted") {
                     return Ok(Value::Null);
@@ -49,19 +51,22 @@ fn wait(given: &Given, look: impl Fn() -> Answer) -> Answer {
             }
             Err(refusal) => return Err(refusal),
         }
-        waited = interval.saturating_add(waited);
-        if waited >= timeout {
+        // A look costs nothing here, so that what is done is not found half a minute later.
+        if begun.elapsed().saturating_add(Duration::from_secs(interval)) >= timeout {
             // az has no better word for it, and ends well.
             return Ok(Value::Object(serde_json::Map::new()));
         }
-        std::thread::sleep(Duration::from_secs(interval));
+        std::thread::sleep(LOOK);
     }
+}
+
+fn state(seen: &Value) -> Option<&str> {
+    seen["provisioningState"].as_str().or_else(|| seen["properties"]["provisioningState"].as_str())
 }
 
 /// Whether what was waited for is so, of something that is there.
 fn is_so(given: &Given, seen: &Value) -> Result<bool, Refusal> {
-    let state = seen["provisioningState"].as_str().or_else(|| seen["properties"]["provisioningState"].as_str());
-    let is_done = state == Some("Succeeded") && !given.has_none_of(&["--created", "--updated"]);
+    let is_done = state(seen) == Some("Succeeded") && !given.has_none_of(&["--created", "--updated"]);
     if given.has("--exists") || is_done {
         return Ok(true);
     }

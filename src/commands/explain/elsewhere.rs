@@ -8,6 +8,7 @@ use super::super::Context;
 use super::super::elsewhere::Elsewhere;
 use super::shown::{not_there, show};
 use crate::error::{Error, Kind, Result};
+use crate::event::Warning;
 use crate::permitted::{self, NODE_RIGHTS, Permitted};
 use klab_lab::report;
 use klab_lab::verify::{self, Explanation, PodState, Why};
@@ -33,7 +34,7 @@ pub(super) fn run(context: &Context, which: &Elsewhere, target: &str, asked: Opt
         *command = reached(command, &which.options(), &default);
     }
     for words in missing(&seen, &namespace) {
-        context.ui.events().warn(words);
+        context.ui.events().warn(Warning::PartUnread, words);
     }
     let mut document = report::explanation_json(target, &explanations);
     document["unread"] = json!({ "kinds": seen.unread, "other_namespaces": seen.of_namespace });

@@ -15,7 +15,7 @@ use crate::apply::{Applier, ObjectKey, Outcome};
 use crate::at_work::LabAtWork;
 use crate::context::lab_name_in;
 use crate::error::{Error, Kind, Result};
-use crate::event::{Events, Verb};
+use crate::event::{About, Events, Verb, Warning};
 use crate::forecast::forecast;
 use crate::grade::{ReachedCluster, wait_for_made};
 use crate::lesson::{self, Performer, WallClock};
@@ -32,8 +32,8 @@ use klab_lab::spec::Lab;
 use klab_lab::verify::{Prediction, Report};
 use klab_lab::words::plural;
 
-/// Largest class; a kind cluster's name has room for no more digits.
-const MAX_SEATS: i64 = 999;
+/// Largest class.
+const MAX_SEATS: i64 = 10_000;
 
 /// What can be typed after `klab up`.
 #[derive(Debug, clap::Args)]
@@ -156,7 +156,7 @@ pub(in super::super) fn make(
     refuse(context, provider.preflight(lab))?;
     refuse(context, taken(context, provider.as_ref(), lab, manifests)?)?;
     for caveat in provider.caveats(lab) {
-        events.warn(caveat);
+        events.warn(Warning::Caveat, caveat);
     }
     at_work.write_record(&record)?;
     save_lab_file(&folder, lab)?;
@@ -343,7 +343,7 @@ fn record(context: &Context, known: Option<Record>, lab: &Lab, arguments: &Argum
             let seed = seed(lab);
             if lab.provider.profile().is_embedded && record.seed != seed {
                 let kept = record.seed;
-                context.ui.events().warn(format!(
+                context.ui.events().about(About::Lab, name).warn(Warning::SeedKept, format!(
                     "lab `{name}` was made with seed {kept} and keeps it; `klab down {name}`, then `up`, takes seed {seed}"
                 ));
             }

@@ -2,6 +2,7 @@
 //! looked at again.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,20 +11,19 @@ use serde_json::Value;
 
 use super::super::one::{Arguments, save_lab_file};
 use super::super::{Context, invalid};
-use super::{Workshop, jobs, lab_of};
+use super::{Workshop, at_once, jobs, lab_of};
 use crate::error::Result;
 use crate::parallel::parallel;
-use crate::provider::Work;
+use crate::provider::Copies;
 use crate::render::{Manifest, render};
 use crate::state::class::{self, seat_name};
 use crate::state::home::state_error;
-use crate::state::{Journal, Lock, Progress, Record};
+use crate::state::{Home, Journal, Lock, Progress, Record};
+use klab_cluster::server::files::sync_all_of;
 use klab_cluster::server::{NewCopy, Renaming};
 use klab_lab::names::LAB_LABEL;
 use klab_lab::spec::Lab;
 
-/// So many seats are under their locks at a time: each lock is an open file, of which a process has a thousand.
-const AT_ONCE: usize = 64;
 const COMMAND: &str = "up --seats";
 
 /// A seat that was made and found to hold.
@@ -37,7 +37,6 @@ pub(super) struct Original {
 /// A seat whose copy is about to be made.
 struct Begun {
     number: u32,
-    record: Record,
     copy: NewCopy,
     _lock: Lock,
 }
@@ -59,8 +58,11 @@ impl Original {
 /// Makes those of the seats as copies for which a copy is what making them would come to, and gives their numbers. The
 /// others, and those with which anything goes wrong, are left to be made as any lab is, which says what is wrong.
 ///
+/// Many seats are made at once, and what is written for them goes to the disk together: what klab is about to do before it
+/// is done, the rest before anybody is told that it is.
+///
 /// # Errors
-/// When the system refuses a thread.
+/// When the system refuses a thread, or what is written does not come to the disk.
 pub(super) fn copy(
     workshop: &Workshop,
     arguments: &Arguments,
@@ -69,71 +71,92 @@ pub(super) fn copy(
     numbers: &[u32],
     progress: impl Fn(usize),
 ) -> Result<BTreeSet<u32>> {
+    let context = workshop.context();
+    let provider = context.provider(original.lab.provider)?;
+    let (Some(maker), Some(first)) = (provider.copies(), numbers.first()) else { return Ok(BTreeSet::new()) };
+    // What is not called after its seat is the same in all of them: one is compared with the original.
+    let Some(known) = proven(maker, original, &seat_name(class, *first)) else { return Ok(BTreeSet::new()) };
     let workers = arguments.jobs(jobs(original.lab.provider));
     let mut copied = BTreeSet::new();
-    for part in numbers.chunks(AT_ONCE) {
-        let begun =
-            parallel(part, workers, |number| begin(&workshop.context(), original, class, *number).ok().flatten());
+    for part in numbers.chunks(at_once()) {
+        let begun = parallel(part, workers, |number| {
+            begin(&workshop.context(), original, &known, class, *number).ok().flatten()
+        });
         let begun: Vec<Begun> = begun?.into_iter().flatten().collect();
         let copies: Vec<NewCopy> = begun.iter().map(|seat| seat.copy.clone()).collect();
-        let context = workshop.context();
-        let made = context.provider(original.lab.provider).and_then(|provider| match provider.copies() {
-            Some(maker) if !copies.is_empty() => maker.copy_all(&original.lab.name.value, &copies),
-            _ => Ok(BTreeSet::new()),
-        });
-        let Ok(made) = made else { continue };
+        if copies.is_empty() {
+            continue;
+        }
+        synced(&context.home)?;
+        let Ok(made) = maker.copy_all(&original.lab.name.value, &copies) else { continue };
         let begun: Vec<Begun> = begun.into_iter().filter(|seat| made.contains(&seat.copy.name)).collect();
         let ended =
             parallel(&begun, workers, |seat| end(&workshop.context(), original, seat).ok().map(|()| seat.number));
         copied.extend(ended?.into_iter().flatten());
         progress(copied.len());
     }
+    synced(&context.home)?;
     Ok(copied)
 }
 
+/// Makes all that was written into klab's home survive the machine.
+pub(super) fn synced(home: &Home) -> Result<()> {
+    sync_all_of(home.root()).map_err(|error| state_error(error, "sync", home.root()))
+}
+
+/// What becomes of the names of the original in a seat whose objects differ from its in names alone; none where they differ
+/// in more.
+fn proven(maker: &dyn Copies, original: &Original, seat: &str) -> Option<Renaming> {
+    let lab = lab_of(&original.lab, seat);
+    let renaming = maker.renaming(&original.lab, &lab)?;
+    let manifests = render(&lab).ok()?;
+    differ_in_names_alone(original, &manifests, &renaming).then_some(renaming)
+}
+
 /// Writes down what is about to be done; none where the seat is there in part, or a copy would not be what it is to be.
-fn begin(context: &Context, original: &Original, class: &str, number: u32) -> Result<Option<Begun>> {
+fn begin(context: &Context, original: &Original, known: &Renaming, class: &str, number: u32) -> Result<Option<Begun>> {
     let name = seat_name(class, number);
     let lab = lab_of(&original.lab, &name);
     let provider = context.provider(lab.provider)?;
-    let Some(renaming) = provider.copies().and_then(|maker| maker.renaming(&original.lab, &lab)) else {
-        return Ok(None);
-    };
-    let Ok(manifests) = render(&lab) else { return Ok(None) };
-    if !differ_in_names_alone(original, &manifests, &renaming) {
-        return Ok(None);
-    }
+    let renaming = provider.copies().and_then(|maker| maker.renaming(&original.lab, &lab));
+    let Some(renaming) = renaming.filter(|renaming| renaming.is_of_the_same_names(known)) else { return Ok(None) };
     let folder = context.home.lab(&name);
     let lock = Lock::take(&folder, &name, COMMAND)?;
     if context.record(&name)?.is_some() || provider.observe(&name, None)?.exists {
         return Ok(None);
     }
-    let record = Record {
-        lab: name.clone(),
-        predicted: None,
-        applied: None,
-        created: Timestamp::now(),
-        ..original.record.clone()
-    };
-    record.write(&folder)?;
-    save_lab_file(&folder, &lab)?;
+    share_lab_file(context, original, &folder, &lab)?;
     let mut journal =
         Journal::open(&folder, COMMAND).map_err(|error| state_error(error, "open the journal in", &folder))?;
     journal.set_provider(lab.provider);
-    Work { journal: &mut journal, events: &context.ui.events() }.intend("add-cluster", &name)?;
-    Ok(Some(Begun { number, record, copy: NewCopy { name, renaming }, _lock: lock }))
+    journal.intend_later("add-cluster", &name).map_err(|error| state_error(error, "write the journal in", &folder))?;
+    Ok(Some(Begun { number, copy: NewCopy::renamed(name, renaming), _lock: lock }))
+}
+
+/// The lab file is the same for all seats, and never written to but whole: one file with many names.
+fn share_lab_file(context: &Context, original: &Original, folder: &Path, lab: &Lab) -> Result<()> {
+    let file = |folder: &Path| folder.join("lab.toml");
+    match std::fs::hard_link(file(&context.home.lab(&original.lab.name.value)), file(folder)) {
+        Ok(()) => Ok(()),
+        // A file system without, or one that has as many as it can.
+        Err(_) => save_lab_file(folder, lab),
+    }
 }
 
 /// Writes down what the seat is, now that its cluster is there.
 fn end(context: &Context, original: &Original, seat: &Begun) -> Result<()> {
     let (name, renaming) = (&seat.copy.name, &seat.copy.renaming);
     let folder = context.home.lab(name);
-    context.provider(original.lab.provider)?.kubeconfig(name)?;
+    if let Some(maker) = context.provider(original.lab.provider)?.copies() {
+        maker.link_kubeconfig(name)?;
+    }
     if original.progress != Progress::default() {
         renamed(&original.progress, renaming).unwrap_or_default().write(&folder)?;
     }
     let predicted = original.record.predicted.as_ref().and_then(|predicted| renamed(predicted, renaming));
-    Record { predicted, applied: Some(Timestamp::now()), ..seat.record.clone() }.write(&folder)?;
+    let now = Timestamp::now();
+    let record = Record { lab: name.clone(), predicted, created: now, applied: Some(now), ..original.record.clone() };
+    record.write_later(&folder)?;
     class::set_ready(&context.home, name, true)
 }
 

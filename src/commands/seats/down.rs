@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::Context;
 use super::super::one as lab;
-use super::{Failed, Workshop, jobs, show};
+use super::{Failed, Workshop, jobs, removal, show};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
 use crate::parallel::parallel;
@@ -57,7 +57,13 @@ pub(super) fn remove(context: &Context, class: &mut Class, seats: &[u32]) -> Res
     let workers = jobs(class.provider);
     // The last one alone: it finds nobody beside it, and takes down what the seats share.
     let (last, others) = seats.split_last().map_or((None, seats), |(last, others)| (Some(last), others));
-    let mut outcomes = parallel(others, workers, remove)?;
+    let together = removal::remove(&workshop, class, others, |count| {
+        done.store(count, Ordering::Relaxed);
+        activity.progress(format!("{what}: {count} of {} done", seats.len()));
+    })?;
+    let others: Vec<u32> = others.iter().copied().filter(|number| !together.contains(number)).collect();
+    let mut outcomes = parallel(&others, workers, remove)?;
+    outcomes.extend(together.into_iter().map(|number| (number, Ok(()))));
     outcomes.extend(last.map(remove));
     let mut failed = Vec::new();
     for (number, outcome) in outcomes {

@@ -3,7 +3,9 @@
 
 mod copies;
 mod down;
+pub(super) mod hosted;
 mod pause;
+mod removal;
 mod status;
 mod up;
 mod verify;
@@ -35,6 +37,13 @@ pub(super) fn jobs(provider: Provider) -> usize {
     provider.profile().labs_at_once
 }
 
+/// How many seats are under their locks at a time: each lock is an open file, of which a process has so many.
+pub(super) fn at_once() -> usize {
+    use rustix::process::{Resource, getrlimit};
+    let files = getrlimit(Resource::Nofile).current.map_or(1024, |files| usize::try_from(files).unwrap_or(1024));
+    (files / 2).clamp(16, 1024)
+}
+
 /// What the threads that work on seats share.
 pub(super) struct Workshop {
     ui: Ui,
@@ -64,10 +73,10 @@ struct Once {
 
 impl Sink for Once {
     fn event(&self, event: &Event) {
-        if let Event::Warned { message } = event
+        if let Event::Warned { message, .. } = event
             && self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(message.clone())
         {
-            self.events.warn(message.clone());
+            self.events.pass(event);
         }
     }
 }

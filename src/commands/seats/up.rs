@@ -25,6 +25,9 @@ use klab_cluster::server::files::create_private_folder;
 use klab_lab::spec::{Lab, Provider};
 use klab_lab::words::{duration, plural};
 
+/// Largest class of clusters that are more than objects; a kind cluster's name has room for no more digits.
+const MAX_CLUSTERS: u32 = 999;
+
 /// What was done for a seat that is up now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Done {
@@ -40,6 +43,10 @@ pub(in super::super) fn up(context: &Context, arguments: &Arguments, lab: &Lab, 
     let started = Instant::now();
     let name = &lab.name.value;
     let home = &context.home;
+    if seats > MAX_CLUSTERS && !lab.provider.profile().is_embedded {
+        let message = format!("a class on `{}` has at most {MAX_CLUSTERS} seats", lab.provider);
+        return Err(Error::message(Kind::Usage, message).hint("`--provider sim` makes up to 10000"));
+    }
     let _lock = Lock::take(&home.lab(name), name, "up --seats")?;
     let mut class = class_of(context, arguments, lab)?;
     let wanted: BTreeSet<u32> = (1..=seats).collect();

@@ -1,7 +1,6 @@
 //! `klab verify --seats`: where everybody in a class is, at one glance. Nothing is waited for and nobody is moved on.
 
 use jiff::Timestamp;
-use kube::Client;
 use serde_json::{Value, json};
 
 use super::super::Context;
@@ -9,16 +8,14 @@ use super::super::lesson::{Lesson, WhichLesson};
 use super::{Failed, Workshop, jobs, listed, show};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Verb};
-use crate::lesson::staged;
-use crate::observe;
+use crate::lesson::glance;
 use crate::parallel::parallel;
 use crate::state::Progress;
 use crate::state::class::Class;
 use crate::ui::Format;
 use crate::watch::grid::{Look, Seat};
 use klab_lab::report::{self, Suite};
-use klab_lab::spec::Lab;
-use klab_lab::verify::{self, Report, Snapshot};
+use klab_lab::verify::Report;
 use klab_lab::words::{plural, table};
 
 /// What a glance at a seat showed.
@@ -120,47 +117,13 @@ pub(in super::super) fn verify(context: &Context, class: &Class) -> Result<()> {
     Err(Error::message(Kind::NotHeld, format!("{} of {total} {verb} not hold: {}", open.len(), listed(&open))))
 }
 
-/// A seat by the checks of one step of its lesson.
-struct Seen {
-    /// The step (from 0); none: the set-up.
-    step: Option<usize>,
-    stage: Lab,
-    snapshot: Snapshot,
-    report: Report,
-}
-
-impl Seen {
-    async fn by(client: &Client, lesson: &Lesson, step: Option<usize>, mut snapshot: Snapshot) -> Result<Self> {
-        let stage = staged(&lesson.lab, &lesson.progress, step);
-        observe::fetch(client, &stage.checks, &mut snapshot).await?;
-        let report = verify::evaluate(&stage.checks, &snapshot, &verify::Context::of(&stage));
-        Ok(Self { step, stage, snapshot, report })
-    }
-}
-
 /// One look at a seat, judged by the checks of the step that its learner is at.
 fn glance(context: &Context, number: u32, seat: &str) -> Result<Glance> {
     let lesson = Lesson::open(context, &WhichLesson::of(seat))?;
     let kubeconfig = context.kubeconfig(seat)?;
     let lab = &lesson.lab;
-    let ahead = lesson.ahead();
     let client = context.client(seat, &kubeconfig)?;
-    let (step, report) = context.block_on(async {
-        let snapshot = observe::look(&client).await?;
-        let mut seen = Seen::by(&client, &lesson, lesson.graded(), snapshot).await?;
-        if ahead.is_some() && !seen.report.ok() {
-            // Who has typed the next step's commands already has left behind what was reached.
-            let later = Seen::by(&client, &lesson, ahead, seen.snapshot.clone()).await?;
-            if later.report.ok() && !later.report.checks.is_empty() {
-                seen = later;
-            }
-        }
-        if !seen.report.ok() {
-            observe::complete(&client, &mut seen.snapshot).await?;
-            verify::diagnose(&mut seen.report, &seen.stage.checks, &seen.snapshot, &verify::Context::of(&seen.stage));
-        }
-        Ok((seen.step, seen.report))
-    })?;
+    let glance::Glance { step, report } = context.block_on(glance::glance(&client, lab, &lesson.progress))?;
     let step = step.and_then(|step| Some((step + 1, lab.steps.get(step)?.name.value.clone())));
     let (done, steps) = (lesson.progress.done, lab.steps.len());
     Ok(Glance { number, seat: seat.to_owned(), step, done, steps, report })
@@ -233,7 +196,7 @@ fn csv(glances: &[Glance]) -> String {
 }
 
 /// A cell that a spreadsheet reads as text and never as a formula.
-fn quoted(cell: &str) -> String {
+pub(in super::super) fn quoted(cell: &str) -> String {
     let cell = if cell.starts_with(['=', '+', '-', '@']) { format!("'{cell}") } else { cell.to_owned() };
     if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }

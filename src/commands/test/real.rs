@@ -90,8 +90,8 @@ struct Warnings(crate::event::Events);
 
 impl Sink for Warnings {
     fn event(&self, event: &Event) {
-        if let Event::Warned { message } = event {
-            self.0.warn(message.clone());
+        if let Event::Warned { .. } = event {
+            self.0.pass(event);
         }
     }
 }

@@ -26,7 +26,8 @@ const AT_WORK: &str = "az.lock";
 /// The az command for one subscription.
 #[derive(Debug, Clone)]
 pub(super) struct Az {
-    program: OsString,
+    /// What az is called; none where klab's own is the only one, which speaks for labs that are not in Azure.
+    program: Option<OsString>,
     subscription: Option<String>,
     /// The lab's folder, with the transcript and the file that changes hold.
     folder: Option<PathBuf>,
@@ -55,11 +56,11 @@ fn behind(path: &OsStr, klab: Option<&Path>) -> Option<OsString> {
 impl Az {
     /// As [`program`] says.
     pub(super) fn from_environment() -> Self {
-        Self::new(program().unwrap_or_else(|| OsString::from("az")), Pace::from_environment())
+        Self { program: program(), ..Self::new("az", Pace::from_environment()) }
     }
 
     pub(super) fn new(program: impl Into<OsString>, pace: Pace) -> Self {
-        Self { program: program.into(), subscription: None, folder: None, pace, ledger: Ledger::default() }
+        Self { program: Some(program.into()), subscription: None, folder: None, pace, ledger: Ledger::default() }
     }
 
     /// The same az for one subscription.
@@ -74,7 +75,8 @@ impl Az {
 
     /// The command line as klab runs it.
     pub(super) fn command(&self, arguments: &Arguments) -> Command {
-        let mut command = Command::new(self.program.clone()).args(arguments.iter().cloned());
+        let program = self.program.clone().unwrap_or_else(|| OsString::from("az"));
+        let mut command = Command::new(program).args(arguments.iter().cloned());
         // Without a login, `version` and `account` do not know what a subscription is.
         if let Some(subscription) = &self.subscription {
             command = command.args(["--subscription", subscription]);
@@ -116,6 +118,9 @@ impl Az {
     }
 
     fn finish(&self, command: &Command, deadline: Duration) -> Result<Written, Failure> {
+        if self.program.is_none() {
+            return Err(Failure::of(&exec::Error::Missing { program: "az".to_owned() }));
+        }
         let entered = Instant::now();
         let result = command.written(deadline);
         self.ledger.note(entered, true);

@@ -8,6 +8,7 @@ use super::arguments::journal_action;
 use super::arguments::{self, Arguments};
 use super::az::lost;
 use super::failure::Failure;
+use super::place::Place;
 use super::reason;
 use super::removal;
 use super::request::{Meaning, Outcome, change, until_taken_as};
@@ -15,7 +16,7 @@ use super::site::{LabSite, Site};
 use super::wait::{Look, until};
 use super::world::World;
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Activity, Verb};
+use crate::event::{About, Activity, Outside, Verb, Warning};
 use crate::provider::Work;
 use klab_lab::spec::Pool;
 
@@ -40,7 +41,11 @@ pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut W
     }
     let mut made_again = false;
     loop {
-        work.events.under_way(vec![format!("cluster `{}` is being created", place.cluster)]);
+        work.events.under_way(vec![outside(
+            place,
+            Verb::CreateCluster,
+            format!("cluster `{}` is being created", place.cluster),
+        )]);
         request_cluster(site, &arguments, early.take(), work)?;
         let cluster = wait_settled(site, &activity, &what)?;
         work.events.under_way(Vec::new());
@@ -55,10 +60,10 @@ pub(super) fn create(at: &LabSite<'_>, first: &Pool, world: &World, work: &mut W
             Some(cluster) if !made_again => {
                 made_again = true;
                 let words = reason::of_failed_cluster(site, &cluster).words;
-                work.events.warn(format!(
-                    "cluster `{}` failed in Azure: {words}; it is removed and made once more",
-                    place.cluster
-                ));
+                work.events.about(About::Cluster, &place.cluster).warn(
+                    Warning::ClusterMadeAgain,
+                    format!("cluster `{}` failed in Azure: {words}; it is removed and made once more", place.cluster),
+                );
                 removal::clear_cluster(site, work)?;
             }
             Some(cluster) => {
@@ -99,7 +104,11 @@ fn request_group(
             return Ok((made, None));
         }
         work.intend(&journal_action(cluster), &place.cluster)?;
-        work.events.under_way(vec![format!("cluster `{}` is being created", place.cluster)]);
+        work.events.under_way(vec![outside(
+            place,
+            Verb::CreateCluster,
+            format!("cluster `{}` is being created", place.cluster),
+        )]);
         let early = az.change(cluster);
         Ok((receiver.recv().map_err(lost)?, Some(early)))
     })?;
@@ -137,7 +146,7 @@ fn request_cluster(site: Site<'_>, arguments: &Arguments, early: Option<Outcome>
     match outcome {
         Ok(warning) => {
             if let Some(words) = warning {
-                work.events.warn(words);
+                work.events.about(About::Cluster, &place.cluster).warn(Warning::AzureWarns, words);
             }
             Ok(())
         }
@@ -179,7 +188,8 @@ pub(super) fn upgrade(site: Site<'_>, from: &str, to: &str, work: &mut Work<'_>)
     for version in upgrade_path(from, to)? {
         let what = format!("control plane to Kubernetes {version}");
         let activity = work.events.about(About::Cluster, &place.cluster).start(Verb::UpgradeControlPlane, what.clone());
-        work.events.under_way(vec![format!("the control plane of `{}` is being upgraded to {version}", place.cluster)]);
+        let words = format!("the control plane of `{}` is being upgraded to {version}", place.cluster);
+        work.events.under_way(vec![outside(place, Verb::UpgradeControlPlane, words)]);
         change(site, &arguments::cluster_upgrade(place, &version), &place.cluster, "upgrade cluster", work)?;
         let could_not = format!("could not upgrade cluster `{}` to {version}", place.cluster);
         settle(site, activity, what, &could_not, work)?;
@@ -210,7 +220,8 @@ pub(super) fn set_autoscaler(at: &LabSite<'_>, changes: &[String], work: &mut Wo
     let (site, place) = (at.site, at.site.place);
     let what = format!("the cluster autoscaler: {}", changes.join(", "));
     let activity = work.events.about(About::Cluster, &place.cluster).start(Verb::SetAutoscaler, what.clone());
-    work.events.under_way(vec![format!("the autoscaler of `{}` is being changed", place.cluster)]);
+    let words = format!("the autoscaler of `{}` is being changed", place.cluster);
+    work.events.under_way(vec![outside(place, Verb::SetAutoscaler, words)]);
     let request = arguments::cluster_autoscaler(place, &at.lab.autoscaler_settings());
     change(site, &request, &place.cluster, "set the autoscaler of cluster", work)?;
     let could_not = format!("could not set the autoscaler of cluster `{}`", place.cluster);
@@ -236,6 +247,11 @@ pub(super) fn upgrade_path(from: &str, to: &str) -> Result<Vec<String>> {
     Ok(between.chain([to.to_owned()]).collect())
 }
 
+/// What goes on with the cluster.
+fn outside(place: &Place, verb: Verb, words: String) -> Outside {
+    Outside::new(verb, About::Cluster, &place.cluster, words)
+}
+
 /// Stops or starts the machines and waits until that is done. Safe to repeat.
 pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()> {
     let place = site.place;
@@ -253,7 +269,7 @@ pub(super) fn switch(site: Site<'_>, on: bool, work: &mut Work<'_>) -> Result<()
         activity.finish(format!("{what}; nothing to change"));
         return Ok(());
     }
-    work.events.under_way(vec![format!("cluster `{}` is being {state}", place.cluster)]);
+    work.events.under_way(vec![outside(place, doing, format!("cluster `{}` is being {state}", place.cluster))]);
     change(site, &request, &place.cluster, verb, work)?;
     let cluster = wait_settled(site, &activity, &what)?;
     work.events.under_way(Vec::new());

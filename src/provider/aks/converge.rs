@@ -18,7 +18,7 @@ use super::request;
 use super::site::{LabSite, Site};
 use super::world::World;
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
+use crate::event::{About, Verb, Warning};
 use crate::provider::{Options, Work};
 use klab_lab::plan::{Action, Observed, is_version, size_name, wanted_version};
 use klab_lab::spec::{Lab, Pool};
@@ -252,8 +252,8 @@ fn settled(site: Site<'_>, world: &World, work: &mut Work<'_>) -> Result<Managed
     let cluster = world.usable().ok_or_else(gone)?;
     if cluster.is_failed() {
         let reason = reason::of_failed_cluster(site, cluster);
-        work.events
-            .warn(format!("cluster `{}` is in state {}: {}", place.cluster, cluster.provisioning_state, reason.words));
+        let words = format!("cluster `{}` is in state {}: {}", place.cluster, cluster.provisioning_state, reason.words);
+        work.events.about(About::Cluster, &place.cluster).warn(Warning::ClusterFailed, words);
     }
     if cluster.is_settled() {
         return Ok(cluster.clone());

@@ -11,7 +11,7 @@ use kube::api::{Api, ListParams};
 use super::restore::{Restoration, same_taint};
 use crate::client::{connect, runtime};
 use crate::error::{Context, Error, Kind, Result};
-use crate::event::Verb;
+use crate::event::{Verb, Warning};
 use crate::provider::Work;
 use klab_lab::names::{AKS_POOL_LABEL, POOL_LABEL};
 use klab_lab::plan::{is_system_taint, is_version, taint_text, wanted_version};
@@ -158,7 +158,7 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work
         return Err(Error::message(Kind::Failed, message));
     }
     for difference in &drift {
-        work.events.warn(format!("drift: {difference}{refused}"));
+        work.events.warn(Warning::NodesDrifted, format!("drift: {difference}{refused}"));
     }
     if drift.is_empty() {
         activity

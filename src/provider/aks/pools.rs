@@ -14,7 +14,7 @@ use super::reason;
 use super::request::Tries;
 use super::site::Site;
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Activity, Verb};
+use crate::event::{About, Activity, Outside, Verb, Warning};
 use crate::provider::Work;
 use klab_cluster::deadline;
 use klab_lab::words::plural;
@@ -50,6 +50,17 @@ impl Operation {
             Self::Scale => "scale",
             Self::Delete => "remove",
             Self::Settle => "finish",
+        }
+    }
+
+    /// What is done to the pool.
+    fn activity(self) -> Verb {
+        match self {
+            Self::Add => Verb::CreatePool,
+            Self::Update => Verb::ChangePool,
+            Self::Scale => Verb::ScalePool,
+            Self::Delete => Verb::RemovePool,
+            Self::Settle => Verb::WaitPool,
         }
     }
 
@@ -268,7 +279,7 @@ fn drive<'a>(
 fn given_up(failure: Failure, Site { place, .. }: Site<'_>, tasks: &[Task<'_>]) -> Error {
     let mut error =
         failure.into_error(&format!("could not read the pools of cluster `{}`", place.cluster), Some(place));
-    error.left_behind.extend(tasks.iter().filter_map(Task::under_way));
+    error.left_behind.extend(tasks.iter().filter_map(Task::under_way).map(Outside::into_words));
     error
 }
 
@@ -345,10 +356,12 @@ impl Task<'_> {
         self.job.steps.front().map_or(Operation::Settle, |step| step.operation)
     }
 
-    /// What goes on in Azure for it, in words.
-    fn under_way(&self) -> Option<String> {
+    /// What goes on in Azure for it.
+    fn under_way(&self) -> Option<Outside> {
         matches!(self.state, State::Submitting | State::Uncertain(_) | State::Running { .. }).then(|| {
-            format!("pool `{}` of cluster `{}` is {}", self.job.pool, self.site.place.cluster, self.operation().state())
+            let (pool, operation) = (&self.job.pool, self.operation());
+            let words = format!("pool `{pool}` of cluster `{}` is {}", self.site.place.cluster, operation.state());
+            Outside::new(operation.activity(), About::Pool, pool, words)
         })
     }
 
@@ -429,16 +442,18 @@ impl Task<'_> {
     /// Azure took the request and did not do it: once more, or reported.
     fn failed_in_azure(&mut self, failure: Failure, live: Option<&AgentPool>, work: &Work<'_>) {
         let (pool, words) = (&self.job.pool, &failure.words);
+        let events = work.events.about(About::Pool, pool);
         let again = match (self.operation(), live) {
             _ if self.made_again => None,
             // Nothing runs there yet.
             (Operation::Add, _) => {
-                work.events.warn(format!("pool `{pool}` failed in Azure: {words}; it is removed and made once more"));
+                let words = format!("pool `{pool}` failed in Azure: {words}; it is removed and made once more");
+                events.warn(Warning::PoolMadeAgain, words);
                 Some(Step::new(Operation::Delete, arguments::pool_delete(self.site.place, pool)))
             }
             (Operation::Update | Operation::Scale, Some(live)) if failure.class.passes() => {
-                work.events
-                    .warn(format!("the change of pool `{pool}` failed in Azure: {words}; it is asked for once more"));
+                let words = format!("the change of pool `{pool}` failed in Azure: {words}; it is asked for once more");
+                events.warn(Warning::ChangeAskedAgain, words);
                 self.job.steps.pop_front();
                 Some(Step::new(Operation::Update, arguments::pool_again(self.site.place, live)))
             }
@@ -494,7 +509,7 @@ impl Task<'_> {
         );
         let going_on = self.under_way();
         let mut error = Error::message(Kind::Deadline, message);
-        error.left_behind.extend(going_on);
+        error.left_behind.extend(going_on.map(Outside::into_words));
         self.activity = None;
         self.state = State::Failed(error);
     }

@@ -9,7 +9,7 @@ use super::place::Place;
 use super::request::until_taken;
 use super::site::LabSite;
 use crate::error::Result;
-use crate::event::{About, Verb};
+use crate::event::{About, Outside, Verb};
 use crate::provider::Work;
 use klab_lab::spec::Lab;
 
@@ -28,7 +28,8 @@ pub(super) fn attach(at: &LabSite<'_>, cluster: &ManagedCluster, work: &mut Work
     };
     let what = format!("registry {registry} to cluster {}", place.cluster);
     let activity = work.events.about(About::Registry, registry).start(Verb::AttachRegistry, what.clone());
-    work.events.under_way(vec![format!("registry `{registry}` is being attached to cluster `{}`", place.cluster)]);
+    let words = format!("registry `{registry}` is being attached to cluster `{}`", place.cluster);
+    work.events.under_way(vec![Outside::new(Verb::AttachRegistry, About::Registry, registry, words)]);
     if let Err(failure) = until_taken(site, &request, &place.cluster, work)? {
         return Err(failure.into_error(&format!("could not attach registry `{registry}`"), Some(place)));
     }

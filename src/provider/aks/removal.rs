@@ -13,7 +13,7 @@ use super::site::Site;
 use super::wait::{Look, until};
 use super::world::foreign;
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Activity, Verb};
+use crate::event::{About, Activity, Outside, Verb, Warning};
 use crate::provider::Work;
 
 /// How often Azure is asked to remove one thing before klab gives up.
@@ -164,7 +164,7 @@ impl<'a> Removal<'a> {
                 Standing::Absent => Ok(Look::Over(())),
                 Standing::Going => {
                     self.seen_going = true;
-                    work.events.under_way(vec![format!("{what} is being removed")]);
+                    work.events.under_way(vec![self.going()]);
                     Ok(if to_the_end { Look::GoesOn("Deleting".to_owned()) } else { Look::Over(()) })
                 }
                 Standing::There(state) => {
@@ -175,6 +175,12 @@ impl<'a> Removal<'a> {
         })?;
         work.events.under_way(Vec::new());
         Ok(was_there)
+    }
+
+    /// That Azure is at it.
+    fn going(&self) -> Outside {
+        let words = format!("{} is being removed", self.what);
+        Outside::new(Verb::RemoveCluster, About::Cluster, &self.site.place.cluster, words)
     }
 
     /// Asks Azure to remove what is there, unless it was only just asked; says whether it was taken.
@@ -197,14 +203,18 @@ impl<'a> Removal<'a> {
                     .left_behind(format!("{}, in state {state}", self.what))
                     .hint(format!("`az lock list --subscription {0} -g {1} -o table` shows what may keep it, `az resource list --subscription {0} -g {1} -o table` what is in it", place.subscription, place.group)));
             }
-            work.events.warn(format!("Azure did not remove {}{reason}; it is asked again", self.what));
+            let events = work.events.about(About::Cluster, &place.cluster);
+            events.warn(
+                Warning::RemovalAskedAgain,
+                format!("Azure did not remove {}{reason}; it is asked again", self.what),
+            );
         }
         let (arguments, subject) = self.target.request(place);
         work.intend(&journal_action(&arguments), subject)?;
         match az.change(&arguments) {
             Ok(_) => {
                 (self.taken, self.last, self.seen_going) = (self.taken + 1, Instant::now(), false);
-                work.events.under_way(vec![format!("{} is being removed", self.what)]);
+                work.events.under_way(vec![self.going()]);
                 Ok(true)
             }
             Err(failure) if failure.is_absence() => Ok(true),

@@ -78,6 +78,25 @@ fn amount(list: Option<&BTreeMap<String, ApiQuantity>>, resource: &str) -> Optio
     list?.get(resource).and_then(|quantity| Quantity::parse(&quantity.0).ok())
 }
 
+/// What keeps other pods, and load balancers, from a control plane.
+const CONTROL_PLANE_TAINT: &str = "node-role.kubernetes.io/control-plane";
+const NO_BALANCER_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+
+/// The patch that gives a control plane its taint and its label back; none where it has the taint.
+pub(super) fn control_plane_patch(node: &Node) -> Option<Value> {
+    let mut taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    if taints.iter().any(|taint| taint.key == CONTROL_PLANE_TAINT) {
+        return None;
+    }
+    taints.push(Taint {
+        key: CONTROL_PLANE_TAINT.to_owned(),
+        value: None,
+        effect: "NoSchedule".to_owned(),
+        time_added: None,
+    });
+    Some(json!({ "metadata": { "labels": { NO_BALANCER_LABEL: "" } }, "spec": { "taints": taints } }))
+}
+
 /// Everything in which a node is not what it is to be.
 pub(super) fn differences(node: &Node, desired: &Desired) -> Vec<Difference> {
     let mut differences = Vec::new();

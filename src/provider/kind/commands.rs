@@ -67,7 +67,8 @@ impl CommandList<'_> {
         let workers: Vec<String> = self.record.roster.pool(pool).map(|(name, _)| name.clone()).collect();
         let kept = if again { 0 } else { workers.len().min(wanted as usize) };
         for worker in &workers[kept..] {
-            self.lines.push(format!("# node {worker} is drained and deleted through the API"));
+            let node = self.record.roster.node(worker);
+            self.lines.push(format!("# node {node} is drained and deleted through the API"));
             self.runtime(&["rm", "--force", "--volumes", worker]);
             self.record.roster.remove(worker);
             self.taken.remove(worker);
@@ -87,10 +88,12 @@ impl CommandList<'_> {
         let names = &self.session.names;
         let mounts = worker_mounts(self.lab, &pool.name.value, names, &self.record.host);
         for _ in 0..count {
-            let name = self.record.roster.add(names, &pool.name.value, |name| self.taken.contains(name));
+            let taken = |name: &str| self.taken.contains(name);
+            let name = self.record.roster.add(names, &pool.name.value, &pool.names, taken);
             self.lines.push(self.session.runtime.shown_worker(&NewWorker {
                 cluster: &names.cluster,
                 name: &name,
+                node: self.record.roster.node(&name),
                 image: &image,
                 network: &control_plane.network,
                 mounts: &mounts,
@@ -103,8 +106,9 @@ impl CommandList<'_> {
 
     fn update(&mut self, pool: &str) {
         let workers: Vec<String> = self.record.roster.pool(pool).map(|(name, _)| name.clone()).collect();
+        let nodes: Vec<&str> = workers.iter().map(|worker| self.record.roster.node(worker)).collect();
         self.lines
-            .push(format!("# labels, taints and annotations of {} are changed through the API", workers.join(", ")));
+            .push(format!("# labels, taints and annotations of {} are changed through the API", nodes.join(", ")));
         let Some(definition) = self.lab.pool(pool) else { return };
         let wanted = Declared::of(definition);
         let resized =

@@ -15,7 +15,7 @@ use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::environment;
 use crate::error::{Error, Result};
-use crate::event::{About, Verb};
+use crate::event::{About, Verb, Warning};
 use crate::exec;
 use crate::provider::Work;
 use crate::state::home::state_error;
@@ -66,16 +66,17 @@ pub(super) fn create(session: &Session, lab: &Lab, kind: KindVersion, work: &mut
     }
     let missing = missing_containers(lab, &record, session)?;
     if !missing.is_empty() {
-        work.events.warn(format!("kind says that the cluster is made, but {} not there", are(&missing)));
+        let words = format!("kind says that the cluster is made, but {} not there", are(&missing));
+        work.events.about(About::Cluster, &names.cluster).warn(Warning::NodesMissing, words);
     }
     activity.finish(what);
     Ok(record)
 }
 
-/// A cluster that an interrupted klab left whole: all containers are there and run.
+/// A cluster that an interrupted klab left whole: all containers that kind makes are there and run.
 fn adopt(session: &Session, lab: &Lab, there: &[Container]) -> Result<Option<ClusterRecord>> {
     let Some(record) = session.record()?.filter(|_| !there.is_empty()) else { return Ok(None) };
-    let wanted = wanted_containers(lab, &record, session);
+    let wanted = made_by_kind(lab, &record, session);
     let whole = wanted.iter().all(|name| there.iter().any(|container| container.name == *name && container.running));
     if !whole || !record.settings.differences(&super::record::Settings::of(lab)).is_empty() {
         return Ok(None);
@@ -87,16 +88,16 @@ fn adopt(session: &Session, lab: &Lab, there: &[Container]) -> Result<Option<Clu
     Ok(answers.then_some(record))
 }
 
-fn wanted_containers(lab: &Lab, record: &ClusterRecord, session: &Session) -> Vec<String> {
+fn made_by_kind(lab: &Lab, record: &ClusterRecord, session: &Session) -> Vec<String> {
     let mut wanted = session.names.control_planes(lab.kind.control_planes);
-    wanted.extend(record.roster.iter().map(|(name, _)| name.clone()));
+    wanted.extend(record.roster.made_by_kind().cloned());
     wanted
 }
 
 /// Nodes that kind should have made and did not.
 fn missing_containers(lab: &Lab, record: &ClusterRecord, session: &Session) -> Result<Vec<String>> {
     let there = session.containers()?;
-    let mut missing = wanted_containers(lab, record, session);
+    let mut missing = made_by_kind(lab, record, session);
     missing.retain(|name| !there.iter().any(|container| container.name == *name));
     Ok(missing)
 }
@@ -108,7 +109,7 @@ fn are(names: &[String]) -> String {
 
 fn nodes_in_words(lab: &Lab, record: &ClusterRecord) -> String {
     let control_planes = plural(lab.kind.control_planes.max(1) as usize, "control plane");
-    format!("{control_planes}, {}", plural(record.roster.len(), "worker"))
+    format!("{control_planes}, {}", plural(record.roster.made_by_kind().count(), "worker"))
 }
 
 /// Everything that is mounted or read while the cluster is made.
@@ -136,7 +137,8 @@ pub(super) fn release_kubeconfig_lock(session: &Session, work: &Work<'_>) -> Res
     let until = deadline::within(Duration::from_millis(500));
     while path.exists() {
         if Instant::now() > until {
-            work.events.warn(format!("removed `{}`, which a killed kind had left", path.display()));
+            work.events
+                .warn(Warning::LockRemoved, format!("removed `{}`, which a killed kind had left", path.display()));
             return remove_file(&path);
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -169,10 +171,9 @@ fn with_image_at_hand<'a>(
         let wanted = lab.kubernetes.as_ref().map(|version| version.value);
         let there = if is_clusters { session.runtime.images_of(NODE_IMAGES)? } else { Vec::new() };
         let Some(other) = images::at_hand(wanted, kind, &there) else { return Err(error) };
-        work.events.warn(format!(
-            "{short} could not be pulled; {}, which is on this machine, takes its place",
-            other.reference
-        ));
+        let words =
+            format!("{short} could not be pulled; {}, which is on this machine, takes its place", other.reference);
+        work.events.about(About::Image, &other.reference).warn(Warning::ImageReplaced, words);
         lab.to_mut().kind.image = Some(other.reference);
     }
     Ok(lab)
@@ -228,8 +229,12 @@ fn first_network(session: &Session) -> Option<FirstNetwork> {
 /// A failed create: the journals tell why, then everything goes that is left of it.
 fn failed(session: &Session, error: exec::Error) -> Error {
     let nodes = session.containers().unwrap_or_default();
-    let causes: Vec<String> =
-        nodes.iter().filter(|node| node.running).filter_map(|node| session.cause(&node.name)).take(3).collect();
+    let causes: Vec<String> = nodes
+        .iter()
+        .filter(|node| node.running)
+        .filter_map(|node| session.cause(&node.name, &node.hostname))
+        .take(3)
+        .collect();
     let mut error = failure::of_kind(error);
     if !causes.is_empty() {
         error.source = error.source.context(causes.join("\n"));

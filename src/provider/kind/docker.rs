@@ -334,6 +334,7 @@ impl Runtime {
     }
 
     fn unless_so_already(&self, verb: &str, names: &[String]) -> Result<()> {
+        self.seen.lock().clear();
         names.iter().try_for_each(|name| match self.tool.run(&[verb, name], WORK) {
             Err(exec::Error::Failed { stderr, .. }) if failure::is_paused_or_not(&stderr) => Ok(()),
             Err(error) => Err(failure::of_runtime(self.program(), error)),
@@ -464,6 +465,8 @@ pub struct NewWorker<'a> {
     pub cluster: &'a str,
     /// Its name.
     pub name: &'a str,
+    /// The node's name, which becomes its host name: kind's network agent takes the one for the other.
+    pub node: &'a str,
     /// The node image.
     pub image: &'a str,
     /// The network of the cluster's other nodes.
@@ -476,7 +479,7 @@ pub struct NewWorker<'a> {
 
 /// The arguments of `run`, as kind's own providers give them. `volume` is what Podman has under `/var`.
 fn worker_arguments(flavour: Flavour, worker: &NewWorker<'_>, volume: Option<&str>) -> Vec<String> {
-    let mut arguments: Vec<String> = ["run", "--name", worker.name, "--hostname", worker.name]
+    let mut arguments: Vec<String> = ["run", "--name", worker.name, "--hostname", worker.node]
         .into_iter()
         .map(str::to_owned)
         .chain(["--label".to_owned(), format!("{ROLE_LABEL}=worker"), "--privileged".to_owned()])

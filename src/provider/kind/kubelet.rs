@@ -36,8 +36,8 @@ pub(super) fn with_flags(text: &str, flags: &[(&str, String)]) -> Option<String>
 pub(super) struct Join<'a> {
     /// A bootstrap token that is valid now. It is a secret.
     pub(super) token: &'a str,
-    /// The new node.
-    pub(super) node: &'a str,
+    /// The new node's container, part of its provider id. Its name is the container's host name.
+    pub(super) container: &'a str,
     /// The cluster.
     pub(super) cluster: &'a str,
     /// Its address in the network of the nodes.
@@ -67,7 +67,7 @@ pub(super) fn join_configuration(of_another: &str, join: &Join<'_>) -> Option<St
     let labels: Vec<String> = join.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let mut flags = vec![
         ("node-ip", join.address.to_owned()),
-        ("provider-id", format!("kind://{}/{}/{}", join.runtime, join.cluster, join.node)),
+        ("provider-id", format!("kind://{}/{}/{}", join.runtime, join.cluster, join.container)),
         ("node-labels", labels.join(",")),
     ];
     flags.extend(join.flags.iter().cloned());
@@ -136,7 +136,7 @@ mod tests {
     fn join() -> Join<'static> {
         Join {
             token: "new.token",
-            node: "klab-x-worker4",
+            container: "klab-x-worker4",
             cluster: "klab-x",
             address: "172.18.0.9",
             runtime: "docker",

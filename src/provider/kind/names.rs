@@ -102,6 +102,11 @@ impl Names {
         numbered(&format!("{}-worker", self.cluster), number)
     }
 
+    /// The container of a worker whose node the lab file names: other clusters may have nodes of the same name.
+    pub fn named_worker(&self, node: &str) -> String {
+        format!("{}-node-{node}", self.cluster)
+    }
+
     /// Whether a path is inside the lab's folder for kind.
     pub fn owns(&self, path: &Path) -> bool {
         path.starts_with(self.folder())

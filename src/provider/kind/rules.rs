@@ -88,6 +88,17 @@ fn pool_problems(lab: &Lab, pool: &Pool, kind: KindVersion, host: &Host, problem
         let help = "a smaller size, or a machine with a container runtime that can show any size (Docker on Linux)";
         problems.push(Problem::new(words, help).at(&pool.at));
     }
+    for node in &pool.names {
+        let own = format!("klab-{}-", lab.name.value);
+        if node.value.len() > LONGEST_HOST_NAME {
+            let message = format!("`{node}` is too long for the name of a node on kind");
+            let help = format!("it becomes a container's host name: {LONGEST_HOST_NAME} characters at most");
+            problems.push(Problem::new(message, help).at(&node.at));
+        } else if node.value.starts_with(&own) {
+            let message = format!("`{node}` may be the name of a node that kind names itself");
+            problems.push(Problem::new(message, format!("choose one that does not begin with `{own}`")).at(&node.at));
+        }
+    }
     for (resource, quantity) in &pool.resources {
         let native = !resource.contains('/') || resource.split('/').next().is_some_and(is_kubernetes_domain);
         if native {
@@ -108,6 +119,9 @@ fn pool_problems(lab: &Lab, pool: &Pool, kind: KindVersion, host: &Host, problem
         }
     }
 }
+
+/// Linux takes 64 bytes; a name of the DNS has a byte less.
+const LONGEST_HOST_NAME: usize = 63;
 
 fn is_kubernetes_domain(domain: &str) -> bool {
     ["kubernetes.io", "k8s.io"].iter().any(|own| domain == *own || domain.ends_with(&format!(".{own}")))

@@ -107,15 +107,15 @@ impl Session {
         Surroundings { names: &self.names, host, kind, cgroup_v1: !self.info.cgroup_v2 }
     }
 
-    /// The newest lines of the journal of a node's kubelet; empty if it cannot be read.
-    pub(super) fn kubelet_journal(&self, node: &str) -> String {
+    /// The newest lines of the journal of a container's kubelet; empty if it cannot be read.
+    pub(super) fn kubelet_journal(&self, container: &str) -> String {
         let program = ["journalctl", "--no-pager", "--unit", "kubelet", "--lines", "300"];
-        self.runtime.exec(node, &program).unwrap_or_default()
+        self.runtime.exec(container, &program).unwrap_or_default()
     }
 
     /// Why a node does not work, from its kubelet's journal: in a few words for the error, the whole of it in a file.
-    pub(super) fn cause(&self, node: &str) -> Option<String> {
-        let journal = self.kubelet_journal(node);
+    pub(super) fn cause(&self, container: &str, node: &str) -> Option<String> {
+        let journal = self.kubelet_journal(container);
         if !journal.is_empty() {
             let path = self.names.folder().join(format!("{node}.journal"));
             // The journal is a help; that it cannot be kept must not hide what failed.

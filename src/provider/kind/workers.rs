@@ -19,7 +19,7 @@ use super::session::{Session, remove_file};
 use super::version::KindVersion;
 use crate::environment;
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Verb};
+use crate::event::{About, Verb, Warning};
 use crate::provider::Work;
 use crate::state::home::state_error;
 use klab_cluster::deadline;
@@ -71,15 +71,19 @@ impl ClusterAtWork<'_> {
         let containers = self.session.containers()?;
         let nodes = live.nodes()?;
         let whole = |name: &String| {
+            let node = self.record.roster.node(name);
             let container = containers.iter().find(|container| container.name == *name);
-            nodes.iter().any(|node| node.name_any() == *name)
+            nodes.iter().any(|known| known.name_any() == node)
                 && container.is_some_and(|container| container.running && has_image(definition, container, &containers))
         };
         let workers: Vec<String> = self.record.roster.pool(pool).map(|(name, _)| name.clone()).collect();
         let (mut whole, broken): (Vec<String>, Vec<String>) = workers.into_iter().partition(whole);
         self.record.declared.insert(pool.to_owned(), Declared::of(self.pool(pool)?));
         let surplus = whole.split_off(whole.len().min(wanted as usize));
-        self.remove(&[broken, surplus].concat(), &containers, live, work)?;
+        let gone = [broken, surplus].concat();
+        self.remove(&gone, &containers, live, work)?;
+        let containers: Vec<Container> =
+            containers.into_iter().filter(|container| !gone.contains(&container.name)).collect();
         let add = (wanted as usize).saturating_sub(whole.len());
         self.add(pool, add, &containers, live, work)
     }
@@ -90,13 +94,15 @@ impl ClusterAtWork<'_> {
         self.save()
     }
 
-    /// After kind is done: waits for the workers it made, then makes those it should have made, and brings every pool to
-    /// the lab's number. Nothing is left to do where kind kept its word.
+    /// After kind is done: waits for the workers it made, then makes those it should have made and those whose nodes the lab
+    /// names, and brings every pool to the lab's number.
     pub(super) fn fill(&mut self, work: &mut Work<'_>) -> Result<()> {
         let containers = self.session.containers()?;
-        let there: Vec<String> =
-            containers.iter().filter(|node| node.is_worker()).map(|node| node.name.clone()).collect();
+        // Those that klab makes are looked at one by one, and recreated where a klab was killed making them.
+        let of_kind = |node: &&Container| node.is_worker() && self.record.roster.node(&node.name) == node.name;
+        let there: Vec<String> = containers.iter().filter(of_kind).map(|node| node.name.clone()).collect();
         let live = self.session.live()?;
+        self.keep_control_plane_apart(&live)?;
         self.wait_ready(&there, &live, work)?;
         let lab = self.lab;
         for pool in lab.pools.iter().filter(|pool| !pool.deferred) {
@@ -105,6 +111,23 @@ impl ClusterAtWork<'_> {
         let gone = |name: &String| lab.pool(name).is_none_or(|pool| pool.deferred);
         let gone: Vec<String> = self.record.declared.keys().filter(|name| gone(name)).cloned().collect();
         gone.iter().try_for_each(|pool| self.remove_pool(pool, &live, work))
+    }
+
+    /// Gives the control plane back what kind takes from one that it makes without workers: where it has some after all, the
+    /// cluster is to be like any other of kind.
+    fn keep_control_plane_apart(&self, live: &Live) -> Result<()> {
+        let is_alone = self.lab.kind.control_planes <= 1 && self.record.roster.made_by_kind().next().is_none();
+        let has_workers = self.lab.pools.iter().any(|pool| !pool.deferred && pool.nodes.value > 0);
+        if !is_alone || !has_workers {
+            return Ok(());
+        }
+        let name = self.session.names.control_plane();
+        let nodes = live.nodes()?;
+        let node = nodes.iter().find(|node| node.name_any() == name);
+        match node.and_then(check::control_plane_patch) {
+            Some(patch) => live.patch(&name, &patch),
+            None => Ok(()),
+        }
     }
 
     /// Removes a pool with all its workers.
@@ -123,29 +146,31 @@ impl ClusterAtWork<'_> {
 
     fn remove(&mut self, workers: &[String], containers: &[Container], live: &Live, work: &mut Work<'_>) -> Result<()> {
         for worker in workers {
-            work.intend("remove-node", worker)?;
-            let activity = work.events.about(About::Node, worker).start(Verb::RemoveNode, format!("node {worker}"));
+            let node = self.record.roster.node(worker).to_owned();
+            work.intend("remove-node", &node)?;
+            let activity = work.events.about(About::Node, &node).start(Verb::RemoveNode, format!("node {node}"));
             let container = containers.iter().find(|container| container.name == *worker);
             if container.is_some_and(|container| container.running) {
                 activity.progress("moving its pods elsewhere");
-                let stayed = live.drain(worker)?;
+                let stayed = live.drain(&node)?;
                 if !stayed.is_empty() {
                     let pods = plural(stayed.len(), "pod");
-                    work.events.warn(format!("{pods} did not leave node {worker} in time: {}", stayed.join(", ")));
+                    let words = format!("{pods} did not leave node {node} in time: {}", stayed.join(", "));
+                    work.events.about(About::Node, &node).warn(Warning::PodsStayed, words);
                 }
             }
-            live.delete_node(worker)?;
+            live.delete_node(&node)?;
             if let Some(container) = container {
                 self.session.runtime.remove(std::slice::from_ref(worker))?;
                 let left = self.session.runtime.volumes_of(&container.volumes)?;
                 self.session.runtime.remove_volumes(&left)?;
             }
-            live.forget_pods(worker)?;
+            live.forget_pods(&node)?;
             self.record.roster.remove(worker);
             self.record.loaded.remove(worker);
             self.record.addresses.remove(worker);
             self.save()?;
-            activity.finish(format!("node {worker}"));
+            activity.finish(format!("node {node}"));
         }
         Ok(())
     }
@@ -163,16 +188,16 @@ impl ClusterAtWork<'_> {
             return self.save();
         }
         let taken = |name: &str| containers.iter().any(|container| container.name == name);
-        let mut names = Vec::new();
-        for _ in 0..count {
-            names.push(self.record.roster.add(&self.session.names, pool, taken));
-        }
+        let definition = self.lab.pool(pool).map_or(&[][..], |pool| &pool.names);
+        let names: Vec<String> =
+            (0..count).map(|_| self.record.roster.add(&self.session.names, pool, definition, taken)).collect();
+        let nodes: Vec<String> = names.iter().map(|name| self.record.roster.node(name).to_owned()).collect();
         let definition = self.pool(pool)?;
         self.session.write_machine(self.lab, definition, &self.record)?;
         self.save()?;
         self.added.extend(names.iter().cloned());
-        work.intend("add-nodes", &names.join(" "))?;
-        let what = format!("{} to pool {pool} ({})", plural(count, "node"), names.join(", "));
+        work.intend("add-nodes", &nodes.join(" "))?;
+        let what = format!("{} to pool {pool} ({})", plural(count, "node"), nodes.join(", "));
         let activity = work.events.about(About::Pool, pool).counting(count).start(Verb::AddNodes, what.clone());
         let joining = Joining::prepare(self, pool, names.len(), containers)?;
         activity.progress("nodes boot and join");
@@ -183,8 +208,8 @@ impl ClusterAtWork<'_> {
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }
-        live.wait(ready_deadline(), |words| activity.progress(words), |nodes| missing(nodes, &names, &Starts::new()))
-            .map_err(|error| self.with_causes(error, &names))?;
+        live.wait(ready_deadline(), |words| activity.progress(words), |there| missing(there, &nodes, &Starts::new()))
+            .map_err(|error| self.with_causes(error, &nodes))?;
         activity.finish(what);
         Ok(())
     }
@@ -272,7 +297,7 @@ impl ClusterAtWork<'_> {
             let Some(pool) = self.lab.pool(&place.pool).filter(|_| is_meant) else { continue };
             let desired = desired(self.lab, pool, place.index, &self.record.host)
                 .map_err(|words| Error::message(Kind::Outside, words))?;
-            wanted.push((name.clone(), desired));
+            wanted.push((self.record.roster.node(name).to_owned(), desired));
         }
         Ok(wanted)
     }
@@ -280,7 +305,8 @@ impl ClusterAtWork<'_> {
     /// Shows kubelets another size: the mounted files are rewritten in place, the flags changed, the kubelets started again.
     fn resize(&self, workers: &[(&String, &Desired)]) -> Result<()> {
         let mut pools = BTreeSet::new();
-        for (name, desired) in workers {
+        for (node, desired) in workers {
+            let name = self.record.roster.container(node).unwrap_or(node);
             if let Some(place) = self.record.roster.place(name)
                 && pools.insert(&place.pool)
             {
@@ -290,7 +316,7 @@ impl ClusterAtWork<'_> {
             let sizing = &desired.sizing;
             let flags = [("max-pods", sizing.max_pods.to_string()), ("system-reserved", sizing.system_reserved())];
             let text = kubelet::with_flags(&text, &flags).ok_or_else(|| {
-                Error::message(Kind::Failed, format!("could not understand `{FLAGS_FILE}` of node `{name}`"))
+                Error::message(Kind::Failed, format!("could not understand `{FLAGS_FILE}` of node `{node}`"))
             })?;
             self.session.copy_text(&text, name, FLAGS_FILE)?;
             self.session.runtime.exec(name, &["systemctl", "restart", "kubelet"])?;
@@ -318,8 +344,8 @@ impl ClusterAtWork<'_> {
     /// Adds what the kubelets' journals say about nodes that do not work.
     fn with_causes(&self, mut error: Error, nodes: &[String]) -> Error {
         let named = |node: &&String| error.to_string().contains(node.as_str());
-        let causes: Vec<String> =
-            nodes.iter().filter(named).filter_map(|node| self.session.cause(node)).take(3).collect();
+        let cause = |node: &String| self.session.cause(self.record.roster.container(node).unwrap_or(node), node);
+        let causes: Vec<String> = nodes.iter().filter(named).filter_map(cause).take(3).collect();
         if !causes.is_empty() {
             error.source = anyhow::Error::msg(format!("{:#}\n{}", error.source, causes.join("\n")));
         }
@@ -411,12 +437,13 @@ impl<'a> Joining<'a> {
     }
 
     fn join(&self, name: &str) -> Result<()> {
+        let node = self.record.roster.node(name);
         self.try_join(name).map_err(|mut error| {
-            if let Some(cause) = self.session.cause(name) {
+            if let Some(cause) = self.session.cause(name, node) {
                 error.source = error.source.context(cause);
             }
             error.source =
-                error.source.context(format!("could not add node `{name}` to pool `{}`", self.pool.name.value));
+                error.source.context(format!("could not add node `{node}` to pool `{}`", self.pool.name.value));
             match self.session.runtime.remove(&[name.to_owned()]) {
                 Ok(()) => error,
                 Err(_) => error.left_behind(format!("container {name}")),
@@ -433,6 +460,7 @@ impl<'a> Joining<'a> {
         session.runtime.run_worker(&NewWorker {
             cluster: &session.names.cluster,
             name,
+            node: self.record.roster.node(name),
             image: &self.image,
             network: &self.network,
             mounts: &mounts,
@@ -447,7 +475,7 @@ impl<'a> Joining<'a> {
             &self.configuration,
             &Join {
                 token: &self.token,
-                node: name,
+                container: name,
                 cluster: &session.names.cluster,
                 address: &address,
                 runtime: session.runtime.program(),

@@ -8,7 +8,8 @@ use klab_lab::spec::{Addon, Lab, SimLike};
 
 /// What a lab's embedded cluster begins with; `seed` breaks ties.
 pub(super) fn seed(lab: &Lab, seed: u64) -> Seed {
-    Seed { flavour: flavour(lab), seed, objects: addons(lab), ..Seed::default() }
+    let missing_images = lab.sim.missing_images.clone();
+    Seed { flavour: flavour(lab), seed, objects: addons(lab), missing_images, ..Seed::default() }
 }
 
 /// The objects of the lab's add-ons, where the cluster does not have them by itself.

@@ -6,6 +6,7 @@ pub mod daemon;
 pub mod in_process;
 mod node_pools;
 mod pools;
+pub mod seat;
 pub mod server;
 pub mod server_lock;
 
@@ -24,12 +25,12 @@ use self::server_lock::{Attempt, ServerLock};
 use super::{Copies, Options, Provider, Work};
 use crate::client::{self, NoAnswer, connect, is_cut_off};
 use crate::error::{Error, Kind, Result};
-use crate::event::{About, Events, Verb};
+use crate::event::{About, Events, Verb, Warning};
 use crate::state::Home;
 use crate::state::home::state_error;
 use klab_cluster::server::files::write_link;
-use klab_cluster::server::{Access, NewCopy, Renaming};
-use klab_cluster::server::{is_complete, remove_saved};
+use klab_cluster::server::{Access, Delays, NewCopy, Renaming, Seed};
+use klab_cluster::server::{is_served, remove_saved};
 use klab_lab::nodes::{VERSION, full_version};
 use klab_lab::plan::{Action, Observed};
 use klab_lab::spec::Lab;
@@ -37,6 +38,9 @@ use klab_lab::words::plural;
 
 /// How long `down` asks a server before it ends it.
 const ASKED: Duration = Duration::from_secs(10);
+
+/// How long a pod that is deleted is still to be seen, in milliseconds: nobody ends at once.
+const LAST_MOMENT: i64 = 100;
 
 /// Labs on the embedded cluster.
 pub struct Sim {
@@ -63,8 +67,7 @@ impl Sim {
     /// Whether the server, running or not, has a cluster of this lab. One that was being made or removed when a server was
     /// killed, or is being made for a klab that was, is none yet: its kubeconfig is written last.
     fn exists(&self, lab: &str) -> bool {
-        let saved = self.saved(lab);
-        is_complete(&saved) && saved.join("kubeconfig").is_file()
+        is_served(&self.saved(lab))
     }
 
     /// The running server; one that died is started again and restores its clusters.
@@ -104,7 +107,8 @@ impl Sim {
             work.events.about(About::Cluster, name).start(Verb::CreateCluster, format!("cluster {name} (embedded)"));
         self.server(name)?;
         work.intend("add-cluster", name)?;
-        let seed = seed(lab, lab.sim.seed.unwrap_or_default());
+        let delays = Delays { stop: LAST_MOMENT, ..Delays::default() };
+        let seed = Seed { delays, ..seed(lab, lab.sim.seed.unwrap_or_default()) };
         let cluster = once_more(|| {
             let access = self.server(name)?;
             self.block_on(async { server::Client::new(&access).await?.add(name, &seed).await })
@@ -124,7 +128,8 @@ impl Sim {
     fn remove_cluster(&self, lab: &str, events: &Events) -> Result<()> {
         let saved = self.saved(lab);
         let by_hand = |lock: Option<ServerLock>| {
-            let removed = remove_saved(&saved).map_err(|error| state_error(error, "remove", &saved));
+            let removed =
+                remove_saved(&self.home.server(), &[lab]).map_err(|error| state_error(error, "remove", &saved));
             drop(lock);
             removed
         };
@@ -147,7 +152,10 @@ impl Sim {
                 Err(error) if is_cut_off(&error) && cut_off < 3 => cut_off += 1,
                 Err(error) if is_cut_off(&error) || NoAnswer::in_error(&error).is_some() => {
                     let words = "it is ended; its other labs come back with the next klab command";
-                    events.warn(format!("{}: {words}, none of their data is lost", error.source.root_cause()));
+                    events.warn(
+                        Warning::ServerEnded,
+                        format!("{}: {words}, none of their data is lost", error.source.root_cause()),
+                    );
                     return by_hand(daemon::stop(&self.home)?);
                 }
                 asked => return asked,
@@ -282,6 +290,19 @@ impl Copies for Sim {
         let access = self.server(of)?;
         let made = self.block_on(async { server::Client::new(&access).await?.copy(of, copies).await })?;
         Ok(made.into_iter().filter(|copy| copy.created).map(|copy| copy.name).collect())
+    }
+
+    fn link_kubeconfig(&self, lab: &str) -> Result<()> {
+        let path = self.kubeconfig_path(lab);
+        let linked = std::os::unix::fs::symlink(self.saved(lab).join("kubeconfig"), &path);
+        linked.map_err(|error| state_error(error, "write", &path))
+    }
+
+    fn remove_all(&self, labs: &[String]) -> Result<BTreeSet<String>> {
+        let Some(access) = daemon::running(&self.home)? else { return Ok(BTreeSet::new()) };
+        let removed = self.block_on(async { server::Client::new(&access).await?.remove_all(labs).await })?;
+        let gone = removed.into_iter().filter(|one| one.error.is_none()).map(|one| one.name);
+        Ok(gone.filter(|name| !self.saved(name).exists()).collect())
     }
 }
 

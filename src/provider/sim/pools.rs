@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Taint};
+use k8s_openapi::api::core::v1::{Namespace, Node, Taint};
 use kube::api::{Api, DeleteParams, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::node_pools;
 use crate::apply::patch_parameters;
 use crate::client::cause;
+use crate::drain;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb};
 use klab_cluster::VERSION_ANNOTATION;
@@ -201,24 +202,7 @@ async fn remove(client: &Client, nodes: Vec<Node>) -> Result<()> {
         return Ok(());
     }
     remove_nodes(client, nodes).await?;
-    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await;
-    let pods = pods.map_err(|error| failure("list", "pods", &error))?;
-    let lost = pods.items.into_iter().filter(|pod| {
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
-        node.is_some_and(|node| names.contains(node))
-    });
-    stream::iter(lost)
-        .map(|pod| async move {
-            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-            match api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await {
-                Ok(_) => Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-                Err(error) => Err(failure("remove", &pod.name_any(), &error)),
-            }
-        })
-        .buffer_unordered(CONCURRENCY)
-        .try_collect()
-        .await
+    drain::forget_pods(client, &names).await.map_err(|error| failure("remove", "the pods of nodes", &error))
 }
 
 async fn remove_nodes(client: &Client, nodes: Vec<Node>) -> Result<()> {

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::{Method, Request};
-use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::client::bearer::{self, Trust};
 use crate::error::{Error, Kind, Result};
 use klab_cluster::seed::{Figures, Seed};
-use klab_cluster::server::{ACCESS_FILE, Access, ClusterAccess, Copied, Health, NewCopy};
+use klab_cluster::server::{ACCESS_FILE, Access, ClusterAccess, ClusterState, Copied, Health, NewCopy, Removed};
 
 /// How many objects are sent in one request: some MiB of nodes.
 const AT_ONCE: usize = 1000;
@@ -48,7 +48,8 @@ impl Client {
     /// As [`Client::new`].
     pub async fn new_within(access: &Access, patience: Duration) -> Result<Self> {
         let url = format!("https://{}/klab/v1", access.address);
-        let client = client_for(&url, &access.certificate, &access.token, patience).await?;
+        let trust = Trust::Authority(&access.certificate);
+        let client = bearer::client(&url, trust, Some(&access.token), patience).await?;
         Ok(Self { client })
     }
 
@@ -126,6 +127,31 @@ impl Client {
         Ok(answer["removed"] == true)
     }
 
+    /// Removes clusters and all they kept; what became of each.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn remove_all(&self, names: &[String]) -> Result<Vec<Removed>> {
+        self.send(Method::POST, "/remove", &names).await
+    }
+
+    /// Puts what its template holds in the place of all that a copy holds.
+    ///
+    /// # Errors
+    /// When there is no such cluster, it is no copy, or the server does not answer.
+    pub async fn reset(&self, name: &str) -> Result<()> {
+        let _: serde_json::Value = self.send(Method::POST, &format!("/clusters/{name}/reset"), &()).await?;
+        Ok(())
+    }
+
+    /// How a cluster is; it is not woken for it.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or the server does not answer.
+    pub async fn state(&self, name: &str) -> Result<ClusterState> {
+        self.send(Method::GET, &format!("/clusters/{name}/state"), &()).await
+    }
+
     /// Chooses what `kubectl top` shows.
     ///
     /// # Errors
@@ -143,39 +169,4 @@ impl Client {
         let _: serde_json::Value = self.send(Method::POST, "/stop", &()).await?;
         Ok(())
     }
-}
-
-/// A client for a URL of the server, with a token.
-async fn client_for(url: &str, authority: &str, token: &str, patience: Duration) -> Result<kube::Client> {
-    use base64::Engine;
-    let name = "klab".to_owned();
-    let kubeconfig = Kubeconfig {
-        clusters: vec![NamedCluster {
-            name: name.clone(),
-            cluster: Some(kube::config::Cluster {
-                server: Some(url.to_owned()),
-                certificate_authority_data: Some(base64::engine::general_purpose::STANDARD.encode(authority)),
-                ..kube::config::Cluster::default()
-            }),
-            ..NamedCluster::default()
-        }],
-        auth_infos: vec![NamedAuthInfo {
-            name: name.clone(),
-            auth_info: Some(AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() }),
-            ..NamedAuthInfo::default()
-        }],
-        contexts: vec![NamedContext {
-            name: name.clone(),
-            context: Some(kube::config::Context {
-                cluster: name.clone(),
-                user: Some(name.clone()),
-                ..kube::config::Context::default()
-            }),
-            ..NamedContext::default()
-        }],
-        current_context: Some(name),
-        ..Kubeconfig::default()
-    };
-    let config = crate::client::configuration(kubeconfig).await.map_err(|error| Error::new(Kind::Outside, error))?;
-    crate::client::client_within(config, patience).map_err(failed)
 }

@@ -30,7 +30,7 @@ fn scheduling() -> Option<Environment> {
 }
 
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-fn is_driven() -> bool {
+pub(crate) fn is_driven() -> bool {
     let driven = std::env::var_os("KLAB_BROWSER").is_some();
     if !driven {
         println!("skipped: KLAB_BROWSER names no folder with playwright-core and axe-core; `.ci/browser` makes one");
@@ -39,14 +39,19 @@ fn is_driven() -> bool {
 }
 
 #[test]
-fn the_script_is_what_its_comments_say_it_is() {
+fn the_scripts_are_what_their_comments_say_they_are() {
     let Some(modules) = std::env::var_os("KLAB_BROWSER").filter(|_| is_driven()) else { return };
     let mut node = Command::new("node");
     node.arg(PathBuf::from(modules).join("node_modules/typescript/bin/tsc"));
     node.args(["--allowJs", "--checkJs", "--noEmit", "--strict", "--target", "es2022"]);
     node.args(["--lib", "es2022,dom,dom.iterable"]);
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("templates/board/board.js");
-    let output = node.arg(script).output().unwrap();
+    for folder in ["templates/board", "templates/host"] {
+        let entries = std::fs::read_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap();
+        let files = entries.map(|entry| entry.unwrap().path());
+        node.args(files.filter(|file| file.extension().is_some_and(|end| end == "js")));
+    }
+    assert!(node.get_args().count() > 12, "the scripts are there");
+    let output = node.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 

@@ -120,7 +120,8 @@ fn real_kind_decodes_every_golden_configuration() {
         assert!(!said.contains("unable to decode config"), "{name}: {said}");
         assert!(said.contains("failed to get docker info"), "{name}: {said}");
         // The same with a field kind does not have: this test can fail.
-        std::fs::write(&file, text.replace("- role: worker\n", "- role: worker\n  taints: []\n")).unwrap();
+        std::fs::write(&file, text.replace("- role: control-plane\n", "- role: control-plane\n  taints: []\n"))
+            .unwrap();
         let said = said_by_kind(&kind, &file);
         assert!(said.contains("field taints not found"), "{name}: {said}");
     }

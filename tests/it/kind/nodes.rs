@@ -122,6 +122,34 @@ fn klabs_az_changes_pools_on_kind_and_stops_and_starts_the_cluster() {
     };
     az(0, &pool("add", &["-n", "more", "-c", "1", "-s", "Standard_B2ms", "--labels", "a=b", "-o", "none"]));
     az(0, &pool("delete", &["-n", "extra", "--no-wait"]));
+    az(0, &pool("wait", &["-n", "extra", "--deleted"]));
+    // A pool that could not be made is Failed until somebody deletes it.
+    stage.pair.fault("reservation", "klab-pools-worker3");
+    let add = [
+        "az",
+        "aks",
+        "nodepool",
+        "add",
+        "-g",
+        "klab-pools",
+        "--cluster-name",
+        "klab-pools",
+        "-n",
+        "bad",
+        "-c",
+        "1",
+        "--no-wait",
+    ];
+    let output = stage.command(&add).env("KLAB_KIND_READY", "1").output().unwrap();
+    assert!(output.status.success(), "{}", stage.environment.shown(&output));
+    let failed = az(1, &pool("wait", &["-n", "bad", "--created"]));
+    assert!(failed.contains("ERROR: The operation failed"), "{failed}");
+    let states = az(0, &pool("list", &["--query", "[].[name, provisioningState]", "-o", "tsv"]));
+    assert!(
+        states.contains("more\tSucceeded\nbad\tFailed\n") || states.contains("bad\tFailed\nmore\tSucceeded\n"),
+        "{states}"
+    );
+    az(0, &pool("delete", &["-n", "bad"]));
     let names = az(0, &pool("list", &["--query", "[].[name, count, nodeLabels.a]", "-o", "tsv"]));
     assert!(names.contains("nodepool1\t2\tNone\nmore\t1\tb\n"), "{names}");
     let refused = az(1, &[&["upgrade"], &cluster[..], &["-k", "1.35", "--yes"]].concat());
@@ -135,5 +163,128 @@ fn klabs_az_changes_pools_on_kind_and_stops_and_starts_the_cluster() {
     az(0, &[&["start"], &cluster[..]].concat());
     let running = az(0, &[&["show"], &cluster[..], &state[..]].concat());
     assert!(running.contains("Running\n2\n"), "{running}");
+    stage.down();
+}
+
+/// The shape of the shipped lessons: every worker has a name, and one pool grows beyond its names.
+const NAMED: &str = r#"
+lab        = "pools"
+kubernetes = "1.36"
+
+[pool.system]
+mode  = "system"
+nodes = 1
+names = ["control1"]
+size  = "Standard_B2ms"
+
+[pool.small]
+nodes  = 2
+names  = ["worker1", "worker2"]
+size   = "Standard_B2ms"
+labels = { size = "small" }
+
+[workload.pinned]
+kind      = "pod"
+image     = "nginx:1.27"
+node_name = "worker2"
+
+[[check]]
+workload = "pinned"
+node     = "worker2"
+running  = 1
+
+[[step]]
+name = "fails"
+do   = [{ fail_node = "node:worker1" }]
+
+[[step]]
+name = "returns"
+do   = [{ restore_node = "node:worker1" }]
+"#;
+
+#[test]
+fn nodes_have_the_names_of_the_lab_file_and_keep_them() {
+    let stage = Stage::new(NAMED);
+    let talk = stage.up();
+    assert!(talk.contains("Added 2 nodes to pool small (worker1, worker2)"), "{talk}");
+    let named = ["control1=system", "worker1=small", "worker2=small"];
+    assert_eq!(stage.pools(), named);
+    let nodes = stage.nodes();
+    assert_eq!(nodes["worker1"].labels()["kubernetes.io/hostname"], "worker1");
+    // kind made the control plane alone, and takes its taint away then.
+    let control_plane = &nodes["klab-pools-control-plane"];
+    assert_eq!(taints(control_plane), ["node-role.kubernetes.io/control-plane=:NoSchedule"]);
+    assert!(control_plane.labels().contains_key("node.kubernetes.io/exclude-from-external-load-balancers"));
+    // The names are the nodes': containers of other clusters may be called so.
+    let runs: Vec<String> = stage.pair.calls().into_iter().map(|(call, _)| call).collect();
+    let run = runs.iter().find(|call| call.contains("--hostname worker2 ")).unwrap();
+    assert!(run.starts_with("docker run --name klab-pools-node-worker2 --hostname worker2 "), "{run}");
+    stage.succeeds(&["verify"]);
+    let unchanged = stage.up();
+    assert!(unchanged.contains("nothing changed"), "{unchanged}");
+
+    // A node that docker lost comes back under its name; a pool that outgrows its names gets kind's.
+    std::fs::remove_file(stage.environment.folder().join("pair/containers/klab-pools-node-worker1.json")).unwrap();
+    stage.up();
+    assert_eq!(stage.pools(), named);
+    stage.succeeds(&["pool", "scale", "small", "--nodes", "3"]);
+    assert_eq!(stage.pools(), ["control1=system", "klab-pools-worker=small", "worker1=small", "worker2=small"]);
+    stage.succeeds(&["pool", "scale", "small", "--nodes", "1"]);
+    stage.succeeds(&["pool", "scale", "small", "--nodes", "2"]);
+    assert_eq!(stage.pools(), named);
+
+    // Steps, pauses and a lost record find the containers of the nodes.
+    stage.pair.forget_calls();
+    stage.succeeds(&["step"]);
+    stage.succeeds(&["step"]);
+    let calls: Vec<String> = stage.pair.calls().into_iter().map(|(call, _)| call).collect();
+    for call in ["docker stop -t 1 klab-pools-node-worker1", "docker start klab-pools-node-worker1"] {
+        assert!(calls.iter().any(|made| made == call), "{call}: {calls:?}");
+    }
+    stage.succeeds(&["pause"]);
+    stage.succeeds(&["resume", "pools"]);
+    assert_eq!(stage.pools(), named);
+    std::fs::remove_file(stage.environment.home().join("labs/pools/kind/cluster.json")).unwrap();
+    let talk = stage.up();
+    assert!(!talk.contains("Removed node"), "{talk}");
+    assert_eq!(stage.pools(), named);
+    stage.succeeds(&["reset", "--yes"]);
+    assert_eq!(stage.pools(), named);
+    stage.down();
+}
+
+#[test]
+fn named_nodes_are_made_whole_after_a_kill() {
+    let stage = Stage::new(NAMED);
+    stage.pair.fault("reservation", "klab-pools-node-worker2");
+    let output = stage.command(&["up", "pools.toml"]).env("KLAB_KIND_READY", "1").output().unwrap();
+    let talk = stage.environment.shown(&output);
+    assert_eq!(output.status.code(), Some(5), "{talk}");
+    assert!(talk.contains("worker2: its kubelet says"), "{talk}");
+    stage.pair.forget_calls();
+    stage.up();
+    assert_eq!(stage.pools(), ["control1=system", "worker1=small", "worker2=small"]);
+    let made_again = stage.pair.calls().iter().any(|(call, _)| call.contains("create cluster"));
+    assert!(!made_again, "what kind made is kept: {:?}", stage.pair.calls());
+    stage.down();
+}
+
+#[test]
+fn api_server_that_a_killed_klab_left_frozen_is_let_go_on() {
+    let stage = Stage::new(LAB);
+    stage.up();
+    let docker = stage.environment.folder().join("pair/bin/docker");
+    let freeze =
+        || assert!(Command::new(&docker).args(["pause", "klab-pools-control-plane"]).status().unwrap().success());
+    freeze();
+    let talk = stage.fails(3, &["verify"]);
+    assert!(talk.contains("`klab resume pools`"), "{talk}");
+    stage.succeeds(&["resume", "pools"]);
+    stage.succeeds(&["verify"]);
+    freeze();
+    stage.up();
+    stage.succeeds(&["verify"]);
+    freeze();
+    stage.succeeds(&["pause", "pools"]);
     stage.down();
 }

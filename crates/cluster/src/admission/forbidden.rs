@@ -1,6 +1,6 @@
 //! The refusal of an object by admission.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::resource::ResourceId;
 use crate::status::Status;
@@ -8,4 +8,12 @@ use crate::status::Status;
 /// 403 for an object, by its own name.
 pub(super) fn forbidden(resource: ResourceId, value: &Value, because: &str) -> Status {
     Status::forbidden(resource.row(), value["metadata"]["name"].as_str().unwrap_or_default(), because)
+}
+
+/// 500, with the cause.
+pub(super) fn internal(because: &str) -> Status {
+    Status {
+        details: json!({ "causes": [{ "message": because }] }),
+        ..Status::new(500, "InternalError", format!("Internal error occurred: {because}"))
+    }
 }

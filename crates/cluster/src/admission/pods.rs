@@ -6,10 +6,14 @@
 use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
+use super::label_keys;
 use super::resources::quality_of_service;
 use crate::cluster::{Transaction, time_text};
+use crate::defaults::Addresses;
+use crate::object::Object;
 use crate::resource::{PODS, SERVICE_ACCOUNTS};
 use crate::status::Status;
+use crate::validation::Errors;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a pod stays on a node that is not ready or not reachable.
@@ -23,13 +27,28 @@ pub(crate) fn admit_pod(transaction: &mut Transaction<'_>, namespace: &str, pod:
     transaction.add_service_account(namespace, pod)?;
     transaction.add_priority(pod)?;
     add_default_tolerations(pod);
+    transaction.add_runtime_class(pod)?;
     transaction.add_default_limits(namespace, pod);
-    pod["status"]["qosClass"] = json!(quality_of_service(pod));
-    mark_gated(pod, &time_text(transaction.now));
     if let Some(node) = pod["spec"]["nodeName"].as_str().map(str::to_owned) {
         transaction.copy_topology(&node, pod);
     }
     Ok(())
+}
+
+/// Works out what follows from the rest of a new pod: selectors, the class of service, the gated condition.
+// upstream: pkg/registry/core/pod/strategy.go PrepareForCreate (v1.36)
+pub(crate) fn finish_pod(
+    transaction: &mut Transaction<'_>,
+    replaced: Option<(&Object, &Value)>,
+    pod: &mut Value,
+    _: &mut Errors,
+) -> Option<Addresses> {
+    if replaced.is_none() {
+        label_keys::merge(pod);
+        pod["status"]["qosClass"] = json!(quality_of_service(pod));
+        mark_gated(pod, &time_text(transaction.now));
+    }
+    None
 }
 
 impl Transaction<'_> {
@@ -105,7 +124,7 @@ fn mount_token(spec: &mut Value, volume: &str) {
 }
 
 /// Tolerates nodes that are not ready or not reachable for five minutes, unless the pod says something about them.
-fn add_default_tolerations(pod: &mut Value) {
+pub(super) fn add_default_tolerations(pod: &mut Value) {
     let spec = &mut pod["spec"];
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let said = spec["tolerations"].as_array().into_iter().flatten().any(|toleration| {

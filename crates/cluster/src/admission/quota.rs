@@ -204,7 +204,7 @@ fn usage(resource: ResourceId, value: &Value) -> Amounts {
     taken
 }
 
-/// Whether the quota's scopes cover the object. Quotas with scopes cover only pods.
+/// Whether the quota's scopes cover the object. Quotas with scopes cover only pods and claims.
 fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
     let named = quota["spec"]["scopes"]
         .as_array()
@@ -215,6 +215,9 @@ fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
         (term["scopeName"].as_str().unwrap_or_default(), term["operator"].as_str().unwrap_or_default(), &term["values"])
     });
     named.chain(selected).all(|(scope, operator, values)| {
+        if resource == kinds::PERSISTENT_VOLUME_CLAIMS && scope == "VolumeAttributesClass" {
+            return has_attributes_class(value, operator, values);
+        }
         if resource != kinds::PODS {
             return false;
         }
@@ -241,6 +244,27 @@ fn in_scope(quota: &Value, resource: ResourceId, value: &Value) -> bool {
             _ => false,
         }
     })
+}
+
+/// Whether a claim names a class of attributes that is asked for, or did until now.
+// upstream: pkg/quota/v1/evaluator/core/persistent_volume_claims.go pvcMatchesSelector (v1.36)
+fn has_attributes_class(claim: &Value, operator: &str, values: &Value) -> bool {
+    let status = &claim["status"];
+    let classes: Vec<&str> = [
+        &claim["spec"]["volumeAttributesClassName"],
+        &status["currentVolumeAttributesClassName"],
+        &status["modifyVolumeStatus"]["targetVolumeAttributesClassName"],
+    ]
+    .into_iter()
+    .filter_map(|class| class.as_str().filter(|class| !class.is_empty()))
+    .collect();
+    let listed = |class: &&str| values.as_array().into_iter().flatten().any(|value| value.as_str() == Some(*class));
+    match operator {
+        "In" => classes.iter().any(listed),
+        "NotIn" => classes.is_empty() || !classes.iter().all(listed),
+        "DoesNotExist" => classes.is_empty(),
+        _ => !classes.is_empty(),
+    }
 }
 
 fn crosses(affinity: &Value) -> bool {

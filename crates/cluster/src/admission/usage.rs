@@ -1,5 +1,7 @@
 //! What objects take of a ResourceQuota, for the kinds of which more is counted than their number.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::resources::{amounts, pod_total};
@@ -74,5 +76,45 @@ pub(crate) fn claim(value: &Value, take: Take<'_>) {
         if !class.is_empty() {
             take(&format!("{class}.storageclass.storage.k8s.io/requests.storage"), *amount);
         }
+    }
+}
+
+/// Whether resource claims can count for a name.
+pub(crate) fn resource_claims_count(name: &str) -> bool {
+    name.ends_with(DEVICES_OF_CLASS) || name.starts_with(IMPLICIT_DEVICES)
+}
+
+/// What a quota of devices of a class ends in, after the class.
+const DEVICES_OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
+/// What it begins with where it is counted as a resource of pods.
+const IMPLICIT_DEVICES: &str = "requests.deviceclass.resource.kubernetes.io/";
+/// Devices that a claim can have: what a request for all counts.
+const ALL_DEVICES: i64 = 32;
+
+/// What a resource claim takes: of alternatives that of the largest, class by class.
+// upstream: pkg/quota/v1/evaluator/core/resource_claims.go Usage (v1.36)
+pub(crate) fn resource_claim(value: &Value, take: Take<'_>) {
+    let devices = |request: &Value| match request["allocationMode"].as_str() {
+        Some("ExactCount") => request["count"].as_i64().unwrap_or(0),
+        Some("All") => ALL_DEVICES,
+        _ => 0,
+    };
+    let class = |request: &Value| request["deviceClassName"].as_str().unwrap_or_default().to_owned();
+    let mut total: BTreeMap<String, i64> = BTreeMap::new();
+    for request in value["spec"]["devices"]["requests"].as_array().into_iter().flatten() {
+        let mut of_request: BTreeMap<String, i64> = BTreeMap::new();
+        let exactly = std::iter::once(&request["exactly"]).filter(|exactly| exactly.is_object());
+        for one in exactly.chain(request["firstAvailable"].as_array().into_iter().flatten()) {
+            let most = of_request.entry(class(one)).or_default();
+            *most = (*most).max(devices(one));
+        }
+        for (class, count) in of_request {
+            let sum = total.entry(class).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    for (class, count) in total {
+        take(&format!("{class}{DEVICES_OF_CLASS}"), Quantity::from_units(count));
+        take(&format!("{IMPLICIT_DEVICES}{class}"), Quantity::from_units(count));
     }
 }

@@ -7,6 +7,7 @@ use super::super::rbac::{Attributes, ResourceSubject, Subject, User, authorize, 
 use super::super::status::Status;
 use super::super::store::Store;
 use super::call::Call;
+use super::fairness;
 use super::path::{Path, ResourcePath};
 use super::request_info::{namespace, verb_and_name};
 
@@ -23,6 +24,7 @@ struct Wanted<'a> {
     path: &'a ResourcePath,
     namespace: &'a str,
     name: String,
+    fields: &'a str,
 }
 
 impl Wish<'_> {
@@ -35,6 +37,7 @@ impl Wish<'_> {
                 subresource: wanted.path.subresource.as_deref().unwrap_or_default(),
                 namespace: wanted.namespace,
                 name: &wanted.name,
+                fields: wanted.fields,
             }),
         };
         Attributes { verb: &self.verb, to }
@@ -50,8 +53,21 @@ impl Call<'_> {
             return Wish { verb: method.as_str().to_ascii_lowercase(), path: text, resource: None };
         };
         let (verb, name) = verb_and_name(method, resource, &self.query);
-        let wanted = Wanted { path: resource, namespace: namespace(resource), name };
+        let fields = self.query.get("fieldSelector").unwrap_or_default();
+        let wanted = Wanted { path: resource, namespace: namespace(resource), name, fields };
         Wish { verb: verb.to_owned(), path: text, resource: Some(wanted) }
+    }
+
+    /// Finds out which flow this request belongs to.
+    pub(super) fn classify(&mut self, path: &Path) {
+        let cluster = std::sync::Arc::clone(self.cluster());
+        let class = if self.user.is_master() {
+            fairness::exempt()
+        } else {
+            let wish = self.wish(path);
+            cluster.read(|store| fairness::classify(store, &self.user, &wish.attributes()))
+        };
+        self.class = Some(class);
     }
 
     /// Takes on the user that the request's headers name, and refuses what that user may not do. For the

@@ -25,11 +25,9 @@ pub(crate) fn add_objects(cluster: &Cluster, object: &Value) -> Result<Option<St
         None => "default",
     };
     let value = versions::stored(resource, object.clone());
-    if resource.row().custom {
-        custom::check(cluster, resource, &value)?;
-    }
-    let stored = resource.row().stored_as.unwrap_or(resource);
-    let options = WriteOptions::by("klab");
+    let home = custom::home(cluster, resource);
+    let stored = home.or(resource.row().stored_as).unwrap_or(resource);
+    let options = WriteOptions { served: home.map(|_| resource), ..WriteOptions::by("klab") };
     let made = match cluster.create(stored, namespace, value, &options) {
         Ok(made) => made,
         Err(status) if status.reason == "AlreadyExists" => return Ok(None),

@@ -10,6 +10,7 @@ use super::body::Body;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 fn with(code: u16, kind: HeaderValue, body: Body) -> Response<Body> {
@@ -22,6 +23,16 @@ fn with(code: u16, kind: HeaderValue, body: Body) -> Response<Body> {
 /// A response that already is JSON text.
 pub(super) fn json_text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     with(code, JSON, Body::whole(text))
+}
+
+/// A message in Kubernetes' envelope.
+pub(super) fn protobuf(code: u16, message: Vec<u8>) -> Response<Body> {
+    with(code, PROTOBUF, Body::whole(message))
+}
+
+/// A watch whose events are messages.
+pub(super) fn protobuf_stream(body: Body) -> Response<Body> {
+    with(200, HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch"), body)
 }
 
 pub(super) fn json_body(code: u16, body: Body) -> Response<Body> {

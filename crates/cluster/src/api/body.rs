@@ -1,5 +1,6 @@
 //! Bodies of responses: whole, a list pieced together from stored objects, or an endless watch.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -16,7 +17,11 @@ use super::super::object::Object;
 const CHUNK: usize = 256 * 1024;
 
 /// Body of a response.
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    /// What lives as long as the body.
+    _held: Option<Box<dyn Any + Send>>,
+}
 
 enum Kind {
     Whole(Option<Bytes>),
@@ -35,7 +40,7 @@ struct List {
 impl Body {
     /// A body that is all there.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Whole(Some(bytes.into())))
+        Self::of(Kind::Whole(Some(bytes.into())))
     }
 
     /// `head`, the objects without their types and with commas between, `tail`. Objects are copied when they are sent.
@@ -48,7 +53,7 @@ impl Body {
             })
             .sum();
         let left = (head.len() + objects + items.len().saturating_sub(1) + tail.len()) as u64;
-        Self(Kind::List(List {
+        Self::of(Kind::List(List {
             head: Some(head.into()),
             items: items.into_iter(),
             tail: Some(Bytes::from_static(tail.as_bytes())),
@@ -58,7 +63,23 @@ impl Body {
     }
 
     pub(super) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Kind::Stream(Box::pin(stream)))
+        Self::of(Kind::Stream(Box::pin(stream)))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, _held: None }
+    }
+
+    /// Whether it goes on for as long as somebody reads it.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self.kind, Kind::Stream(_))
+    }
+
+    /// Keeps something for as long as the body lives.
+    #[cfg(feature = "server")]
+    pub(crate) fn holding(self, what: impl Any + Send) -> Self {
+        Self { _held: Some(Box::new(what)), ..self }
     }
 }
 
@@ -93,7 +114,7 @@ impl http_body::Body for Body {
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = match &mut self.get_mut().0 {
+        let bytes = match &mut self.get_mut().kind {
             Kind::Whole(bytes) => bytes.take(),
             Kind::List(list) => list.next(),
             Kind::Stream(stream) => std::task::ready!(stream.as_mut().poll_next(context)),
@@ -102,7 +123,7 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
             Kind::List(list) => list.left == 0,
             Kind::Stream(_) => false,
@@ -110,7 +131,7 @@ impl http_body::Body for Body {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
             Kind::List(list) => SizeHint::with_exact(list.left),
             Kind::Stream(_) => SizeHint::default(),
@@ -120,7 +141,7 @@ impl http_body::Body for Body {
 
 impl fmt::Debug for Body {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match &self.0 {
+        formatter.write_str(match &self.kind {
             Kind::Whole(_) => "Body::Whole",
             Kind::List(_) => "Body::List",
             Kind::Stream(_) => "Body::Stream",
@@ -130,6 +151,6 @@ impl fmt::Debug for Body {
 
 impl Default for Body {
     fn default() -> Self {
-        Self(Kind::Whole(None))
+        Self::of(Kind::Whole(None))
     }
 }

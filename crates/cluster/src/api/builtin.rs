@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
-use super::super::resource::API_SERVICES;
+use super::super::defaults::Addresses;
+use super::super::resource::{API_SERVICES, ResourceId};
 use super::custom;
 
 /// Name, priority level, matching precedence, how flows are told apart.
@@ -33,6 +34,30 @@ const LEVELS: &[(&str, i64, i64, i64)] = &[
     ("workload-high", 40, 128, 6),
     ("workload-low", 100, 128, 6),
 ];
+
+/// The addresses that Services get.
+pub(crate) fn service_cidrs(_: &Cluster) -> Vec<Value> {
+    vec![json!({
+        "metadata": { "name": "kubernetes", "finalizers": ["networking.k8s.io/service-cidr-finalizer"] },
+        "spec": { "cidrs": [Addresses::range()] },
+        "status": { "conditions": [{
+            "type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready",
+        }] },
+    })]
+}
+
+/// Whether every API server has this level.
+pub(crate) fn has_level(name: &str) -> bool {
+    LEVELS.iter().any(|(level, ..)| *level == name)
+}
+
+/// The uid of an object that is made up: the same whenever it is.
+pub(crate) fn uid(kind: ResourceId, name: &str) -> String {
+    let row = kind.row();
+    let digest = ring::digest::digest(&ring::digest::SHA256, format!("{}/{}/{name}", row.group, row.plural).as_bytes());
+    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
+}
 
 /// One APIService for each version of each group.
 pub(crate) fn api_services(cluster: &Cluster) -> Vec<Value> {

@@ -5,9 +5,11 @@ use std::sync::{Arc, RwLock};
 use bytes::Bytes;
 use http::request::Parts;
 
+use super::super::admission::Consultation;
 use super::super::cluster::Cluster;
 use super::super::rbac::User;
 use super::super::resource::ResourceId;
+use super::fairness::Class;
 use super::query::Query;
 use super::usage::Metrics;
 
@@ -26,19 +28,25 @@ pub(super) struct Call<'a> {
     pub(super) body: Bytes,
     pub(super) query: Query,
     pub(super) user: User,
+    /// What webhooks have said to it.
+    pub(super) consultation: &'a Consultation,
+    /// The flow it belongs to, once it is known who asks.
+    pub(super) class: Option<Class>,
 }
 
 /// Which objects or which object a call is for.
 pub(super) struct Target {
     /// As served; [`Target::stored`] is where the objects are.
     pub(super) resource: ResourceId,
+    /// Where the objects of a custom resource are, which all its versions share.
+    pub(super) home: Option<ResourceId>,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
 }
 
 impl Target {
     pub(super) fn stored(&self) -> ResourceId {
-        self.resource.row().stored_as.unwrap_or(self.resource)
+        self.home.or(self.resource.row().stored_as).unwrap_or(self.resource)
     }
 
     pub(super) fn namespace(&self) -> &str {

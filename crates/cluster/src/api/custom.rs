@@ -1,13 +1,14 @@
 //! Which resources a cluster serves: the fixed table, and what its CustomResourceDefinitions add.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::super::cluster::{Cluster, DeleteOptions, Part, WriteOptions};
+use super::super::cluster::{Cluster, DeleteOptions, Deleted, Part, WriteOptions};
 use super::super::resource::{
-    CUSTOM_RESOURCE_DEFINITIONS, CustomName, ONLY_STATUS, RESOURCES, Resource, ResourceId, Subresource,
+    CUSTOM_RESOURCE_DEFINITIONS, CustomName, RESOURCES, Resource, ResourceId, Subresource, custom_parts,
 };
 use super::super::status::Status;
-use super::custom_schema;
 
 /// The resource at `/apis/<group>/<version>/<plural>` of this cluster.
 pub(super) fn find(cluster: &Cluster, group: &str, version: &str, plural: &str) -> Option<ResourceId> {
@@ -25,6 +26,11 @@ pub(super) fn find_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Opt
         let mut defined = definitions.iter().flat_map(|definition| defined_by(&definition.value()));
         defined.find(|id| id.row().kind == kind && id.row().api_version() == api_version)
     })
+}
+
+/// Where the objects of a custom resource are kept, whichever of its versions is asked for.
+pub(super) fn home(cluster: &Cluster, resource: ResourceId) -> Option<ResourceId> {
+    cluster.definition(resource).map(|definition| definition.home())
 }
 
 /// Whether this cluster has kinds of its own.
@@ -114,8 +120,8 @@ fn listings_of(definition: &Value) -> Vec<Listing> {
     };
     let (short_names, categories) = (texts(&names["shortNames"]), texts(&names["categories"]));
     let listing = |(version, id): (&Value, ResourceId)| {
-        let subresources: &[Subresource] =
-            if version["subresources"]["status"].is_object() { ONLY_STATUS } else { &[] };
+        let subresources =
+            custom_parts(version["subresources"]["scale"].is_object(), version["subresources"]["status"].is_object());
         let (short_names, categories) = (short_names.clone(), categories.clone());
         Listing { row: id.row(), short_names, categories, subresources }
     };
@@ -129,8 +135,13 @@ pub(super) fn establish(cluster: &Cluster, name: &str) -> Result<(), Status> {
     let established = cluster.modify(CUSTOM_RESOURCE_DEFINITIONS, Part::Status, "", name, &options, |definition| {
         let spec = definition["spec"].clone();
         let versions = spec["versions"].as_array().into_iter().flatten();
-        let stored: Vec<&Value> =
-            versions.filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
+        let storing = versions.filter(|version| version["storage"] == true).map(|version| version["name"].clone());
+        let mut stored = definition["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+        for version in storing {
+            if !stored.contains(&version) {
+                stored.push(version);
+            }
+        }
         let mut names = spec["names"].clone();
         let kind = names["kind"].as_str().unwrap_or_default().to_owned();
         if names["listKind"].is_null() {
@@ -144,35 +155,96 @@ pub(super) fn establish(cluster: &Cluster, name: &str) -> Result<(), Status> {
             let before = conditions.into_iter().find(|condition| condition["type"] == kind);
             before.map_or_else(|| json!(now), |before| before["lastTransitionTime"].clone())
         };
-        let conditions = json!([
+        let mut conditions = json!([
             {"type": "NamesAccepted", "status": "True", "lastTransitionTime": since("NamesAccepted"),
                 "reason": "NoConflicts", "message": "no conflicts found"},
             {"type": "Established", "status": "True", "lastTransitionTime": since("Established"),
                 "reason": "InitialNamesAccepted", "message": "the initial names have been accepted"},
         ]);
+        let others = definition["status"]["conditions"].as_array().into_iter().flatten();
+        let others: Vec<Value> =
+            others.filter(|one| one["type"] != "NamesAccepted" && one["type"] != "Established").cloned().collect();
+        if let Some(conditions) = conditions.as_array_mut() {
+            conditions.extend(others);
+        }
         definition["status"] = json!({"conditions": conditions, "acceptedNames": names, "storedVersions": stored});
     });
     established.map(drop)
 }
 
-/// Deletes all objects of the kinds that a definition brought in.
-pub(super) fn delete_objects(cluster: &Cluster, name: &str) -> Result<(), Status> {
-    let Some(definition) = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", name) else { return Ok(()) };
-    for resource in defined_by(&definition.value()) {
-        cluster.delete_collection(resource, None, &DeleteOptions::default(), |_| true)?;
-    }
-    Ok(())
+/// What keeps a definition that is deleted until its objects are gone.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Deletes a definition: its objects go first, and it stays as long as one of them does.
+///
+/// // upstream: apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go Delete, pkg/controller/finalizer
+pub(super) fn delete_definition(
+    cluster: &Cluster,
+    name: &str,
+    options: &DeleteOptions,
+    by: &WriteOptions<'_>,
+) -> Result<Deleted, Status> {
+    let trial = DeleteOptions { dry_run: true, ..options.clone() };
+    cluster.delete(CUSTOM_RESOURCE_DEFINITIONS, "", name, &trial)?;
+    let writer = WriteOptions::by("kube-apiserver");
+    cluster.modify(CUSTOM_RESOURCE_DEFINITIONS, Part::Main, "", name, &writer, |definition| {
+        let metadata = &mut definition["metadata"];
+        let kept = metadata["finalizers"].as_array().is_some_and(|list| list.iter().any(|one| one == CLEANUP));
+        if !kept && metadata["deletionTimestamp"].is_null() {
+            let mut list = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+            list.push(json!(CLEANUP));
+            metadata["finalizers"] = Value::Array(list);
+        }
+    })?;
+    let deleted = cluster.delete_by(CUSTOM_RESOURCE_DEFINITIONS, "", name, options, by)?;
+    let now = cluster.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    cluster.modify(CUSTOM_RESOURCE_DEFINITIONS, Part::Status, "", name, &writer, |definition| {
+        let condition = json!({
+            "type": "Terminating", "status": "True", "lastTransitionTime": now, "reason": "InstanceDeletionInProgress",
+            "message": "CustomResource deletion is in progress",
+        });
+        match definition["status"]["conditions"].as_array_mut() {
+            Some(list) if !list.iter().any(|one| one["type"] == "Terminating") => list.push(condition),
+            Some(_) => {}
+            None => definition["status"]["conditions"] = json!([condition]),
+        }
+    })?;
+    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", name);
+    let Some(first) = definition.and_then(|definition| defined_by(&definition.value()).into_iter().next()) else {
+        release(cluster, name)?;
+        return Ok(deleted);
+    };
+    let home = home(cluster, first).unwrap_or(first);
+    cluster.delete_collection(home, None, &DeleteOptions::default(), |_| true)?;
+    finish_deletion(cluster, home)?;
+    Ok(match cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", name) {
+        Some(left) => Deleted::Terminating(left),
+        None => Deleted::Gone(Arc::clone(deleted.object())),
+    })
 }
 
-/// What is wrong with a custom resource by its definition's schema.
-pub(super) fn check(cluster: &Cluster, resource: ResourceId, value: &Value) -> Result<(), Status> {
+/// Lets a deleted definition go when the last of its objects has gone.
+pub(super) fn finish_deletion(cluster: &Cluster, resource: ResourceId) -> Result<(), Status> {
     let row = resource.row();
-    let Some(definition) = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified()) else { return Ok(()) };
-    let definition = definition.value();
-    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let version = versions.into_iter().find(|version| version["name"] == row.version);
-    let Some(version) = version else { return Ok(()) };
-    custom_schema::check(row, &version["schema"]["openAPIV3Schema"], value)
+    if !row.custom {
+        return Ok(());
+    }
+    let name = row.qualified();
+    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &name);
+    let Some(home) = definition.filter(|definition| definition.deleting).and_then(|_| home(cluster, resource)) else {
+        return Ok(());
+    };
+    if cluster.has_any(home) { Ok(()) } else { release(cluster, &name) }
+}
+
+fn release(cluster: &Cluster, name: &str) -> Result<(), Status> {
+    let writer = WriteOptions::by("kube-apiserver");
+    let released = cluster.modify(CUSTOM_RESOURCE_DEFINITIONS, Part::Main, "", name, &writer, |definition| {
+        if let Some(list) = definition["metadata"]["finalizers"].as_array_mut() {
+            list.retain(|one| one != CLEANUP);
+        }
+    });
+    released.map(drop)
 }
 
 #[cfg(test)]
@@ -195,7 +267,10 @@ mod tests {
         assert_eq!(found, defined_by(&definition));
         let rows = listings_of(&definition);
         assert_eq!((found.len(), rows.len()), (1, 1));
-        assert_eq!((rows[0].row.version, &*rows[0].short_names[0], rows[0].subresources), ("v1", "gd", ONLY_STATUS));
+        assert_eq!(
+            (rows[0].row.version, &*rows[0].short_names[0], rows[0].subresources[0].name),
+            ("v1", "gd", "status")
+        );
         let mut renamed = definition.clone();
         renamed["spec"]["names"]["shortNames"] = json!(["gdg"]);
         assert_eq!(defined_by(&renamed), found, "objects stay where they are");

@@ -11,8 +11,7 @@ use super::body::Body;
 use super::call::{Call, Target};
 use super::{answer, present};
 
-/// The Kubernetes version the embedded cluster answers as.
-const VERSION: &str = "v1.36.2";
+use crate::KUBERNETES_VERSION as VERSION;
 
 /// Annotation of the namespace `kube-system` with another version that `/version` answers, such as `1.35.0`; all else stays
 /// as it is.
@@ -28,6 +27,11 @@ fn asked(cluster: &Cluster) -> Option<(String, u32)> {
         (Some(Ok(1)), Some(Ok(minor)), Some(Ok(_)), None) => Some((format!("v{text}"), minor)),
         _ => None,
     }
+}
+
+/// `v1.36.2`, or the version that is asked for in its place.
+pub(super) fn git_version(cluster: &Cluster) -> String {
+    asked(cluster).map_or_else(|| VERSION.to_owned(), |(version, _)| version)
 }
 
 /// Clients compare these, so all of them are what the API server that is stood in for answers.

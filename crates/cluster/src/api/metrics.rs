@@ -179,7 +179,7 @@ impl Call<'_> {
                 format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{GROUP}/v1beta1\",{fields}"),
             ));
         }
-        if form == Form::Table {
+        if matches!(form, Form::Table(_)) {
             return Ok(answer::json_text(200, table::metrics(&items, self.cluster().now())));
         }
         let texts: Vec<String> = items.into_iter().map(|(_, _, item)| item).collect();

@@ -13,14 +13,16 @@ mod call;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 mod custom;
-mod custom_schema;
 mod discovery;
+mod fairness;
 mod health;
 mod impersonation;
+mod leases;
 mod metrics;
 mod negotiate;
 mod path;
 mod present;
+mod prometheus;
 mod query;
 mod read;
 mod request_info;
@@ -28,6 +30,8 @@ mod review;
 mod selector;
 mod streams;
 mod subresource;
+pub(crate) mod token;
+mod twice;
 mod usage;
 pub(crate) mod versions;
 mod watch;
@@ -54,10 +58,11 @@ use self::path::{Path, ResourcePath};
 use self::query::Query;
 #[cfg(feature = "client")]
 pub(crate) use self::request_info::RequestInfo;
+pub(crate) use super::admission::Consultation;
 use super::cluster::Cluster;
 pub use super::rbac::User;
-use super::resource;
 use super::status::Status;
+use super::{registry, resource};
 
 /// Largest request body, as in the real API server.
 const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -89,6 +94,12 @@ impl Api {
         &self.shared.cluster
     }
 
+    /// Whether nobody has it but the one who asks, and no more than so many have its cluster, of whom it is one.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_held_by(&self, most: usize) -> bool {
+        Arc::strong_count(&self.shared) == 1 && Arc::strong_count(&self.shared.cluster) <= most
+    }
+
     /// Answers one request. The user is taken from the request's extensions, where the server that authenticated it
     /// puts a [`User`]; in process, where there is nobody else, it is the administrator.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
@@ -96,15 +107,29 @@ impl Api {
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        match receive(request).await {
-            Ok((parts, body)) => self.respond(&parts, body),
-            Err(status) => answer::status(&status),
+        let (parts, body) = match receive(request).await {
+            Ok(arrived) => arrived,
+            Err(status) => return answer::status(&status),
+        };
+        let consultation = Consultation::default();
+        loop {
+            let response = self.respond(&parts, body.clone(), &consultation);
+            if !self.consult(&consultation).await {
+                return response;
+            }
         }
     }
 
-    /// Answers a request whose body has arrived.
-    pub(crate) fn respond(&self, parts: &Parts, body: Bytes) -> Response<Body> {
-        self.shared.answer(parts, body)
+    /// Answers a request whose body has arrived. The answer is none while the request has to wait for webhooks: see
+    /// [`Api::consult`].
+    pub(crate) fn respond(&self, parts: &Parts, body: Bytes, consultation: &Consultation) -> Response<Body> {
+        self.shared.answer(parts, body, consultation)
+    }
+
+    /// Asks the webhooks that a request has to wait for. Says whether there were any: then the request is to be answered
+    /// again.
+    pub(crate) async fn consult(&self, consultation: &Consultation) -> bool {
+        self.cluster().consult(consultation).await
     }
 
     /// Whether a request may take more than a few milliseconds.
@@ -120,22 +145,36 @@ where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    receive_at_most(request, MAX_BODY).await
+}
+
+/// [`receive`] of a body of so many bytes at most.
+pub(crate) async fn receive_at_most<B>(request: Request<B>, most: usize) -> Result<(Parts, Bytes), Status>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let (parts, body) = request.into_parts();
-    match Limited::new(body, MAX_BODY).collect().await {
+    let most = most.min(MAX_BODY);
+    match Limited::new(body, most).collect().await {
         Ok(body) => Ok((parts, body.to_bytes())),
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            Err(Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MAX_BODY}")))
+            Err(Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {most}")))
         }
         Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
     }
 }
 
 impl Shared {
-    fn answer(&self, parts: &Parts, body: Bytes) -> Response<Body> {
+    fn answer(&self, parts: &Parts, body: Bytes, consultation: &Consultation) -> Response<Body> {
         let query = Query::parse(parts.uri.query());
         let user = parts.extensions.get().cloned().unwrap_or_else(User::admin);
-        let mut call = Call { api: self, parts, body, query, user };
-        call.answer().unwrap_or_else(|status| answer::status(&status))
+        let mut call = Call { api: self, parts, body, query, user, consultation, class: None };
+        let mut response = call.answer().unwrap_or_else(|status| answer::status(&status));
+        if let Some(class) = &call.class {
+            class.tell(&mut response);
+        }
+        response
     }
 }
 
@@ -145,6 +184,10 @@ impl Call<'_> {
             return Err(Status::bad_request("the request path is not valid"));
         };
         self.admit(&path)?;
+        self.classify(&path);
+        if !self.query.flag("watch") {
+            self.query.check_timeout()?;
+        }
         if let Path::Resource(path) = path {
             return self.resource(path);
         }
@@ -158,11 +201,13 @@ impl Call<'_> {
                 let faults = self.cluster().control_faults();
                 Ok(health::check(&check, one.as_deref(), self.query.flag("verbose"), &faults))
             }
+            Path::Metrics => Ok(prometheus::metrics(self.cluster())),
+            Path::ServiceLevels => Ok(prometheus::slis(self.cluster())),
             Path::CoreVersions => self.core_versions(),
             Path::Groups => self.groups(),
             Path::Group(group) => Ok(self.group(&group)),
             Path::Resources(group, version) => Ok(self.resources(&group, &version)),
-            Path::OpenApi2 => Ok(super::openapi::version2(&self.parts.headers)),
+            Path::OpenApi2 => Ok(super::openapi::version2(self.cluster(), &self.parts.headers)),
             Path::OpenApi3(None) => Ok(super::openapi::index(self.cluster(), &self.parts.headers)),
             Path::OpenApi3(Some(group_version)) => Ok(super::openapi::document(
                 self.cluster(),
@@ -190,7 +235,8 @@ impl Call<'_> {
         if path.namespace.is_some() && !row.namespaced {
             return Err(no_such_resource());
         }
-        let target = Target { resource, namespace: path.namespace, name: path.name };
+        let home = custom::home(self.cluster(), resource);
+        let target = Target { resource, home, namespace: path.namespace, name: path.name };
         if row.namespaced && target.name.is_some() && target.namespace.is_none() {
             return Err(no_such_resource());
         }
@@ -204,7 +250,7 @@ impl Call<'_> {
             return self.review(&target);
         }
         let watched = path.watch || (target.name.is_none() && self.query.flag("watch"));
-        match (&self.parts.method, target.name.is_some()) {
+        let answered = match (&self.parts.method, target.name.is_some()) {
             (&Method::GET, _) if watched => self.watch(&target),
             (&Method::GET | &Method::HEAD, true) => self.get(&target),
             (&Method::GET | &Method::HEAD, false) => self.list(&target),
@@ -214,6 +260,15 @@ impl Call<'_> {
             (&Method::DELETE, true) => self.delete(&target),
             (&Method::DELETE, false) if row.verbs.contains(&"deletecollection") => self.delete_collection(&target),
             _ => Err(method_not_allowed()),
+        };
+        // Who uses a deprecated kind is told so, whatever comes of it.
+        match (answered, registry::of(resource).warning) {
+            (Err(status), Some(warning)) => {
+                let mut response = answer::status(&status);
+                answer::warn(&mut response, warning);
+                Ok(response)
+            }
+            (answered, _) => answered,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::resource::Resource;
 use super::super::status::Status;
+use super::twice;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,35 +15,66 @@ pub(super) enum Form {
     Json,
     Yaml,
     /// `as=Table`: what kubectl prints.
-    Table,
+    Table(Meta),
     /// `as=PartialObjectMetadata` and its list.
-    Metadata,
+    Metadata(Meta),
+    /// The kind's own message.
+    Protobuf,
+    /// `as=PartialObjectMetadata` and its list, as messages.
+    ProtobufMetadata,
     /// `as=APIGroupDiscoveryList`.
     Discovery,
 }
 
-/// The first form of the `Accept` header that is served.
+/// The version of meta.k8s.io that tables and metadata are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meta {
+    V1,
+    V1Beta1,
+}
+
+impl Meta {
+    /// A document made in `v1`, in this version.
+    pub(super) fn of(self, text: String) -> String {
+        match self {
+            Self::V1 => text,
+            // Where these words are not a value of their own, a quote after them is escaped.
+            Self::V1Beta1 => text.replace("\"meta.k8s.io/v1\"", "\"meta.k8s.io/v1beta1\""),
+        }
+    }
+}
+
+/// The first form of the `Accept` header that is served. Whole objects come as messages only to those who take nothing
+/// else: what is stored is JSON.
 pub(super) fn accepted(headers: &HeaderMap) -> Result<Form, Status> {
     let mut asked = false;
+    let mut protobuf = false;
     for value in headers.get_all(ACCEPT) {
         for range in value.to_str().unwrap_or_default().split(',').filter(|range| !range.trim().is_empty()) {
             asked = true;
-            if let Some(form) = form(range) {
-                return Ok(form);
+            match form(range) {
+                Some(Form::Protobuf) => protobuf = true,
+                Some(form) => return Ok(form),
+                None => {}
             }
         }
     }
     if !asked {
         return Ok(Form::Json);
     }
-    Err(Status {
+    if protobuf { Ok(Form::Protobuf) } else { Err(not_acceptable()) }
+}
+
+/// 406, in the words of API servers.
+pub(super) fn not_acceptable() -> Status {
+    Status {
         details: serde_json::json!({}),
         ..Status::new(
             406,
             "NotAcceptable",
             "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )
-    })
+    }
 }
 
 fn form(range: &str) -> Option<Form> {
@@ -53,13 +85,26 @@ fn form(range: &str) -> Option<Form> {
     let form = match media {
         "application/json" | "application/*" | "*/*" => Form::Json,
         "application/yaml" => Form::Yaml,
+        "application/vnd.kubernetes.protobuf" => Form::Protobuf,
         _ => return None,
+    };
+    let meta = match parameter("v") {
+        Some("v1beta1") => Meta::V1Beta1,
+        _ => Meta::V1,
     };
     match (parameter("as"), parameter("g"), parameter("v")) {
         (None, ..) => Some(form),
-        (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table),
-        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
-            Some(Form::Metadata)
+        (Some("Table"), ..) if form == Form::Protobuf => None,
+        (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Some(Form::Table(meta)),
+        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1"))
+            if form == Form::Protobuf =>
+        {
+            Some(Form::ProtobufMetadata)
+        }
+        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1" | "v1beta1"))
+            if form != Form::Protobuf =>
+        {
+            Some(Form::Metadata(meta))
         }
         (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => Some(Form::Discovery),
         _ => None,
@@ -97,6 +142,11 @@ pub(super) fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
 
 /// Reads a body as JSON or YAML. `row` is the kind that the path asks for.
 pub(super) fn read_text(body: &Bytes, encoding: Encoding, row: &Resource) -> Result<Value, Status> {
+    read_noting(body, encoding, row).map(|(value, _)| value)
+}
+
+/// [`read_text`], with what is there twice.
+pub(super) fn read_noting(body: &Bytes, encoding: Encoding, row: &Resource) -> Result<(Value, Vec<String>), Status> {
     let unrecognised = |error: String| {
         let excerpt: String = String::from_utf8_lossy(body).chars().take(256).collect();
         Status::bad_request(format!(
@@ -104,12 +154,15 @@ pub(super) fn read_text(body: &Bytes, encoding: Encoding, row: &Resource) -> Res
             row.kind
         ))
     };
-    let value: Value = match encoding {
-        Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| unrecognised(format!("yaml: {error}")))?,
-        _ => serde_json::from_slice(body)
+    let (value, twice): (Value, Vec<String>) = match encoding {
+        Encoding::Yaml => {
+            let value = serde_saphyr::from_slice(body).map_err(|error| unrecognised(format!("yaml: {error}")))?;
+            (value, Vec::new())
+        }
+        _ => twice::read(body)
             .map_err(|error| unrecognised(format!("json parse error: {}", json_error(body, &error))))?,
     };
-    if value.is_object() { Ok(value) } else { Err(unrecognised("not an object".to_owned())) }
+    if value.is_object() { Ok((value, twice)) } else { Err(unrecognised("not an object".to_owned())) }
 }
 
 /// The words of Go's JSON parser for the commonest mistakes.
@@ -157,8 +210,15 @@ mod tests {
         assert_eq!(accept("application/vnd.kubernetes.protobuf,application/json"), Some(Form::Json));
         assert_eq!(
             accept("application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io"),
-            Some(Form::Table)
+            Some(Form::Table(Meta::V1))
         );
+        assert_eq!(accept("application/json;as=Table;v=v1beta1;g=meta.k8s.io"), Some(Form::Table(Meta::V1Beta1)));
+        assert_eq!(accept("application/vnd.kubernetes.protobuf"), Some(Form::Protobuf));
+        assert_eq!(
+            accept("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"),
+            Some(Form::ProtobufMetadata)
+        );
+        assert_eq!(accept("application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1"), None);
         assert_eq!(
             accept("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"),
             Some(Form::Json)

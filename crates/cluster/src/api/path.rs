@@ -26,6 +26,10 @@ pub(super) enum Path {
     Version,
     /// `/healthz`, `/livez`, `/readyz`, with the single check that follows.
     Health(String, Option<String>),
+    /// `/metrics`
+    Metrics,
+    /// `/metrics/slis`
+    ServiceLevels,
     /// `/api`
     CoreVersions,
     /// `/apis`
@@ -55,6 +59,8 @@ pub(super) fn parse(path: &str) -> Option<Path> {
     Some(match texts.as_slice() {
         [] => Path::Root,
         ["version"] => Path::Version,
+        ["metrics"] => Path::Metrics,
+        ["metrics", "slis"] => Path::ServiceLevels,
         [check @ ("healthz" | "livez" | "readyz")] => Path::Health(owned(check), None),
         [check @ ("healthz" | "livez" | "readyz"), one @ ..] => Path::Health(owned(check), Some(one.join("/"))),
         ["api"] => Path::CoreVersions,

@@ -8,6 +8,7 @@ use http::Response;
 use serde_json::{Value, json};
 
 use super::super::object::Object;
+use super::super::protobuf;
 use super::super::resource::ResourceId;
 use super::super::status::Status;
 use super::super::table::{self, Included};
@@ -68,17 +69,30 @@ impl Call<'_> {
     }
 
     pub(super) fn object_as(&self, code: u16, resource: ResourceId, object: &Object) -> Result<Response<Body>, Status> {
-        let text = || versions::text(resource, object);
+        let text = || versions::text(self.cluster(), resource, object);
         Ok(match self.form()? {
             Form::Json | Form::Discovery => answer::json_text(code, text()),
             Form::Yaml => answer::yaml_value(code, &serde_json::from_slice::<Value>(&text()).unwrap_or_default()),
-            Form::Metadata => answer::json_text(code, partial(object)),
-            Form::Table => {
+            Form::Metadata(meta) => answer::json_text(code, meta.of(partial(object))),
+            Form::ProtobufMetadata => answer::protobuf(code, protobuf::encode_partial(&object.value()["metadata"])),
+            Form::Protobuf => {
+                let value: Value = serde_json::from_slice(&text()).unwrap_or_default();
+                answer::protobuf(code, protobuf::encode(&value).ok_or_else(negotiate::not_acceptable)?)
+            }
+            Form::Table(meta) => {
                 let metadata = format!("{{\"resourceVersion\":\"{}\"}}", object.resource_version);
                 let now = self.cluster().now();
                 answer::json_text(
                     code,
-                    table::document(self.cluster(), resource, &metadata, &[object], self.included()?, true, now),
+                    meta.of(table::document(
+                        self.cluster(),
+                        resource,
+                        &metadata,
+                        &[object],
+                        self.included()?,
+                        true,
+                        now,
+                    )),
                 )
             }
         })
@@ -103,13 +117,16 @@ impl Call<'_> {
                 answer::json_body(200, Body::list(head, items, "]}"))
             }
             Form::Json | Form::Discovery => {
-                let texts: Vec<Bytes> = items.iter().map(|object| versions::text(resource, object)).collect();
+                let texts: Vec<Bytes> =
+                    items.iter().map(|object| versions::text(self.cluster(), resource, object)).collect();
                 answer::json_text(200, joined(&head, texts.iter().map(Bytes::as_ref)))
             }
             Form::Yaml => {
                 let values: Vec<Value> = items
                     .iter()
-                    .map(|object| serde_json::from_slice(&versions::text(resource, object)).unwrap_or_default())
+                    .map(|object| {
+                        serde_json::from_slice(&versions::text(self.cluster(), resource, object)).unwrap_or_default()
+                    })
                     .collect();
                 let list = json!({
                     "kind": format!("{}List", row.kind), "apiVersion": row.api_version(),
@@ -117,19 +134,37 @@ impl Call<'_> {
                 });
                 answer::yaml_value(200, &list)
             }
-            Form::Metadata => {
+            Form::ProtobufMetadata => {
+                let values: Vec<Arc<Value>> = items.iter().map(|object| object.value()).collect();
+                let metadata = serde_json::from_str(&metadata).unwrap_or_default();
+                let parts = values.iter().map(|value| &value["metadata"]);
+                answer::protobuf(200, protobuf::encode_partial_list(&metadata, parts))
+            }
+            Form::Protobuf => {
+                let values: Vec<Value> = items
+                    .iter()
+                    .map(|object| {
+                        serde_json::from_slice(&versions::text(self.cluster(), resource, object)).unwrap_or_default()
+                    })
+                    .collect();
+                let metadata = serde_json::from_str(&metadata).unwrap_or_default();
+                let list = protobuf::encode_list(&row.api_version(), row.kind, &metadata, &values);
+                answer::protobuf(200, list.ok_or_else(negotiate::not_acceptable)?)
+            }
+            Form::Metadata(meta) => {
                 let head = format!(
                     "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},\"items\":["
                 );
                 let texts: Vec<String> = items.iter().map(|object| partial(object)).collect();
-                answer::json_text(200, joined(&head, texts.iter().map(String::as_bytes)))
+                let text = String::from_utf8(joined(&head, texts.iter().map(String::as_bytes))).unwrap_or_default();
+                answer::json_text(200, meta.of(text))
             }
-            Form::Table => {
+            Form::Table(meta) => {
                 let rows: Vec<&Object> = items.iter().map(Arc::as_ref).collect();
                 let now = self.cluster().now();
                 answer::json_text(
                     200,
-                    table::document(self.cluster(), resource, &metadata, &rows, self.included()?, true, now),
+                    meta.of(table::document(self.cluster(), resource, &metadata, &rows, self.included()?, true, now)),
                 )
             }
         })

@@ -40,11 +40,63 @@ impl Query {
             Err(_) => Err(Status::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)))),
         }
     }
+
+    /// How long the client is ready to wait: it may say so, and must say it as Go writes durations.
+    // upstream: staging/src/k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go parseTimeout (v1.36)
+    pub(super) fn check_timeout(&self) -> Result<(), Status> {
+        let fault = self.get("timeout").and_then(duration_fault);
+        fault.map_or(Ok(()), |fault| {
+            Err(Status::bad_request(format!("invalid timeout specified in the request URL - {fault}")))
+        })
+    }
+}
+
+/// What Go says of a text that is no duration, like `1h30m` or `-1.5s`.
+fn duration_fault(text: &str) -> Option<String> {
+    let invalid = || Some(format!("time: invalid duration {}", quoted(text)));
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return None;
+    }
+    if rest.is_empty() {
+        return invalid();
+    }
+    while !rest.is_empty() {
+        let digits =
+            rest.len() - rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.').len();
+        if rest[..digits].parse::<f64>().is_err() {
+            return invalid();
+        }
+        rest = &rest[digits..];
+        let unit = rest.find(|letter: char| letter.is_ascii_digit() || letter == '.').unwrap_or(rest.len());
+        match &rest[..unit] {
+            "" => return Some(format!("time: missing unit in duration {}", quoted(text))),
+            "ns" | "us" | "µs" | "μs" | "ms" | "s" | "m" | "h" => {}
+            other => return Some(format!("time: unknown unit {} in duration {}", quoted(other), quoted(text))),
+        }
+        rest = &rest[unit..];
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        for (text, wanted) in [
+            ("32s", None),
+            ("-1s", None),
+            ("1h2.5m", None),
+            ("0", None),
+            ("invalid", Some("time: invalid duration \"invalid\"")),
+            ("5", Some("time: missing unit in duration \"5\"")),
+            ("5d", Some("time: unknown unit \"d\" in duration \"5d\"")),
+        ] {
+            assert_eq!(duration_fault(text).as_deref(), wanted, "{text}");
+        }
+    }
 
     #[test]
     fn parameters_are_decoded() {

@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 use super::super::cluster::Cluster;
 use super::super::object::Object;
 use super::super::registry;
-use super::super::resource::{NAMESPACES, ResourceId};
+use super::super::resource::{LEASES, NAMESPACES, ResourceId};
 use super::super::status::Status;
 use super::answer;
 use super::body::Body;
+use super::builtin;
 use super::call::{Call, Target};
+use super::leases;
 use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
@@ -30,13 +32,29 @@ impl Call<'_> {
             builtin.into_iter().find(|object| object.name.as_ref() == target.name())
         });
         let object = found.ok_or_else(|| Status::not_found(row, target.name()))?;
+        let object = leases::renewed(self.cluster(), object);
         let mut response = self.object(200, target, &object)?;
-        warn_of_age(&mut response, target);
+        self.warn_of_age(&mut response, target);
         Ok(response)
     }
 
+    /// The warning that every request for a kind or a version is answered with.
+    pub(super) fn warn_of_age(&self, response: &mut Response<Body>, target: &Target) {
+        if let Some(warning) = registry::of(target.resource).warning {
+            answer::warn(response, warning);
+        }
+        let definition = target.home.and_then(|_| self.cluster().definition(target.resource));
+        if let Some(warning) = definition.and_then(|definition| definition.warning(target.resource)) {
+            answer::warn(response, &warning);
+        }
+    }
+
     pub(super) fn selector(&self, target: &Target) -> Result<Selector, Status> {
-        Selector::parse(target.resource, self.query.get("labelSelector"), self.query.get("fieldSelector"))
+        let (labels, fields) = (self.query.get("labelSelector"), self.query.get("fieldSelector"));
+        match target.home.and_then(|_| self.cluster().definition(target.resource)) {
+            Some(definition) => Selector::parse_custom(&definition, target.resource, labels, fields),
+            None => Selector::parse(target.resource, labels, fields),
+        }
     }
 
     pub(super) fn list(&self, target: &Target) -> Result<Response<Body>, Status> {
@@ -96,8 +114,11 @@ impl Call<'_> {
                 .to_token()
             });
         }
+        if target.resource == LEASES {
+            objects = objects.into_iter().map(|object| leases::renewed(self.cluster(), object)).collect();
+        }
         let mut response = self.objects(target.resource, &metadata, objects)?;
-        warn_of_age(&mut response, target);
+        self.warn_of_age(&mut response, target);
         Ok(response)
     }
 
@@ -143,7 +164,8 @@ pub(super) enum Wanted {
 
 /// Reads `resourceVersion` and `resourceVersionMatch` of a list.
 fn wanted_version(query: &Query) -> Result<Wanted, Status> {
-    let version = version(query)?;
+    let version = version(query)
+        .map_err(|status| Status { message: format!("invalid resource version: {}", status.message), ..status })?;
     let forbidden = |because: &str| {
         Err(invalid_list_options("resourceVersionMatch", "FieldValueForbidden", &format!("Forbidden: {because}")))
     };
@@ -250,12 +272,6 @@ impl Continue {
     }
 }
 
-fn warn_of_age(response: &mut Response<Body>, target: &Target) {
-    if let Some(warning) = registry::of(target.resource).warning {
-        answer::warn(response, warning);
-    }
-}
-
 /// The objects of a kind that no store holds; none for nearly all kinds.
 fn built_in(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
     let Some(make) = registry::of(resource).built_in else { return Vec::new() };
@@ -267,6 +283,8 @@ fn built_in(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
         .map(|mut value| {
             value["metadata"]["creationTimestamp"] = since.clone();
             value["metadata"]["resourceVersion"] = json!("1");
+            let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            value["metadata"]["uid"] = json!(builtin::uid(resource, &name));
             Arc::new(Object::new(resource, 1, &value))
         })
         .collect()

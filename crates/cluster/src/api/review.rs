@@ -12,13 +12,19 @@ use super::super::status::Status;
 use super::answer::{self, method_not_allowed};
 use super::body::Body;
 use super::call::{Call, Target};
+use super::negotiate::{self, Form};
+use super::token;
 
 impl Call<'_> {
     pub(super) fn review(&self, target: &Target) -> Result<Response<Body>, Status> {
+        // A review has no columns.
+        if matches!(self.form()?, Form::Table(_)) {
+            return Err(negotiate::not_acceptable());
+        }
         if self.parts.method != Method::POST || target.name.is_some() {
             return Err(method_not_allowed());
         }
-        let mut body = self.body_object(target)?;
+        let (mut body, _) = self.body_object(target)?;
         let spec = body["spec"].take();
         let (spec, status) = match target.resource {
             BINDINGS => {
@@ -54,7 +60,10 @@ impl Call<'_> {
                 let namespace = spec["namespace"].as_str().unwrap_or("default").to_owned();
                 (json!({}), self.own_rules(&namespace))
             }
-            TOKEN_REVIEWS => (spec, json!({"user": {}, "error": "invalid bearer token"})),
+            TOKEN_REVIEWS => {
+                let status = token::review(self.cluster(), &spec);
+                (spec, status)
+            }
             _ => return Err(method_not_allowed()),
         };
         let row = target.resource.row();
@@ -82,6 +91,7 @@ impl Call<'_> {
                 subresource: &subresource,
                 namespace: &namespace,
                 name: &name,
+                fields: "",
             })
         } else {
             Subject::Path(&path)

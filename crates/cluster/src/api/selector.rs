@@ -6,6 +6,7 @@ use klab_scheduler::selector::{Selector as LabelSelector, SelectorError};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::custom::{self, Definition};
 use super::super::object::Object;
 use super::super::registry::{self, Field};
 use super::super::resource::{PODS, ResourceId};
@@ -22,6 +23,8 @@ pub(super) struct Selector {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldTerm {
     field: Field,
+    /// The field of a custom resource, which its definition names.
+    path: Option<String>,
     equal: bool,
     value: String,
 }
@@ -53,15 +56,44 @@ impl Selector {
     pub(super) fn parse(resource: ResourceId, labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
         let labels = parse_labels(labels.unwrap_or_default()).map_err(Status::bad_request)?;
         let fields = parse_fields(fields.unwrap_or_default()).map_err(Status::bad_request)?;
-        let fields = fields
-            .into_iter()
-            .map(|Written { label, equal, value }| Ok(FieldTerm { field: field(resource, &label)?, equal, value }));
+        let fields = fields.into_iter().map(|Written { label, equal, value }| {
+            Ok(FieldTerm { field: field(resource, &label)?, path: None, equal, value })
+        });
         Ok(Self { labels, fields: fields.collect::<Result<_, Status>>()? })
+    }
+
+    /// The same for a custom resource, whose definition says which fields may be named.
+    ///
+    /// // upstream: apiextensions-apiserver pkg/crdserverscheme, pkg/registry/customresource/strategy.go GetAttrs
+    pub(super) fn parse_custom(
+        definition: &Definition,
+        resource: ResourceId,
+        labels: Option<&str>,
+        fields: Option<&str>,
+    ) -> Result<Self, Status> {
+        let labels = parse_labels(labels.unwrap_or_default()).map_err(Status::bad_request)?;
+        let written = parse_fields(fields.unwrap_or_default()).map_err(Status::bad_request)?;
+        let version = definition.version(resource);
+        let mut fields = Vec::new();
+        for Written { label, equal, value } in written {
+            let path = match label.as_str() {
+                "metadata.name" | "metadata.namespace" => None,
+                path if version.is_some_and(|version| custom::selectable(version).any(|known| known == path)) => {
+                    Some(label.clone())
+                }
+                _ => {
+                    return Err(Status::bad_request(format!("field label not supported: {label}")));
+                }
+            };
+            let field = if label == METADATA_NAMESPACE.label { METADATA_NAMESPACE } else { METADATA_NAME };
+            fields.push(FieldTerm { field, path, equal, value });
+        }
+        Ok(Self { labels, fields })
     }
 
     /// Only objects of that name.
     pub(super) fn and_name(mut self, name: &str) -> Self {
-        self.fields.push(FieldTerm { field: METADATA_NAME, equal: true, value: name.to_owned() });
+        self.fields.push(FieldTerm { field: METADATA_NAME, path: None, equal: true, value: name.to_owned() });
         self
     }
 
@@ -72,7 +104,10 @@ impl Selector {
 
     /// The one name that can match, if the selector says so.
     pub(super) fn name(&self) -> Option<&str> {
-        self.fields.iter().find(|term| term.equal && term.field == METADATA_NAME).map(|term| term.value.as_str())
+        self.fields
+            .iter()
+            .find(|term| term.equal && term.path.is_none() && term.field == METADATA_NAME)
+            .map(|term| term.value.as_str())
     }
 
     pub(super) fn matches(&self, object: &Object) -> bool {
@@ -81,7 +116,12 @@ impl Selector {
 
     fn fields_match(&self, object: &Object) -> bool {
         let mut read = None;
+        let mut whole = None;
         self.fields.iter().all(|term| {
+            if let Some(path) = &term.path {
+                let value = whole.get_or_insert_with(|| object.value());
+                return (custom::field_text(value, path) == term.value) == term.equal;
+            }
             let found: Cow<'_, str> = match term.field {
                 METADATA_NAME => Cow::Borrowed(&object.name),
                 METADATA_NAMESPACE => Cow::Borrowed(&object.namespace),

@@ -4,7 +4,8 @@ use http::{Method, Response};
 use serde_json::{Value, json};
 
 use super::super::cluster::{DeleteOptions, Part};
-use super::super::resource::{NAMESPACES, NODES, ONLY_STATUS, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES};
+use super::super::protobuf;
+use super::super::resource::{NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES, custom_parts};
 use super::super::status::Status;
 use super::answer::{self, method_not_allowed, no_such_resource};
 use super::body::Body;
@@ -14,8 +15,14 @@ use super::write::read_delete_options;
 impl Call<'_> {
     pub(super) fn subresource(&self, target: &Target, name: &str, rest: &str) -> Result<Response<Body>, Status> {
         let row = target.resource.row();
-        let custom_status = row.custom && name == "status" && self.cluster().has_status(target.resource);
-        let own = if custom_status { ONLY_STATUS.first() } else { row.subresource(name) };
+        let own = if row.custom {
+            let definition = self.cluster().definition(target.resource);
+            let version = definition.as_ref().and_then(|definition| definition.version(target.resource));
+            let has = |name: &str| version.is_some_and(|version| version.spec["subresources"][name].is_object());
+            custom_parts(has("scale"), has("status")).iter().find(|part| part.name == name)
+        } else {
+            row.subresource(name)
+        };
         let Some(subresource) = own else { return Err(no_such_resource()) };
         let method = &self.parts.method;
         let part = match (target.resource, name) {
@@ -57,7 +64,10 @@ impl Call<'_> {
             _ => return Err(method_not_allowed()),
         };
         Ok(match self.form()? {
-            super::negotiate::Form::Table => answer::json_text(200, scale_table(&scale, self.cluster().now())),
+            super::negotiate::Form::Table(meta) => {
+                answer::json_text(200, meta.of(scale_table(&scale, self.cluster().now())))
+            }
+            super::negotiate::Form::Protobuf => answer::protobuf(200, protobuf::encode(&scale).unwrap_or_default()),
             super::negotiate::Form::Yaml => answer::yaml_value(200, &scale),
             _ => answer::json_text(200, ordered_scale(&scale)),
         })
@@ -93,79 +103,9 @@ impl Call<'_> {
         let dry_run = self.write_options("CreateOptions")?.dry_run;
         let mut options = DeleteOptions { dry_run, ..DeleteOptions::default() };
         read_delete_options(&mut options, &eviction["deleteOptions"])?;
-        self.cluster().evict(target.namespace(), target.name(), &options)?;
+        self.cluster().evict_by(target.namespace(), target.name(), &options, &self.deletes())?;
         Ok(success(201))
     }
-
-    /// A token for a ServiceAccount. It is well-formed and says whom it stands for, but nothing accepts it: containers
-    /// do not run, and kubectl users have the lab's own credentials.
-    fn token(&self, target: &Target) -> Result<Response<Body>, Status> {
-        use base64::Engine;
-        use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-        let row = target.resource.row();
-        let account = self.cluster().get(target.resource, target.namespace(), target.name());
-        let account = account.ok_or_else(|| Status::not_found(row, target.name()))?;
-        let request = self.body_value(target)?;
-        let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3600);
-        check_expiration(seconds)?;
-        let bound = &request["spec"]["boundObjectRef"];
-        let bound_name = bound["name"].as_str().unwrap_or_default();
-        for (kind, resource, namespace) in
-            [("Pod", PODS, target.namespace()), ("Secret", SECRETS, target.namespace()), ("Node", NODES, "")]
-        {
-            if bound["kind"] == kind && self.cluster().get(resource, namespace, bound_name).is_none() {
-                return Err(Status::not_found(resource.row(), bound_name));
-            }
-        }
-        let audiences = match request["spec"]["audiences"].as_array() {
-            Some(audiences) if !audiences.is_empty() => json!(audiences),
-            _ => json!(["https://kubernetes.default.svc"]),
-        };
-        let now = self.cluster().now();
-        let expires = crate::clock::later(now, jiff::SignedDuration::from_secs(seconds));
-        let claims = json!({
-            "aud": audiences, "exp": expires.as_second(), "iat": now.as_second(), "nbf": now.as_second(),
-            "iss": "https://kubernetes.default.svc",
-            "sub": format!("system:serviceaccount:{}:{}", target.namespace(), target.name()),
-            "kubernetes.io": {"namespace": target.namespace(),
-                "serviceaccount": {"name": target.name(), "uid": account.uid}},
-        });
-        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let token = format!(
-            "{}.{}.{}",
-            part(&json!({"alg": "none", "typ": "JWT"})),
-            part(&claims),
-            URL_SAFE_NO_PAD.encode(b"klab-not-signed")
-        );
-        let time = |instant: jiff::Timestamp| instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let answer = json!({
-            "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": target.name(), "namespace": target.namespace(), "uid": account.uid,
-                "creationTimestamp": time(now)},
-            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound},
-            "status": {"token": token, "expirationTimestamp": time(expires)},
-        });
-        Ok(answer::json_value(201, &answer))
-    }
-}
-
-/// Refuses a token for less than ten minutes, or for more than 2³² seconds.
-// upstream: pkg/apis/authentication/validation/validation.go ValidateTokenRequest (v1.36)
-fn check_expiration(seconds: i64) -> Result<(), Status> {
-    let because = match seconds {
-        ..600 => "may not specify a duration less than 10 minutes",
-        600..=0x1_0000_0000 => return Ok(()),
-        _ => "may not specify a duration larger than 2^32 seconds",
-    };
-    let (kind, group, field) = ("TokenRequest", "authentication.k8s.io", "spec.expirationSeconds");
-    let message = format!("Invalid value: {seconds}: {because}");
-    Err(Status {
-        details: json!({
-            "group": group, "kind": kind,
-            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": field}],
-        }),
-        ..Status::new(422, "Invalid", format!("{kind}.{group} \"\" is invalid: {field}: {message}"))
-    })
 }
 
 fn success(code: u16) -> Response<Body> {

@@ -3,12 +3,18 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::super::cluster::Cluster;
 use super::super::object::Object;
 use super::super::registry;
 use super::super::resource::ResourceId;
 
 /// An object's JSON text as `resource` serves it.
-pub(crate) fn text(resource: ResourceId, object: &Object) -> Bytes {
+pub(crate) fn text(cluster: &Cluster, resource: ResourceId, object: &Object) -> Bytes {
+    if resource.row().custom {
+        let served = cluster.definition(resource).and_then(|definition| definition.served(resource, object));
+        return served
+            .map_or_else(|| object.json.clone(), |value| Object::new(resource, object.resource_version, &value).json);
+    }
     if resource == object.resource {
         return object.json.clone();
     }
@@ -26,8 +32,11 @@ pub(super) fn served(resource: ResourceId, mut value: Value) -> Value {
     value
 }
 
-/// From the form `resource` serves to the stored one.
+/// From the form `resource` serves to the stored one. Custom resources become it when they are decoded.
 pub(super) fn stored(resource: ResourceId, mut value: Value) -> Value {
+    if resource.row().custom {
+        return value;
+    }
     if let Some(conversion) = registry::of(resource).conversion {
         (conversion.store)(&mut value);
     }

@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Response;
+use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::cluster::Cluster;
 use super::super::object::Object;
+use super::super::protobuf;
 use super::super::resource::ResourceId;
 use super::super::status::Status;
 use super::super::store::{Change, Event};
 use super::super::table::{self, Included};
 use super::body::Body;
 use super::call::{Call, Target};
-use super::negotiate::Form;
+use super::negotiate::{self, Form};
 use super::present::partial;
 use super::read::{invalid_list_options, too_large, version};
 use super::selector::Selector;
@@ -30,8 +32,8 @@ const LONGEST: Duration = Duration::from_mins(50);
 /// With it: an instant much later could not even be written down.
 const MOST: Duration = Duration::from_hours(24);
 
-/// Between bookmarks.
-const BOOKMARKS: Duration = Duration::from_mins(1);
+/// Between bookmarks: less than the 30 s after which some proxies take a silent connection for dead.
+const BOOKMARKS: Duration = Duration::from_secs(25);
 
 /// After a frame the next one waits this long, so that a burst of changes becomes few frames instead of one each.
 const GATHER: Duration = Duration::from_millis(5);
@@ -117,8 +119,15 @@ impl Call<'_> {
             deadline: after(now, timeout),
             ended: false,
         };
-        let stream = futures::stream::unfold(watch, Watch::next);
-        Ok(answer::json_body(200, Body::stream(stream)))
+        let known = protobuf::is_known(&watch.resource.row().api_version(), watch.resource.row().kind);
+        if form == Form::Protobuf && !known {
+            return Err(negotiate::not_acceptable());
+        }
+        let stream = Body::stream(futures::stream::unfold(watch, Watch::next));
+        Ok(match form {
+            Form::Protobuf | Form::ProtobufMetadata => answer::protobuf_stream(stream),
+            _ => answer::json_body(200, stream),
+        })
     }
 }
 
@@ -187,7 +196,11 @@ impl Watch {
                 () = sleep_until(bookmark) => {
                     self.next_bookmark = after(Instant::now(), BOOKMARKS);
                     self.ended = Instant::now() >= self.deadline;
-                    return self.bookmarks.then(|| (self.bookmark(false), self));
+                    if !self.bookmarks {
+                        return None;
+                    }
+                    let mark = self.bookmark(false);
+                    return Some((mark, self));
                 }
             }
         }
@@ -219,6 +232,10 @@ impl Watch {
                 "Expired",
                 format!("too old resource version: {} ({})", self.seen, self.cluster.version()),
             );
+            if matches!(self.form, Form::Protobuf | Form::ProtobufMetadata) {
+                let object = protobuf::encode(&status.to_value()).unwrap_or_default();
+                return Bytes::from(protobuf::encode_event("ERROR", &object));
+            }
             return Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()));
         };
         let mut frame = BytesMut::new();
@@ -261,35 +278,61 @@ impl Watch {
     }
 
     fn write(&mut self, frame: &mut BytesMut, kind: &str, object: &Object) {
+        let message = match self.form {
+            Form::Protobuf => {
+                let text = versions::text(&self.cluster, self.resource, object);
+                serde_json::from_slice(&text).ok().and_then(|value| protobuf::encode(&value))
+            }
+            Form::ProtobufMetadata => Some(protobuf::encode_partial(&object.value()["metadata"])),
+            _ => None,
+        };
+        if let Some(message) = message {
+            return frame.put_slice(&protobuf::encode_event(kind, &message));
+        }
         frame.put_slice(b"{\"type\":\"");
         frame.put_slice(kind.as_bytes());
         frame.put_slice(b"\",\"object\":");
         match self.form {
-            Form::Json | Form::Yaml | Form::Discovery => frame.put(versions::text(self.resource, object)),
-            Form::Metadata => frame.put(partial(object).as_bytes()),
-            Form::Table => {
+            Form::Json | Form::Yaml | Form::Discovery => {
+                frame.put(versions::text(&self.cluster, self.resource, object));
+            }
+            Form::Protobuf | Form::ProtobufMetadata => {}
+            Form::Metadata(meta) => frame.put(meta.of(partial(object)).as_bytes()),
+            Form::Table(meta) => {
                 let metadata = format!("{{\"resourceVersion\":\"{}\"}}", object.resource_version);
                 let columns = !std::mem::replace(&mut self.columns_sent, true);
                 let now = self.cluster.now();
-                frame.put(
-                    table::document(&self.cluster, self.resource, &metadata, &[object], self.included, columns, now)
-                        .as_bytes(),
-                );
+                let text =
+                    table::document(&self.cluster, self.resource, &metadata, &[object], self.included, columns, now);
+                frame.put(meta.of(text).as_bytes());
             }
         }
         frame.put_slice(b"}\n");
     }
 
-    fn bookmark(&self, end_of_initial: bool) -> Bytes {
+    /// A bookmark is an object that says nothing but how far the watch is, in the form of all others.
+    fn bookmark(&mut self, end_of_initial: bool) -> Bytes {
         let row = self.resource.row();
-        let annotations = if end_of_initial { ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" } else { "" };
-        let (kind, version) = match self.form {
-            Form::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
-            _ => (row.kind, row.api_version()),
-        };
-        Bytes::from(format!(
-            "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{{\"resourceVersion\":\"{}\"{annotations}}}}}}}\n",
-            self.seen
-        ))
+        let mut metadata = json!({ "resourceVersion": self.seen.to_string() });
+        if end_of_initial {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        if matches!(self.form, Form::Json | Form::Yaml | Form::Discovery) {
+            return Bytes::from(format!(
+                "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata}}}}}\n",
+                row.kind,
+                row.api_version()
+            ));
+        }
+        let mark = Object::new(
+            self.resource,
+            self.seen,
+            &json!({
+                "kind": row.kind, "apiVersion": row.api_version(), "metadata": metadata,
+            }),
+        );
+        let mut frame = BytesMut::new();
+        self.write(&mut frame, "BOOKMARK", &mark);
+        frame.freeze()
     }
 }

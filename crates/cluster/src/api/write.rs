@@ -53,7 +53,19 @@ impl Call<'_> {
             }
         };
         let (dry_run, guard) = (self.dry_run(kind)?, self.guard());
-        Ok(WriteOptions { dry_run, validation, guard, ..WriteOptions::client(manager) })
+        let (user, consultation) = (Some(&self.user), Some(self.consultation));
+        Ok(WriteOptions { dry_run, validation, guard, user, consultation, ..WriteOptions::client(manager) })
+    }
+
+    /// Who deletes.
+    pub(super) fn deletes(&self) -> WriteOptions<'_> {
+        WriteOptions { user: Some(&self.user), consultation: Some(self.consultation), ..WriteOptions::by("") }
+    }
+
+    /// [`Call::write_options`] for objects of a target.
+    fn options_for(&self, kind: &str, target: &Target) -> Result<WriteOptions<'_>, Status> {
+        let served = target.home.map(|_| target.resource);
+        Ok(WriteOptions { served, ..self.write_options(kind)? })
     }
 
     fn dry_run(&self, kind: &str) -> Result<bool, Status> {
@@ -65,9 +77,12 @@ impl Call<'_> {
         }
     }
 
-    /// The body as an object of the kind the path asks for, checked against the path.
-    pub(super) fn body_object(&self, target: &Target) -> Result<Value, Status> {
-        let value = self.body_value(target)?;
+    /// The body as an object of the kind the path asks for, checked against the path; and what is in it twice.
+    pub(super) fn body_object(&self, target: &Target) -> Result<(Value, Vec<String>), Status> {
+        let (value, twice) = match negotiate::encoding(&self.parts.headers)? {
+            Encoding::Protobuf => (self.body_value(target)?, Vec::new()),
+            text => negotiate::read_noting(&self.body, text, target.resource.row())?,
+        };
         let value = checked_kind(target, value)?;
         if let (Some(namespace), Some(wanted)) = (value["metadata"]["namespace"].as_str(), &target.namespace)
             && !namespace.is_empty()
@@ -77,7 +92,7 @@ impl Call<'_> {
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        Ok(value)
+        Ok((value, twice))
     }
 
     /// The body, whatever its encoding.
@@ -98,9 +113,8 @@ impl Call<'_> {
         for warning in &written.warnings {
             answer::warn(&mut response, warning);
         }
-        if let Some(warning) = registry::of(target.resource).warning {
-            answer::warn(&mut response, warning);
-        }
+        self.warn_of_age(&mut response, target);
+        custom::finish_deletion(self.cluster(), target.resource)?;
         Ok(response)
     }
 
@@ -110,9 +124,10 @@ impl Call<'_> {
         if row.namespaced && target.namespace.is_none() {
             return Err(answer::method_not_allowed());
         }
-        let options = self.write_options("CreateOptions")?;
-        let value = versions::stored(target.resource, self.body_object(target)?);
-        self.check_custom(target, &value)?;
+        let options = self.options_for("CreateOptions", target)?;
+        let (value, problems) = self.body_object(target)?;
+        let options = WriteOptions { problems: &problems, ..options };
+        let value = versions::stored(target.resource, value);
         let written = self.cluster().create_reporting(target.stored(), target.namespace(), value, &options)?;
         self.established(target, &written)?;
         self.written(201, target, &written)
@@ -124,8 +139,9 @@ impl Call<'_> {
 
     pub(super) fn update_part(&self, target: &Target, part: Part) -> Result<Response<Body>, Status> {
         self.form()?;
-        let options = self.write_options("UpdateOptions")?;
-        let value = self.body_object(target)?;
+        let options = self.options_for("UpdateOptions", target)?;
+        let (value, problems) = self.body_object(target)?;
+        let options = WriteOptions { problems: &problems, ..options };
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         if !name.is_empty() && name != target.name() {
             return Err(Status::bad_request(format!(
@@ -134,7 +150,6 @@ impl Call<'_> {
             )));
         }
         let value = versions::stored(target.resource, value);
-        self.check_custom(target, &value)?;
         let written = self.cluster().update_reporting(
             target.stored(),
             part,
@@ -145,11 +160,6 @@ impl Call<'_> {
         )?;
         self.established(target, &written)?;
         self.written(200, target, &written)
-    }
-
-    /// Refuses a custom resource that does not fit its definition.
-    fn check_custom(&self, target: &Target, value: &Value) -> Result<(), Status> {
-        if target.resource.row().custom { custom::check(self.cluster(), target.resource, value) } else { Ok(()) }
     }
 
     /// After a write of a CustomResourceDefinition: its kinds are served from now on.
@@ -164,15 +174,8 @@ impl Call<'_> {
 
     pub(super) fn patch_part(&self, target: &Target, part: Part) -> Result<Response<Body>, Status> {
         self.form()?;
-        let options = self.write_options("PatchOptions")?;
+        let options = self.options_for("PatchOptions", target)?;
         let patch = self.patch_body(target)?;
-        if target.resource.row().custom {
-            let trial = WriteOptions { dry_run: true, ..options.clone() };
-            let (namespace, name) = (target.namespace(), target.name());
-            let written =
-                self.cluster().patch_reporting(target.stored(), part, namespace, name, patch.clone(), &trial)?;
-            self.check_custom(target, &written.object.value())?;
-        }
         let written = self.cluster().patch_reporting(
             target.stored(),
             part,
@@ -212,8 +215,7 @@ impl Call<'_> {
                 }
                 let value = match serde_json::from_slice::<Value>(&self.body) {
                     Ok(value) => value,
-                    Err(_) => serde_saphyr::from_slice(&self.body)
-                        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?,
+                    Err(_) => read_yaml(&self.body, self.query.get("fieldValidation") == Some("Strict"))?,
                 };
                 Ok(Patch::Apply { value, force: self.query.flag("force") })
             }
@@ -225,13 +227,12 @@ impl Call<'_> {
         self.form()?;
         let options = self.delete_options()?;
         let row = target.resource.row();
-        if target.resource == CUSTOM_RESOURCE_DEFINITIONS && !options.dry_run {
-            // Its objects go first, and only if it may go itself.
-            let trial = DeleteOptions { dry_run: true, ..options.clone() };
-            self.cluster().delete(target.stored(), target.namespace(), target.name(), &trial)?;
-            custom::delete_objects(self.cluster(), target.name())?;
-        }
-        let deleted = self.cluster().delete(target.stored(), target.namespace(), target.name(), &options)?;
+        let deleted = if target.resource == CUSTOM_RESOURCE_DEFINITIONS && !options.dry_run {
+            custom::delete_definition(self.cluster(), target.name(), &options, &self.deletes())?
+        } else {
+            self.cluster().delete_by(target.stored(), target.namespace(), target.name(), &options, &self.deletes())?
+        };
+        custom::finish_deletion(self.cluster(), target.resource)?;
         match deleted {
             Deleted::Gone(object) if !registry::of(target.resource).answers_with_deleted => {
                 let mut details = json!({"name": target.name(), "kind": row.plural, "uid": object.uid});
@@ -253,10 +254,13 @@ impl Call<'_> {
         self.form()?;
         let options = self.delete_options()?;
         let selector = self.selector(target)?;
-        let deleted =
-            self.cluster().delete_collection(target.stored(), target.namespace.as_deref(), &options, |object| {
-                selector.matches(object)
-            })?;
+        let deleted = self.cluster().delete_collection_by(
+            target.stored(),
+            target.namespace.as_deref(),
+            &options,
+            &self.deletes(),
+            |object| selector.matches(object),
+        )?;
         let metadata = ListMetadata { version: self.cluster().version(), ..ListMetadata::default() };
         self.objects(target.resource, &metadata, deleted)
     }
@@ -284,6 +288,26 @@ impl Call<'_> {
         }
         Ok(options)
     }
+}
+
+/// A configuration in YAML. Of a key that is there twice the last one counts, where the client does not want none.
+// upstream: apiserver pkg/endpoints/handlers/patch.go applyPatcher (v1.36)
+fn read_yaml(body: &[u8], strict: bool) -> Result<Value, Status> {
+    let broken = |error: &str| Status::bad_request(format!("error decoding YAML: {error}"));
+    let error = match serde_saphyr::from_slice(body) {
+        Ok(value) => return Ok(value),
+        Err(error) => error.to_string(),
+    };
+    let Some((place, key)) = error.split_once("duplicate mapping key: ") else { return Err(broken(&error)) };
+    if !strict {
+        let policy = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+        return serde_saphyr::from_slice_with_options(body, policy).map_err(|error| broken(&error.to_string()));
+    }
+    let line: String = place.chars().skip_while(|one| !one.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let key = key.split(',').next().unwrap_or_default();
+    Err(broken(&format!(
+        "error converting YAML to JSON: yaml: unmarshal errors:\n  line {line}: key \"{key}\" already set in map"
+    )))
 }
 
 /// Takes what a DeleteOptions object says.
@@ -348,7 +372,7 @@ fn propagation(text: &str) -> Result<Propagation, Status> {
             "propagationPolicy",
             "FieldValueNotSupported",
             &format!(
-                "Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\""
+                "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
             ),
         )),
     }

@@ -8,7 +8,8 @@ use super::{Part, Transaction, WriteOptions};
 use crate::object::Object;
 use crate::resource::{CONFIG_MAPS, NAMESPACES, PRIORITY_CLASSES, SERVICE_ACCOUNTS};
 
-const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
+/// The ConfigMap of each namespace by which its pods know the API server.
+pub(crate) const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
 /// How servers beside the API server know whom to trust.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
 /// Since when the use of old tokens is written down.
@@ -80,10 +81,10 @@ fn publish_authentication(transaction: &mut Transaction<'_>) {
 /// certificate they trust. Made with the namespace, so that no pod has to wait for them.
 pub(super) fn populate_namespace(transaction: &mut Transaction<'_>, namespace: &str) {
     // Controllers may, whoever made the namespace.
-    let options = WriteOptions { guard: None, ..transaction.options.clone() };
+    let options = WriteOptions { guard: None, consultation: None, ..transaction.options.clone() };
     let mut own = Transaction::new(transaction.state, transaction.now, &options);
     make(&mut own, SERVICE_ACCOUNTS, namespace, json!({ "metadata": { "name": "default" } }));
-    let config_map = root_certificate(&own);
+    let config_map = root_certificate(&own.state.root_certificate);
     make(&mut own, CONFIG_MAPS, namespace, config_map);
 }
 
@@ -94,7 +95,7 @@ pub(super) fn publish_root_certificate(transaction: &mut Transaction<'_>) {
     }
     let namespaces: Vec<Arc<Object>> = transaction.state.store.list(NAMESPACES, None).cloned().collect();
     for namespace in namespaces {
-        let config_map = root_certificate(transaction);
+        let config_map = root_certificate(&transaction.state.root_certificate);
         if transaction.state.store.get(CONFIG_MAPS, &namespace.name, ROOT_CERTIFICATE).is_some() {
             let data = config_map["data"].clone();
             let written = transaction
@@ -106,7 +107,8 @@ pub(super) fn publish_root_certificate(transaction: &mut Transaction<'_>) {
     }
 }
 
-fn root_certificate(transaction: &Transaction<'_>) -> Value {
+/// The ConfigMap that holds the certificate.
+pub(super) fn root_certificate(certificate: &str) -> Value {
     json!({
         "metadata": {
             "name": ROOT_CERTIFICATE,
@@ -114,7 +116,7 @@ fn root_certificate(transaction: &Transaction<'_>) -> Value {
                 "kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.",
             },
         },
-        "data": { "ca.crt": transaction.state.root_certificate },
+        "data": { "ca.crt": certificate },
     })
 }
 

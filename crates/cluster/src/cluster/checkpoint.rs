@@ -1,15 +1,11 @@
 //! All that a cluster in memory holds at one moment: to go back to it, or to begin another cluster with it.
 
-#[cfg(feature = "server")]
-use std::path::Path;
 use std::sync::Arc;
 
 use super::random::Random;
 use super::trees::Trees;
 use super::{Cluster, State};
 use crate::clock::Clock;
-#[cfg(feature = "server")]
-use crate::log::Log;
 use crate::object::Object;
 use crate::renaming::Renaming;
 use crate::store::Store;
@@ -17,16 +13,28 @@ use crate::store::Store;
 /// The objects of a cluster at one moment. Objects do not change, so that it holds references only.
 #[derive(Debug, Clone)]
 pub(crate) struct Checkpoint {
-    objects: Vec<Arc<Object>>,
-    version: u64,
-    random: Random,
-    root_certificate: String,
+    pub(super) objects: Vec<Arc<Object>>,
+    pub(super) version: u64,
+    pub(super) random: Random,
+    pub(super) root_certificate: String,
 }
 
 impl Checkpoint {
     /// What it holds.
     pub(crate) fn objects(&self) -> &[Arc<Object>] {
         &self.objects
+    }
+
+    /// The resourceVersion that it reaches to.
+    #[cfg(feature = "server")]
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The same with other objects.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_objects(&self, objects: Vec<Arc<Object>>) -> Self {
+        Self { objects, root_certificate: self.root_certificate.clone(), ..*self }
     }
 
     /// The same under other names; what has none of them is shared.
@@ -59,22 +67,6 @@ impl Cluster {
         cluster
     }
 
-    /// [`Cluster::from_checkpoint`], kept in a new file at `path`.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    #[cfg(feature = "server")]
-    pub(crate) fn kept_from_checkpoint(
-        checkpoint: &Checkpoint,
-        path: &Path,
-        clock: Arc<dyn Clock>,
-    ) -> std::io::Result<Self> {
-        let log = Log::begin(path, &checkpoint.objects, checkpoint.version, checkpoint.random.state())?;
-        let cluster = Self::from_checkpoint(checkpoint, clock);
-        cluster.lock().log = Some(log);
-        Ok(cluster)
-    }
-
     /// Puts the objects of a checkpoint in the place of those there are, as etcd is restored from a backup with
     /// `--bump-revision --mark-compacted`: resourceVersions go on from the present one, so that no version means two
     /// things, and all watches are told that their place is gone (410). Names and uids do not come back, either.
@@ -94,14 +86,19 @@ impl State {
     /// Holds the objects of a checkpoint and nothing else, without a history that reaches back before `version`.
     fn hold(&mut self, checkpoint: &Checkpoint, version: u64) {
         debug_assert!(self.log.is_none(), "the log of a cluster that is kept would not tell");
+        self.hold_objects(&checkpoint.objects, version);
+        self.root_certificate.clone_from(&checkpoint.root_certificate);
+    }
+
+    /// Holds these objects and nothing else, without a history that reaches back before `version`.
+    pub(super) fn hold_objects(&mut self, objects: &[Arc<Object>], version: u64) {
         self.trees = Trees::default();
         self.addresses = None;
         self.store = Store::default();
-        for object in &checkpoint.objects {
+        for object in objects {
             self.store.restore(Arc::clone(object));
         }
         self.store.resume(version);
-        self.root_certificate.clone_from(&checkpoint.root_certificate);
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::metadata::time_text;
 use super::{DeleteOptions, Deleted, Propagation, Transaction};
+use crate::admission::{Deed, Operation};
 use crate::clock::{earlier, later};
 use crate::object::Object;
 use crate::registry;
@@ -21,8 +22,35 @@ const ORPHAN: &str = "orphan";
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Transaction<'_> {
-    /// Deletes an object, or marks it for deletion.
+    /// Deletes an object, or marks it for deletion, if nobody objects who may.
     pub(crate) fn delete(
+        &mut self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Status> {
+        if self.is_asked(resource)
+            && let Some(current) = self.state.store.get(resource, namespace, name).cloned()
+        {
+            check_preconditions(&current, options)?;
+            let old = current.value();
+            let deed = Deed {
+                operation: Operation::Delete,
+                resource,
+                subresource: "",
+                namespace,
+                name,
+                kind: None,
+                old: Some(&old),
+            };
+            self.consider(&deed, None)?;
+        }
+        self.delete_considered(resource, namespace, name, options)
+    }
+
+    /// [`Transaction::delete`] without asking anybody.
+    pub(super) fn delete_considered(
         &mut self,
         resource: ResourceId,
         namespace: &str,

@@ -8,7 +8,7 @@ use super::random::Random;
 use super::state::State;
 use super::{Cluster, WriteOptions, bootstrap};
 use crate::clock::Clock;
-use crate::log::{Entry, Log, write_snapshot};
+use crate::log::{Contents, Entry, Log, Snapshot};
 use crate::object::Object;
 use crate::status::Status;
 
@@ -37,24 +37,8 @@ impl Cluster {
     pub fn open(path: &Path, clock: Arc<dyn Clock>, seed: u64) -> io::Result<(Self, Recovery)> {
         let (log, contents) = Log::open(path)?;
         let cluster = Self::empty(clock, seed);
-        let mut recovery = Recovery { notes: contents.notes, ..Recovery::default() };
         let nothing = contents.entries.is_empty() && contents.version == 0;
-        {
-            let mut state = cluster.lock();
-            for entry in contents.entries {
-                match entry {
-                    Entry::Put(object) => state.store.restore(object),
-                    Entry::Remove { resource, namespace, name } => state.store.forget(resource, &namespace, &name),
-                }
-            }
-            state.store.resume(contents.version);
-            if let Some(random) = contents.random {
-                state.random = Random::new(random);
-            }
-            recovery.objects = state.store.len();
-            recovery.version = contents.version;
-            state.log = Some(log);
-        }
+        let mut recovery = cluster.lock().take_up(log, contents);
         if nothing {
             recovery.fresh = true;
             let made = cluster.transact(&WriteOptions::by("kube-apiserver"), |transaction| {
@@ -84,27 +68,70 @@ impl Cluster {
         if due {
             return self.compact();
         }
-        file.sync_data()
+        file.map_or(Ok(()), |file| file.sync_data())
     }
 
     /// Writes the file again with only what there is now. Others go on reading and writing meanwhile.
-    fn compact(&self) -> io::Result<()> {
-        let (objects, described, version, random, since, path) = {
+    pub(super) fn compact(&self) -> io::Result<()> {
+        let (changes, described, version, random, since, path, base) = {
             let state = self.lock();
             let Some(log) = &state.log else { return Ok(()) };
-            let objects: Vec<Arc<Object>> = state.store.all().cloned().collect();
-            (objects, log.described(), state.store.version(), state.random.state(), log.size(), log.snapshot_path())
+            let (version, random) = (state.store.version(), state.random.state());
+            let base = log.base().cloned();
+            (self.changes_to_base(&state), log.described(), version, random, log.size(), log.snapshot_path(), base)
         };
-        let snapshot = write_snapshot(&path, &objects, &described, version, random)?;
+        let Changes { objects, removed } = &changes;
+        let snapshot = Snapshot { base: base.as_ref(), objects, removed, described, version, random }.write(&path)?;
         let mut state = self.lock();
         match &mut state.log {
             Some(log) => log.adopt(snapshot, since),
             None => Ok(()),
         }
     }
+
+    /// What differs from what the cluster is a copy of; all objects of one that is none.
+    #[cfg_attr(not(feature = "server"), expect(clippy::unused_self, reason = "only a server has copies"))]
+    fn changes_to_base(&self, state: &State) -> Changes {
+        #[cfg(feature = "server")]
+        if let Some(template) = &self.template {
+            // Whatever was written to the copy has a higher version than all that it began with.
+            let is_new = |object: &&Arc<Object>| object.resource_version > template.version();
+            let base = template.objects_for(state.log.as_ref().and_then(Log::base).map(|base| &base.renaming));
+            let is_gone =
+                |object: &Arc<Object>| state.store.get(object.resource, &object.namespace, &object.name).is_none();
+            return Changes {
+                objects: state.store.all().filter(is_new).cloned().collect(),
+                removed: base.into_iter().filter(is_gone).collect(),
+            };
+        }
+        Changes { objects: state.store.all().cloned().collect(), removed: Vec::new() }
+    }
+}
+
+/// Objects that a cluster has of its own, and those that it has no more.
+struct Changes {
+    objects: Vec<Arc<Object>>,
+    removed: Vec<Arc<Object>>,
 }
 
 impl State {
+    /// Goes on from what a log tells, on top of what there is.
+    pub(super) fn take_up(&mut self, log: Log, contents: Contents) -> Recovery {
+        for entry in contents.entries {
+            match entry {
+                Entry::Put(object) => self.store.restore(object),
+                Entry::Remove { resource, namespace, name } => self.store.forget(resource, &namespace, &name),
+            }
+        }
+        let version = contents.version.max(self.store.version());
+        self.store.resume(version);
+        if let Some(random) = contents.random {
+            self.random = Random::new(random);
+        }
+        self.log = Some(log);
+        Recovery { fresh: false, objects: self.store.len(), version, notes: contents.notes }
+    }
+
     /// Hands the records of the transaction that began at version `before` to the kernel; takes the transaction back
     /// when that fails.
     pub(super) fn save(&mut self, before: u64) -> Result<(), Status> {
@@ -121,7 +148,7 @@ impl State {
             self.refused = false;
             self.store.forget_history();
         }
-        self.store.trim();
+        self.store.trim(self.limits.history());
         Ok(())
     }
 }
@@ -261,7 +288,7 @@ mod tests {
         assert!(cluster.since(version).expect("history").0.is_empty());
         assert!(!changes.has_changed().expect("the cluster is there"));
 
-        drop(cluster.lock().log.as_mut().expect("a log").write_to(file));
+        drop(cluster.lock().log.as_mut().expect("a log").write_to(file.expect("a file")));
         change("3").expect("there is room again");
         cluster.create(CONFIG_MAPS, "default", config_map("new", "4"), &options).expect("created");
         assert!(cluster.since(version).is_err(), "whoever was refused reads everything again");

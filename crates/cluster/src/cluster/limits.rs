@@ -18,11 +18,23 @@ pub(crate) struct Limits {
     pub(super) alone: [usize; 4],
     pub(super) least: [usize; 4],
     pub(super) clusters: AtomicUsize,
+    /// What none holds more of, however few they are.
+    pub(super) most: [AtomicUsize; 4],
+    pub(super) history: AtomicUsize,
 }
+
+/// Bytes of past versions that a cluster keeps for watches where nothing else is said.
+const HISTORY: usize = 64 << 20;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { alone: ALONE, least: LEAST, clusters: AtomicUsize::new(1) }
+        Self {
+            alone: ALONE,
+            least: LEAST,
+            clusters: AtomicUsize::new(1),
+            most: std::array::from_fn(|_| AtomicUsize::new(usize::MAX)),
+            history: AtomicUsize::new(HISTORY),
+        }
     }
 }
 
@@ -33,8 +45,23 @@ impl Limits {
         self.clusters.store(clusters, Ordering::Relaxed);
     }
 
+    /// Says what none holds more of (pods, other objects, events, bytes of JSON), and how many bytes of past versions.
+    #[cfg(feature = "server")]
+    pub(crate) fn set_most(&self, most: [usize; 4], history: usize) {
+        for (limit, most) in self.most.iter().zip(most) {
+            limit.store(most, Ordering::Relaxed);
+        }
+        self.history.store(history, Ordering::Relaxed);
+    }
+
     pub(super) fn most(&self, of: usize) -> usize {
-        (self.alone[of] / self.clusters.load(Ordering::Relaxed).max(1)).max(self.least[of])
+        let shared = (self.alone[of] / self.clusters.load(Ordering::Relaxed).max(1)).max(self.least[of]);
+        shared.min(self.most[of].load(Ordering::Relaxed))
+    }
+
+    /// Bytes of past versions.
+    pub(super) fn history(&self) -> usize {
+        self.history.load(Ordering::Relaxed)
     }
 }
 
@@ -42,6 +69,7 @@ impl Limits {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "server")]
     #[test]
     fn the_more_clusters_the_less_each_may_hold() {
         let limits = Limits::default();
@@ -50,5 +78,7 @@ mod tests {
         assert_eq!(limits.most(0), 5_000);
         limits.share_among(10_000);
         assert_eq!([0, 1, 2, 3].map(|of| limits.most(of)), LEAST);
+        limits.set_most([10, 20, 30, 1 << 40], 7);
+        assert_eq!(([0, 1, 2, 3].map(|of| limits.most(of)), limits.history()), ([10, 20, 30, LEAST[3]], 7));
     }
 }

@@ -92,6 +92,25 @@ pub(super) fn check_name(name: &str, value: &Value) -> Result<(), Status> {
     Err(Status::bad_request(format!("the name of the object ({given}) does not match the name on the URL ({name})")))
 }
 
+/// Where upstream keeps an object in etcd, as some of its messages tell.
+// upstream: pkg/kubeapiserver/default_storage_factory_builder.go SpecialDefaultResourcePrefixes (v1.36)
+fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
+    let kind = match (resource.group, resource.plural) {
+        ("", "replicationcontrollers") => "controllers".to_owned(),
+        ("", "endpoints") => "services/endpoints".to_owned(),
+        ("", "nodes") => "minions".to_owned(),
+        ("", "services") => "services/specs".to_owned(),
+        ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+        ("apiextensions.k8s.io" | "apiregistration.k8s.io", plural) => format!("{}/{plural}", resource.group),
+        (_, plural) => plural.to_owned(),
+    };
+    if namespace.is_empty() {
+        format!("/registry/{kind}/{name}")
+    } else {
+        format!("/registry/{kind}/{namespace}/{name}")
+    }
+}
+
 /// Checks that `new` is a possible next version of `old`, and fills in what clients may leave out.
 ///
 /// # Errors
@@ -104,11 +123,18 @@ pub(super) fn carry_over(resource: &Resource, name: &str, old: &Value, new: &mut
     metadata.insert("name".to_owned(), json!(name));
     let uid = text(metadata, "uid");
     if !uid.is_empty() && uid != text(before, "uid") {
-        let because =
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", text(before, "uid"));
+        let because = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            storage_key(resource, text(before, "namespace"), name),
+            text(before, "uid")
+        );
         return Err(Status::conflict_because(resource, name, &because));
     }
     let version = text(metadata, "resourceVersion");
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        let because = format!("strconv.ParseUint: parsing {}: invalid syntax", json!(version));
+        return Err(Status::new(500, "", because));
+    }
     // Who says 0 does not mind which version there is.
     if !matches!(version, "" | "0") && version != text(before, "resourceVersion") {
         return Err(Status::conflict(resource, name));

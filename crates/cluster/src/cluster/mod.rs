@@ -5,6 +5,9 @@
 
 mod bootstrap;
 mod checkpoint;
+mod consulting;
+#[cfg(feature = "server")]
+mod copy;
 mod delete;
 mod durable;
 mod event;
@@ -20,6 +23,8 @@ mod room;
 pub(crate) mod services;
 mod state;
 mod subresource;
+#[cfg(feature = "server")]
+mod template;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -27,19 +32,25 @@ mod trees;
 mod write;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::admission::Kept;
+use super::certificates::Authority;
 use super::clock::Clock;
+use super::custom::{Definition, Definitions};
 use super::object::Object;
-use super::resource::ResourceId;
+use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 use super::status::Status;
 use super::store::Store;
 pub use super::store::{Change, Event, Gone};
+use super::webhook::Transport;
+pub(crate) use bootstrap::ROOT_CERTIFICATE;
 pub(crate) use checkpoint::Checkpoint;
 pub use durable::Recovery;
 pub(crate) use event::{EventSource, NewEvent};
@@ -50,6 +61,8 @@ pub(crate) use metadata::time_text;
 pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use random::Random;
 use state::State;
+#[cfg(feature = "server")]
+pub(crate) use template::Template;
 pub(crate) use transaction::Transaction;
 use trees::Trees;
 pub(crate) use write::Fault;
@@ -63,7 +76,16 @@ pub struct Cluster {
     /// How many long requests are under way.
     busy: watch::Sender<usize>,
     /// Whether the API is to answer nobody.
-    silent: watch::Sender<bool>,
+    silent: Arc<watch::Sender<bool>>,
+    /// What it is a copy of.
+    #[cfg(feature = "server")]
+    template: Option<Arc<Template>>,
+    /// Who signs certificate requests, if anybody does.
+    authority: OnceLock<Arc<Authority>>,
+    /// What tokens of ServiceAccounts are signed with.
+    token_key: OnceLock<[u8; 32]>,
+    /// Who carries calls to webhooks.
+    webhooks: RwLock<Option<Arc<dyn Transport>>>,
 }
 
 /// A long request is under way until this is dropped.
@@ -113,19 +135,27 @@ impl Cluster {
                 root_certificate: String::new(),
                 trees: Trees::default(),
                 limits: Arc::default(),
+                definitions: Definitions::default(),
+                admission: Kept::default(),
+                kept_random: None,
             }),
             clock,
             changed: watch::Sender::new(0),
             faults: Mutex::default(),
             busy: watch::Sender::new(0),
-            silent: watch::Sender::new(false),
+            silent: Arc::new(watch::Sender::new(false)),
+            #[cfg(feature = "server")]
+            template: None,
+            authority: OnceLock::new(),
+            token_key: OnceLock::new(),
+            webhooks: RwLock::default(),
         }
     }
 
-    /// Sets the limits that this cluster shares with others.
+    /// Has it say through this sender whether it answers: one that outlives it.
     #[cfg(feature = "server")]
-    pub(crate) fn set_limits(&self, limits: Arc<Limits>) {
-        self.lock().limits = limits;
+    pub(crate) fn with_silence(self, silent: Arc<watch::Sender<bool>>) -> Self {
+        Self { silent, ..self }
     }
 
     /// What the control plane goes on without.
@@ -144,13 +174,6 @@ impl Cluster {
 
     pub(crate) fn set_silent(&self, silent: bool) {
         self.silent.send_if_modified(|before| std::mem::replace(before, silent) != silent);
-    }
-
-    /// Returns when the API is to answer nobody.
-    #[cfg(feature = "server")]
-    pub(crate) async fn silenced(&self) {
-        // An error means that the cluster is gone, which this reference keeps.
-        let _ = self.silent.subscribe().wait_for(|silent| *silent).await;
     }
 
     /// Says that a request may hold the cluster's lock for long.
@@ -173,6 +196,30 @@ impl Cluster {
             // A controller has it, for one write.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Sets who signs certificate requests.
+    #[cfg(feature = "server")]
+    pub(crate) fn set_authority(&self, authority: Arc<Authority>) {
+        // It is the same for as long as the cluster is served.
+        let _set = self.authority.set(authority);
+    }
+
+    /// Who signs certificate requests, if anybody does.
+    pub(crate) fn authority(&self) -> Option<Arc<Authority>> {
+        self.authority.get().cloned()
+    }
+
+    /// What tokens of ServiceAccounts are signed with: at random, by each process.
+    pub(crate) fn token_key(&self) -> [u8; 32] {
+        *self.token_key.get_or_init(|| {
+            let mut key = [0; 32];
+            if SystemRandom::new().fill(&mut key).is_err() {
+                // Without random numbers there are none that one could trust, either.
+                tracing::error!("the system gives no random numbers; tokens of ServiceAccounts can be guessed");
+            }
+            key
+        })
     }
 
     /// How many objects of a kind there are.
@@ -212,6 +259,28 @@ impl Cluster {
         drop(written);
     }
 
+    /// The ConfigMap in which a namespace publishes the certificate authority.
+    pub(crate) fn root_certificate(&self) -> Value {
+        bootstrap::root_certificate(&self.lock().root_certificate)
+    }
+
+    /// Whether objects of a kind are in namespaces; none if the cluster does not have the kind.
+    pub(crate) fn scope_of(&self, api_version: &str, kind: &str) -> Option<bool> {
+        if let Some(known) = ResourceId::by_kind(api_version, kind) {
+            return Some(known.row().namespaced);
+        }
+        let (group, version) = api_version.split_once('/')?;
+        let (definitions, _) = self.list(CUSTOM_RESOURCE_DEFINITIONS, None);
+        definitions.iter().find_map(|definition| {
+            let value = definition.value();
+            let spec = &value["spec"];
+            let versions = spec["versions"].as_array()?;
+            let is_served = versions.iter().any(|have| have["name"] == version && have["served"] == true);
+            (is_served && spec["group"] == group && spec["names"]["kind"] == kind)
+                .then(|| spec["scope"] == "Namespaced")
+        })
+    }
+
     /// The object of that name.
     pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.lock().store.get(resource, namespace, name).cloned()
@@ -231,6 +300,12 @@ impl Cluster {
     /// Whether a kind has a `status` subresource in this cluster.
     pub fn has_status(&self, resource: ResourceId) -> bool {
         self.lock().store.has_status(resource)
+    }
+
+    /// The definition of a custom resource.
+    pub(crate) fn definition(&self, resource: ResourceId) -> Option<Arc<Definition>> {
+        let state = self.lock();
+        state.definitions.of(&state.store, resource)
     }
 
     /// Whether there are objects of a kind.
@@ -302,7 +377,7 @@ impl Cluster {
         value: Value,
         options: &WriteOptions<'_>,
     ) -> Result<Written, Status> {
-        self.transact(options, |transaction| {
+        self.write(options, value, |transaction, value| {
             let object = transaction.create(resource, namespace, value)?;
             Ok(transaction.written(object, true))
         })
@@ -337,7 +412,7 @@ impl Cluster {
         value: Value,
         options: &WriteOptions<'_>,
     ) -> Result<Written, Status> {
-        self.transact(options, |transaction| {
+        self.write(options, value, |transaction, value| {
             let object = transaction.replace(resource, part, namespace, name, value)?;
             Ok(transaction.written(object, false))
         })
@@ -357,7 +432,22 @@ impl Cluster {
         options: &WriteOptions<'_>,
         change: impl FnOnce(&mut Value),
     ) -> Result<Arc<Object>, Status> {
-        self.transact(options, |transaction| transaction.modify(resource, part, namespace, name, change))
+        if !self.consults() {
+            return self.transact(options, |transaction| transaction.modify(resource, part, namespace, name, change));
+        }
+        if !self.waits() {
+            return self.once(options, |transaction| transaction.modify(resource, part, namespace, name, change));
+        }
+        // The change is made once; if the object is another one when the answers are there, that is a conflict.
+        let current = self.get(resource, namespace, name).ok_or_else(|| Status::not_found(resource.row(), name))?;
+        let mut value = current.to_value();
+        change(&mut value);
+        self.write(options, value, |transaction, value| {
+            transaction.modify(resource, part, namespace, name, |current| {
+                // With the version that was changed in it.
+                *current = value;
+            })
+        })
     }
 
     /// Deletes an object by the rules of its kind: grace period, finalizers, propagation.
@@ -371,8 +461,23 @@ impl Cluster {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted, Status> {
-        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::by("") };
-        self.transact(&write, |transaction| transaction.delete(resource, namespace, name, options))
+        self.delete_by(resource, namespace, name, options, &WriteOptions::by(""))
+    }
+
+    /// [`Cluster::delete`] for somebody.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with.
+    pub(crate) fn delete_by(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+        write: &WriteOptions<'_>,
+    ) -> Result<Deleted, Status> {
+        let write = WriteOptions { dry_run: options.dry_run, ..write.clone() };
+        self.write(&write, (), |transaction, ()| transaction.delete(resource, namespace, name, options))
     }
 
     /// Deletes every object of a kind that `matches`, and returns them as they were before.
@@ -386,8 +491,23 @@ impl Cluster {
         options: &DeleteOptions,
         matches: impl Fn(&Object) -> bool,
     ) -> Result<Vec<Arc<Object>>, Status> {
-        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::by("") };
-        self.transact(&write, |transaction| {
+        self.delete_collection_by(resource, namespace, options, &WriteOptions::by(""), matches)
+    }
+
+    /// [`Cluster::delete_collection`] for somebody.
+    ///
+    /// # Errors
+    /// The Status an API server would answer with; objects before the failing one are deleted.
+    pub(crate) fn delete_collection_by(
+        &self,
+        resource: ResourceId,
+        namespace: Option<&str>,
+        options: &DeleteOptions,
+        write: &WriteOptions<'_>,
+        matches: impl Fn(&Object) -> bool,
+    ) -> Result<Vec<Arc<Object>>, Status> {
+        let write = WriteOptions { dry_run: options.dry_run, ..write.clone() };
+        self.write(&write, (), |transaction, ()| {
             let doomed: Vec<Arc<Object>> =
                 transaction.state.store.list(resource, namespace).filter(|object| matches(object)).cloned().collect();
             for object in &doomed {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::guard::Guard;
+use crate::admission::Consultation;
 use crate::object::Object;
+use crate::rbac::User;
+use crate::resource::ResourceId;
 
 /// Who writes, and how.
 #[derive(Debug, Clone)]
@@ -19,8 +22,14 @@ pub struct WriteOptions<'a> {
     pub validation: FieldValidation,
     /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
     pub problems: &'a [String],
+    /// The version of a custom resource that the request is for, where its objects may be kept under another one.
+    pub(crate) served: Option<ResourceId>,
     /// Whom the new object is shown before it is stored, where whether somebody may write depends on it.
     pub(crate) guard: Option<&'a dyn Guard>,
+    /// Whom it is for, where that is known.
+    pub(crate) user: Option<&'a User>,
+    /// What webhooks have said to it; none for writes that nobody is asked about.
+    pub(crate) consultation: Option<&'a Consultation>,
 }
 
 impl<'a> WriteOptions<'a> {
@@ -32,7 +41,10 @@ impl<'a> WriteOptions<'a> {
             tracked: false,
             validation: FieldValidation::Ignore,
             problems: &[],
+            served: None,
             guard: None,
+            user: None,
+            consultation: None,
         }
     }
 

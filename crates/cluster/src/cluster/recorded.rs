@@ -104,8 +104,12 @@ fn replay(cluster: &Cluster, record: &Value) -> Option<(i64, Value)> {
         let bytes = base64::engine::general_purpose::STANDARD.decode(packed).expect("base64");
         body = crate::protobuf::decode(&bytes).expect("a body of kubectl");
     }
-    if body["metadata"]["resourceVersion"] == "<RV>" && record["status"] != 409 {
-        body["metadata"].as_object_mut()?.remove("resourceVersion");
+    if body["metadata"]["resourceVersion"] == "<RV>" {
+        if record["status"] == 409 {
+            body["metadata"]["resourceVersion"] = json!("1");
+        } else {
+            body["metadata"].as_object_mut()?.remove("resourceVersion");
+        }
     }
     let mut options = WriteOptions::client("kube-rs");
     for (key, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {

@@ -46,10 +46,9 @@ impl Transaction<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
 
     use jiff::Timestamp;
     use serde_json::json;
@@ -62,7 +61,7 @@ mod tests {
 
     fn cluster(most: [usize; 4]) -> Cluster {
         let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
-        cluster.set_limits(Arc::new(Limits { alone: most, least: [0; 4], clusters: AtomicUsize::new(1) }));
+        cluster.set_limits(Arc::new(Limits { alone: most, least: [0; 4], ..Limits::default() }));
         cluster
     }
 
@@ -94,11 +93,8 @@ mod tests {
         assert_eq!(cluster.create(CONFIG_MAPS, "default", of("text"), &write).unwrap_err().code, 403);
         cluster.set_limits(Arc::default());
         cluster.create(CONFIG_MAPS, "default", of("some text"), &write).unwrap();
-        cluster.set_limits(Arc::new(Limits {
-            alone: [1_000, 1_000, 1_000, 1],
-            least: [0; 4],
-            clusters: AtomicUsize::new(1),
-        }));
+        let limits = Limits { alone: [1_000, 1_000, 1_000, 1], least: [0; 4], ..Limits::default() };
+        cluster.set_limits(Arc::new(limits));
         let update = |text: &str| cluster.update(CONFIG_MAPS, Part::Main, "default", "a", of(text), &write);
         assert_eq!(update("some more text").unwrap_err().code, 403);
         update("less").unwrap();

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::metadata::time_text;
 use super::{Cluster, DeleteOptions, Deleted, Part, Transaction, WriteOptions};
+use crate::admission::{Deed, Operation};
+use crate::custom::Definition;
 use crate::object::Object;
 use crate::resource::{self as kinds, NODES, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
 use crate::status::Status;
@@ -36,7 +38,7 @@ impl Cluster {
         node: &str,
         options: &WriteOptions<'_>,
     ) -> Result<Arc<Object>, Status> {
-        self.transact(options, |transaction| transaction.bind(namespace, pod, node))
+        self.write(options, (), |transaction, ()| transaction.bind(namespace, pod, node))
     }
 
     /// Evicts a pod: deletes it if the disruption budgets that cover it allow that.
@@ -44,8 +46,22 @@ impl Cluster {
     /// # Errors
     /// 404 without the pod, 429 when a budget forbids it, 500 when more than one budget covers the pod.
     pub fn evict(&self, namespace: &str, pod: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
-        let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::by("kube-apiserver") };
-        self.transact(&write, |transaction| transaction.evict(namespace, pod, options))
+        self.evict_by(namespace, pod, options, &WriteOptions::by("kube-apiserver"))
+    }
+
+    /// [`Cluster::evict`] for somebody.
+    ///
+    /// # Errors
+    /// As [`Cluster::evict`].
+    pub(crate) fn evict_by(
+        &self,
+        namespace: &str,
+        pod: &str,
+        options: &DeleteOptions,
+        write: &WriteOptions<'_>,
+    ) -> Result<Deleted, Status> {
+        let write = WriteOptions { dry_run: options.dry_run, ..write.clone() };
+        self.write(&write, (), |transaction, ()| transaction.evict(namespace, pod, options))
     }
 
     /// The `autoscaling/v1` Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController.
@@ -54,10 +70,13 @@ impl Cluster {
     /// 404 without the object, or for a kind that has no scale.
     pub fn scale_get(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Value, Status> {
         let object = self.get(resource, namespace, name).ok_or_else(|| Status::not_found(resource.row(), name))?;
-        if !is_scalable(resource) {
-            return Err(no_scale());
-        }
-        Ok(scale_of(resource, &object.value()))
+        let paths = self.read_scale(resource).ok_or_else(no_scale)?;
+        Ok(scale_of(resource, &paths, &object.value()))
+    }
+
+    fn read_scale(&self, resource: ResourceId) -> Option<ScalePaths> {
+        let state = self.lock();
+        ScalePaths::of(resource, state.definitions.of(&state.store, resource).as_deref())
     }
 
     /// Writes a Scale, and returns the new one.
@@ -72,7 +91,7 @@ impl Cluster {
         scale: Value,
         options: &WriteOptions<'_>,
     ) -> Result<Value, Status> {
-        self.transact(options, |transaction| transaction.scale(resource, namespace, name, |_| Ok(scale)))
+        self.write(options, scale, |transaction, scale| transaction.scale(resource, namespace, name, |_| Ok(scale)))
     }
 
     /// Changes a Scale by a patch, and returns the new one.
@@ -85,9 +104,9 @@ impl Cluster {
         namespace: &str,
         name: &str,
         options: &WriteOptions<'_>,
-        change: impl FnOnce(Value) -> Result<Value, Status>,
+        change: impl Fn(Value) -> Result<Value, Status>,
     ) -> Result<Value, Status> {
-        self.transact(options, |transaction| transaction.scale(resource, namespace, name, change))
+        self.write(options, (), |transaction, ()| transaction.scale(resource, namespace, name, &change))
     }
 }
 
@@ -112,6 +131,22 @@ impl Transaction<'_> {
         }
         if old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
             return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
+        }
+        if self.is_asked(PODS) {
+            let binding = json!({
+                "kind": "Binding", "apiVersion": "v1", "metadata": { "name": name, "namespace": namespace },
+                "target": { "kind": "Node", "name": node },
+            });
+            let deed = Deed {
+                operation: Operation::Create,
+                resource: PODS,
+                subresource: "binding",
+                namespace,
+                name,
+                kind: Some(("", "v1", "Binding")),
+                old: None,
+            };
+            self.consider(&deed, Some(&binding))?;
         }
         let mut new = (*old).clone();
         new["spec"]["nodeName"] = json!(node);
@@ -146,6 +181,21 @@ impl Transaction<'_> {
     fn evict(&mut self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
         let pod = self.existing(PODS, namespace, name)?;
         let value = pod.value();
+        if self.is_asked(PODS) {
+            let eviction = json!({
+                "kind": "Eviction", "apiVersion": "policy/v1", "metadata": { "name": name, "namespace": namespace },
+            });
+            let deed = Deed {
+                operation: Operation::Create,
+                resource: PODS,
+                subresource: "eviction",
+                namespace,
+                name,
+                kind: Some(("policy", "v1", "Eviction")),
+                old: None,
+            };
+            self.consider(&deed, Some(&eviction))?;
+        }
         let phase = value["status"]["phase"].as_str().unwrap_or_default();
         if !pod.deleting && !matches!(phase, "Succeeded" | "Failed" | "Pending") {
             self.charge_budget(&pod, &value)?;
@@ -163,7 +213,7 @@ impl Transaction<'_> {
             });
             self.commit(PODS, marked);
         }
-        self.delete(PODS, namespace, name, options)
+        self.delete_considered(PODS, namespace, name, options)
     }
 
     /// Takes the pod from the budget that covers it, or answers why that is not possible.
@@ -237,12 +287,26 @@ impl Transaction<'_> {
         change: impl FnOnce(Value) -> Result<Value, Status>,
     ) -> Result<Value, Status> {
         let row = resource.row();
-        if !is_scalable(resource) {
-            return Err(no_scale());
-        }
+        let definition = self.state.definitions.of(&self.state.store, resource);
+        let paths = ScalePaths::of(resource, definition.as_deref()).ok_or_else(no_scale)?;
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
-        let scale = change(scale_of(resource, &old))?;
+        let before = scale_of(resource, &paths, &old);
+        let scale = change(before.clone())?;
+        if self.is_asked(resource) {
+            let deed = Deed {
+                operation: Operation::Update,
+                resource,
+                subresource: "scale",
+                namespace,
+                name,
+                kind: Some(("autoscaling", "v1", "Scale")),
+                old: Some(&before),
+            };
+            self.consider(&deed, Some(&scale))?;
+            // Not about the object whose scale it is.
+            self.is_considered = true;
+        }
         let metadata = &scale["metadata"];
         if metadata["uid"].as_str().is_some_and(|uid| !uid.is_empty() && uid != current.uid.as_ref())
             || metadata["resourceVersion"]
@@ -271,25 +335,56 @@ impl Transaction<'_> {
             });
         }
         let mut new = (*old).clone();
-        new["spec"]["replicas"] = json!(replicas);
+        if let Some((last, holders)) = paths.spec.split_last() {
+            let holder = holders.iter().fold(&mut new, |value, part| &mut value[part.as_str()]);
+            holder[last.as_str()] = json!(replicas);
+        }
         let written = self.write_over(&current, Part::Main, &old, new, None)?;
-        Ok(scale_of(resource, &written.value()))
+        Ok(scale_of(resource, &paths, &written.value()))
     }
 }
 
-fn is_scalable(resource: ResourceId) -> bool {
-    resource.row().subresource("scale").is_some()
+/// Where a kind has what its Scale shows.
+struct ScalePaths {
+    spec: Vec<String>,
+    status: Vec<String>,
+    /// Of custom resources, whose selector is a text; other kinds have a label selector in their spec.
+    selector: Option<Vec<String>>,
+}
+
+impl ScalePaths {
+    /// `None` for kinds that have no scale.
+    fn of(resource: ResourceId, definition: Option<&Definition>) -> Option<Self> {
+        let parts = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        if !resource.row().custom {
+            resource.row().subresource("scale")?;
+            return Some(Self { spec: parts(".spec.replicas"), status: parts(".status.replicas"), selector: None });
+        }
+        let version = definition?.version(resource)?;
+        let scale = Some(&version.spec["subresources"]["scale"]).filter(|scale| scale.is_object())?;
+        let at = |name: &str| parts(scale[name].as_str().unwrap_or_default());
+        Some(Self {
+            spec: at("specReplicasPath"),
+            status: at("statusReplicasPath"),
+            selector: Some(at("labelSelectorPath")),
+        })
+    }
 }
 
 /// The Scale view of a workload. Zero replicas are left out of `spec`, as Go's `omitempty` does.
-fn scale_of(resource: ResourceId, value: &Value) -> Value {
+fn scale_of(resource: ResourceId, paths: &ScalePaths, value: &Value) -> Value {
     let metadata = &value["metadata"];
+    let at = |path: &[String]| path.iter().fold(value, |value, part| &value[part.as_str()]);
     let mut spec = json!({});
-    if let Some(replicas) = value["spec"]["replicas"].as_i64().filter(|replicas| *replicas != 0) {
+    if let Some(replicas) = at(&paths.spec).as_i64().filter(|replicas| *replicas != 0) {
         spec["replicas"] = json!(replicas);
     }
-    let mut status = json!({ "replicas": value["status"]["replicas"].as_i64().unwrap_or_default() });
-    let selector = selector_text(resource, &value["spec"]["selector"]);
+    let mut status = json!({ "replicas": at(&paths.status).as_i64().unwrap_or_default() });
+    let selector = match &paths.selector {
+        Some(path) if path.is_empty() => String::new(),
+        Some(path) => at(path).as_str().unwrap_or_default().to_owned(),
+        None => selector_text(resource, &value["spec"]["selector"]),
+    };
     if !selector.is_empty() {
         status["selector"] = json!(selector);
     }

@@ -18,11 +18,13 @@ pub(crate) struct Transaction<'a> {
     pub(crate) options: &'a WriteOptions<'a>,
     /// Texts for the client.
     pub(crate) warnings: Vec<String>,
+    /// Whether all who may refuse it were asked already: about what was sent to a subresource.
+    pub(crate) is_considered: bool,
 }
 
 impl<'a> Transaction<'a> {
     pub(super) fn new(state: &'a mut State, now: Timestamp, options: &'a WriteOptions<'a>) -> Self {
-        Self { state, now, options, warnings: Vec::new() }
+        Self { state, now, options, warnings: Vec::new(), is_considered: false }
     }
 
     /// The outcome of this transaction for a client.

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::transaction::Transaction;
 use super::{FieldValidation, Intent, Part, bootstrap, metadata};
-use crate::admission::Bookkeeping;
+use crate::admission::{Bookkeeping, Deed, Operation};
+use crate::custom;
 use crate::object::Object;
 use crate::patch::{Managed, Writer, track};
 use crate::registry;
 use crate::resource::{self as kinds, Resource, ResourceId};
 use crate::schema::{Mismatch, schema};
 use crate::status::Status;
-use crate::validation::Errors;
+use crate::validation::{self, Errors};
 
 /// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together
 /// with the ownership of its fields, which is kept a few levels deeper.
@@ -67,7 +68,9 @@ impl<'a> Transaction<'a> {
         managed: Option<Managed>,
     ) -> Result<Arc<Object>, Status> {
         let row = resource.row();
+        let generated = value["metadata"]["name"].as_str().unwrap_or_default().is_empty();
         let name = self.choose_name(resource, namespace, &mut value);
+        self.definition_accepts(resource, &name)?;
         self.namespace_accepts(resource, namespace, &name)?;
         let uid = self.state.random.uid();
         let aspects = registry::of(resource);
@@ -91,17 +94,29 @@ impl<'a> Transaction<'a> {
             Some(managed) => managed.store(&mut value),
             None => track(None, &mut value, &self.writer(resource, Part::Main), self.options.tracked),
         }
-        let mut errors = Errors::default();
-        let addresses = aspects.complete.and_then(|complete| complete(self, None, &mut value, &mut errors));
         if let Some(admit) = aspects.admission {
             admit(self, namespace, &mut value)?;
         }
-        aspects.check(None, &value, &mut errors);
+        let deed = Deed {
+            operation: Operation::Create,
+            resource,
+            subresource: "",
+            namespace,
+            name: if generated { "" } else { &name },
+            kind: None,
+            old: None,
+        };
+        self.mutate(&deed, Some(&mut value))?;
+        let mut errors = Errors::default();
+        let addresses = aspects.complete.and_then(|complete| complete(self, None, &mut value, &mut errors));
+        aspects.check(names_finalizers_freely(resource), None, &value, &mut errors);
+        self.check_custom(resource, None, &value, &mut errors);
         errors.into_result(row, &name)?;
         self.check_kinds(resource, &name, &value)?;
         if let Some(restrict) = aspects.restriction {
             restrict(self, namespace, &value)?;
         }
+        self.judge(&deed, Some(&value))?;
         self.check_quota(resource, namespace, None, &value)?;
         self.has_room(resource, &name)?;
         if self.state.store.get(resource, namespace, &name).is_some() {
@@ -127,13 +142,13 @@ impl<'a> Transaction<'a> {
         }
         let unknown = match schema().kind(&row.api_version(), row.kind) {
             Some(id) => schema().tidy(id, value).map_err(Fault::Mismatch)?.unknown,
-            None => schema().tidy_custom(value).map_err(Fault::Mismatch)?.unknown,
+            None => self.decode_custom(resource, value)?,
         };
-        let problems: Vec<String> = unknown
-            .iter()
-            .map(|path| format!("unknown field \"{path}\""))
-            .chain(self.options.problems.iter().cloned())
-            .collect();
+        let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+        let twice = self.options.problems.iter().cloned();
+        // Custom resources are read as they come, and looked through afterwards.
+        let problems: Vec<String> =
+            if row.custom { twice.chain(unknown).collect() } else { unknown.chain(twice).collect() };
         match self.options.validation {
             FieldValidation::Ignore => Ok(()),
             FieldValidation::Warn => {
@@ -143,6 +158,49 @@ impl<'a> Transaction<'a> {
             FieldValidation::Strict if problems.is_empty() => Ok(()),
             FieldValidation::Strict => Err(Fault::Strict(problems)),
         }
+    }
+
+    /// Makes a body a custom resource as it is stored: without what its definition does not know, with defaults, under the
+    /// version that is stored. Gives the paths of what was taken out.
+    fn decode_custom(&mut self, resource: ResourceId, value: &mut Value) -> Result<Vec<String>, Fault> {
+        let mut unknown = schema().tidy_custom(value).map_err(Fault::Mismatch)?.unknown;
+        let definition = self.state.definitions.of(&self.state.store, resource);
+        if let Some(version) = definition.as_ref().and_then(|definition| definition.version(self.served(resource))) {
+            if version.schema().is_object() {
+                unknown.extend(custom::prune(version.schema(), value));
+                custom::default(version.schema(), value);
+            }
+            let row = resource.row();
+            value["apiVersion"] = json!(row.api_version());
+            value["kind"] = json!(row.kind);
+        }
+        Ok(unknown)
+    }
+
+    /// The version of a custom resource that this write is for.
+    pub(crate) fn served(&self, resource: ResourceId) -> ResourceId {
+        self.options.served.filter(|served| served.row().qualified() == resource.row().qualified()).unwrap_or(resource)
+    }
+
+    /// What is wrong with a custom resource by its definition.
+    fn check_custom(&self, resource: ResourceId, old: Option<&Value>, new: &Value, errors: &mut Errors) {
+        let definition = self.state.definitions.of(&self.state.store, resource);
+        if let Some(version) = definition.as_ref().and_then(|definition| definition.version(self.served(resource))) {
+            version.check(old, new, errors);
+        }
+    }
+
+    /// Refuses new objects of a definition that is on its way out.
+    ///
+    /// // upstream: apiextensions-apiserver pkg/apiserver/customresource_handler.go ServeHTTP
+    fn definition_accepts(&self, resource: ResourceId, name: &str) -> Result<(), Status> {
+        let row = resource.row();
+        let definition = self.state.store.get(kinds::CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
+        if row.custom && definition.is_some_and(|definition| definition.deleting) {
+            let because = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(row, name, because));
+        }
+        Ok(())
     }
 
     /// [`Transaction::decode`] of a stored object, which is in canonical form, after a change: of a status that was
@@ -208,6 +266,7 @@ impl<'a> Transaction<'a> {
 
     pub(crate) fn writer(&self, resource: ResourceId, part: Part) -> Writer<'a> {
         let has_status = self.has_status(resource);
+        let resource = self.served(resource);
         Writer { manager: self.options.manager, resource, part, has_status, now: self.now }
     }
 
@@ -222,6 +281,7 @@ impl<'a> Transaction<'a> {
     ) -> Result<Arc<Object>, Status> {
         let resource = current.resource;
         metadata::carry_over(resource.row(), &current.name, old, &mut new)?;
+        let asked = (part == Part::Resize).then(|| new.clone());
         let mut new = select_part(resource, part, self.has_status(resource), old, new);
         let aspects = registry::of(resource);
         if let Some(fill) = aspects.defaults {
@@ -236,12 +296,35 @@ impl<'a> Transaction<'a> {
             Some(managed) => managed.store(&mut new),
             None => track(Some(old), &mut new, &self.writer(resource, part), self.options.tracked),
         }
+        self.admit_update(part, current, &mut new);
+        let deed = Deed {
+            operation: Operation::Update,
+            resource,
+            subresource: part.subresource(),
+            namespace,
+            name,
+            kind: None,
+            old: Some(old),
+        };
+        self.mutate(&deed, Some(&mut new))?;
         let mut errors = Errors::default();
         if let Some(complete) = aspects.complete.filter(|_| part == Part::Main) {
             complete(self, Some((current, old)), &mut new, &mut errors);
         }
         if part == Part::Main && *old != new {
-            aspects.check(Some(old), &new, &mut errors);
+            aspects.check(names_finalizers_freely(resource), Some(old), &new, &mut errors);
+        }
+        if resource.row().custom && *old != new {
+            self.check_custom(resource, Some(old), &new, &mut errors);
+        }
+        if part == Part::Status && resource == kinds::RESOURCE_CLAIMS {
+            self.admit_claim_status(old, &mut new, &mut errors);
+        }
+        if part == Part::Status && *old != new {
+            validation::status(resource, old, &new, &mut errors);
+        }
+        if let Some(asked) = &asked {
+            validation::pod_resize::check(old, &new, asked, &mut errors);
         }
         errors.into_result(resource.row(), &current.name)?;
         if part == Part::Main {
@@ -250,6 +333,8 @@ impl<'a> Transaction<'a> {
         if part != Part::Status && aspects.generation.is_some_and(|differs| differs(old, &new)) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
         }
+        self.restrict_update(part, current, &new)?;
+        self.judge(&deed, Some(&new))?;
         if new == *old {
             return Ok(Arc::clone(current));
         }
@@ -306,8 +391,9 @@ impl<'a> Transaction<'a> {
     /// Puts a version into history and log.
     pub(super) fn store(&mut self, object: Object) -> Arc<Object> {
         let object = self.state.store.put(object);
+        let random = self.state.random_state();
         if let Some(log) = &mut self.state.log {
-            log.put(&object, self.state.random.state());
+            log.put(&object, random);
         }
         object
     }
@@ -324,8 +410,9 @@ impl<'a> Transaction<'a> {
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
         let last = self.state.store.remove(Object::new(resource, version, &value));
+        let random = self.state.random_state();
         if let Some(log) = &mut self.state.log {
-            log.remove(&last, self.state.random.state());
+            log.remove(&last, random);
         }
         self.book(plan);
         last
@@ -391,6 +478,11 @@ impl fmt::Display for Fault {
             Self::Strict(problems) => write!(formatter, "strict decoding error: {}", problems.join(", ")),
         }
     }
+}
+
+/// Whether finalizers need no domain: of custom resources and of what defines them.
+fn names_finalizers_freely(resource: ResourceId) -> bool {
+    resource.row().custom || resource == kinds::CUSTOM_RESOURCE_DEFINITIONS
 }
 
 /// Whether a value is nested more than `levels` deep.

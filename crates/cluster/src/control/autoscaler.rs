@@ -14,11 +14,11 @@ use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{integer, items, list_mut, selects, text, time_text};
+use super::value::{integer, items, list_mut, selects, service_selector, text, time_text};
 use super::view::PodInfo;
 use crate::clock::{earlier, later};
 use crate::cluster::Part;
-use crate::resource::{HORIZONTAL_POD_AUTOSCALERS, ResourceId};
+use crate::resource::{HORIZONTAL_POD_AUTOSCALERS, REPLICATION_CONTROLLERS, ResourceId};
 use klab_scheduler::quantity::Quantity;
 use klab_scheduler::selector::Selector;
 
@@ -45,6 +45,8 @@ struct Reading {
 pub(super) struct Autoscalers {
     /// When each is next due, and what it recommended lately.
     recommendations: HashMap<ObjectName, (Timestamp, Vec<(Timestamp, i64)>)>,
+    /// Those that have found nothing to do, nor anything to wait for, and the version of the cluster at which they did.
+    steady: HashMap<ObjectName, u64>,
 }
 
 fn key(name: ObjectName) -> Key {
@@ -57,7 +59,22 @@ impl Reconciler for Autoscalers {
     }
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        let (before, now) = (plane.cluster.version(), plane.now());
+        let is_look = self.recommendations.get(&key.name).is_some_and(|(due, _)| *due <= now);
+        self.steady.remove(&key.name);
         self.sync_autoscaler(plane, &key.name);
+        let all_alike = |(_, past): &(Timestamp, Vec<(Timestamp, i64)>)| {
+            past.len() > 1 && past.iter().all(|(_, replicas)| *replicas == past[0].1)
+        };
+        let is_unchanged = is_look && plane.cluster.version() == before;
+        if is_unchanged && self.recommendations.get(&key.name).is_some_and(all_alike) {
+            self.steady.insert(key.name.clone(), before);
+        }
+    }
+
+    /// One that has recommended nothing else for a while recommends the same as long as nothing changes.
+    fn may_wait(&self, plane: &Plane, key: &Key) -> bool {
+        self.steady.get(&key.name).is_some_and(|version| *version == plane.cluster.version())
     }
 }
 
@@ -105,7 +122,7 @@ impl Autoscalers {
             write_autoscaler(plane, name, &value, status);
             return;
         }
-        let selector = Selector::from_json(&scaled["spec"]["selector"]);
+        let selector = selector_of(resource, &scaled);
         let pods: Vec<Arc<PodInfo>> = plane
             .view
             .pods_in(&name.namespace)
@@ -195,6 +212,12 @@ impl Autoscalers {
         set(status, "ScalingLimited", limited, reason, message, now);
         wanted.min(leap.max(least))
     }
+}
+
+/// Which pods are scaled.
+fn selector_of(resource: ResourceId, scaled: &Value) -> Selector {
+    let selector = &scaled["spec"]["selector"];
+    if resource == REPLICATION_CONTROLLERS { service_selector(selector) } else { Selector::from_json(selector) }
 }
 
 /// What a Resource metric with a target says of the pods; other kinds of metrics have no synthetic source.

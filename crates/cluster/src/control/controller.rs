@@ -24,14 +24,30 @@ controllers! {
     GarbageCollector,
     /// Makes the rules of aggregated ClusterRoles.
     ClusterRoleAggregation,
+    /// Signs certificate requests that are approved.
+    CertificateSigning,
     /// Gives each namespace its service account `default`.
     ServiceAccount,
+    /// Puts back the certificate by which the pods of a namespace know the API server.
+    RootCertificatePublisher,
+    /// Puts back the Service in front of the API server.
+    KubernetesService,
     /// Registers nodes, watches their heartbeats and taints them by condition.
     NodeLifecycle,
     /// Binds PersistentVolumeClaims.
     PersistentVolumeBinder,
+    /// Lets claims go that no pod uses.
+    ClaimProtection,
+    /// Lets volumes go that no claim is bound to.
+    VolumeProtection,
     /// Evicts pods that do not tolerate a taint of their node.
     TaintEviction,
+    /// Fails pods that are deleted and on no node.
+    PodGarbageCollector,
+    /// Publishes the devices of hollow nodes.
+    HollowDevices,
+    /// Makes ResourceClaims from templates, and takes back the devices of those that no pod uses.
+    ResourceClaim,
     /// Binds pods to nodes.
     Scheduler,
     /// Runs the pods that are bound to a node, and ends those that are deleted.
@@ -42,14 +58,20 @@ controllers! {
     StatefulSet,
     /// Makes pods of Jobs.
     Job,
+    /// Deletes finished Jobs whose time to live is over.
+    TtlAfterFinished,
     /// Makes Jobs.
     CronJob,
     /// Makes pods of ReplicaSets.
     ReplicaSet,
+    /// Makes pods of ReplicationControllers.
+    ReplicationController,
     /// Makes ReplicaSets of Deployments.
     Deployment,
     /// Fills EndpointSlices and Endpoints of Services.
     EndpointSlice,
+    /// Mirrors Endpoints that are kept by hand to EndpointSlices.
+    EndpointSliceMirroring,
     /// Counts for PodDisruptionBudgets.
     Disruption,
     /// Scales for HorizontalPodAutoscalers.

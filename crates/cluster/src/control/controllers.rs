@@ -5,14 +5,16 @@ use std::str::FromStr;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
-    api_silence, autoscaler, cluster_autoscaler, cluster_roles, cron_job, daemon_set, deployment, disruption,
-    endpoints, event_ttl, garbage, job, kubelet, namespace, nodes, replica_set, scheduler, service_account,
-    stateful_set, taint_eviction, volumes,
+    api_silence, autoscaler, certificates, cluster_autoscaler, cluster_roles, cron_job, daemon_set, deployment,
+    disruption, endpoints, event_ttl, garbage, hollow_devices, job, kubelet, kubernetes_service, namespace, nodes,
+    pod_gc, replica_set, resource_claim, root_certificate, scheduler, service_account, stateful_set, taint_eviction,
+    ttl_after_finished, volumes,
 };
 use crate::resource::{
-    CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, EVENTS,
-    HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES,
+    ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -57,12 +59,36 @@ static TABLE: [Row; Controller::COUNT] = [
         make: || Box::new(cluster_roles::ClusterRoles),
     },
     Row {
+        controller: Controller::CertificateSigning,
+        name: "certificatesigningrequest-signing",
+        optional: true,
+        watches: Watches::Kinds(&[CERTIFICATE_SIGNING_REQUESTS]),
+        owner: None,
+        make: || Box::new(certificates::CertificateSigning),
+    },
+    Row {
         controller: Controller::ServiceAccount,
         name: "serviceaccount",
         optional: false,
-        watches: Watches::Kinds(&[NAMESPACES]),
+        watches: Watches::Kinds(&[NAMESPACES, SERVICE_ACCOUNTS]),
         owner: None,
         make: || Box::new(service_account::ServiceAccounts),
+    },
+    Row {
+        controller: Controller::RootCertificatePublisher,
+        name: "root-ca-certificate-publisher",
+        optional: true,
+        watches: Watches::Kinds(&[CONFIG_MAPS]),
+        owner: None,
+        make: || Box::new(root_certificate::RootCertificates),
+    },
+    Row {
+        controller: Controller::KubernetesService,
+        name: "kubernetes-service",
+        optional: false,
+        watches: Watches::Kinds(&[SERVICES]),
+        owner: None,
+        make: || Box::<kubernetes_service::KubernetesService>::default(),
     },
     Row {
         controller: Controller::NodeLifecycle,
@@ -76,9 +102,25 @@ static TABLE: [Row; Controller::COUNT] = [
         controller: Controller::PersistentVolumeBinder,
         name: "persistentvolume-binder",
         optional: true,
-        watches: Watches::Kinds(&[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS]),
+        watches: Watches::Kinds(&[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES]),
         owner: None,
-        make: || Box::new(volumes::Claims),
+        make: || Box::<volumes::Claims>::default(),
+    },
+    Row {
+        controller: Controller::ClaimProtection,
+        name: "persistentvolumeclaim-protection",
+        optional: true,
+        watches: Watches::Kinds(&[PERSISTENT_VOLUME_CLAIMS, PODS]),
+        owner: None,
+        make: || Box::<volumes::ClaimProtection>::default(),
+    },
+    Row {
+        controller: Controller::VolumeProtection,
+        name: "persistentvolume-protection",
+        optional: true,
+        watches: Watches::Kinds(&[PERSISTENT_VOLUMES]),
+        owner: None,
+        make: || Box::new(volumes::VolumeProtection),
     },
     Row {
         controller: Controller::TaintEviction,
@@ -87,6 +129,30 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[NODES, PODS]),
         owner: None,
         make: || Box::<taint_eviction::TaintEviction>::default(),
+    },
+    Row {
+        controller: Controller::PodGarbageCollector,
+        name: "pod-garbage-collector",
+        optional: true,
+        watches: Watches::Kinds(&[PODS]),
+        owner: None,
+        make: || Box::new(pod_gc::PodGarbageCollector),
+    },
+    Row {
+        controller: Controller::HollowDevices,
+        name: "hollow-devices",
+        optional: true,
+        watches: Watches::Kinds(&[NODES, RESOURCE_SLICES]),
+        owner: None,
+        make: || Box::new(hollow_devices::HollowDevices),
+    },
+    Row {
+        controller: Controller::ResourceClaim,
+        name: "resourceclaim",
+        optional: true,
+        watches: Watches::Kinds(&[PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES]),
+        owner: None,
+        make: || Box::new(resource_claim::ResourceClaims),
     },
     Row {
         controller: Controller::Scheduler,
@@ -103,6 +169,9 @@ static TABLE: [Row; Controller::COUNT] = [
             STATEFUL_SETS,
             POD_DISRUPTION_BUDGETS,
             STORAGE_CLASSES,
+            DEVICE_CLASSES,
+            RESOURCE_SLICES,
+            RESOURCE_CLAIMS,
         ]),
         owner: None,
         make: || Box::<scheduler::Scheduler>::default(),
@@ -111,7 +180,7 @@ static TABLE: [Row; Controller::COUNT] = [
         controller: Controller::Kubelet,
         name: "kubelet",
         optional: true,
-        watches: Watches::Kinds(&[NODES, PODS]),
+        watches: Watches::Kinds(&[NODES, PODS, RESOURCE_CLAIMS]),
         owner: None,
         make: || Box::<kubelet::Kubelet>::default(),
     },
@@ -127,7 +196,7 @@ static TABLE: [Row; Controller::COUNT] = [
         controller: Controller::StatefulSet,
         name: "statefulset",
         optional: true,
-        watches: Watches::Kinds(&[STATEFUL_SETS, PODS]),
+        watches: Watches::Kinds(&[STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS]),
         owner: Some(STATEFUL_SETS),
         make: || Box::new(stateful_set::StatefulSets),
     },
@@ -137,7 +206,15 @@ static TABLE: [Row; Controller::COUNT] = [
         optional: true,
         watches: Watches::Kinds(&[JOBS, PODS]),
         owner: Some(JOBS),
-        make: || Box::new(job::Jobs),
+        make: || Box::<job::Jobs>::default(),
+    },
+    Row {
+        controller: Controller::TtlAfterFinished,
+        name: "ttl-after-finished",
+        optional: true,
+        watches: Watches::Kinds(&[JOBS]),
+        owner: None,
+        make: || Box::new(ttl_after_finished::TtlAfterFinished),
     },
     Row {
         controller: Controller::CronJob,
@@ -153,7 +230,15 @@ static TABLE: [Row; Controller::COUNT] = [
         optional: true,
         watches: Watches::Kinds(&[REPLICA_SETS, PODS]),
         owner: Some(REPLICA_SETS),
-        make: || Box::new(replica_set::ReplicaSets),
+        make: || Box::new(replica_set::ReplicaSets::SETS),
+    },
+    Row {
+        controller: Controller::ReplicationController,
+        name: "replicationcontroller",
+        optional: true,
+        watches: Watches::Kinds(&[REPLICATION_CONTROLLERS, PODS]),
+        owner: Some(REPLICATION_CONTROLLERS),
+        make: || Box::new(replica_set::ReplicaSets::CONTROLLERS),
     },
     Row {
         controller: Controller::Deployment,
@@ -169,13 +254,28 @@ static TABLE: [Row; Controller::COUNT] = [
         optional: true,
         watches: Watches::Kinds(&[SERVICES, ENDPOINTS, ENDPOINT_SLICES, PODS]),
         owner: None,
-        make: || Box::new(endpoints::Endpoints),
+        make: || Box::<endpoints::Endpoints>::default(),
+    },
+    Row {
+        controller: Controller::EndpointSliceMirroring,
+        name: "endpointslice-mirroring",
+        optional: true,
+        watches: Watches::Kinds(&[SERVICES, ENDPOINTS, ENDPOINT_SLICES]),
+        owner: None,
+        make: || Box::new(endpoints::Mirroring),
     },
     Row {
         controller: Controller::Disruption,
         name: "disruption",
         optional: true,
-        watches: Watches::Kinds(&[POD_DISRUPTION_BUDGETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, PODS]),
+        watches: Watches::Kinds(&[
+            POD_DISRUPTION_BUDGETS,
+            DEPLOYMENTS,
+            REPLICA_SETS,
+            REPLICATION_CONTROLLERS,
+            STATEFUL_SETS,
+            PODS,
+        ]),
         owner: None,
         make: || Box::new(disruption::DisruptionBudgets),
     },
@@ -340,7 +440,7 @@ mod tests {
             assert_eq!(format!("{name}-controller").parse().ok(), controller.is_optional().then_some(controller));
         }
         let unknown = "deploymnet".parse::<Controller>().unwrap_err();
-        assert!(unknown.to_string().starts_with("there is no controller `deploymnet`; there are: cluster-autoscaler"));
+        assert!(unknown.to_string().starts_with("there is no controller `deploymnet`; there are: "), "{unknown}");
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(super) struct DaemonSets;
 
 impl Reconciler for DaemonSets {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
-        plane.workload_changed(change, Controller::DaemonSet, DAEMON_SETS);
+        plane.workload_changed(change, Controller::DaemonSet, DAEMON_SETS, Selector::from_json);
     }
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {

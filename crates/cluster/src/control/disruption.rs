@@ -18,7 +18,9 @@ use super::view::PodInfo;
 use crate::clock::later;
 use crate::cluster::Part;
 use crate::object::Object;
-use crate::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS};
+use crate::resource::{
+    DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
+};
 use klab_scheduler::selector::Selector;
 
 const COMPONENT: &str = "controllermanager";
@@ -171,6 +173,7 @@ impl Plane {
             };
             let resource = match owner.kind.as_ref() {
                 "ReplicaSet" => REPLICA_SETS,
+                "ReplicationController" => REPLICATION_CONTROLLERS,
                 "StatefulSet" => STATEFUL_SETS,
                 kind => return Err(format!("{} does not implement the scale subresource", kind_plural(kind))),
             };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::value::{micro_time_text, time_text};
 use crate::cluster::{Cluster, EventSource, NewEvent, Part, WriteOptions};
 use crate::object::Object;
-use crate::resource::EVENTS;
+use crate::resource::{EVENTS, PODS};
 
 /// How long an event is kept after its last change (`--event-ttl` of the API server).
 pub(crate) const LIFETIME: SignedDuration = SignedDuration::from_hours(1);
@@ -123,6 +123,15 @@ impl<T> Remembered<T> {
     }
 }
 
+/// What is in the text of an event of the scheduler about a pod that fits nowhere.
+const FAILED_SCHEDULING: &[u8] = b"\"FailedScheduling\"";
+
+/// By what events of a series are alike: type, action, reason and component, the object in one version, another object.
+fn series_key(said: [&str; 4], about: &Value, version: &str, related: Option<&Value>) -> String {
+    let related = related.map(Value::to_string).unwrap_or_default();
+    format!("{} {} {version} {related}", said.join(" "), object_key(about))
+}
+
 impl Recorder {
     /// Writes a core event as client-go's correlator does: at most a burst for one object, similar ones combined,
     /// equal ones counted.
@@ -195,13 +204,7 @@ impl Recorder {
         let now = cluster.now();
         let kind = if note.warning { "Warning" } else { "Normal" };
         let version = about["resourceVersion"].as_str().unwrap_or_default();
-        let key = format!(
-            "{kind} {action} {} {} {} {version} {}",
-            note.reason,
-            note.component,
-            object_key(about),
-            related.map(Value::to_string).unwrap_or_default()
-        );
+        let key = series_key([kind, action, note.reason, note.component], about, version, related);
         let namespace = event_namespace(about);
         if let Some(series) = self.series.get_mut(&key)
             && now.duration_since(series.last) < SERIES_WITHIN
@@ -240,6 +243,24 @@ impl Recorder {
         if cluster.create_event(namespace, &name, &event, &WriteOptions::by("kube-scheduler")).is_ok() {
             self.series.insert(key, Series { name, count: 1, last: now });
         }
+    }
+
+    /// Remembers, of what an earlier control plane has written, that a pod fits nowhere: as long as that stays so, nothing is
+    /// said again, as if the one had never ended.
+    pub(crate) fn recall(&mut self, cluster: &Cluster, event: &Object) {
+        if !event.json.windows(FAILED_SCHEDULING.len()).any(|part| part == FAILED_SCHEDULING) {
+            return;
+        }
+        let value = event.value();
+        let text = |field: &str| value[field].as_str().unwrap_or_default();
+        let about = &value["involvedObject"];
+        let (namespace, name) = (event_namespace(about), about["name"].as_str().unwrap_or_default());
+        // It has been said of the version that saying so has made.
+        let Some(pod) = cluster.get(PODS, namespace, name).filter(|pod| about["uid"] == *pod.uid) else { return };
+        let version = pod.resource_version.to_string();
+        let said = [text("type"), text("action"), text("reason"), text("reportingComponent")];
+        let key = series_key(said, about, &version, value.get("related"));
+        self.series.insert(key, Series { name: event.name.to_string(), count: 2, last: cluster.now() });
     }
 
     fn take_token(&mut self, subject: &str, now: Timestamp) -> bool {

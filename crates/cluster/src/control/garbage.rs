@@ -7,10 +7,12 @@ use super::plane::Plane;
 use super::pods::{drop_owner, writes};
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{items, text};
+use super::value::{items, list_mut, text};
 use crate::cluster::{DeleteOptions, Part, Propagation};
+use crate::object::Object;
 use crate::resource::ResourceId;
 
+const COMPONENT: &str = "garbage-collector-controller";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
@@ -27,6 +29,24 @@ impl Reconciler for GarbageCollector {
             plane.collect(resource, name);
         }
     }
+}
+
+/// How it is with an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is there.
+    Solid,
+    /// It is being deleted, and waits for what it owns.
+    Waiting,
+    /// It is not there.
+    Absent,
+    /// It cannot be looked up.
+    Unknown,
+}
+
+/// Whether an object is being deleted and waits for what it owns.
+fn is_deleting_dependents(object: &Object) -> bool {
+    object.deleting && items(&object.value()["metadata"]["finalizers"]).iter().any(|have| have == FOREGROUND)
 }
 
 fn key(resource: ResourceId, name: ObjectName) -> Key {
@@ -49,6 +69,17 @@ impl Plane {
             return;
         }
         let owners_changed = change.previous.is_none_or(|previous| previous.owners != object.owners);
+        if owners_changed && !object.owners.is_empty() {
+            self.note_foreign_owners(object);
+        }
+        // An owner that waited for it may wait no longer.
+        if owners_changed && let Some(previous) = change.previous {
+            for owner in &previous.owners {
+                if let Some((resource, name)) = self.view.find(&owner.uid) {
+                    self.queue.add(key(*resource, name.clone()));
+                }
+            }
+        }
         if object.deleting || (owners_changed && !object.owners.is_empty()) {
             self.queue.add(key(object.resource, change.name()));
         }
@@ -70,26 +101,24 @@ impl Plane {
             return;
         }
         let (mut absent, mut waiting, mut solid) = (Vec::new(), false, false);
-        for owner in &object.owners {
-            match self.view.find(&owner.uid) {
-                None => absent.push(owner.uid.clone()),
-                Some((owner_resource, owner_name)) => {
-                    let foreground = self
-                        .cluster
-                        .get(*owner_resource, &owner_name.namespace, &owner_name.name)
-                        .is_some_and(|owner| {
-                            owner.deleting
-                                && items(&owner.value()["metadata"]["finalizers"]).iter().any(|have| have == FOREGROUND)
-                        });
-                    if foreground {
-                        waiting = true;
-                    } else {
-                        solid = true;
-                    }
-                }
+        for (at, owner) in object.owners.iter().enumerate() {
+            match self.standing_of(&object, at) {
+                // What cannot be looked up is left alone, and so is what it owns.
+                Standing::Unknown => return,
+                Standing::Absent => absent.push(owner.uid.clone()),
+                Standing::Waiting => waiting = true,
+                Standing::Solid => solid = true,
             }
         }
         if solid {
+            if waiting {
+                let leaving = |uid: &str| {
+                    object.owners.iter().enumerate().any(|(at, owner)| {
+                        &*owner.uid == uid && matches!(self.standing_of(&object, at), Standing::Waiting)
+                    })
+                };
+                absent.extend(object.owners.iter().map(|owner| owner.uid.clone()).filter(|uid| leaving(uid)));
+            }
             for uid in absent {
                 let _dropped =
                     self.cluster.modify(resource, Part::Main, &name.namespace, &name.name, &writes(), |value| {
@@ -100,6 +129,9 @@ impl Plane {
         }
         let has_dependents = self.view.dependents_of(&object.uid).next().is_some();
         let propagation = if waiting && has_dependents { Propagation::Foreground } else { Propagation::Background };
+        if waiting && self.is_in_circle(&object) {
+            self.stop_blocking(resource, name);
+        }
         // Finalizers that are set already keep their say, as with the real collector.
         let value = object.value();
         let set = items(&value["metadata"]["finalizers"]).iter().find_map(|finalizer| match finalizer.as_str() {
@@ -113,6 +145,75 @@ impl Plane {
             ..DeleteOptions::default()
         };
         let _deleted = self.cluster.delete(resource, &name.namespace, &name.name, &options);
+    }
+
+    /// How it is with one of the owners of an object.
+    // upstream: pkg/controller/garbagecollector/garbagecollector.go isDangling (v1.36)
+    fn standing_of(&self, object: &Object, at: usize) -> Standing {
+        let owner = &object.owners[at];
+        let version = || {
+            let value = object.value();
+            text(&value["metadata"]["ownerReferences"][at], &["apiVersion"]).to_owned()
+        };
+        let found = self.view.find(&owner.uid).filter(|(resource, name)| {
+            let row = resource.row();
+            name.name == owner.name
+                && row.kind == &*owner.kind
+                // What controllers write need not be read again.
+                && (owner.controller || version().split_once('/').map_or("", |(group, _)| group) == row.group)
+        });
+        let Some((resource, name)) = found else {
+            return match self.cluster.scope_of(&version(), &owner.kind) {
+                // An object of the cluster cannot be owned by one of a namespace.
+                Some(namespaced) if !namespaced || !object.namespace.is_empty() => Standing::Absent,
+                _ => Standing::Unknown,
+            };
+        };
+        if !name.namespace.is_empty() && name.namespace != object.namespace {
+            return if object.namespace.is_empty() { Standing::Unknown } else { Standing::Absent };
+        }
+        let owner = self.cluster.get(*resource, &name.namespace, &name.name);
+        if owner.is_some_and(|owner| is_deleting_dependents(&owner)) { Standing::Waiting } else { Standing::Solid }
+    }
+
+    /// Whether what the object owns waits for the object in turn.
+    fn is_in_circle(&self, object: &Object) -> bool {
+        self.view.dependents_of(&object.uid).any(|(resource, name)| {
+            let dependent = self.cluster.get(*resource, &name.namespace, &name.name);
+            dependent.is_some_and(|dependent| is_deleting_dependents(&dependent))
+        })
+    }
+
+    /// Has an object block the deletion of none of its owners.
+    fn stop_blocking(&self, resource: ResourceId, name: &ObjectName) {
+        let _freed = self.cluster.modify(resource, Part::Main, &name.namespace, &name.name, &writes(), |value| {
+            for owner in list_mut(&mut value["metadata"]["ownerReferences"]) {
+                if owner["blockOwnerDeletion"] == true {
+                    owner["blockOwnerDeletion"] = false.into();
+                }
+            }
+        });
+    }
+
+    /// Says of an object that an owner it names is in another namespace.
+    // upstream: pkg/controller/garbagecollector/graph_builder.go reportInvalidNamespaceOwnerRef (v1.36)
+    fn note_foreign_owners(&mut self, object: &Object) {
+        let value = object.value();
+        for (at, owner) in object.owners.iter().enumerate() {
+            let foreign = self
+                .view
+                .find(&owner.uid)
+                .is_some_and(|(_, name)| !name.namespace.is_empty() && name.namespace != object.namespace);
+            if foreign {
+                let version = text(&value["metadata"]["ownerReferences"][at], &["apiVersion"]).to_owned();
+                let message = format!(
+                    "ownerRef [{version}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace \"{}\"",
+                    owner.kind, object.namespace, owner.name, owner.uid, object.namespace
+                );
+                self.note(object, COMPONENT, true, "OwnerRefInvalidNamespace", &message);
+                return;
+            }
+        }
     }
 
     fn orphan_dependents(&mut self, resource: ResourceId, name: &ObjectName, uid: &str) {

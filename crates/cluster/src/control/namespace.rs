@@ -2,6 +2,8 @@
 
 // upstream: pkg/controller/namespace/deletion/namespaced_resources_deleter.go Delete (v1.36)
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -13,7 +15,7 @@ use super::reconcile::{Change, Reconciler};
 use super::value::{items, list_mut, set_condition, time_of, time_text};
 use crate::clock::later;
 use crate::cluster::{DeleteOptions, Part, Propagation};
-use crate::resource::{EVENTS, NAMESPACES, ResourceId};
+use crate::resource::{EVENTS, NAMESPACES, PODS, ResourceId};
 
 const FINALIZER: &str = "kubernetes";
 /// How long the real controller waits before it empties a namespace.
@@ -49,32 +51,24 @@ impl Plane {
         let Some(object) = self.cluster.get(NAMESPACES, "", name).filter(|object| object.deleting) else { return };
         // The real controller waits, for the word to get round among API servers; here that is of use only where
         // everything is to take its time.
-        if !self.settings.hollow.stop.is_zero() {
+        if self.settings.hollow.as_recorded {
             let deleted = time_of(&object.value()["metadata"]["deletionTimestamp"]).unwrap_or_default();
             if later(deleted, GRACE) > self.now() {
                 self.queue.add_at(key(name), later(deleted, GRACE));
                 return;
             }
         }
+        // Pods go first: what they need is there until they are gone. While they are, nothing is told of the rest.
+        let mut finalizers = BTreeMap::new();
+        if self.empty_of(PODS, name, &mut finalizers) > 0 {
+            self.write_namespace_conditions(name, &[], &BTreeMap::new());
+            return;
+        }
         let mut kinds = self.cluster.kinds();
         kinds.retain(|id| id.row().namespaced && *id != EVENTS);
         let mut left: Vec<(ResourceId, usize)> = Vec::new();
-        let mut finalizers: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
         for kind in kinds {
-            let mut remaining = 0;
-            for object in self.cluster.list(kind, Some(name)).0 {
-                if !object.deleting {
-                    let options =
-                        DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-                    let _deleted = self.cluster.delete(kind, name, &object.name, &options);
-                }
-                if let Some(object) = self.cluster.get(kind, name, &object.name) {
-                    remaining += 1;
-                    for finalizer in items(&object.value()["metadata"]["finalizers"]) {
-                        *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
-                    }
-                }
-            }
+            let remaining = self.empty_of(kind, name, &mut finalizers);
             if remaining > 0 {
                 left.push((kind, remaining));
             }
@@ -91,11 +85,29 @@ impl Plane {
         }
     }
 
+    /// Deletes the objects of a kind in a namespace; how many are left, and what holds them.
+    fn empty_of(&mut self, kind: ResourceId, namespace: &str, finalizers: &mut BTreeMap<String, usize>) -> usize {
+        let mut remaining = 0;
+        for object in self.cluster.list(kind, Some(namespace)).0 {
+            if !object.deleting {
+                let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+                let _deleted = self.cluster.delete(kind, namespace, &object.name, &options);
+            }
+            if let Some(object) = self.cluster.get(kind, namespace, &object.name) {
+                remaining += 1;
+                for finalizer in items(&object.value()["metadata"]["finalizers"]) {
+                    *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+                }
+            }
+        }
+        remaining
+    }
+
     fn write_namespace_conditions(
         &mut self,
         name: &str,
         left: &[(ResourceId, usize)],
-        finalizers: &std::collections::BTreeMap<String, usize>,
+        finalizers: &BTreeMap<String, usize>,
     ) {
         let transition = time_text(self.now());
         let remaining = left

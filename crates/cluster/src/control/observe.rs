@@ -36,6 +36,9 @@ impl ControlPlane {
             let (objects, version) = self.plane.cluster.list(id, None);
             oldest.get_or_insert(version);
             for object in objects {
+                if id == EVENTS {
+                    self.plane.recorder.recall(&self.plane.cluster, &object);
+                }
                 self.take_in(Change::Added, &object, None);
             }
         }

@@ -14,6 +14,7 @@ use super::settings::Settings;
 use super::view::View;
 use crate::clock::later;
 use crate::cluster::Cluster;
+use crate::device_selector::Language;
 use crate::object::Object;
 use crate::resource::ResourceId;
 
@@ -36,9 +37,16 @@ pub(super) struct Plane {
     pub(super) trap: Option<fn(&Subject) -> bool>,
 }
 
+/// An empty cluster as the scheduler sees it.
+fn picture(settings: &Settings) -> Picture {
+    let mut picture = Picture::new(settings.tie_break());
+    picture.set_selector_language(Arc::new(Language));
+    picture
+}
+
 impl Plane {
     pub(super) fn new(cluster: Arc<Cluster>, settings: Settings) -> Self {
-        let picture = Picture::new(settings.tie_break());
+        let picture = picture(&settings);
         Self {
             cluster,
             settings,
@@ -57,7 +65,7 @@ impl Plane {
     /// Forgets what is known of the cluster, before all objects are read again.
     pub(super) fn forget(&mut self) {
         self.view = View::default();
-        self.picture = Picture::new(self.settings.tie_break());
+        self.picture = picture(&self.settings);
     }
 
     /// Notes what is worked on from now on.
@@ -69,11 +77,12 @@ impl Plane {
         assert!(trap.is_none(), "a trap of the test");
     }
 
-    /// Comes back to an owner whose pods were refused: after 1 s, doubled each time up to a minute, or when a quota
-    /// of its namespace changes.
+    /// Comes back to an owner whose pods were refused: after 5 ms, doubled each time up to 1000 s, or when a quota of its
+    /// namespace changes.
+    // upstream: staging/src/k8s.io/client-go/util/workqueue/default_rate_limiters.go DefaultControllerRateLimiter (v1.36)
     pub(super) fn retry_later(&mut self, key: Key) {
         let failures = self.refused.entry(key.clone()).or_default();
-        let wait = SignedDuration::from_secs((1 << (*failures).min(6)).min(60));
+        let wait = SignedDuration::from_millis((5 << (*failures).min(18)).min(1_000_000));
         *failures += 1;
         let due = later(self.now(), wait);
         self.queue.add_at(key, due);

@@ -33,8 +33,10 @@ pub(super) fn writes() -> WriteOptions<'static> {
 pub(super) fn pod_of_template(owner: &Object, template: &Value) -> Value {
     let mut metadata = json!({ "ownerReferences": [controller_reference(owner)] });
     for field in ["labels", "annotations", "finalizers"] {
-        if template["metadata"][field].as_object().is_some_and(|map| !map.is_empty()) {
-            metadata[field] = template["metadata"][field].clone();
+        let given = &template["metadata"][field];
+        if given.as_object().is_some_and(|map| !map.is_empty()) || given.as_array().is_some_and(|list| !list.is_empty())
+        {
+            metadata[field] = given.clone();
         }
     }
     metadata["generateName"] = json!(format!("{}-", owner.name));
@@ -44,9 +46,15 @@ pub(super) fn pod_of_template(owner: &Object, template: &Value) -> Value {
 impl Plane {
     /// What every workload controller does about a change: the object of its kind is looked at, and so are those that
     /// may adopt a pod without an owner.
-    pub(super) fn workload_changed(&mut self, change: &Change<'_>, controller: Controller, kind: ResourceId) {
+    pub(super) fn workload_changed(
+        &mut self,
+        change: &Change<'_>,
+        controller: Controller,
+        kind: ResourceId,
+        selector: fn(&Value) -> Selector,
+    ) {
         if change.resource() == kind {
-            self.keep_selector(change, Selector::from_json);
+            self.keep_selector(change, selector);
             self.queue.add(Key::new(controller, kind, change.name()));
         } else if change.is_of_orphan() {
             for owner in self.view.selecting(kind, change.object) {
@@ -152,6 +160,20 @@ impl Plane {
     }
 }
 
+/// 1, 2, 4, … until `total` are reached, or `most`: a refusal then costs few attempts.
+// upstream: pkg/controller/replicaset/replica_set.go slowStartBatch (v1.36)
+pub(super) fn slow_start(total: usize, most: usize) -> impl Iterator<Item = usize> {
+    let total = total.min(most);
+    let mut done = 0;
+    let mut size = 1;
+    std::iter::from_fn(move || {
+        let batch = size.min(total - done);
+        done += batch;
+        size *= 2;
+        (batch > 0).then_some(batch)
+    })
+}
+
 /// Takes the references to `uid` out of `metadata.ownerReferences`.
 pub(super) fn drop_owner(value: &mut Value, uid: &str) {
     let owners: Vec<Value> =
@@ -162,5 +184,17 @@ pub(super) fn drop_owner(value: &mut Value, uid: &str) {
         } else {
             metadata.insert("ownerReferences".to_owned(), Value::Array(owners));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_double_until_all_are_made() {
+        assert_eq!(slow_start(6, 500).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(slow_start(0, 500).count(), 0);
+        assert_eq!(slow_start(900, 500).sum::<usize>(), 500);
     }
 }

@@ -97,6 +97,13 @@ impl Queue {
         self.timers.insert((instant, key));
     }
 
+    /// Forgets what `key` waits for: who does the work asks anew for what still counts.
+    pub(crate) fn forget(&mut self, key: &Key) {
+        if let Some(set) = self.timer_of.remove(key) {
+            self.timers.remove(&(set, key.clone()));
+        }
+    }
+
     /// Whether `key` is to be done now.
     pub(crate) fn is_due(&self, key: &Key) -> bool {
         self.due.contains(key)
@@ -112,6 +119,12 @@ impl Queue {
             self.due.insert(key);
         }
         self.due.pop_first()
+    }
+
+    /// When the next timer fires of those that `counts`.
+    #[cfg(feature = "server")]
+    pub(crate) fn next_due_of(&self, counts: impl Fn(&Key) -> bool) -> Option<Timestamp> {
+        self.timers.iter().find(|(_, key)| counts(key)).map(|(instant, _)| *instant)
     }
 
     /// When the next timer fires.
@@ -155,7 +168,10 @@ mod tests {
         queue.add_at(key.clone(), at(70));
         assert_eq!(queue.next_due(), Some(at(20)));
         assert_eq!(queue.pop(at(19)), None);
-        assert_eq!(queue.pop(at(20)), Some(key));
+        assert_eq!(queue.pop(at(20)), Some(key.clone()));
         assert_eq!(queue.next_due(), None);
+        queue.add_at(key.clone(), at(50));
+        queue.forget(&key);
+        assert_eq!(queue.pop(at(50)), None);
     }
 }

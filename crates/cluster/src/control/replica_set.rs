@@ -1,6 +1,7 @@
-//! ReplicaSets: as many pods as asked for, the least useful ones deleted first.
+//! ReplicaSets and ReplicationControllers: as many pods as asked for, the least useful ones deleted first.
 
 // upstream: pkg/controller/replicaset/replica_set.go syncReplicaSet, manageReplicas (v1.36)
+// upstream: pkg/controller/replication/conversion.go, whose controller is that of ReplicaSets in other words (v1.36)
 // upstream: pkg/controller/controller_utils.go ActivePodsWithRanks (v1.36)
 
 use std::collections::HashMap;
@@ -10,44 +11,71 @@ use serde_json::{Value, json};
 
 use super::controller::Controller;
 use super::plane::Plane;
-use super::pods::{pod_of_template, writes};
+use super::pods::{pod_of_template, slow_start, writes};
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{condition, integer, items, list_mut, text, time_text};
+use super::value::{condition, integer, items, list_mut, service_selector, text, time_text};
 use super::view::{Phase, PodInfo};
 use crate::cluster::Part;
-use crate::resource::REPLICA_SETS;
+use crate::resource::{REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId};
 use klab_scheduler::selector::Selector;
 
-const COMPONENT: &str = "replicaset-controller";
 /// At most this many pods are created or deleted at once (`burstReplicas`).
 const BURST: usize = 500;
 
-/// Makes pods of ReplicaSets.
-pub(super) struct ReplicaSets;
+/// One of the two kinds that keep a number of pods.
+pub(super) struct ReplicaSets {
+    controller: Controller,
+    kind: ResourceId,
+    /// As whom its events are written.
+    component: &'static str,
+    /// Reads `spec.selector`.
+    selector: fn(&Value) -> Selector,
+    /// Whether the status tells how many pods are about to end.
+    counts_terminating: bool,
+}
+
+impl ReplicaSets {
+    /// Makes pods of ReplicaSets.
+    pub(super) const SETS: Self = Self {
+        controller: Controller::ReplicaSet,
+        kind: REPLICA_SETS,
+        component: "replicaset-controller",
+        selector: Selector::from_json,
+        counts_terminating: true,
+    };
+    /// Makes pods of ReplicationControllers.
+    pub(super) const CONTROLLERS: Self = Self {
+        controller: Controller::ReplicationController,
+        kind: REPLICATION_CONTROLLERS,
+        component: "replication-controller",
+        selector: service_selector,
+        counts_terminating: false,
+    };
+
+    fn key(&self, name: ObjectName) -> Key {
+        Key::new(self.controller, self.kind, name)
+    }
+}
 
 impl Reconciler for ReplicaSets {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
-        plane.workload_changed(change, Controller::ReplicaSet, REPLICA_SETS);
+        plane.workload_changed(change, self.controller, self.kind, self.selector);
     }
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
-        plane.sync_replica_set(&key.name);
+        plane.sync_replica_set(self, &key.name);
     }
 }
 
-fn key(name: ObjectName) -> Key {
-    Key::new(Controller::ReplicaSet, REPLICA_SETS, name)
-}
-
 impl Plane {
-    fn sync_replica_set(&mut self, name: &ObjectName) {
-        let Some(object) = self.cluster.get(REPLICA_SETS, &name.namespace, &name.name) else {
-            self.refused.remove(&key(name.clone()));
+    fn sync_replica_set(&mut self, sets: &ReplicaSets, name: &ObjectName) {
+        let Some(object) = self.cluster.get(sets.kind, &name.namespace, &name.name) else {
+            self.refused.remove(&sets.key(name.clone()));
             return;
         };
         let value = object.value();
-        let selector = Selector::from_json(&value["spec"]["selector"]);
+        let selector = (sets.selector)(&value["spec"]["selector"]);
         let owned = self.claim_pods(&object, &selector);
         let active: Vec<_> = owned.iter().filter(|pod| pod.active()).map(Arc::clone).collect();
         let wanted = usize::try_from(integer(&value, &["spec", "replicas"]).unwrap_or(1)).unwrap_or_default();
@@ -55,11 +83,11 @@ impl Plane {
         let mut acted = false;
         if !object.deleting {
             if active.len() < wanted {
-                for batch_step in slow_start(wanted - active.len()) {
+                for batch_step in slow_start(wanted - active.len(), BURST) {
                     let mut refused = false;
                     for _ in 0..batch_step {
-                        match self.create_pod(&object, COMPONENT, pod_of_template(&object, &value["spec"]["template"]))
-                        {
+                        let pod = pod_of_template(&object, &value["spec"]["template"]);
+                        match self.create_pod(&object, sets.component, pod) {
                             Ok(_) => acted = true,
                             Err(status) => {
                                 refused = true;
@@ -68,7 +96,7 @@ impl Plane {
                         }
                     }
                     if refused {
-                        self.retry_later(key(name.clone()));
+                        self.retry_later(sets.key(name.clone()));
                         break;
                     }
                 }
@@ -81,23 +109,24 @@ impl Plane {
                         .then_with(|| right.object.name.cmp(&left.object.name))
                 });
                 for pod in victims.iter().take((active.len() - wanted).min(BURST)) {
-                    self.delete_pod(&object, COMPONENT, pod);
+                    self.delete_pod(&object, sets.component, pod);
                     acted = true;
                 }
             }
         }
         if failure.is_none() {
-            self.refused.remove(&key(name.clone()));
+            self.refused.remove(&sets.key(name.clone()));
         }
         // The changes just made bring this key back; counting before they settle would only write twice.
         if acted && failure.is_none() {
             return;
         }
-        self.write_replica_set_status(name, &value, &owned, &active, failure);
+        self.write_replica_set_status(sets, name, &value, &owned, &active, failure);
     }
 
     fn write_replica_set_status(
         &mut self,
+        sets: &ReplicaSets,
         name: &ObjectName,
         value: &Value,
         owned: &[Arc<PodInfo>],
@@ -111,7 +140,7 @@ impl Plane {
         let available = count(&|pod| pod.available(min_ready, now));
         let ready = count(&|pod| pod.ready);
         if available < ready {
-            self.wait_for_availability(key(name.clone()), active, min_ready);
+            self.wait_for_availability(sets.key(name.clone()), active, min_ready);
         }
         let mut status = json!({ "replicas": active.len() });
         let mut set = |field: &str, number: usize| {
@@ -129,8 +158,10 @@ impl Plane {
         );
         set("readyReplicas", ready);
         set("availableReplicas", available);
-        status["terminatingReplicas"] =
-            json!(owned.iter().filter(|pod| pod.object.deleting && !pod.finished()).count());
+        if sets.counts_terminating {
+            status["terminatingReplicas"] =
+                json!(owned.iter().filter(|pod| pod.object.deleting && !pod.finished()).count());
+        }
         status["observedGeneration"] = value["metadata"]["generation"].clone();
         let mut conditions: Vec<Value> = items(&value["status"]["conditions"])
             .iter()
@@ -152,7 +183,7 @@ impl Plane {
         }
         if status != value["status"] {
             let _written =
-                self.cluster.modify(REPLICA_SETS, Part::Status, &name.namespace, &name.name, &writes(), |object| {
+                self.cluster.modify(sets.kind, Part::Status, &name.namespace, &name.name, &writes(), |object| {
                     object["status"] = status;
                 });
         }
@@ -181,19 +212,6 @@ impl Plane {
     }
 }
 
-/// 1, 2, 4, … until `total` are reached: a refusal then costs few attempts.
-fn slow_start(total: usize) -> impl Iterator<Item = usize> {
-    let total = total.min(BURST);
-    let mut done = 0;
-    let mut size = 1;
-    std::iter::from_fn(move || {
-        let batch = size.min(total - done);
-        done += batch;
-        size *= 2;
-        (batch > 0).then_some(batch)
-    })
-}
-
 /// Smaller is deleted first: unbound, pending, not ready, cheap by annotation, on crowded nodes, most recently ready,
 /// youngest (<https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#scaling-a-replicaset>).
 fn deletion_rank(
@@ -220,16 +238,4 @@ fn deletion_rank(
         Reverse(ready_since),
         Reverse(pod.created),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_double_until_all_are_made() {
-        assert_eq!(slow_start(6).collect::<Vec<_>>(), [1, 2, 3]);
-        assert_eq!(slow_start(0).count(), 0);
-        assert_eq!(slow_start(900).sum::<usize>(), BURST);
-    }
 }

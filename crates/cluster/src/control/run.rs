@@ -8,6 +8,8 @@ use jiff::Timestamp;
 
 use super::control_plane::ControlPlane;
 use super::fault::Subject;
+#[cfg(feature = "server")]
+use super::queue::Key;
 
 /// How many pieces of work one run does at most.
 const MAX_AT_ONCE: usize = 1_000_000;
@@ -41,6 +43,20 @@ impl ControlPlane {
     pub fn run_for(&mut self, budget: Duration) -> Progress {
         let begun = Instant::now();
         self.run_while(&mut || begun.elapsed() < budget)
+    }
+
+    /// The resourceVersion up to which it has read the changes.
+    #[cfg(feature = "server")]
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// When something is to be done that somebody could see, if nothing changes until then.
+    #[cfg(feature = "server")]
+    pub(crate) fn due_if_nothing_changes(&self) -> Option<Timestamp> {
+        let may_wait = |key: &Key| self.controllers[key.controller as usize].may_wait(&self.plane, key);
+        let switched_off = |key: &Key| self.plane.settings.switched_off.contains(&key.controller);
+        self.plane.queue.next_due_of(|key| !may_wait(key) && !switched_off(key))
     }
 
     fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Progress {

@@ -1,11 +1,13 @@
-//! What each namespace has from the start: its service account `default`.
+//! What each namespace always has: its service account `default`.
+
+// upstream: pkg/controller/serviceaccount/serviceaccounts_controller.go syncNamespace (v1.36)
 
 use serde_json::json;
 
 use super::controller::Controller;
 use super::plane::Plane;
 use super::pods::writes;
-use super::queue::Key;
+use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use crate::resource::{NAMESPACES, SERVICE_ACCOUNTS};
 
@@ -14,9 +16,12 @@ pub(super) struct ServiceAccounts;
 
 impl Reconciler for ServiceAccounts {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
-        if !change.gone {
-            plane.queue.add(Key::new(Controller::ServiceAccount, NAMESPACES, change.name()));
-        }
+        let namespace = match change.resource() {
+            SERVICE_ACCOUNTS if change.gone && &*change.object.name == "default" => &change.object.namespace,
+            NAMESPACES if !change.gone => &change.object.name,
+            _ => return,
+        };
+        plane.queue.add(Key::new(Controller::ServiceAccount, NAMESPACES, ObjectName::new("", namespace)));
     }
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {

@@ -1,6 +1,7 @@
 //! What a cluster's owner may choose about how it acts.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use klab_scheduler::TieBreak;
@@ -12,6 +13,13 @@ pub const HEARTBEAT_ANNOTATION: &str = "klab.dev/heartbeat";
 
 /// Value of that annotation that silences a hollow node.
 pub(super) const STOPPED: &str = "stopped";
+
+/// Annotation of a node that says what it runs short of: `memory`, `disk`, `pid`, several with commas.
+pub const PRESSURE_ANNOTATION: &str = "klab.dev/pressure";
+
+/// The annotation of a node that lists the devices it has, as JSON:
+/// `[{"class": "gpu.example.com", "count": 4, "attributes": {"memory": "40Gi"}}]`. They are published as ResourceSlices.
+pub const DEVICES_ANNOTATION: &str = "klab.dev/devices";
 
 /// How the acting part of an embedded cluster behaves.
 #[derive(Debug, Clone)]
@@ -30,6 +38,8 @@ pub struct Settings {
     pub heartbeat_annotation: String,
     /// Name of the machine the components run on, as in `default-scheduler-<host>`.
     pub host: String,
+    /// Images that cannot be pulled, beside those whose names say so: `acme/web:2.0`, all tags of `acme/web`, `acme/*`.
+    pub missing_images: Arc<[String]>,
     /// Controllers that do nothing. Those that cannot be switched off work all the same.
     pub switched_off: BTreeSet<Controller>,
 }
@@ -50,6 +60,7 @@ impl Default for Settings {
             metrics_share: Some(0.5),
             heartbeat_annotation: HEARTBEAT_ANNOTATION.to_owned(),
             host: "vm".to_owned(),
+            missing_images: Arc::default(),
             switched_off: BTreeSet::new(),
         }
     }
@@ -60,15 +71,24 @@ impl Default for Settings {
 pub struct HollowDelays {
     /// From binding to Running. Zero skips ContainerCreating.
     pub start: SignedDuration,
-    /// How long the containers of a Job run, unless their command sleeps.
+    /// How long containers run whose command takes no time, and those of a Job whose command nobody knows.
     pub job: SignedDuration,
-    /// From the deletion of a pod to its end, never longer than its grace period.
+    /// From the deletion of a pod to its end, never longer than its grace period. Containers that do not heed the signal
+    /// take the whole of it.
     pub stop: SignedDuration,
+    /// Whether pods do no more than those of the recorded flows: only containers of Jobs end, all heed the signal at once,
+    /// nobody probes, and a pod that has ended is gone without another word.
+    pub as_recorded: bool,
 }
 
 impl Default for HollowDelays {
     fn default() -> Self {
-        Self { start: SignedDuration::ZERO, job: SignedDuration::from_secs(1), stop: SignedDuration::ZERO }
+        Self {
+            start: SignedDuration::ZERO,
+            job: SignedDuration::from_secs(1),
+            stop: SignedDuration::ZERO,
+            as_recorded: false,
+        }
     }
 }
 
@@ -79,6 +99,7 @@ impl HollowDelays {
             start: SignedDuration::from_millis(500),
             job: SignedDuration::from_secs(1),
             stop: SignedDuration::from_millis(600),
+            as_recorded: true,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::pod_ranges::PodRanges;
 use super::queue::ObjectName;
-use super::settings::STOPPED;
+use super::settings::{DEVICES_ANNOTATION, PRESSURE_ANNOTATION, STOPPED};
 use super::value::selects;
 use crate::object::Object;
 use crate::resource::ResourceId;
@@ -44,6 +44,10 @@ pub(crate) struct PodInfo {
     pub(crate) generation: i64,
     /// `status.startTime`: when the kubelet took it.
     pub(crate) started: Option<Timestamp>,
+    /// Whether others decide with the kubelet when it is ready (`spec.readinessGates`).
+    pub(crate) gated: bool,
+    /// Whether it asks for resource claims.
+    pub(crate) has_claims: bool,
 }
 
 impl PodInfo {
@@ -97,6 +101,8 @@ struct MetaBrief<'a> {
 struct SpecBrief<'a> {
     #[serde(borrow)]
     node_name: Option<&'a str>,
+    readiness_gates: Option<Vec<serde::de::IgnoredAny>>,
+    resource_claims: Option<Vec<serde::de::IgnoredAny>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -139,6 +145,8 @@ fn pod_info(object: &Arc<Object>) -> PodInfo {
         created: time(brief.metadata.creation_timestamp).unwrap_or_default(),
         ip: brief.status.pod_ip.map(Into::into),
         started: time(brief.status.start_time),
+        gated: brief.spec.readiness_gates.is_some_and(|gates| !gates.is_empty()),
+        has_claims: brief.spec.resource_claims.is_some_and(|claims| !claims.is_empty()),
         object: Arc::clone(object),
     }
 }
@@ -156,6 +164,12 @@ pub(crate) struct NodeInfo {
     pub(crate) stopped: bool,
     /// Status of the condition Ready.
     pub(crate) ready: Box<str>,
+    /// What a lab says it runs short of.
+    pub(crate) pressure: Box<str>,
+    /// What a lab says it has of devices.
+    pub(crate) devices: Box<str>,
+    /// Whether a condition says that it runs short of something.
+    pub(crate) under_pressure: bool,
     /// Region and zone, as its labels say; empty for nodes without them, which are one zone together.
     pub(crate) zone: Box<str>,
 }
@@ -213,6 +227,10 @@ fn node_info(object: &Arc<Object>, heartbeat: &str) -> NodeInfo {
         taints: brief.spec.taints,
         stopped: brief.metadata.annotations.get(heartbeat).is_some_and(|value| value == STOPPED),
         ready: ready.map(|condition| condition.status.as_str()).unwrap_or_default().into(),
+        pressure: brief.metadata.annotations.get(PRESSURE_ANNOTATION).map(String::as_str).unwrap_or_default().into(),
+        devices: brief.metadata.annotations.get(DEVICES_ANNOTATION).map(String::as_str).unwrap_or_default().into(),
+        under_pressure: (brief.status.conditions.iter())
+            .any(|condition| condition.kind.ends_with("Pressure") && condition.status == "True"),
         zone: ["region", "zone"]
             .map(|part| object.label(&format!("topology.kubernetes.io/{part}")).unwrap_or_default())
             .join("/")

@@ -31,14 +31,14 @@ pub(crate) fn job(value: &mut Value) {
     let policy = if spec["podFailurePolicy"].is_object() { "Failed" } else { "TerminatingOrFailed" };
     set(spec, "podReplacementPolicy", policy);
     set(spec, "manualSelector", false);
-    inherit_labels(value);
 }
 
-/// A Job without labels has those of its template.
-fn inherit_labels(job: &mut Value) {
+/// A Job without labels has those of its template, with the ones by which it knows its pods.
+pub(crate) fn inherit_labels(job: &mut Value) {
     let labels = job["spec"]["template"]["metadata"]["labels"].clone();
-    if labels.is_object() {
-        set(&mut job["metadata"], "labels", labels);
+    let none = job["metadata"]["labels"].as_object().is_none_or(serde_json::Map::is_empty);
+    if labels.is_object() && none {
+        job["metadata"]["labels"] = labels;
     }
 }
 
@@ -70,5 +70,4 @@ pub(crate) fn generate_selector(job: &mut Value) {
     set(spec, "selector", json!({}));
     set(&mut spec["selector"], "matchLabels", json!({}));
     set(&mut spec["selector"]["matchLabels"], "batch.kubernetes.io/controller-uid", uid);
-    inherit_labels(job);
 }

@@ -2,7 +2,9 @@
 //!
 //! Objects are tidied before ([`crate::schema::Schema::tidy`]), so fields have their types.
 
+pub(crate) mod admission;
 pub(crate) mod config;
+pub(crate) mod devices;
 mod field;
 pub(crate) mod job;
 pub(crate) mod pod;

@@ -26,6 +26,10 @@ pub(crate) fn pod(value: &mut Value) {
         }
     }
     pod_spec(spec);
+    // upstream: pkg/apis/core/v1/conversion.go Convert_v1_Pod_To_core_Pod (v1.36)
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec["terminationGracePeriodSeconds"] = json!(1);
+    }
 }
 
 /// The `template` of a workload.

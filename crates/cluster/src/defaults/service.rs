@@ -49,6 +49,11 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
+    /// The range that addresses are from: `10.0.0.0/16`.
+    pub(crate) fn range() -> String {
+        format!("{NETWORK}/{}", ADDRESSES.leading_zeros() + 1)
+    }
+
     /// Notes what a Service holds.
     pub(crate) fn note(&mut self, service: &Value) {
         if let Some(address) = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok()) {

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::node::node;
 use super::{Cluster, beginning};
 use crate::clock::SteppedClock;
 use crate::control::{Controller, UnknownController};
 use crate::seed::Seed;
 use crate::status::Status;
 use crate::system::Flavour;
+use crate::webhook::{NoWay, Transport};
 
 /// What a new cluster holds and how it acts. Without further words: no nodes, no workloads, all controllers.
 #[derive(Debug, Default)]
@@ -21,6 +23,7 @@ pub struct ClusterBuilder {
     objects: Vec<Value>,
     clock: Option<Arc<SteppedClock>>,
     switched_off: Vec<Controller>,
+    webhooks: Option<Arc<dyn Transport>>,
     /// The first thing that was wrong.
     wrong: Option<BuildError>,
 }
@@ -103,6 +106,15 @@ impl ClusterBuilder {
         self
     }
 
+    /// Who carries calls to the webhooks that the cluster's objects configure: a closure that answers an
+    /// `AdmissionReview`, or what makes an HTTPS request of it. Without it webhooks cannot be reached, and their
+    /// `failurePolicy` decides. Called without any lock; a closure is called in the thread that writes.
+    #[must_use]
+    pub fn webhooks(mut self, transport: impl Transport + 'static) -> Self {
+        self.webhooks = Some(Arc::new(transport));
+        self
+    }
+
     /// Makes the cluster.
     ///
     /// # Errors
@@ -115,32 +127,13 @@ impl ClusterBuilder {
         let seed = Seed { seed: self.seed, flavour: self.flavour, objects, ..Seed::default() };
         let mut settings = seed.settings();
         settings.switched_off.extend(self.switched_off);
-        Ok(Cluster::planted("test", &seed, settings, self.clock.unwrap_or_else(beginning))?)
+        let webhooks = self.webhooks.unwrap_or_else(|| Arc::new(NoWay));
+        Ok(Cluster::planted("test", &seed, settings, self.clock.unwrap_or_else(beginning), webhooks)?)
     }
 
     fn refuse(&mut self, error: impl Into<BuildError>) {
         self.wrong.get_or_insert_with(|| error.into());
     }
-}
-
-/// An ordinary node.
-fn node(number: usize) -> Value {
-    let name = format!("node-{number}");
-    let resources = json!({ "cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110" });
-    json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": { "name": name, "labels": {
-            "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-        }},
-        "status": {
-            "capacity": resources, "allocatable": resources,
-            "addresses": [
-                { "type": "InternalIP", "address": format!("10.224.{}.{}", number / 250 % 250, number % 250 + 4) },
-                { "type": "Hostname", "address": name },
-            ],
-            "nodeInfo": { "kubeletVersion": "v1.36.2", "operatingSystem": "linux", "architecture": "amd64" },
-        },
-    })
 }
 
 #[cfg(test)]
@@ -149,6 +142,7 @@ mod tests {
 
     use jiff::SignedDuration;
     use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
 
     use super::*;
     use crate::resource::{CONFIG_MAPS, NODES, PODS};

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use super::Cluster;
 use super::fault::{Fault, Injected};
 use crate::api::client::client;
-use crate::api::{Body, receive, status_response};
+use crate::api::{Body, Consultation, receive, status_response};
 
 impl Cluster {
     /// A client of its API, as the administrator: requests made side by side are answered before the cluster acts on any
@@ -35,7 +35,16 @@ impl Cluster {
         match receive(request).await {
             Ok((parts, body)) => {
                 let fault = self.0.faults.answer(self.inner(), &parts, &body);
-                fault.unwrap_or_else(|| self.0.api.respond(&parts, body))
+                if let Some(refusal) = fault {
+                    return refusal;
+                }
+                let consultation = Consultation::default();
+                loop {
+                    let response = self.0.api.respond(&parts, body.clone(), &consultation);
+                    if !self.0.api.consult(&consultation).await {
+                        return response;
+                    }
+                }
             }
             Err(status) => status_response(&status),
         }

@@ -36,6 +36,22 @@ impl Snapshot {
         Self { checkpoint: self.checkpoint.renamed(renaming), at: self.at, conduct: self.conduct.clone() }
     }
 
+    /// The same cluster under these other names, one for each, as a server makes copies: where the names stand is found
+    /// once. Experimental.
+    ///
+    /// # Errors
+    /// When the snapshot cannot be written as text.
+    #[cfg(feature = "server")]
+    pub fn copies(&self, renamings: &[Renaming]) -> std::io::Result<Vec<Self>> {
+        let (template, _) = cluster::Template::new(self.checkpoint.clone(), serde_json::Value::Null)?;
+        let copy = |renaming: &Renaming| Self {
+            checkpoint: self.checkpoint.with_objects(template.objects_for(Some(renaming))),
+            at: self.at,
+            conduct: self.conduct.clone(),
+        };
+        Ok(renamings.iter().map(copy).collect())
+    }
+
     /// Its objects. Experimental.
     pub fn objects(&self) -> &[Arc<Object>] {
         self.checkpoint.objects()

@@ -27,6 +27,13 @@ const CHOICES: &[(&str, &str, &[&str])] = &[
 /// Name and schema of every structure, a line each; written by `tools/kubernetes-descriptions`.
 const DESCRIPTIONS: &[u8] = include_bytes!("descriptions.gz");
 
+/// The schema of every object's metadata.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
 /// What a reference to another schema begins with.
 const REFERENCE: &str = "\"#/components/schemas/";
 
@@ -69,7 +76,8 @@ pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
     }
     let text = descriptions();
     let mut schemas = Map::new();
-    for (name, schema) in with_references(&text, kinds.keys().copied()) {
+    let of_custom = (!custom.is_empty()).then_some(OBJECT_META);
+    for (name, schema) in with_references(&text, kinds.keys().copied().chain(of_custom)) {
         let mut schema: Value = serde_json::from_str(schema).unwrap_or_default();
         for (end, field, values) in CHOICES {
             if name.ends_with(end) && schema["properties"][*field].is_object() {
@@ -106,10 +114,13 @@ fn custom_schema(cluster: &Cluster, row: &Resource) -> Value {
     if !schema.is_object() {
         schema = json!({"type": "object"});
     }
-    for field in ["apiVersion", "kind"] {
-        schema["properties"][field] = json!({"type": "string"});
+    for (field, description) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        schema["properties"][field] = json!({"type": "string", "description": description});
     }
-    schema["properties"]["metadata"] = json!({"type": "object"});
+    schema["properties"]["metadata"] = json!({
+        "allOf": [{"$ref": format!("#/components/schemas/{OBJECT_META}")}],
+        "description": METADATA, "default": {},
+    });
     schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
     schema
 }

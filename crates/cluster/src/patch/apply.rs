@@ -10,6 +10,7 @@ use super::fields::Fields;
 use super::managed::{Managed, Writer, difference, strip};
 use super::typed::{Difference, Place, faults, fields_of, merge, prune};
 use crate::cluster::{Fault, Part, Transaction};
+use crate::custom;
 use crate::object::Object;
 use crate::resource::{Resource, ResourceId};
 use crate::schema::{Shape, schema};
@@ -34,7 +35,11 @@ impl Transaction<'_> {
         if self.options.manager.is_empty() {
             return Err(no_manager());
         }
-        check_kind(row, &config)?;
+        check_kind(self.served(resource).row(), &config)?;
+        if row.custom {
+            self.check_fields(resource, &config)?;
+            config["apiVersion"] = json!(row.api_version());
+        }
         let shape = schema().kind(&row.api_version(), row.kind);
         if let Some(id) = shape {
             check_types(row, &config, &faults(schema(), id, &config))?;
@@ -99,6 +104,27 @@ impl Transaction<'_> {
         }
         let object = self.write_over(&current, part, &live, merged, Some(managed))?;
         Ok((object, false))
+    }
+}
+
+impl Transaction<'_> {
+    /// Refuses fields that the definition of a custom resource does not know, as typed kinds do.
+    fn check_fields(&self, resource: ResourceId, config: &Value) -> Result<(), Status> {
+        let served = self.served(resource);
+        let definition = self.state.definitions.of(&self.state.store, resource);
+        let Some(version) = definition.as_ref().and_then(|definition| definition.version(served)) else {
+            return Ok(());
+        };
+        let mut trial = config.clone();
+        let metadata = trial.as_object_mut().and_then(|trial| trial.remove("metadata")).unwrap_or_default();
+        let mut holder = json!({ "metadata": metadata });
+        let of_metadata = schema().tidy_custom(&mut holder).map(|found| found.unknown).unwrap_or_default();
+        let unknown: Vec<String> = of_metadata
+            .into_iter()
+            .chain(custom::prune(version.schema(), &mut trial))
+            .map(|path| format!(".{path}: field not declared in schema"))
+            .collect();
+        check_types(served.row(), config, &unknown)
     }
 }
 

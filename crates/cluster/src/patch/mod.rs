@@ -40,6 +40,13 @@ pub enum Patch {
     },
 }
 
+/// Merges a configuration of a kind into an object, as server-side apply does, whoever owns its fields.
+pub(crate) fn merge_configuration(resource: ResourceId, object: &mut Value, config: &Value) {
+    let row = resource.row();
+    let shape = schema().kind(&row.api_version(), row.kind).map(Shape::Struct);
+    typed::merge(object, config, typed::Place::root(shape.as_ref()));
+}
+
 impl Cluster {
     /// Patches an object; server-side apply creates it if there is none. Also says whether it was created.
     ///
@@ -71,7 +78,7 @@ impl Cluster {
         patch: Patch,
         options: &WriteOptions<'_>,
     ) -> Result<Written, Status> {
-        self.transact(options, |transaction| {
+        self.write(options, patch, |transaction, patch| {
             let (object, created) = match patch {
                 Patch::Apply { value, force } => transaction.apply(resource, part, namespace, name, value, force)?,
                 other => (transaction.patch(resource, part, namespace, name, other)?, false),
@@ -179,6 +186,10 @@ fn operate(value: &mut Value, patch: &json_patch::Patch) -> Result<(), Status> {
         if finds_nothing(value, operation) {
             continue;
         }
+        if let Some(copied) = copy_of_nothing(value, operation) {
+            json_patch::patch_unsafe(value, &[copied]).map_err(|_| unfitting())?;
+            continue;
+        }
         json_patch::patch_unsafe(value, std::slice::from_ref(operation)).map_err(|_| unfitting())?;
     }
     Ok(())
@@ -192,6 +203,18 @@ fn finds_nothing(value: &Value, operation: &json_patch::PatchOperation) -> bool 
     let Some((object, field)) = test.path.split_back().filter(|_| test.value.is_null()) else { return false };
     let object = value.pointer(object.as_str()).and_then(Value::as_object);
     object.is_some_and(|object| !object.contains_key(field.decoded().as_ref()))
+}
+
+/// What is copied from a field that an object does not have is null.
+// upstream: gopkg.in/evanphx/json-patch.v4 patch.go copy (v1.36)
+fn copy_of_nothing(value: &Value, operation: &json_patch::PatchOperation) -> Option<json_patch::PatchOperation> {
+    let json_patch::PatchOperation::Copy(copy) = operation else { return None };
+    let (object, field) = copy.from.split_back()?;
+    let object = value.pointer(object.as_str()).and_then(Value::as_object)?;
+    let missing = !object.contains_key(field.decoded().as_ref());
+    missing.then(|| {
+        json_patch::PatchOperation::Add(json_patch::AddOperation { path: copy.path.clone(), value: Value::Null })
+    })
 }
 
 /// 422: a JSON patch whose test fails or whose path does not exist.

@@ -386,7 +386,7 @@ fn check(schema: &Schema, shape: &Shape, value: &Value, path: &mut String, found
     }
     let length = path.len();
     match (shape, value) {
-        (Shape::Struct(id), Value::Object(map)) => {
+        (Shape::Struct(id) | Shape::Schema(id), Value::Object(map)) => {
             for (name, inner) in map {
                 path.push('.');
                 path.push_str(name);
@@ -438,6 +438,7 @@ fn check(schema: &Schema, shape: &Shape, value: &Value, path: &mut String, found
             };
             found.push(format!("{path}: expected {wanted}, got {}", got(value)));
         }
+        (Shape::Schema(_), _) => {}
         (Shape::List(_), value) => found.push(format!("{path}: expected list, got {}", got(value))),
         (Shape::Struct(_) | Shape::Map(_), value) => found.push(format!("{path}: expected map, got {}", got(value))),
     }

@@ -1,8 +1,11 @@
-//! Request bodies in Kubernetes' protobuf encoding, as kubectl 1.32 and later send them.
+//! Kubernetes' protobuf encoding: request bodies, as kubectl 1.32 and later send them, and answers for those who ask.
 //!
 //! The fields' numbers are in the same table as their JSON names, so a body becomes the JSON it stands for.
 
+mod encode;
 mod wire;
+
+pub(crate) use encode::{encode, encode_event, encode_list, encode_partial, encode_partial_list, is_known};
 
 use base64::Engine as _;
 use jiff::Timestamp;
@@ -123,9 +126,36 @@ fn read_field(map: &mut Map<String, Value>, field: &Field, token: &Token<'_>, de
 fn value_of(shape: &Shape, token: &Token<'_>, depth: usize) -> Result<Value, String> {
     match (shape, token) {
         (Shape::Struct(id), Token::Bytes(message)) => Ok(Value::Object(struct_of(message, *id, None, depth + 1)?)),
+        (Shape::Schema(id), Token::Bytes(message)) => schema_of(message, *id, depth + 1),
         (Shape::Scalar(scalar), token) => scalar_of(*scalar, token),
         _ => Err(misplaced("a nested value")),
     }
+}
+
+/// A schema or what may stand in its place: a boolean first where that is the other choice, else a list after it.
+// upstream: apiextensions-apiserver pkg/apis/apiextensions/v1 JSONSchemaPropsOrBool, …OrArray, …OrStringArray
+fn schema_of(message: &[u8], id: TypeId, depth: usize) -> Result<Value, String> {
+    let (mut allowed, mut one, mut list) = (None, None, Vec::new());
+    let mut reader = Reader::new(message);
+    while let Some((number, token)) = reader.next()? {
+        match (number, token) {
+            (1, Token::Number(number)) => allowed = Some(number != 0),
+            (1, Token::Bytes(inner)) => one = Some(Value::Object(struct_of(inner, id, None, depth)?)),
+            (2, Token::Bytes(inner)) if allowed.is_some() => {
+                one = Some(Value::Object(struct_of(inner, id, None, depth)?));
+            }
+            (2, Token::Bytes(inner)) => list.push(match struct_of(inner, id, None, depth) {
+                Ok(map) => Value::Object(map),
+                Err(_) => json!(String::from_utf8_lossy(inner)),
+            }),
+            _ => {}
+        }
+    }
+    Ok(match (one, allowed) {
+        (Some(one), _) => one,
+        (None, Some(allowed)) => json!(allowed),
+        (None, None) => Value::Array(list),
+    })
 }
 
 /// The value of a map entry: a list there is a message with the entries as its first field.
@@ -149,7 +179,7 @@ fn empty(shape: &Shape) -> Value {
         Shape::Scalar(Scalar::Bool) => json!(false),
         Shape::Scalar(scalar) if is_number(*scalar) => json!(0),
         Shape::List(_) => json!([]),
-        Shape::Scalar(_) => Value::Null,
+        Shape::Scalar(_) | Shape::Schema(_) => Value::Null,
         Shape::Struct(_) | Shape::Map(_) => json!({}),
     }
 }

@@ -5,6 +5,7 @@
 mod aggregate;
 mod cover;
 mod escalation;
+mod node;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use super::store::Store;
 
 pub(crate) use aggregate::aggregated;
 pub(crate) use escalation::refuse_escalation;
+pub(crate) use node::authorize_node;
 pub(crate) use resolve::rules_for;
 
 /// Group whose members may do everything.
@@ -102,9 +104,19 @@ pub(crate) struct ResourceSubject<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
+    /// The field selector of a list.
+    pub(crate) fields: &'a str,
 }
 
 impl ResourceSubject<'_> {
+    /// Whether the list is limited to objects with this field.
+    fn selects(&self, field: &str, value: &str) -> bool {
+        self.fields.split(',').any(|term| {
+            let term = term.strip_prefix(field).unwrap_or_default();
+            term.strip_prefix("==").or_else(|| term.strip_prefix('=')) == Some(value)
+        })
+    }
+
     /// `pods`, `pods/log`.
     fn with_subresource(&self) -> String {
         if self.subresource.is_empty() {
@@ -129,6 +141,11 @@ pub(crate) fn authorize(store: &Store, user: &User, asked: &Attributes<'_>) -> D
     if user.is_master() {
         return Decision { allowed: true, reason: String::new() };
     }
+    let of_node = match authorize_node(store, user, asked) {
+        Some(Ok(())) => return Decision { allowed: true, reason: String::new() },
+        Some(Err(because)) => because,
+        None => String::new(),
+    };
     let namespace = match &asked.to {
         Subject::Resource(subject) => subject.namespace,
         Subject::Path(_) => "",
@@ -137,7 +154,9 @@ pub(crate) fn authorize(store: &Store, user: &User, asked: &Attributes<'_>) -> D
     if let Some((_, source)) = found.rules.iter().find(|(rule, _)| rule.allows(asked)) {
         return Decision { allowed: true, reason: format!("RBAC: allowed by {source}") };
     }
-    let reason = found.errors_text().map_or_else(String::new, |text| format!("RBAC: {text}"));
+    let of_roles = found.errors_text().map_or_else(String::new, |text| format!("RBAC: {text}"));
+    let reason =
+        if of_node.is_empty() || of_roles.is_empty() { of_node + &of_roles } else { of_node + "\n" + &of_roles };
     Decision { allowed: false, reason }
 }
 

@@ -1,6 +1,7 @@
 //! Kinds about who may do what: the groups rbac, authentication, authorization and certificates.
 
 use super::aspects::{ANSWERED_ONLY, Aspects, Field, InitialStatus, Validation};
+use super::strategy;
 use crate::defaults;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LOCAL_SUBJECT_ACCESS_REVIEWS, ROLE_BINDINGS,
@@ -25,9 +26,9 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::Empty,
             defaults: None,
             prepare: None,
-            complete: None,
+            complete: Some(strategy::sign_request),
             admission: None,
-            validation: Validation::None,
+            validation: Validation::New(validation::signing_request::check),
             update_validation: None,
             metadata_reports: 2,
             restriction: None,

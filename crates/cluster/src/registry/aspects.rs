@@ -86,12 +86,13 @@ pub(super) const ANSWERED_ONLY: Aspects = Aspects {
 };
 
 impl Aspects {
-    /// What is wrong with an object, new or about to replace `old`.
-    pub(crate) fn check(&self, old: Option<&Value>, new: &Value, errors: &mut Errors) {
+    /// What is wrong with an object, new or about to replace `old`. Some kinds name their
+    /// finalizers freely.
+    pub(crate) fn check(&self, free_finalizers: bool, old: Option<&Value>, new: &Value, errors: &mut Errors) {
         let times = if old.is_none() { 1 } else { self.metadata_reports };
         let name = old.is_none().then_some(self.name);
         let mut found = Errors::default();
-        metadata::check(name, &new["metadata"], &mut found);
+        metadata::check(name, &new["metadata"], !free_finalizers, &mut found);
         (0..times).for_each(|_| errors.extend(&found));
         match self.validation {
             Validation::Each(check) => check(new, errors),

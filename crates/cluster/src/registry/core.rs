@@ -3,7 +3,7 @@
 use super::aspects::{ANSWERED_ONLY, Aspects, Conversion, Field, InitialStatus, Quota, Validation};
 use super::conversion;
 use super::strategy;
-use crate::admission::{pods, usage};
+use crate::admission::{pods, protect, usage};
 use crate::cluster::services;
 use crate::defaults;
 use crate::resource::{
@@ -79,8 +79,8 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             prepare: None,
             complete: None,
             admission: None,
-            validation: Validation::None,
-            update_validation: None,
+            validation: Validation::New(validation::endpoints::endpoints),
+            update_validation: Some(validation::endpoints::endpoints_update),
             metadata_reports: 2,
             restriction: None,
             quota: None,
@@ -222,10 +222,11 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             complete: None,
             admission: Some(|transaction, _, value| {
                 transaction.add_storage_class(value);
+                protect(value, "kubernetes.io/pvc-protection");
                 Ok(())
             }),
             validation: Validation::Each(validation::config::claim),
-            update_validation: Some(validation::config::claim_update),
+            update_validation: Some(validation::claim::update),
             metadata_reports: 2,
             restriction: Some(|transaction, namespace, value| {
                 transaction.check_limits(PERSISTENT_VOLUME_CLAIMS, namespace, value)
@@ -251,7 +252,10 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             defaults: Some(defaults::storage::volume),
             prepare: None,
             complete: None,
-            admission: None,
+            admission: Some(|_, _, value| {
+                protect(value, "kubernetes.io/pv-protection");
+                Ok(())
+            }),
             validation: Validation::None,
             update_validation: None,
             metadata_reports: 2,
@@ -276,7 +280,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             initial_status: InitialStatus::Phase("Pending"),
             defaults: Some(defaults::pod::pod),
             prepare: None,
-            complete: None,
+            complete: Some(pods::finish_pod),
             admission: Some(pods::admit_pod),
             validation: Validation::New(validation::pod::create),
             update_validation: Some(validation::pod_update::check),
@@ -368,8 +372,8 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             prepare: None,
             complete: None,
             admission: None,
-            validation: Validation::Each(validation::config::quota),
-            update_validation: Some(validation::config::quota_update),
+            validation: Validation::Each(validation::quota::check),
+            update_validation: Some(validation::quota::update),
             metadata_reports: 2,
             restriction: None,
             quota: Some(Quota::Plural),

@@ -2,12 +2,13 @@
 
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
+use crate::api::builtin;
 use crate::defaults;
 use crate::resource::{
     ENDPOINT_SLICES, INGRESS_CLASSES, INGRESSES, IP_ADDRESSES, NETWORK_POLICIES, ResourceId, SERVICE_CIDRS,
 };
 use crate::table;
-use crate::validation::names;
+use crate::validation::{self, names};
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
@@ -132,7 +133,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
+            built_in: Some(builtin::service_cidrs),
             conversion: None,
             warning: None,
             fields: &[],
@@ -150,8 +151,8 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             prepare: None,
             complete: None,
             admission: None,
-            validation: Validation::None,
-            update_validation: None,
+            validation: Validation::New(validation::endpoints::slice),
+            update_validation: Some(validation::endpoints::slice_update),
             metadata_reports: 2,
             restriction: None,
             quota: None,

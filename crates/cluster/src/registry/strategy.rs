@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Transaction;
+use crate::admission::policy::type_check;
+use crate::api::builtin;
+use crate::cluster::{Transaction, time_text};
 use crate::defaults::Addresses;
-use crate::defaults::job::generate_selector;
+use crate::defaults::job::{generate_selector, inherit_labels};
 use crate::object::Object;
+use crate::resource::PRIORITY_LEVEL_CONFIGURATIONS;
 use crate::validation::Errors;
 
 /// What a DaemonSet is told about its template by, for clients older than its generation.
@@ -57,6 +60,7 @@ pub(super) fn select_own_pods(
     if replaced.is_none() {
         generate_selector(new);
     }
+    inherit_labels(new);
     None
 }
 
@@ -73,6 +77,80 @@ pub(super) fn spec_or_annotations(old: &Value, new: &Value) -> bool {
         annotations.filter(|annotations| !annotations.is_empty()).cloned()
     };
     spec(old, new) || annotations(old) != annotations(new)
+}
+
+/// The expressions of a policy are held against the types of the kinds it is for.
+pub(super) fn check_types(
+    _: &mut Transaction<'_>,
+    replaced: Option<(&Object, &Value)>,
+    new: &mut Value,
+    _: &mut Errors,
+) -> Option<Addresses> {
+    let generation = replaced
+        .map_or(1, |(_, old)| old["metadata"]["generation"].as_i64().unwrap_or_default() + i64::from(spec(old, new)));
+    if replaced.is_none_or(|(_, old)| spec(old, new)) {
+        new["status"] = type_check::status(new, generation);
+    }
+    None
+}
+
+/// A certificate request is its sender's, and stays as it was sent.
+// upstream: pkg/registry/certificates/certificates/strategy.go PrepareForCreate, PrepareForUpdate (v1.36)
+pub(super) fn sign_request(
+    transaction: &mut Transaction<'_>,
+    replaced: Option<(&Object, &Value)>,
+    new: &mut Value,
+    _: &mut Errors,
+) -> Option<Addresses> {
+    if let Some((_, old)) = replaced {
+        new["spec"] = old["spec"].clone();
+    } else if let Some(user) = transaction.options.user
+        && let Some(spec) = new["spec"].as_object_mut()
+    {
+        for field in ["username", "uid", "groups", "extra"] {
+            spec.remove(field);
+        }
+        spec.insert("username".to_owned(), json!(user.name));
+        if !user.uid.is_empty() {
+            spec.insert("uid".to_owned(), json!(user.uid));
+        }
+        if !user.groups.is_empty() {
+            spec.insert("groups".to_owned(), json!(user.groups));
+        }
+        if !user.extra.is_empty() {
+            spec.insert("extra".to_owned(), json!(user.extra));
+        }
+    }
+    None
+}
+
+/// Says whether the level that a flow names is there.
+// upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go syncFlowSchemaStatus (v1.36)
+pub(super) fn find_level(
+    transaction: &mut Transaction<'_>,
+    _: Option<(&Object, &Value)>,
+    new: &mut Value,
+    _: &mut Errors,
+) -> Option<Addresses> {
+    let level = new["spec"]["priorityLevelConfiguration"]["name"].as_str().unwrap_or_default().to_owned();
+    let found =
+        transaction.state.store.get(PRIORITY_LEVEL_CONFIGURATIONS, "", &level).is_some() || builtin::has_level(&level);
+    let (status, reason, rest) =
+        if found { ("False", "Found", "and it exists") } else { ("True", "NotFound", "but there is no such object") };
+    let before = new["status"]["conditions"].as_array().into_iter().flatten();
+    let same = before.into_iter().any(|have| have["type"] == "Dangling" && have["status"] == status);
+    if !same {
+        new["status"]["conditions"] = json!([{
+            "type": "Dangling", "status": status, "reason": reason, "lastTransitionTime": time_text(transaction.now),
+            "message": format!("This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" {rest}"),
+        }]);
+    }
+    None
+}
+
+/// The webhooks of a configuration.
+pub(super) fn webhooks(old: &Value, new: &Value) -> bool {
+    old["webhooks"] != new["webhooks"]
 }
 
 /// The fields of an EndpointSlice.

@@ -43,8 +43,8 @@ fn defaults_stay_when_they_are_filled_in_again_and_no_rule_panics() {
             assert_eq!(again, value, "{}", kind.row().kind);
         }
         let mut errors = crate::validation::Errors::default();
-        aspects.check(None, &value, &mut errors);
-        aspects.check(Some(&value), &value, &mut errors);
+        aspects.check(false, None, &value, &mut errors);
+        aspects.check(false, Some(&value), &value, &mut errors);
         assert!(!aspects.generation.is_some_and(|differs| differs(&value, &value)), "{}", kind.row().kind);
     }
 }

@@ -84,7 +84,7 @@ impl Walk<'_> {
             return Err(Mismatch("exceeded max depth".to_owned()));
         }
         match (shape, value) {
-            (Shape::Struct(id), Value::Object(map)) => self.fields(*id, map, path, depth),
+            (Shape::Struct(id) | Shape::Schema(id), Value::Object(map)) => self.fields(*id, map, path, depth),
             (Shape::List(inner), Value::Array(list)) => {
                 for (at, entry) in list.iter_mut().enumerate() {
                     if entry.is_null() {
@@ -104,6 +104,13 @@ impl Walk<'_> {
                 Ok(())
             }
             (Shape::Scalar(scalar), value) => canonical(*scalar, value, path, holder),
+            (Shape::Schema(_), Value::Bool(_)) => Ok(()),
+            (Shape::Schema(_), Value::Array(list)) => {
+                for (at, entry) in list.iter_mut().enumerate().filter(|(_, entry)| !entry.is_string()) {
+                    self.shape(shape, entry, path.index(at), holder, depth + 1)?;
+                }
+                Ok(())
+            }
             (_, value) => Err(wrong_type(value, path, holder, &self.go_type(shape))),
         }
     }
@@ -158,7 +165,7 @@ impl Walk<'_> {
                 }
                 Value::Object(map)
             }
-            Shape::List(_) | Shape::Map(_) => Value::Null,
+            Shape::List(_) | Shape::Map(_) | Shape::Schema(_) => Value::Null,
             Shape::Scalar(scalar) => match scalar {
                 Scalar::String => json!(""),
                 Scalar::Bool => json!(false),
@@ -172,7 +179,7 @@ impl Walk<'_> {
 
     fn go_type(&self, shape: &Shape) -> String {
         match shape {
-            Shape::Struct(id) => format!("v1.{}", self.schema.get(*id).go_name()),
+            Shape::Struct(id) | Shape::Schema(id) => format!("v1.{}", self.schema.get(*id).go_name()),
             Shape::List(inner) => format!("[]{}", self.go_type(inner)),
             Shape::Map(inner) => format!("map[string]{}", self.go_type(inner)),
             Shape::Scalar(scalar) => go_scalar(*scalar).to_owned(),

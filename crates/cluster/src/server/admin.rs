@@ -13,8 +13,9 @@ use super::super::api::{Body, status_response};
 use super::super::cluster::ControlFault;
 use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
+use super::copies::NewCopy;
 use super::hosted::Hosted;
-use super::shared::{NewCopy, Shared};
+use super::shared::Shared;
 
 /// Largest seed: thousands of nodes.
 const MAX_SEED: usize = 64 * 1024 * 1024;
@@ -33,8 +34,9 @@ pub struct Health {
     pub faults: Vec<String>,
 }
 
+/// Those of a cluster that is parked are none: one that has any is not parked.
 fn faults(hosted: &Hosted) -> Vec<String> {
-    let faults = hosted.api().cluster().control_faults();
+    let faults = hosted.faults();
     let told =
         |fault: ControlFault| format!("lab {}: continues without {}: {}", hosted.name(), fault.about, fault.message);
     faults.into_iter().map(told).collect()
@@ -59,7 +61,7 @@ impl ClusterAccess {
             name: hosted.name().to_owned(),
             created,
             kubeconfig: hosted.kubeconfig(),
-            kubeconfig_path: hosted.folder().join("kubeconfig"),
+            kubeconfig_path: hosted.kubeconfig_path(),
         }
     }
 }
@@ -72,6 +74,18 @@ pub struct Copied {
     /// Whether this request made it; a cluster of that name stays as it is.
     pub created: bool,
     /// Why it could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What became of a cluster that was to be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// Its name.
+    pub name: String,
+    /// Whether there was one.
+    pub removed: bool,
+    /// Why something of it is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -99,7 +113,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
                 pid: std::process::id(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 clusters: shared.all().iter().map(|hosted| hosted.name().to_owned()).collect(),
-                faults: shared.all().iter().flat_map(|hosted| faults(hosted)).collect(),
+                faults: shared.awake().iter().flat_map(|hosted| faults(hosted)).collect(),
             },
         )),
         (&Method::GET, ["clusters"]) => {
@@ -114,7 +128,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
             let figures = serde_json::from_slice::<Figures>(&body)
                 .map_err(|error| Status::bad_request(format!("not figures: {error}")));
             found(shared, name).and_then(|hosted| {
-                hosted.api().set_metrics(figures?.metrics());
+                hosted.set_figures(figures?);
                 Ok(json(200, &json!({})))
             })
         }
@@ -129,11 +143,22 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
             let made = waiting(shared, move |shared| found(shared, &name)?.restore()).await;
             made.map(|made| json(200, &json!({ "made": made })))
         }
+        (&Method::POST, ["clusters", name, "reset"]) => {
+            let name = (*name).to_owned();
+            let done = waiting(shared, move |shared| found(shared, &name)?.reset()).await;
+            done.map(|()| json(200, &json!({})))
+        }
+        (&Method::GET, ["clusters", name, "state"]) => {
+            let name = (*name).to_owned();
+            let state = waiting(shared, move |shared| Ok(shared.state(&name))).await;
+            state.and_then(|state| state.map(|state| json(200, &state)).ok_or_else(|| not_found(parts[1])))
+        }
         (&Method::DELETE, ["clusters", name]) => {
             let name = (*name).to_owned();
             let removed = waiting(shared, move |shared| shared.remove(&name)).await;
             removed.map(|removed| json(200, &json!({ "removed": removed })))
         }
+        (&Method::POST, ["remove"]) => remove_all(shared, &body).await,
         (&Method::POST, ["stop"]) => {
             shared.stop.send_replace(true);
             Ok(json(200, &json!({})))
@@ -144,7 +169,11 @@ pub(super) async fn answer(shared: &Arc<Shared>, path: &str, request: Request<In
 }
 
 pub(super) fn found(shared: &Shared, name: &str) -> Result<Arc<Hosted>, Status> {
-    shared.cluster(name).ok_or_else(|| Status::new(404, "NotFound", format!("cluster {name:?} not found")))
+    shared.cluster(name).ok_or_else(|| not_found(name))
+}
+
+fn not_found(name: &str) -> Status {
+    Status::new(404, "NotFound", format!("cluster {name:?} not found"))
 }
 
 async fn add(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<Body>, Status> {
@@ -162,7 +191,7 @@ async fn copy(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<
         serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("not a list of copies: {error}")))?;
     let of = found(shared, name)?;
     let made = waiting(shared, move |shared| {
-        let outcomes = shared.copy(&of, &copies);
+        let outcomes = shared.copy(shared.template(&of)?.id(), &copies)?;
         let told = copies.into_iter().zip(outcomes).map(|(copy, outcome)| Copied {
             name: copy.name,
             created: matches!(outcome, Ok(true)),
@@ -171,6 +200,22 @@ async fn copy(shared: &Arc<Shared>, name: &str, body: &[u8]) -> Result<Response<
         Ok(told.collect::<Vec<_>>())
     });
     Ok(json(200, &made.await?))
+}
+
+/// Removes clusters; says of each whether there was one, or why it could not be removed.
+async fn remove_all(shared: &Arc<Shared>, body: &[u8]) -> Result<Response<Body>, Status> {
+    let names: Vec<String> =
+        serde_json::from_slice(body).map_err(|error| Status::bad_request(format!("not a list of names: {error}")))?;
+    let removed = waiting(shared, move |shared| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let told = names.iter().zip(shared.remove_all(&names)).map(|(name, outcome)| Removed {
+            name: (*name).to_owned(),
+            removed: matches!(outcome, Ok(true)),
+            error: outcome.err().map(|status| status.message),
+        });
+        Ok(told.collect::<Vec<_>>())
+    });
+    Ok(json(200, &removed.await?))
 }
 
 /// Does what waits for the disk where nobody else waits for it.

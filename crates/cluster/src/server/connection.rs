@@ -1,47 +1,42 @@
 //! Connections: TLS, HTTP/1.1 and HTTP/2, who it is, and which cluster or face of klab answers.
 
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::FutureExt;
 use http::header::AUTHORIZATION;
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri};
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SetOnce, watch};
+use tokio::sync::{Semaphore, SetOnce, watch};
 
-use super::super::api::{Body, User, receive, status_response};
-use super::super::cluster::Cluster;
+use super::super::api::{Body, User, status_response};
 use super::super::status::Status;
 use super::credentials::Digest;
+use super::front::{Asker, FrontBody};
 use super::handshake::Handshakes;
+use super::host::Outside;
 use super::host_name::HostNames;
 use super::hosted::Hosted;
-use super::refusal::{panicked, too_many_connections, unauthorised};
+use super::lane::Held;
+use super::patience::Patient;
+use super::public::{inside, named, path_of, without};
+use super::refusal::{too_many_connections, unauthorised};
 use super::shared::Shared;
-use super::{admin, tls};
+use super::{admin, exchange, tls};
 
-/// Time for a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Time for the head of a request; also how long an idle connection is kept.
-const HEAD: Duration = Duration::from_mins(2);
-/// Time for the body of a request to arrive and be worked on. Bodies of answers, which watches keep open, are not meant.
-const REQUEST: Duration = Duration::from_mins(1);
-/// How often the other end of an HTTP/2 connection is asked whether it is there, and how long it may take to answer.
-const PING: Duration = Duration::from_secs(30);
-const PONG: Duration = Duration::from_secs(20);
-/// Requests under way at once on one HTTP/2 connection, watches among them (what Go's servers allow).
-const MAX_STREAMS: u32 = 250;
-/// Bytes of headers that are read.
-const MAX_HEADERS: u32 = 64 * 1024;
-/// Time until a connection has sent a request with credentials: whoever has none does not keep others out.
-const PROBATION: Duration = Duration::from_secs(10);
+/// How long a connection to a cluster is kept that answers nobody; kubectl gives up after ten seconds.
+const UNHEARD: Duration = Duration::from_secs(30);
+/// As [`exchange::HEAD`], where others than this machine's own reach the server.
+const OUTSIDE_HEAD: Duration = Duration::from_secs(30);
+/// How long the other end of a connection from outside may take nothing of what is written to it.
+const WRITE: Duration = Duration::from_secs(30);
 /// How long connections may take to end when the server stops.
 pub(super) const FAREWELL: Duration = Duration::from_millis(100);
 /// Connections served at the same time, where the process may have this many files open.
@@ -80,7 +75,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, from)) = accepted else {
             // Out of file descriptors, most likely: let some connections end.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
@@ -88,7 +83,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
         let (handshakes, shared) = (Arc::clone(&handshakes), Arc::clone(&shared));
         connections.spawn(async move {
-            connection(stream, &handshakes, shared).await;
+            connection(stream, from, &handshakes, shared).await;
             drop(permit);
         });
     }
@@ -103,30 +98,51 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes, shared: Arc<Shared>) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let shaken = handshakes.shake(stream, Arc::clone(&shared.host.identity.config));
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, shaken).await else { return };
+    let config = match &shared.host.public {
+        Some(Outside { config: None, .. }) => {
+            let peer = Peer { certificate: None, seat: SetOnce::new(), from };
+            return serve_stream(Patient::new(stream, WRITE), false, peer, shared).await;
+        }
+        Some(Outside { config: Some(config), .. }) => config,
+        None => &shared.host.identity.config,
+    };
+    let Ok(Ok(heard)) = tokio::time::timeout(exchange::HANDSHAKE, handshakes.hear(stream)).await else { return };
+    if let Some(silent) = heard.name.as_deref().and_then(|name| shared.silent(name)) {
+        // As if the machine stood still: a client that has no more patience says that it is not able to connect.
+        let Ok(()) = tokio::time::timeout(UNHEARD, silent.speaking()).await else { return };
+    }
+    let shaken = handshakes.shake(heard, Arc::clone(config));
+    let Ok(Ok(stream)) = tokio::time::timeout(exchange::HANDSHAKE, shaken).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
-    let peer = Arc::new(Peer { certificate, seat: SetOnce::new() });
+    let peer = Peer { certificate, seat: SetOnce::new(), from };
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
+    if shared.host.public.is_some() {
+        serve_stream(Patient::new(stream, WRITE), http_2, peer, shared).await;
+    } else {
+        serve_stream(stream, http_2, peer, shared).await;
+    }
+}
+
+/// Serves what was accepted and secured.
+async fn serve_stream<S>(stream: S, http_2: bool, peer: Peer, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let peer = Arc::new(peer);
+    let head = if shared.host.public.is_some() { OUTSIDE_HEAD } else { exchange::HEAD };
     let mut stop = shared.stop.subscribe();
     let other_end = Arc::clone(&peer);
     let service = service_fn(move |request: Request<Incoming>| {
         let (shared, peer) = (Arc::clone(&shared), Arc::clone(&other_end));
-        async move { Ok::<_, Infallible>(guarded(answer(&shared, request, &peer)).await) }
+        async move {
+            let answered = exchange::in_time(answer(&shared, request, &peer)).await;
+            Ok::<_, Infallible>(answered.unwrap_or_else(|status| own(status_response(&status))))
+        }
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let mut builder = if http_2 { builder.http2_only() } else { builder.http1_only() };
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEADERS as usize);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING)
-        .keep_alive_timeout(PONG)
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEADERS);
+    let builder = exchange::builder(http_2, head);
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut served = std::pin::pin!(served);
     tokio::select! {
@@ -143,14 +159,11 @@ async fn connection(stream: TcpStream, handshakes: &Handshakes, shared: Arc<Shar
     }
 }
 
-/// The answer to a request, within its time. A panic is the request's, not the connection's, on which others may be under
-/// way.
-async fn guarded(answer: impl Future<Output = Response<Body>>) -> Response<Body> {
-    match tokio::time::timeout(REQUEST, AssertUnwindSafe(answer).catch_unwind()).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(_)) => status_response(&panicked()),
-        Err(_) => status_response(&Status::new(504, "Timeout", "the request took too long")),
-    }
+/// What a cluster answers, or the front.
+type Answer = Response<Either<Body, FrontBody>>;
+
+fn own(response: Response<Body>) -> Answer {
+    response.map(Either::Left)
 }
 
 /// The other end of a connection.
@@ -158,30 +171,31 @@ struct Peer {
     certificate: Option<Digest>,
     /// Set by the first request with credentials: what the connection counts for, if it is a cluster's.
     seat: SetOnce<Option<Seat>>,
+    from: SocketAddr,
 }
 
-/// One of a cluster's connections.
+/// One of a cluster's connections. It does not keep the cluster awake.
 struct Seat {
-    cluster: Arc<Cluster>,
-    _permit: OwnedSemaphorePermit,
+    hosted: Arc<Hosted>,
+    _held: Held,
 }
 
 impl Peer {
     /// Counts the connection as one of the cluster. Whether the cluster may have it.
-    fn belongs_to(&self, hosted: &Hosted) -> bool {
+    fn belongs_to(&self, hosted: &Arc<Hosted>) -> bool {
         if self.seat.get().is_some() {
             return true;
         }
-        let Some(permit) = hosted.lane().connection() else { return false };
+        let Some(held) = hosted.lane().connection(hosted.host.connections_of_one()) else { return false };
         // Another request of this connection may have been faster.
-        let _ = self.seat.set(Some(Seat { cluster: Arc::clone(hosted.api().cluster()), _permit: permit }));
+        let _ = self.seat.set(Some(Seat { hosted: Arc::clone(hosted), _held: held }));
         true
     }
 
     /// Returns when the cluster whose connection it is answers nobody.
     async fn silenced(&self) {
         match self.seat.wait().await {
-            Some(seat) => seat.cluster.silenced().await,
+            Some(seat) => seat.hosted.silenced().await,
             None => std::future::pending().await,
         }
     }
@@ -189,19 +203,59 @@ impl Peer {
 
 /// Returns when the other end has had its time and has shown no credentials; else never.
 async fn probation(peer: &Peer) {
-    tokio::time::sleep(PROBATION).await;
+    tokio::time::sleep(exchange::PROBATION).await;
     if peer.seat.get().is_some() {
         std::future::pending::<()>().await;
     }
 }
 
 fn bearer(request: &Request<Incoming>) -> Option<Digest> {
-    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| Digest::of(token.trim().as_bytes()))
+    exchange::bearer(request.headers()).map(|token| Digest::of(token.as_bytes()))
 }
 
-async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, peer: &Peer) -> Answer {
+    match &shared.host.public {
+        Some(outside) => answer_outside(shared, outside, request, peer).await,
+        None => own(answer_here(shared, request, peer).await),
+    }
+}
+
+/// Answers somebody who may be anywhere: a cluster that the path names, to whoever shows its token, else the front.
+async fn answer_outside(shared: &Shared, outside: &Outside, request: Request<Incoming>, peer: &Peer) -> Answer {
+    let path = without(request.uri().path(), path_of(&outside.url));
+    let Some((name, rest)) = inside(path, &outside.folder).map(named) else {
+        let answered = outside.front.answer(request, peer.from).await;
+        // Who is answered is not on probation any longer; an idle connection ends soon.
+        let _ = peer.seat.set(None);
+        return answered.map(Either::Right);
+    };
+    let (name, rest) = (&*name, rest.to_owned());
+    let token = bearer(&request);
+    let known = token.as_ref().zip(shared.cluster(name)).and_then(|(token, hosted)| {
+        let asker = match hosted.user_of_token(token) {
+            Some(_) => Asker::Owner,
+            None if outside.front.admits(name, token) => Asker::Guest,
+            None => return None,
+        };
+        Some((hosted, asker))
+    });
+    let Some((hosted, asker)) = known else {
+        let refusal = shared.refusal(name, token.as_ref());
+        return own(refusal.map_or_else(unauthorised, |status| status_response(&status)));
+    };
+    let Some(uri) = with_path(request.uri(), &rest) else {
+        return own(status_response(&Status::bad_request("the request path is not valid")));
+    };
+    let (mut parts, body) = request.into_parts();
+    parts.uri = uri;
+    if let Some(status) = outside.front.refusal(name, asker, &parts) {
+        let _ = peer.seat.set(None);
+        return own(status_response(&status));
+    }
+    own(of_cluster(&hosted, User::admin(), Request::from_parts(parts, body), peer).await)
+}
+
+async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
     let token = bearer(&request);
     let path = request.uri().path();
     if let Some(rest) = path.strip_prefix("/klab/v1").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
@@ -234,25 +288,23 @@ async fn answer(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Pee
         (hosted, user)
     } else {
         // Without a cluster in the path the credentials say which one is meant.
-        let Some(found) = shared.all().into_iter().find_map(|hosted| known(&hosted).map(|user| (hosted, user))) else {
+        let Some(found) = shared.by_credentials(token.as_ref(), peer.certificate.as_ref()) else {
             return unauthorised();
         };
         found
     };
     let (hosted, user) = found;
+    of_cluster(&hosted, user, request, peer).await
+}
+
+/// What a cluster answers to one of its users.
+async fn of_cluster(hosted: &Arc<Hosted>, user: User, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
     request.headers_mut().remove(AUTHORIZATION);
     request.extensions_mut().insert(user);
-    if !peer.belongs_to(&hosted) {
+    if !peer.belongs_to(hosted) {
         return too_many_connections();
     }
-    if hosted.api().cluster().is_silent() {
-        // The connection is about to end.
-        std::future::pending::<()>().await;
-    }
-    match receive(request).await {
-        Ok((parts, body)) => hosted.lane().answer(hosted.api(), parts, body).await,
-        Err(status) => status_response(&status),
-    }
+    hosted.answer(request).await
 }
 
 /// The URI with another path and the same query.
@@ -264,23 +316,4 @@ fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(text).ok()?);
     Uri::from_parts(parts).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use http::StatusCode;
-
-    use super::*;
-
-    fn ends(answer: impl Future<Output = Response<Body>>) -> StatusCode {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(guarded(answer)).status()
-    }
-
-    #[test]
-    fn a_request_that_panics_or_never_ends_is_answered() {
-        assert_eq!(ends(async { unauthorised() }), StatusCode::UNAUTHORIZED);
-        assert_eq!(ends(async { panic!("a fault of klab's own") }), StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(ends(std::future::pending()), StatusCode::GATEWAY_TIMEOUT);
-    }
 }

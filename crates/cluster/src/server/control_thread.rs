@@ -1,13 +1,16 @@
 //! Threads on which control planes run: apart from those that answer requests, so that neither waits for the other.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::cluster::Cluster;
 use super::super::control::{ControlPlane, Progress, Settings};
+use super::settled::Tellers;
 
 /// Most threads; each serves many clusters.
 const MOST: usize = 4;
@@ -20,42 +23,95 @@ const BREATHER: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(super) struct ControlThreads {
     threads: Mutex<Vec<Thread>>,
+    settled: Arc<Tellers>,
 }
 
 struct Thread {
     work: mpsc::UnboundedSender<Work>,
-    /// How many clusters it was given.
-    given: usize,
+    /// How many clusters it has.
+    load: Arc<AtomicUsize>,
 }
 
 struct Work {
+    name: Arc<str>,
     cluster: Arc<Cluster>,
     settings: Settings,
     stop: oneshot::Receiver<()>,
+    /// Dropped when the control plane is gone.
+    _end: std::sync::mpsc::Sender<()>,
+    rest: Arc<Mutex<Option<Rest>>>,
+    settled: Arc<Tellers>,
+}
+
+/// A control plane that has nothing to do now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rest {
+    /// The resourceVersion that it has seen.
+    pub(super) version: u64,
+    /// When something is to be done that somebody could see, if nothing changes until then.
+    pub(super) due: Option<Timestamp>,
 }
 
 /// A control plane that runs until this is dropped.
 pub(super) struct Running {
-    _stop: oneshot::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
+    end: std::sync::mpsc::Receiver<()>,
+    rest: Arc<Mutex<Option<Rest>>>,
+    load: Arc<AtomicUsize>,
+}
+
+impl Running {
+    /// Where the control plane rests, if it does.
+    pub(super) fn rest(&self) -> Option<Rest> {
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the control plane, and waits until it has.
+    pub(super) fn end(mut self) {
+        drop(self.stop.take());
+        // An error says that it is gone.
+        let _ = self.end.recv();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.load.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl ControlThreads {
+    /// Who is told of clusters that come to rest.
+    pub(super) fn settled(&self) -> &Tellers {
+        &self.settled
+    }
+
     /// Runs a control plane for the cluster.
-    pub(super) fn run(&self, cluster: Arc<Cluster>, settings: Settings) -> std::io::Result<Running> {
+    pub(super) fn run(&self, name: &Arc<str>, cluster: Arc<Cluster>, settings: Settings) -> std::io::Result<Running> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let most = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
-        let idle = threads.iter().all(|thread| thread.given > 0);
-        if idle && threads.len() < most {
+        let busy = threads.iter().all(|thread| thread.load.load(Ordering::Relaxed) > 0);
+        if busy && threads.len() < most {
             let work = start(threads.len())?;
-            threads.push(Thread { work, given: 0 });
+            threads.push(Thread { work, load: Arc::default() });
         }
+        let thread = threads.iter().min_by_key(|thread| thread.load.load(Ordering::Relaxed));
+        let thread = thread.ok_or_else(|| std::io::Error::other("there is no control thread"))?;
         let (stop, stopped) = oneshot::channel();
-        if let Some(thread) = threads.iter_mut().min_by_key(|thread| thread.given) {
-            thread.given += 1;
-            let work = Work { cluster, settings, stop: stopped };
-            thread.work.send(work).map_err(|_| std::io::Error::other("a control thread has ended"))?;
-        }
-        Ok(Running { _stop: stop })
+        let (ends, end) = std::sync::mpsc::channel();
+        let rest = Arc::new(Mutex::new(None));
+        let work = Work {
+            name: Arc::clone(name),
+            cluster,
+            settings,
+            stop: stopped,
+            _end: ends,
+            rest: Arc::clone(&rest),
+            settled: Arc::clone(&self.settled),
+        };
+        thread.work.send(work).map_err(|_| std::io::Error::other("a control thread has ended"))?;
+        thread.load.fetch_add(1, Ordering::Relaxed);
+        Ok(Running { stop: Some(stop), end, rest, load: Arc::clone(&thread.load) })
     }
 }
 
@@ -75,19 +131,30 @@ fn start(number: usize) -> std::io::Result<mpsc::UnboundedSender<Work>> {
 }
 
 /// Runs a control plane whenever its cluster changes or something is due.
-async fn drive(work: Work) {
-    let Work { cluster, settings, mut stop } = work;
+async fn drive(mut work: Work) {
+    let cluster = Arc::clone(&work.cluster);
     let mut changes = cluster.changes();
-    let mut plane = ControlPlane::new(Arc::clone(&cluster), settings);
+    let mut plane = ControlPlane::new(Arc::clone(&cluster), work.settings.clone());
+    let mut told = cluster.version();
     loop {
         changes.mark_unchanged();
+        let version = cluster.version();
+        let rest = |rest: Option<Rest>| *work.rest.lock().unwrap_or_else(PoisonError::into_inner) = rest;
         let Progress::Settled(due) = plane.run_for(TURN) else {
+            rest(None);
             tokio::task::yield_now().await;
-            if !matches!(stop.try_recv(), Err(TryRecvError::Empty)) {
+            if !matches!(work.stop.try_recv(), Err(TryRecvError::Empty)) {
                 return;
             }
             continue;
         };
+        // What came while it worked is seen by the next turn, which then rests at that version.
+        let seen = plane.seen();
+        rest((seen >= version).then(|| Rest { version: seen, due: plane.due_if_nothing_changes() }));
+        if seen > told {
+            told = seen;
+            work.settled.tell(&work.name);
+        }
         let wait = due.map_or(Duration::MAX, |due| {
             // What is due already was done; a clock that stands still must not spin.
             Duration::try_from(due.duration_since(cluster.now())).unwrap_or_default().max(Duration::from_millis(1))
@@ -96,7 +163,7 @@ async fn drive(work: Work) {
             cluster.rest();
         }
         tokio::select! {
-            _ = &mut stop => return,
+            _ = &mut work.stop => return,
             changed = changes.changed() => {
                 if changed.is_err() {
                     return;

@@ -52,13 +52,19 @@ impl Token {
         Ok(Self::of(&text))
     }
 
-    fn of(text: &str) -> Self {
+    /// The token of this text.
+    pub(super) fn of(text: &str) -> Self {
         Self { text: text.to_owned(), digest: digest(text.as_bytes()) }
     }
 
     /// What is presented: hexadecimal digits.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Its digest.
+    pub(super) fn digest(&self) -> Digest {
+        Digest(self.digest)
     }
 
     /// Whether somebody presented this token. Takes the same time whatever they presented.
@@ -68,7 +74,7 @@ impl Token {
 }
 
 /// Digest of a credential that somebody presented.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -77,8 +83,22 @@ impl Digest {
         Self(digest(credential))
     }
 
+    /// Whether it is of the same. Takes the same time wherever they differ.
+    pub fn equals(&self, other: &Self) -> bool {
+        self.is(other)
+    }
+
     pub(super) fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
+    }
+
+    /// The digest whose hexadecimal digits these are.
+    pub(super) fn from_text(text: &str) -> Option<Self> {
+        let mut digest = [0; 32];
+        for (at, byte) in digest.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        (text.len() == 64).then_some(Self(digest))
     }
 
     /// As hexadecimal digits.

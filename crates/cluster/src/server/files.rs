@@ -32,6 +32,42 @@ pub fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// As [`write_private`], but that a crash of the machine within about a second may leave no such file, or an empty one: for
+/// what can be made again, and is then synced with many others. Its folder is made where it is missing.
+///
+/// # Errors
+/// When the file system refuses; the old file is then untouched.
+pub fn write_private_later(path: &Path, text: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let make = || tempfile::Builder::new().prefix(".new-").tempfile_in(folder);
+    let mut file = match make() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_private_folder(folder)?;
+            make()?
+        }
+        file => file?,
+    };
+    file.write_all(text)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Makes all that was written to the file system of a folder survive the machine: many files at once.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn sync_all_of(folder: &Path) -> io::Result<()> {
+    let folder = File::open(folder)?;
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(&folder)?;
+    #[cfg(not(target_os = "linux"))]
+    {
+        rustix::fs::sync();
+        drop(folder);
+    }
+    Ok(())
+}
+
 /// Makes a symbolic link; what has its name already is replaced, and whoever follows that name finds the one or the other.
 ///
 /// # Errors

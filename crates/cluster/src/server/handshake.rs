@@ -11,8 +11,8 @@ use rustls::ServerConfig;
 use rustls::server::Acceptor;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
-use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
 use super::host_name::HostNames;
 
@@ -24,6 +24,13 @@ pub(super) struct Handshakes {
     names: HostNames,
     waiting: Mutex<Waiting>,
     more: Notify,
+}
+
+/// A connection whose other end has said what it wants.
+pub(super) struct Heard {
+    hello: StartHandshake<TcpStream>,
+    /// The host name of a cluster; none where it asked for none that this server made.
+    pub(super) name: Option<String>,
 }
 
 /// Those of each host name in the order in which they came, and the names in the order of their turns. Connections that ask
@@ -64,16 +71,24 @@ impl Handshakes {
         Self { names, waiting: Mutex::default(), more: Notify::new() }
     }
 
+    /// Hears which host name the other end of a connection wants.
+    ///
+    /// # Errors
+    /// When it does not speak TLS.
+    pub(super) async fn hear(&self, stream: TcpStream) -> io::Result<Heard> {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let name = hello.client_hello().server_name().filter(|name| self.names.knows(name)).map(str::to_owned);
+        Ok(Heard { hello, name })
+    }
+
     /// Makes a connection one of TLS.
     ///
     /// # Errors
-    /// When the other end does not speak it.
-    pub(super) async fn shake(&self, stream: TcpStream, config: Arc<ServerConfig>) -> io::Result<TlsStream<TcpStream>> {
-        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        let name = hello.client_hello().server_name().filter(|name| self.names.knows(name)).map(str::to_owned);
-        self.turn(name.as_deref().unwrap_or_default()).await;
+    /// When the other end does not agree.
+    pub(super) async fn shake(&self, heard: Heard, config: Arc<ServerConfig>) -> io::Result<TlsStream<TcpStream>> {
+        self.turn(heard.name.as_deref().unwrap_or_default()).await;
         // All of this end's computing is done when this is polled for the first time.
-        hello.into_stream(config).await
+        heard.hello.into_stream(config).await
     }
 
     async fn turn(&self, name: &str) {

@@ -1,70 +1,69 @@
-//! One cluster of a server: its folder, credentials, API and control plane.
+//! One cluster of a server: its name, its credentials, and what its clients ask of it, whether it is awake or not.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use serde_json::Value;
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use tokio::sync::watch;
 
-use super::super::api::{Api, User};
-use super::super::clock::SystemClock;
-use super::super::cluster::Cluster;
-use super::super::renaming::Renaming;
-use super::super::seed::{Seed, add_objects};
+use super::super::api::{Api, Body, User, receive_at_most, status_response};
+use super::super::cluster::ControlFault;
+use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
-use super::super::system;
-use super::control_thread::Running;
+use super::awake::Awake;
 use super::credentials::{Digest, Token};
-use super::host::Host;
-use super::host_name::HostNames;
-use super::kubeconfig::Place;
+use super::host::{Counts, Host};
+use super::kubeconfig::{self, Place};
 use super::lane::Lane;
-use super::{kubeconfig, tls};
-use crate::server::files::{create_private_folder, gone, write_private};
+use super::refusal::frozen;
+use super::register::{CopyOf, Entry, Parked};
+use super::tls;
+use crate::server::files::{create_private_folder, gone, write_private, write_private_later};
 
 /// A cluster of a server.
 pub(super) struct Hosted {
-    name: String,
-    folder: PathBuf,
-    api: Api,
+    name: Arc<str>,
+    pub(super) host: Arc<Host>,
+    /// What it is a copy of; none of one that is made of a seed in its own folder.
+    pub(super) copy: Option<CopyOf>,
     token: Token,
-    certificate: Digest,
-    kubeconfig: String,
+    certificate: Mutex<Option<Digest>>,
     lane: Lane,
-    control: Mutex<Option<Running>>,
-    /// The version up to which the log is on the disk.
-    synced: AtomicU64,
+    /// Whether it answers nobody.
+    pub(super) silent: Arc<watch::Sender<bool>>,
+    frozen: AtomicBool,
+    /// What its metrics show, where that was changed since it was made.
+    pub(super) figures: Mutex<Option<Figures>>,
+    /// When it was last asked for anything: milliseconds since 1970, 0 for never.
+    used: AtomicI64,
+    /// Whether what every cluster has was looked at since the server started.
+    pub(super) checked: AtomicBool,
+    stage: Mutex<Stage>,
 }
 
-/// The part of the server's connections that one cluster may have.
-const CLUSTER_SHARE: usize = 4;
+/// Whether a cluster is awake.
+pub(super) enum Stage {
+    /// It is on the disk alone.
+    Parked(Parked),
+    /// It is in memory, and its control plane runs.
+    Awake(Arc<Awake>),
+    /// It was removed.
+    Gone,
+}
 
-/// File that says that a cluster's folder is complete, and holds its seed.
-const SEED_FILE: &str = "seed.json";
+/// File that says that the folder of a cluster that is no copy is complete, and holds its seed.
+pub(super) const SEED_FILE: &str = "seed.json";
 /// Made last: the objects of the seed are in the cluster.
-const SEEDED_FILE: &str = "seeded";
-
-/// The cluster's objects.
-const LOG_FILE: &str = "objects.log";
-
-/// A cluster that was made has objects: without them it is not a new one, but one that was lost.
-fn refuse_lost(folder: &Path) -> Result<(), Status> {
-    if !folder.join(SEEDED_FILE).exists() {
-        return Ok(());
-    }
-    let what = match std::fs::metadata(folder.join(LOG_FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => "missing",
-        Ok(log) if log.is_file() && log.len() == 0 => "empty",
-        _ => return Ok(()),
-    };
-    Err(Status::new(500, "InternalError", format!("its objects are lost: `{LOG_FILE}` is {what}")))
-}
-
-/// Whether a folder holds a cluster; one that does not was being made or removed when a server was killed.
-pub fn is_complete(folder: &Path) -> bool {
-    folder.join(SEED_FILE).is_file()
-}
+pub(super) const SEEDED_FILE: &str = "seeded";
+/// The cluster's objects; of a copy what has changed since.
+pub(super) const LOG_FILE: &str = "objects.log";
+const KUBECONFIG: &str = "kubeconfig";
+const TOKEN: &str = "token";
+const CERTIFICATE: &str = "client.pem";
+const CERTIFICATE_KEY: &str = "client.key";
 
 /// Names that are good in paths and file names.
 pub(super) fn is_name(name: &str) -> bool {
@@ -78,118 +77,173 @@ pub(super) fn io_status(what: &str, error: &io::Error) -> Status {
 }
 
 /// What is said when a file of a cluster cannot be used.
-fn io_failure(file: &'static str) -> impl Fn(io::Error) -> Status + Copy {
+pub(super) fn io_failure(file: &'static str) -> impl Fn(io::Error) -> Status + Copy {
     move |error| io_status(&format!("use its `{file}`"), &error)
 }
 
 impl Hosted {
-    /// Makes a cluster.
-    pub(super) fn create(name: &str, folder: &Path, seed: Seed, host: &Host) -> Result<Arc<Self>, Status> {
+    /// Makes a cluster of a seed, which is awake.
+    pub(super) fn create(name: &str, seed: Seed, host: &Arc<Host>) -> Result<Arc<Self>, Status> {
         let failed = |error: io::Error| io_status("make the cluster's folder", &error);
-        create_private_folder(folder).map_err(failed)?;
+        let folder = host.folder(name);
+        create_private_folder(&folder).map_err(failed)?;
         let text = serde_json::to_vec(&seed).map_err(|error| failed(error.into()))?;
         write_private(&folder.join(SEED_FILE), &text).map_err(failed)?;
-        Self::open(name, folder, host)
+        Self::open(name, &Entry::default(), host)
     }
 
-    /// Makes a cluster that begins with what this one holds, under other names: its objects are shared until one of the two
-    /// writes them. What marks the folder as complete is written last.
-    pub(super) fn copy(
-        &self,
-        name: &str,
-        folder: &Path,
-        renaming: &Renaming,
-        host: &Host,
-    ) -> Result<Arc<Self>, Status> {
-        let failed = |error: io::Error| io_status("make the copy's folder", &error);
-        let (text, seed) = self.seed()?;
-        create_private_folder(folder).map_err(failed)?;
-        let checkpoint = self.api.cluster().checkpoint().renamed(renaming);
-        let log = folder.join(LOG_FILE);
-        let cluster = Cluster::kept_from_checkpoint(&checkpoint, &log, Arc::new(SystemClock)).map_err(failed)?;
-        cluster.set_limits(Arc::clone(&host.limits));
-        write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
-        write_private(&folder.join(SEED_FILE), &text).map_err(failed)?;
-        Self::serve(name, folder, &seed, Arc::new(cluster), host)
+    /// Serves the cluster of a folder with a seed; it is awake.
+    pub(super) fn open(name: &str, entry: &Entry, host: &Arc<Host>) -> Result<Arc<Self>, Status> {
+        let folder = host.folder(name);
+        let token = Token::open(&folder.join(TOKEN)).map_err(io_failure(TOKEN))?;
+        let certificate = kept_certificate(&folder).map_err(io_failure(CERTIFICATE))?;
+        let hosted = Self::new(name, host, token, None, entry);
+        *hosted.certificate() = certificate;
+        let hosted = Arc::new(hosted);
+        hosted.wake()?;
+        hosted.write_kubeconfig().map_err(io_failure("folder"))?;
+        Ok(hosted)
     }
 
-    /// Serves the cluster of a folder.
-    pub(super) fn open(name: &str, folder: &Path, host: &Host) -> Result<Arc<Self>, Status> {
-        let failed = io_failure("folder");
-        let seed = std::fs::read(folder.join(SEED_FILE)).map_err(io_failure(SEED_FILE))?;
-        let seed: Seed = serde_json::from_slice(&seed).map_err(|error| io_failure(SEED_FILE)(error.into()))?;
-        refuse_lost(folder)?;
-        let (cluster, recovery) =
-            Cluster::open(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed).map_err(io_failure(LOG_FILE))?;
-        for note in recovery.notes {
-            tracing::warn!(cluster = name, "{note}");
-        }
-        let cluster = Arc::new(cluster);
-        cluster.set_limits(Arc::clone(&host.limits));
-        cluster.set_root_certificate(&host.identity.authority);
-        if !folder.join(SEEDED_FILE).exists() {
-            seed.fill(&cluster, name)?;
-            write_private(&folder.join(SEEDED_FILE), b"").map_err(failed)?;
-        }
-        // As an API server does at each start: an older klab may have made the cluster.
-        system::ensure_roles(&cluster);
-        Self::serve(name, folder, &seed, cluster, host)
+    /// Serves a copy, which is parked. Nothing is read or written.
+    pub(super) fn of_copy(name: &str, copy: CopyOf, entry: &Entry, host: &Arc<Host>) -> Arc<Self> {
+        let token = Token::of(&copy.token);
+        let hosted = Self::new(name, host, token, Some(copy), entry);
+        *hosted.certificate() = entry.certificate.as_deref().and_then(Digest::from_text);
+        Arc::new(hosted)
     }
 
-    /// Begins to serve a cluster, with the credentials in its folder.
-    fn serve(name: &str, folder: &Path, seed: &Seed, cluster: Arc<Cluster>, host: &Host) -> Result<Arc<Self>, Status> {
-        let failed = io_failure("folder");
-        let token = Token::open(&folder.join("token")).map_err(io_failure("token"))?;
-        let certificate = client_certificate(name, folder, host).map_err(io_failure("client.pem"))?;
-        let digest = Digest::of(&tls::der(&certificate.certificate).map_err(io_failure("client.pem"))?);
-        let api = Api::at(Arc::clone(&cluster), host.address.to_string());
-        api.set_metrics(seed.metrics.metrics());
-        let running = host.control.run(cluster, seed.settings()).map_err(failed)?;
-        let context = format!("klab-{name}");
-        let url = format!("https://{}/clusters/{name}", host.address);
-        let host_name = HostNames::new(&host.admin).name(&token);
-        let place = Place { url: &url, host_name: &host_name, authority: &host.identity.authority };
-        let kubeconfig = kubeconfig::text(&context, &context, &place, &kubeconfig::Proof::Token(token.text()));
-        write_private(&folder.join("kubeconfig"), kubeconfig.as_bytes()).map_err(failed)?;
-        Ok(Arc::new(Self {
-            name: name.to_owned(),
-            folder: folder.to_owned(),
-            api,
+    fn new(name: &str, host: &Arc<Host>, token: Token, copy: Option<CopyOf>, entry: &Entry) -> Self {
+        let parked = entry.parked.unwrap_or_default();
+        Self {
+            name: name.into(),
+            host: Arc::clone(host),
+            copy,
             token,
-            certificate: digest,
-            kubeconfig,
-            lane: Lane::new(host.connections.div_ceil(CLUSTER_SHARE)),
-            control: Mutex::new(Some(running)),
-            synced: AtomicU64::new(0),
-        }))
+            certificate: Mutex::default(),
+            lane: Lane::new(),
+            silent: Arc::new(watch::Sender::new(false)),
+            frozen: AtomicBool::new(entry.frozen),
+            figures: Mutex::default(),
+            used: AtomicI64::new(parked.used.map_or(0, Timestamp::as_millisecond)),
+            checked: AtomicBool::new(false),
+            stage: Mutex::new(Stage::Parked(parked)),
+        }
     }
 
-    /// Makes what the cluster began with and has no more; gives what that was.
-    pub(super) fn restore(&self) -> Result<Vec<String>, Status> {
-        self.seed()?.1.fill(self.api.cluster(), &self.name)
+    /// Whether it is awake, to be changed by whoever holds this.
+    pub(super) fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The seed that it was made of, and its text.
-    fn seed(&self) -> Result<(Vec<u8>, Seed), Status> {
-        let failed = |error: io::Error| io_status("read the cluster's seed", &error);
-        let text = std::fs::read(self.folder.join(SEED_FILE)).map_err(failed)?;
-        let seed = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
-        Ok((text, seed))
+    /// [`Hosted::stage`], unless somebody else is about to change it.
+    pub(super) fn try_stage(&self) -> Option<MutexGuard<'_, Stage>> {
+        match self.stage.try_lock() {
+            Ok(stage) => Some(stage),
+            Err(TryLockError::Poisoned(stage)) => Some(stage.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
-    /// Makes the objects of this JSON list; those that are there already stay as they are.
-    pub(super) fn add_objects(&self, objects: &[u8]) -> Result<(), Status> {
-        let objects: Vec<Value> = serde_json::from_slice(objects)
-            .map_err(|error| Status::bad_request(format!("not a list of objects: {error}")))?;
-        add_objects(self.api.cluster(), &objects).map(drop)
+    /// It, if it is awake and nobody is about to change that.
+    fn at_hand(&self) -> Option<Arc<Awake>> {
+        match &*self.try_stage()? {
+            Stage::Awake(awake) => Some(Arc::clone(awake)),
+            _ => None,
+        }
+    }
+
+    /// It, awake. A few are woken at a time, on other threads than this one.
+    async fn awake(self: &Arc<Self>) -> Result<Arc<Awake>, Status> {
+        if let Some(awake) = self.at_hand() {
+            return Ok(awake);
+        }
+        // The semaphore is never closed.
+        let _turn = self.host.waking.acquire().await;
+        let hosted = Arc::clone(self);
+        let woken = tokio::task::spawn_blocking(move || hosted.wake()).await;
+        woken.map_err(|error| Status::new(500, "InternalError", error.to_string()))?
+    }
+
+    /// Answers a request of one of its users.
+    pub(super) async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let limits = self.host.limits();
+        Counts::add(&self.host.counts.requests);
+        self.is_used();
+        if let Some(refused) = self.lane.refused(&limits) {
+            Counts::add(&self.host.counts.refused);
+            return refused;
+        }
+        if self.is_frozen() && changes(request.method(), request.uri().path()) {
+            Counts::add(&self.host.counts.refused);
+            return frozen();
+        }
+        if *self.silent.borrow() {
+            // The connection is about to end.
+            std::future::pending::<()>().await;
+        }
+        let (parts, body) = match receive_at_most(request, limits.body_bytes).await {
+            Ok(received) => received,
+            Err(status) => return status_response(&status),
+        };
+        let response = match self.awake().await {
+            Ok(awake) => self.lane.answer(&awake.api, parts, body, &limits, &self.host.shares).await,
+            Err(status) => status_response(&status),
+        };
+        self.is_used();
+        response
+    }
+
+    /// Notes that it was asked for something.
+    pub(super) fn is_used(&self) {
+        self.used.store(Timestamp::now().as_millisecond(), Ordering::Relaxed);
+    }
+
+    /// When it was last asked for anything.
+    pub(super) fn used(&self) -> Option<Timestamp> {
+        let used = self.used.load(Ordering::Relaxed);
+        Timestamp::from_millisecond(used).ok().filter(|_| used > 0)
+    }
+
+    /// Its API. It stays awake for as long as that is kept.
+    pub(super) fn api(self: &Arc<Self>) -> Result<Api, Status> {
+        self.is_used();
+        Ok(self.wake()?.api.clone())
+    }
+
+    /// The resourceVersion of what it holds; none where that cannot be told without waiting.
+    pub(super) fn version(&self) -> Option<u64> {
+        match &*self.try_stage()? {
+            Stage::Awake(awake) => Some(awake.api.cluster().version()),
+            // Nothing is told of one that was awake when a server was killed.
+            Stage::Parked(parked) => Some(parked.version).filter(|version| *version > 0),
+            Stage::Gone => None,
+        }
+    }
+
+    /// What its control plane goes on without.
+    pub(super) fn faults(&self) -> Vec<ControlFault> {
+        self.at_hand().map_or_else(Vec::new, |awake| awake.api.cluster().control_faults())
+    }
+
+    /// Sets what its metrics show.
+    pub(super) fn set_figures(&self, figures: Figures) {
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+        if let Stage::Awake(awake) = &*self.stage() {
+            awake.api.set_metrics(figures.metrics());
+        }
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) fn api(&self) -> &Api {
-        &self.api
+    pub(super) fn shared_name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// The part of the server that is this cluster's.
@@ -197,23 +251,117 @@ impl Hosted {
         &self.lane
     }
 
+    /// Whether it answers nobody.
+    pub(super) fn is_silent(&self) -> bool {
+        *self.silent.borrow()
+    }
+
+    /// Returns when it answers.
+    pub(super) async fn speaking(&self) {
+        // An error means that the cluster is gone.
+        let _ = self.silent.subscribe().wait_for(|silent| !*silent).await;
+    }
+
+    /// Returns when it answers nobody.
+    pub(super) async fn silenced(&self) {
+        // An error means that the cluster is gone, which this reference keeps.
+        let _ = self.silent.subscribe().wait_for(|silent| *silent).await;
+    }
+
+    /// Whether nothing in it changes any more.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_frozen(&self, frozen: bool) {
+        self.frozen.store(frozen, Ordering::Relaxed);
+    }
+
+    /// What the register is to say of it; nothing of one whose folder says all.
+    pub(super) fn entry(&self) -> Option<Entry> {
+        let parked = match &*self.stage() {
+            Stage::Gone => return None,
+            Stage::Parked(parked) => Some(*parked),
+            Stage::Awake(_) => None,
+        };
+        if self.copy.is_none() && !self.is_frozen() {
+            return None;
+        }
+        let certificate = self.certificate().as_ref().map(Digest::text);
+        Some(Entry { copy: self.copy.clone(), certificate, frozen: self.is_frozen(), parked })
+    }
+
+    /// What its clients show.
+    pub(super) fn token(&self) -> &Token {
+        &self.token
+    }
+
     pub(super) fn kubeconfig(&self) -> String {
-        self.kubeconfig.clone()
+        self.kubeconfig_called(&format!("klab-{}", self.name))
     }
 
-    /// A kubeconfig with the client certificate, and without the cluster in the path: the certificate tells it.
-    pub(super) fn kubeconfig_with_certificate(&self, context: &str, user: &str, host: &Host) -> Option<String> {
-        let read = |name: &str| std::fs::read_to_string(self.folder.join(name)).ok();
-        let (certificate, key) = (read("client.pem")?, read("client.key")?);
-        let proof = kubeconfig::Proof::Certificate { certificate: &certificate, key: &key };
-        let url = format!("https://{}", host.address);
-        let host_name = HostNames::new(&host.admin).name(&self.token);
-        let place = Place { url: &url, host_name: &host_name, authority: &host.identity.authority };
-        Some(kubeconfig::text(context, user, &place, &proof))
+    /// Its kubeconfig with another name for cluster, user and context.
+    pub(super) fn kubeconfig_called(&self, context: &str) -> String {
+        let at = self.host.place(&self.name, &self.token);
+        let place = Place { url: &at.url, host_name: &at.host_name, authority: &at.authority };
+        kubeconfig::text(context, context, &place, &kubeconfig::Proof::Token(self.token.text()))
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
+    /// Where its kubeconfig is kept.
+    pub(super) fn kubeconfig_path(&self) -> PathBuf {
+        self.folder().join(KUBECONFIG)
+    }
+
+    /// Whether its kubeconfig is there, as far as can be told without reading it.
+    pub(super) fn has_kubeconfig(&self) -> bool {
+        std::fs::metadata(self.kubeconfig_path()).is_ok_and(|file| file.len() > 0)
+    }
+
+    /// Writes its kubeconfig, whole or not at all; it is on the disk with what the server syncs next.
+    pub(super) fn write_kubeconfig(&self) -> io::Result<()> {
+        let path = self.kubeconfig_path();
+        write_private_later(&path, self.kubeconfig().as_bytes())
+    }
+
+    /// A kubeconfig with a client certificate, made unless there is one, and without the cluster in the path: the certificate
+    /// tells it.
+    pub(super) fn kubeconfig_with_certificate(&self, context: &str, user: &str) -> io::Result<String> {
+        let made = self.make_certificate()?;
+        let proof = kubeconfig::Proof::Certificate { certificate: &made.certificate, key: &made.key };
+        let url = format!("https://{}", self.host.address);
+        let host_name = super::host_name::HostNames::new(&self.host.admin).name(&self.token);
+        let place = Place { url: &url, host_name: &host_name, authority: &self.host.identity.authority };
+        Ok(kubeconfig::text(context, user, &place, &proof))
+    }
+
+    fn make_certificate(&self) -> io::Result<tls::ClientCertificate> {
+        let folder = self.folder();
+        let mut known = self.certificate();
+        let read = |name: &str| std::fs::read_to_string(folder.join(name));
+        let made = if let (Ok(certificate), Ok(key)) = (read(CERTIFICATE), read(CERTIFICATE_KEY)) {
+            tls::ClientCertificate { certificate, key }
+        } else {
+            let made = self.host.identity.client(&self.name)?;
+            create_private_folder(&folder)?;
+            write_private(&folder.join(CERTIFICATE_KEY), made.key.as_bytes())?;
+            write_private(&folder.join(CERTIFICATE), made.certificate.as_bytes())?;
+            made
+        };
+        *known = Some(Digest::of(&tls::der(&made.certificate)?));
+        Ok(made)
+    }
+
+    fn certificate(&self) -> MutexGuard<'_, Option<Digest>> {
+        self.certificate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Digests of what its clients may show: a token, and a certificate where there is one.
+    pub(super) fn credentials(&self) -> impl Iterator<Item = Digest> {
+        [Some(self.token.digest()), *self.certificate()].into_iter().flatten()
+    }
+
+    pub(super) fn folder(&self) -> PathBuf {
+        self.host.folder(&self.name)
     }
 
     /// The user behind a bearer token, if it is this cluster's.
@@ -223,44 +371,41 @@ impl Hosted {
 
     /// The user behind a client certificate, if it is this cluster's.
     pub(super) fn user_of_certificate(&self, presented: &Digest) -> Option<User> {
-        let own = self.certificate.is(presented);
+        let own = self.certificate().is_some_and(|certificate| certificate.is(presented));
         own.then(|| User::admin().with_credential(format!("X509SHA256={}", presented.text())))
     }
+}
 
-    /// Ends the control plane. Idempotent.
-    pub(super) fn close(&self) {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
+/// Whether a request may change anything: reviews only ask.
+fn changes(method: &Method, path: &str) -> bool {
+    let asks =
+        ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"].iter().any(|group| path.starts_with(group));
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && !asks
+}
 
-    /// Makes what was written since the last time survive the machine, too.
-    pub(super) fn sync(&self) {
-        let version = self.api.cluster().version();
-        if self.synced.swap(version, Ordering::Relaxed) != version
-            && let Err(error) = self.api.cluster().sync()
-        {
-            tracing::error!(cluster = self.name, %error, "the cluster's log could not be synced");
-        }
+/// The digest of a client certificate that is kept in a folder.
+fn kept_certificate(folder: &Path) -> io::Result<Option<Digest>> {
+    match std::fs::read_to_string(folder.join(CERTIFICATE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => Ok(Some(Digest::of(&tls::der(&text?)?))),
     }
 }
 
-/// Removes everything a cluster kept in its folder; what marks it as complete goes first. No server may be at work on it.
-///
-/// # Errors
-/// When the file system refuses.
-pub fn remove_saved(folder: &Path) -> io::Result<()> {
+/// Whether a folder holds a cluster that was made of a seed; one that does not was being made or removed when a server was
+/// killed, or is a copy's.
+pub(super) fn is_complete(folder: &Path) -> bool {
+    folder.join(SEED_FILE).is_file()
+}
+
+/// Whether a cluster is there to be used, as far as its folder tells: its kubeconfig is written last. One that is no copy has
+/// a token and a seed.
+pub fn is_served(folder: &Path) -> bool {
+    folder.join(KUBECONFIG).is_file() && (is_complete(folder) || !folder.join(TOKEN).exists())
+}
+
+/// Removes a cluster's folder; what marks it as complete goes first.
+pub(super) fn remove_folder(folder: &Path) -> io::Result<()> {
+    gone(std::fs::remove_file(folder.join(KUBECONFIG)))?;
     gone(std::fs::remove_file(folder.join(SEED_FILE)))?;
     gone(std::fs::remove_dir_all(folder))
-}
-
-/// The cluster's client certificate, kept beside its token.
-fn client_certificate(name: &str, folder: &Path, host: &Host) -> io::Result<tls::ClientCertificate> {
-    let (certificate_file, key_file) = (folder.join("client.pem"), folder.join("client.key"));
-    let kept = (std::fs::read_to_string(&certificate_file), std::fs::read_to_string(&key_file));
-    if let (Ok(certificate), Ok(key)) = kept {
-        return Ok(tls::ClientCertificate { certificate, key });
-    }
-    let made = host.identity.client(name)?;
-    write_private(&key_file, made.key.as_bytes())?;
-    write_private(&certificate_file, made.certificate.as_bytes())?;
-    Ok(made)
 }

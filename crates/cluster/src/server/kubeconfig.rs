@@ -12,9 +12,9 @@ pub(super) enum Proof<'a> {
 /// Where a cluster is, and how its server shows that it is the one.
 pub(super) struct Place<'a> {
     pub(super) url: &'a str,
-    /// The host name asked for in the TLS handshake.
+    /// The host name asked for in the TLS handshake; nothing: that of the URL.
     pub(super) host_name: &'a str,
-    /// The certificate authority's certificate, PEM.
+    /// The certificate authority's certificate, PEM; nothing: whatever the client trusts.
     pub(super) authority: &'a str,
 }
 
@@ -29,15 +29,21 @@ pub(super) fn text(name: &str, user: &str, place: &Place<'_>, proof: &Proof<'_>)
             STANDARD.encode(key)
         ),
     };
+    let trust = match (*host_name, *authority) {
+        (_, "") => String::new(),
+        ("", authority) => format!("    certificate-authority-data: {}\n", STANDARD.encode(authority)),
+        (name, authority) => {
+            format!("    tls-server-name: {name}\n    certificate-authority-data: {}\n", STANDARD.encode(authority))
+        }
+    };
     format!(
         "apiVersion: v1\n\
          kind: Config\n\
          clusters:\n\
          - name: {name}\n  \
            cluster:\n    \
-             server: {url}\n    \
-             tls-server-name: {host_name}\n    \
-             certificate-authority-data: {}\n\
+             server: {url}\n\
+         {trust}\
          users:\n\
          - name: {user}\n  \
            user:\n\
@@ -47,8 +53,7 @@ pub(super) fn text(name: &str, user: &str, place: &Place<'_>, proof: &Proof<'_>)
            context:\n    \
              cluster: {name}\n    \
              user: {user}\n\
-         current-context: {name}\n",
-        STANDARD.encode(authority)
+         current-context: {name}\n"
     )
 }
 
@@ -67,5 +72,15 @@ mod tests {
         assert_eq!(cluster.tls_server_name.as_deref(), Some("a.internal"));
         assert_eq!(cluster.certificate_authority_data.as_deref(), Some("UEVN"));
         assert!(read.auth_infos[0].auth_info.as_ref().unwrap().token.is_some());
+    }
+
+    #[test]
+    fn a_certificate_that_clients_trust_anyway_needs_no_authority() {
+        let place = Place { url: "https://labs.example.org/seats/0-1", host_name: "", authority: "" };
+        let text = text("klab-a", "klab-a", &place, &Proof::Token("secret"));
+        let read = kube::config::Kubeconfig::from_yaml(&text).unwrap();
+        let cluster = read.clusters[0].cluster.as_ref().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://labs.example.org/seats/0-1"));
+        assert_eq!((&cluster.tls_server_name, &cluster.certificate_authority_data), (&None, &None));
     }
 }

@@ -1,18 +1,25 @@
 //! How the requests of one cluster share the server with those of others.
 //!
 //! One thread answers most requests of all clusters. So that nobody waits long for others, only a few requests of a
-//! cluster are in line at a time; what may take long goes to a thread of its own, one at a time for each cluster; and no
-//! cluster has all connections.
+//! cluster are in line at a time; what may take long goes to a thread of its own, one at a time for each cluster and a few
+//! in all, in the order in which they came; whoever has used more of the processors than is his while others want them
+//! waits; and no cluster has all connections.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use super::super::api::{Api, Body, status_response};
-use super::refusal::panicked;
+use super::super::api::{Api, Body, Consultation, status_response};
+use super::limits::Limits;
+use super::rate::Bucket;
+use super::refusal::{panicked, too_many_requests};
+use super::share::Shares;
 
 /// Requests of one cluster that are in line at a time; watches count only until they begin.
 const IN_LINE: usize = 16;
@@ -21,40 +28,116 @@ const IN_LINE: usize = 16;
 pub(super) struct Lane {
     line: Semaphore,
     long: Semaphore,
-    connections: Arc<Semaphore>,
+    connections: Arc<AtomicUsize>,
+    watches: Arc<AtomicUsize>,
+    requests: Mutex<Bucket>,
+    /// Seconds of processors.
+    work: Mutex<Bucket>,
+}
+
+/// One of what a cluster may have some of at a time, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held(Arc<AtomicUsize>);
+
+impl Held {
+    /// One more, unless there are that many.
+    fn take(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let more = |now: usize| (now < most).then_some(now + 1);
+        count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Self(Arc::clone(count)))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Lane {
-    /// `connections`: how many connections of the server one cluster may have.
-    pub(super) fn new(connections: usize) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             line: Semaphore::new(IN_LINE),
             long: Semaphore::new(1),
-            connections: Arc::new(Semaphore::new(connections)),
+            connections: Arc::default(),
+            watches: Arc::default(),
+            requests: Mutex::new(Bucket::new()),
+            work: Mutex::new(Bucket::new()),
         }
     }
 
-    /// The right to one more connection, if there is one left.
-    pub(super) fn connection(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.connections).try_acquire_owned().ok()
+    /// The right to one more connection, if there are fewer than `most`.
+    pub(super) fn connection(&self, most: usize) -> Option<Held> {
+        Held::take(&self.connections, most)
+    }
+
+    /// The refusal of a request that comes too soon after too many others.
+    pub(super) fn refused(&self, limits: &Limits) -> Option<Response<Body>> {
+        let rate = limits.requests_per_second.filter(|rate| *rate > 0)?;
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = f64::from(limits.burst.max(1));
+        let taken = requests.take_one(f64::from(rate), most, Instant::now());
+        let wait = taken.err()?;
+        Some(too_many_requests("too many requests to this cluster, please try again later", wait))
     }
 
     /// Answers a request whose body has arrived, when it is its turn.
-    pub(super) async fn answer(&self, api: &Api, parts: Parts, body: Bytes) -> Response<Body> {
+    pub(super) async fn answer(
+        &self,
+        api: &Api,
+        parts: Parts,
+        body: Bytes,
+        limits: &Limits,
+        shares: &Shares,
+    ) -> Response<Body> {
+        let (parts, consultation) = (Arc::new(parts), Arc::new(Consultation::default()));
+        let response = loop {
+            let response = self.attempt(api, &parts, &body, &consultation, shares).await;
+            // Nobody waits in line for a webhook.
+            if !api.consult(&consultation).await {
+                break response;
+            }
+        };
+        if !response.body().is_watch() {
+            return response;
+        }
+        match Held::take(&self.watches, limits.watches) {
+            Some(held) => response.map(|body| body.holding(held)),
+            None => too_many_requests("too many watches of this cluster", Duration::from_secs(1)),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        api: &Api,
+        parts: &Arc<Parts>,
+        body: &Bytes,
+        consultation: &Arc<Consultation>,
+        shares: &Shares,
+    ) -> Response<Body> {
         // The semaphores are never closed.
         let _turn = self.line.acquire().await;
-        if !api.is_long(&parts, &body) {
-            return api.respond(&parts, body);
+        shares.wait(&self.work).await;
+        if !api.is_long(parts, body) {
+            let begun = Instant::now();
+            let response = api.respond(parts, body.clone(), consultation);
+            shares.spent(&self.work, begun.elapsed());
+            return response;
         }
         let _alone = self.long.acquire().await;
-        let api = api.clone();
+        let _one_of_few = shares.long.acquire().await;
+        let (api, parts, body) = (api.clone(), Arc::clone(parts), body.clone());
+        let consultation = Arc::clone(consultation);
         let busy = api.cluster().be_busy();
         let answered = tokio::task::spawn_blocking(move || {
-            let response = api.respond(&parts, body);
+            let begun = Instant::now();
+            let response = api.respond(&parts, body, &consultation);
             drop(busy);
-            response
+            (response, begun.elapsed())
         });
-        answered.await.unwrap_or_else(|_| status_response(&panicked()))
+        let (response, time) = answered.await.unwrap_or_else(|_| (status_response(&panicked()), Duration::ZERO));
+        shares.spent(&self.work, time);
+        response
     }
 }
 
@@ -64,11 +147,22 @@ mod tests {
 
     #[test]
     fn a_cluster_has_its_share_of_the_connections_and_has_it_again() {
-        let lane = Lane::new(2);
-        let held = [lane.connection(), lane.connection()];
+        let lane = Lane::new();
+        let held = [lane.connection(2), lane.connection(2)];
         assert!(held.iter().all(Option::is_some));
-        assert!(lane.connection().is_none());
+        assert!(lane.connection(2).is_none());
         drop(held);
-        assert!(lane.connection().is_some());
+        assert!(lane.connection(2).is_some());
+    }
+
+    #[test]
+    fn requests_beyond_the_rate_are_told_when_to_come_again() {
+        let limits = Limits { requests_per_second: Some(2), burst: 3, ..Limits::default() };
+        let lane = Lane::new();
+        assert_eq!((0..3).filter(|_| lane.refused(&limits).is_none()).count(), 3);
+        let refused = lane.refused(&limits).unwrap();
+        assert_eq!(refused.status(), 429);
+        assert_eq!(refused.headers()[http::header::RETRY_AFTER], "1");
+        assert!(lane.refused(&Limits::default()).is_none(), "where there is no limit");
     }
 }

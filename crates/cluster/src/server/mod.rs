@@ -10,23 +10,44 @@
 
 mod access;
 mod admin;
+mod awake;
 mod broken;
 mod connection;
 mod control_thread;
+mod copies;
 mod credentials;
+pub mod ephemeral;
+mod exchange;
 pub mod files;
+mod front;
 mod handshake;
 mod host;
 mod host_name;
 mod hosted;
 mod kubeconfig;
 mod lane;
+mod limits;
+mod parking;
+mod patience;
+mod public;
+mod rate;
 mod refusal;
+mod register;
+mod roll;
+mod rounds;
+mod saved;
+mod settled;
+mod share;
 mod shared;
+mod start_error;
+mod state;
+mod templates;
+#[cfg(test)]
+mod tests;
 mod tls;
+mod webhooks;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::MetadataExt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,17 +55,25 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 pub use self::access::{ACCESS_FILE, Access};
-pub use self::admin::{ClusterAccess, Copied, Health};
+pub use self::admin::{ClusterAccess, Copied, Health, Removed};
+pub use self::copies::NewCopy;
 pub use self::credentials::{Digest, Token};
-pub use self::hosted::{is_complete, remove_saved};
-pub use self::shared::NewCopy;
+pub use self::front::{Asker, BodyError, Front, FrontBody};
+pub use self::hosted::is_served;
+pub use self::limits::Limits;
+pub use self::public::{Certificate, Public};
+pub use self::saved::remove_saved;
+pub use self::settled::Settled;
+pub use self::start_error::StartError;
+pub use self::state::{ClusterState, ServerFigures};
+pub use self::webhooks::{HttpsWebhooks, Webhooks};
 pub use super::renaming::Renaming;
 pub use super::seed::{Delays, Figures, Seed};
 pub use super::system::Flavour;
 
-use self::control_thread::ControlThreads;
 use self::files::{create_private_folder, write_private};
-use self::host::Host;
+use self::host::{Host, Outside, Parts};
+use self::register::Register;
 use self::shared::Shared;
 use super::status::Status;
 
@@ -55,24 +84,29 @@ pub struct ServerOptions {
     pub state_directory: PathBuf,
     /// Port to listen at; `None` takes the last one again if it is free, else any.
     pub port: Option<u16>,
+    /// What each cluster may use.
+    pub limits: Limits,
+    /// How long a cluster is unused until it is parked, if nothing is to be done in it; `None`: never.
+    pub park_after: Option<Duration>,
+    /// Which webhooks its clusters may call.
+    pub webhooks: Webhooks,
 }
 
-/// Why a server cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The state folder cannot be used.
-    #[error("could not use the server's folder `{}`", .0.display())]
-    Folder(PathBuf, #[source] std::io::Error),
-    /// The port that was asked for cannot be had.
-    #[error("could not listen at port {0}")]
-    Port(u16, #[source] std::io::Error),
-    /// No port can be had.
-    #[error("could not listen on the loopback address")]
-    Listen(#[source] std::io::Error),
-}
+/// How long a cluster is unused until it is parked, where nothing else is said.
+const PARK_AFTER: Duration = Duration::from_secs(15);
 
-/// How often what was acknowledged is made to survive the machine (it survives the process at once).
-const SYNC: Duration = Duration::from_secs(1);
+impl ServerOptions {
+    /// A server that keeps what it has in this folder, at the port it had before.
+    pub fn at(state_directory: impl Into<PathBuf>) -> Self {
+        Self {
+            state_directory: state_directory.into(),
+            port: None,
+            limits: Limits::default(),
+            park_after: Some(PARK_AFTER),
+            webhooks: Webhooks::default(),
+        }
+    }
+}
 
 /// A running server. It serves as long as this value lives and its runtime runs.
 pub struct Server {
@@ -86,30 +120,55 @@ impl Server {
     /// # Errors
     /// When the state folder cannot be used, or the port is taken.
     pub async fn start(options: ServerOptions) -> Result<Self, StartError> {
+        Self::start_as(options, None).await
+    }
+
+    /// Starts a server that other machines reach.
+    ///
+    /// # Errors
+    /// As [`Server::start`], and when its certificate cannot be used.
+    pub async fn start_public(options: ServerOptions, public: Public) -> Result<Self, StartError> {
+        Self::start_as(options, Some(public)).await
+    }
+
+    async fn start_as(options: ServerOptions, public: Option<Public>) -> Result<Self, StartError> {
         let state = options.state_directory;
         let unusable = |error| StartError::Folder(state.clone(), error);
         create_private_folder(&state).map_err(unusable)?;
         let clusters_folder = state.join("clusters");
         create_private_folder(&clusters_folder).map_err(unusable)?;
-        let identity = tls::Identity::open(&state).map_err(unusable)?;
+        let identity = match public.as_ref().map(|public| &public.certificate) {
+            Some(Certificate::Own(names)) => tls::Identity::named(&state, names),
+            _ => tls::Identity::open(&state),
+        };
+        let identity = identity.map_err(unusable)?;
         let admin = Token::open(&state.join("token")).map_err(unusable)?;
-        let listener = listen(&state, options.port).await?;
+        let listener = match &public {
+            Some(public) => listen_publicly(&state, public.listen).await?,
+            None => listen(&state, options.port).await?,
+        };
         let address = listener.local_addr().map_err(StartError::Listen)?;
         write_private(&state.join("port"), address.port().to_string().as_bytes()).map_err(unusable)?;
-        let host = Host {
+        let public = public.map(|public| outside(public, address, &identity)).transpose();
+        let (register, contents) = Register::open(&state).map_err(unusable)?;
+        let host = Host::new(Parts {
+            state: state.clone(),
             address,
             identity,
             admin,
-            control: ControlThreads::default(),
-            limits: Arc::default(),
+            register,
             connections: connection::most(),
-        };
-        let shared = Arc::new(Shared::new(state.clone(), host));
-        shared.restore(&clusters_folder).map_err(unusable)?;
+            public: public.map_err(StartError::Certificate)?,
+            webhooks: Arc::new(HttpsWebhooks::new(options.webhooks)),
+            limits: options.limits,
+        });
+        let shared = Arc::new(Shared::new(Arc::new(host)));
+        shared.restore(&clusters_folder, contents).map_err(unusable)?;
         shared.write_access().map_err(unusable)?;
-        let place = place(&state).map_err(unusable)?;
+        let place = rounds::place(&state).map_err(unusable)?;
         let serving = tokio::spawn(connection::serve(listener, Arc::clone(&shared)));
-        tokio::spawn(sync_now_and_then(Arc::clone(&shared), place));
+        tokio::spawn(rounds::sync_now_and_then(Arc::clone(&shared), place));
+        tokio::spawn(rounds::park_and_wake(Arc::clone(&shared), options.park_after));
         Ok(Self { shared, serving })
     }
 
@@ -137,7 +196,75 @@ impl Server {
     /// # Errors
     /// When there is no such cluster.
     pub fn copy(&self, of: &str, copies: &[NewCopy]) -> Result<Vec<Result<bool, Status>>, Status> {
-        Ok(self.shared.copy(&admin::found(&self.shared, of)?, copies))
+        self.shared.copy(self.shared.template(&admin::found(&self.shared, of)?)?.id(), copies)
+    }
+
+    /// Makes a template of what a cluster holds, once its controllers have nothing left to do, and gives its id. It is kept
+    /// until [`Server::let_go`] is called and no copy refers to it; the cluster itself may go or change.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or the template cannot be written.
+    pub fn template(&self, of: &str) -> Result<String, Status> {
+        Ok(self.shared.template(&admin::found(&self.shared, of)?)?.keep())
+    }
+
+    /// Does not keep a template any longer than copies refer to it.
+    ///
+    /// # Errors
+    /// When its file cannot be removed.
+    pub fn let_go(&self, template: &str) -> Result<(), Status> {
+        let done = self.shared.host.templates.let_go(template);
+        done.map_err(|error| hosted::io_status("remove the template", &error))
+    }
+
+    /// Makes copies of a template; says of each whether it is new. A cluster of such a name stays as it is. They are born
+    /// parked: nothing is opened until somebody asks for it, or something is due.
+    ///
+    /// # Errors
+    /// When there is no such template, or the register of clusters cannot be written.
+    pub fn copy_template(&self, template: &str, copies: &[NewCopy]) -> Result<Vec<Result<bool, Status>>, Status> {
+        self.shared.copy(template, copies)
+    }
+
+    /// Puts what its template holds in the place of all that a copy holds. Its credentials stay; watches end with 410.
+    ///
+    /// # Errors
+    /// When there is no such cluster, it is no copy, or its files cannot be used.
+    pub fn reset(&self, name: &str) -> Result<(), Status> {
+        admin::found(&self.shared, name)?.reset()
+    }
+
+    /// Has nothing in a cluster change any more (it can be looked at, writes are refused with 403), or lets it go on.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or the register of clusters cannot be written.
+    pub fn freeze(&self, name: &str, frozen: bool) -> Result<(), Status> {
+        admin::found(&self.shared, name)?.freeze(frozen)
+    }
+
+    /// Removes clusters and all they kept; says of each whether there was one.
+    pub fn remove_all(&self, names: &[&str]) -> Vec<Result<bool, Status>> {
+        self.shared.remove_all(names)
+    }
+
+    /// How a cluster is; it is not woken for it.
+    pub fn state(&self, name: &str) -> Option<ClusterState> {
+        self.shared.state(name)
+    }
+
+    /// How the server is, in figures that cost nothing, however many clusters there are.
+    pub fn figures(&self) -> ServerFigures {
+        self.shared.figures()
+    }
+
+    /// Sets what each cluster may use from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        self.shared.host.set_limits(limits);
+    }
+
+    /// The clusters that come to rest after changes, from now on.
+    pub fn settled(&self) -> Settled {
+        self.shared.host.control.settled().follow()
     }
 
     /// The kubeconfig of a cluster, with a bearer token.
@@ -145,14 +272,68 @@ impl Server {
         Some(self.shared.cluster(name)?.kubeconfig())
     }
 
-    /// A kubeconfig of a cluster with a client certificate instead of a token, and a server URL without a path.
-    pub fn kubeconfig_with_certificate(&self, name: &str, context: &str, user: &str) -> Option<String> {
-        self.shared.cluster(name)?.kubeconfig_with_certificate(context, user, &self.shared.host)
+    /// The kubeconfig of a cluster, with a bearer token, and with this name for cluster, user and context.
+    pub fn kubeconfig_called(&self, name: &str, context: &str) -> Option<String> {
+        Some(self.shared.cluster(name)?.kubeconfig_called(context))
     }
 
-    /// The API of a cluster, in process.
+    /// The bearer token of a cluster.
+    pub fn token(&self, name: &str) -> Option<String> {
+        Some(self.shared.cluster(name)?.token().text().to_owned())
+    }
+
+    /// Whether somebody presented the bearer token of a cluster.
+    pub fn is_token(&self, name: &str, presented: &Digest) -> bool {
+        self.shared.cluster(name).is_some_and(|hosted| hosted.token().is(presented))
+    }
+
+    /// The certificate authority that clients are to trust, PEM; none: those they trust anyway.
+    pub fn authority(&self) -> Option<&str> {
+        match &self.shared.host.public {
+            Some(outside) => outside.authority.as_deref(),
+            None => Some(&self.shared.host.identity.authority),
+        }
+    }
+
+    /// What clients call the server.
+    pub fn url(&self) -> String {
+        let own = || format!("https://{}", self.shared.host.address);
+        self.shared.host.public.as_ref().map_or_else(own, |outside| outside.url.clone())
+    }
+
+    /// The names of its clusters.
+    pub fn names(&self) -> Vec<String> {
+        self.shared.all().iter().map(|hosted| hosted.name().to_owned()).collect()
+    }
+
+    /// Makes objects in a cluster, in this order; those that are there already stay as they are.
+    ///
+    /// # Errors
+    /// When there is no such cluster, or an object is refused.
+    pub fn add_objects(&self, name: &str, objects: &[serde_json::Value]) -> Result<(), Status> {
+        let hosted = admin::found(&self.shared, name)?;
+        super::seed::add_objects(hosted.api()?.cluster(), objects).map(drop)
+    }
+
+    /// Removes a cluster and all it kept; says whether there was one.
+    ///
+    /// # Errors
+    /// When something could not be removed.
+    pub fn remove(&self, name: &str) -> Result<bool, Status> {
+        self.shared.remove(name)
+    }
+
+    /// A kubeconfig of a cluster with a client certificate instead of a token, and a server URL without a path.
+    pub fn kubeconfig_with_certificate(&self, name: &str, context: &str, user: &str) -> Option<String> {
+        let hosted = self.shared.cluster(name)?;
+        let made = hosted.kubeconfig_with_certificate(context, user).ok()?;
+        self.shared.learn_credentials(&hosted);
+        Some(made)
+    }
+
+    /// The API of a cluster, in process; one that is parked is woken, and none that somebody holds is parked.
     pub fn api(&self, name: &str) -> Option<super::api::Api> {
-        Some(self.shared.cluster(name)?.api().clone())
+        self.shared.cluster(name)?.api().ok()
     }
 
     /// Tells the server to stop.
@@ -165,6 +346,14 @@ impl Server {
         let mut stop = self.shared.stop.subscribe();
         // An error means that the sender is gone, which is this server's own.
         let _ = stop.wait_for(|stop| *stop).await;
+    }
+
+    /// After the server was told to stop: waits until its connections have ended, for a moment, and ends its controllers.
+    pub async fn close_down(&self) {
+        tokio::time::sleep(connection::FAREWELL).await;
+        let shared = Arc::clone(&self.shared);
+        // An error means that it was closed half way, which is what happens when a process is killed, too.
+        let _ = tokio::task::spawn_blocking(move || shared.close()).await;
     }
 
     /// Serves until somebody asks the server to stop, then ends connections and controllers.
@@ -181,32 +370,37 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Which folder it is, whatever its name.
-fn place(folder: &std::path::Path) -> std::io::Result<(u64, u64)> {
-    std::fs::metadata(folder).map(|folder| (folder.dev(), folder.ino()))
+/// A server as other machines reach it at this address.
+fn outside(public: Public, address: SocketAddr, identity: &tls::Identity) -> std::io::Result<Outside> {
+    let (config, authority) = match public.certificate {
+        Certificate::Own(_) => {
+            let (chain, key) = &identity.serving;
+            (Some(tls::given(chain, key)?), Some(identity.authority.clone()))
+        }
+        Certificate::Given { chain, key, authority } => (Some(tls::given(&chain, &key)?), authority),
+        Certificate::Proxied { authority } => (None, authority),
+    };
+    let scheme = if config.is_some() { "https" } else { "http" };
+    // An address that stands for all of a machine is none that anybody reaches.
+    let reached = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
+        IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port())),
+        _ => address,
+    };
+    let url = public.url.unwrap_or_else(|| format!("{scheme}://{reached}"));
+    let url = url.trim_end_matches('/').to_owned();
+    Ok(Outside { front: public.front, config, url, folder: public.folder, authority })
 }
 
-/// Writes what changed to the disk, about once a second, until the server stops. A server whose folder was removed stops:
-/// nobody knows of it any more.
-async fn sync_now_and_then(shared: Arc<Shared>, home: (u64, u64)) {
-    let mut stop = shared.stop.subscribe();
-    loop {
-        tokio::select! {
-            // An error means that the server is gone.
-            _ = stop.changed() => return,
-            () = tokio::time::sleep(SYNC) => {}
-        }
-        if place(&shared.state).ok() != Some(home) {
-            tracing::warn!("the server's folder was removed; the server stops");
-            shared.stop.send_replace(true);
-            return;
-        }
-        let all = shared.all();
-        let synced = tokio::task::spawn_blocking(move || all.iter().for_each(|hosted| hosted.sync()));
-        if synced.await.is_err() {
-            return;
-        }
+/// Binds the wanted address; where any port will do, that of the last time, if it is free.
+async fn listen_publicly(state: &std::path::Path, wanted: SocketAddr) -> Result<TcpListener, StartError> {
+    let last = std::fs::read_to_string(state.join("port")).ok().and_then(|text| text.trim().parse::<u16>().ok());
+    if let Some(port) = last.filter(|_| wanted.port() == 0)
+        && let Ok(listener) = TcpListener::bind(SocketAddr::new(wanted.ip(), port)).await
+    {
+        return Ok(listener);
     }
+    TcpListener::bind(wanted).await.map_err(|error| StartError::Address(wanted, error))
 }
 
 /// Binds the wanted port, or the last one, or any.

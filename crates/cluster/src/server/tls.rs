@@ -14,6 +14,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{CipherSuite, RootCertStore, ServerConfig};
 
 use super::host_name;
+use crate::certificates::Authority;
 use crate::server::files::{gone, write_private};
 
 /// How many years certificates are good for; labs do not live as long.
@@ -22,12 +23,16 @@ const YEARS: i32 = 10;
 /// The server's own certificate and key; those in files of other names, of an older klab, lack the clusters' host names.
 const SERVING: &str = "serving.pem";
 const SERVING_KEY: &str = "serving.key";
+/// The names that it is good for, one a line; written last.
+const SERVING_NAMES: &str = "serving.names";
 
 /// The server's certificate authority and its own certificate.
 pub(super) struct Identity {
     /// The authority's certificate, PEM.
     pub(super) authority: String,
     authority_key: String,
+    /// The server's own certificate and its key, PEM.
+    pub(super) serving: (String, String),
     /// How connections are secured.
     pub(super) config: Arc<ServerConfig>,
 }
@@ -66,18 +71,37 @@ fn issuer(key: &str) -> io::Result<Issuer<'static, KeyPair>> {
     Ok(Issuer::new(authority_parameters()?, KeyPair::from_pem(key).map_err(other)?))
 }
 
+/// A fresh authority and its key, PEM.
+fn new_authority() -> io::Result<(String, String)> {
+    let key = KeyPair::generate().map_err(other)?;
+    let authority = authority_parameters()?.self_signed(&key).map_err(other)?.pem();
+    Ok((authority, key.serialize_pem()))
+}
+
+/// A server's certificate for these names, signed by the authority of this key, and its own key, PEM.
+fn new_serving(authority_key: &str, names: &[&str]) -> io::Result<(String, String)> {
+    let mut server = parameters("kube-apiserver", names)?;
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate().map_err(other)?;
+    let certificate = server.signed_by(&key, &issuer(authority_key)?).map_err(other)?.pem();
+    Ok((certificate, key.serialize_pem()))
+}
+
 impl Identity {
     /// The identity kept in a folder. What is missing is made, and written: another authority only where there is none, as
     /// kubeconfigs trust the one there is.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        Self::named(folder, &[])
+    }
+
+    /// As [`Identity::open`], with a certificate that is good for these names and addresses, too.
+    pub(super) fn named(folder: &Path, names: &[String]) -> io::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(folder.join(name));
         let kept = (read("authority.pem"), read("authority.key"));
         let (authority, authority_key) = match kept {
             (Ok(authority), Ok(key)) if der(&authority).is_ok() && issuer(&key).is_ok() => (authority, key),
             _ => {
-                let key = KeyPair::generate().map_err(other)?;
-                let authority = authority_parameters()?.self_signed(&key).map_err(other)?.pem();
-                let key = key.serialize_pem();
+                let (authority, key) = new_authority()?;
                 write_private(&folder.join("authority.pem"), authority.as_bytes())?;
                 write_private(&folder.join("authority.key"), key.as_bytes())?;
                 // What another authority signed is good for nobody any more.
@@ -85,20 +109,34 @@ impl Identity {
                 (authority, key)
             }
         };
-        if let (Ok(certificate), Ok(key)) = (read(SERVING), read(SERVING_KEY))
+        let wanted: Vec<&str> =
+            ["127.0.0.1", "localhost", host_name::ALL].into_iter().chain(names.iter().map(String::as_str)).collect();
+        let told = wanted.join("\n");
+        let is_good = names.is_empty() || read(SERVING_NAMES).is_ok_and(|kept| kept == told);
+        if let (true, Ok(certificate), Ok(key)) = (is_good, read(SERVING), read(SERVING_KEY))
             && let Ok(config) = server_config(&authority, &certificate, &key)
         {
-            return Ok(Self { authority, authority_key, config });
+            return Ok(Self { authority, authority_key, serving: (certificate, key), config });
         }
-        let mut server = parameters("kube-apiserver", &["127.0.0.1", "localhost", host_name::ALL])?;
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate().map_err(other)?;
-        let certificate = server.signed_by(&key, &issuer(&authority_key)?).map_err(other)?.pem();
-        let key = key.serialize_pem();
+        let (certificate, key) = new_serving(&authority_key, &wanted)?;
         let config = server_config(&authority, &certificate, &key)?;
         write_private(&folder.join(SERVING), certificate.as_bytes())?;
         write_private(&folder.join(SERVING_KEY), key.as_bytes())?;
-        Ok(Self { authority, authority_key, config })
+        write_private(&folder.join(SERVING_NAMES), told.as_bytes())?;
+        Ok(Self { authority, authority_key, serving: (certificate, key), config })
+    }
+
+    /// One that is kept nowhere, for a server on loopback that ends before anybody asks again.
+    pub(super) fn fleeting() -> io::Result<Self> {
+        let (authority, authority_key) = new_authority()?;
+        let (certificate, key) = new_serving(&authority_key, &["127.0.0.1", "localhost"])?;
+        let config = server_config(&authority, &certificate, &key)?;
+        Ok(Self { authority, authority_key, serving: (certificate, key), config })
+    }
+
+    /// The authority as one that signs requests of clusters.
+    pub(super) fn signer(&self) -> Option<Authority> {
+        Authority::new(&self.authority, &self.authority_key)
     }
 
     /// A client certificate of the authority.
@@ -129,6 +167,19 @@ fn quick_provider() -> CryptoProvider {
     provider
 }
 
+/// How connections are secured by a certificate that somebody gave, and no certificate of the other end is asked for.
+pub(super) fn given(chain: &str, key: &str) -> io::Result<Arc<ServerConfig>> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect::<Result<_, _>>().map_err(other)?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(other)?;
+    let config = ServerConfig::builder_with_provider(Arc::new(quick_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(other)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(other)?;
+    Ok(furnished(config))
+}
+
 fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Arc<ServerConfig>> {
     let provider = Arc::new(quick_provider());
     let mut roots = RootCertStore::empty();
@@ -138,22 +189,60 @@ fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Ar
         .build()
         .map_err(other)?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(other)?;
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(other)?
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![der(certificate)?], key)
         .map_err(other)?;
+    Ok(furnished(config))
+}
+
+fn furnished(mut config: ServerConfig) -> Arc<ServerConfig> {
     config.ignore_client_order = true;
     // Clients are short commands, or keep their connection: none comes back with a ticket.
     config.send_tls13_tickets = 0;
     config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Arc::new(config)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificates::{Asked, Order};
+
+    #[test]
+    fn what_the_authority_signs_is_good_for_its_own_servers() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity::open(folder.path()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let request = CertificateParams::new(Vec::new()).unwrap().serialize_request(&key).unwrap().pem().unwrap();
+        let asked = Asked::read(&request).expect("a request");
+        let mut broken = request.clone().into_bytes();
+        let middle = broken.len() / 2;
+        broken[middle] = if broken[middle] == b'A' { b'B' } else { b'A' };
+        assert_eq!(Asked::read(std::str::from_utf8(&broken).unwrap()), None);
+        let now = jiff::Timestamp::now();
+        let order = Order {
+            asked: &asked,
+            usages: &["client auth", "digital signature"],
+            lifetime: jiff::SignedDuration::from_hours(1),
+            now,
+            serial: 7,
+        };
+        let certificate = identity.signer().expect("an authority").sign(&order).expect("a certificate");
+        let mut roots = RootCertStore::empty();
+        roots.add(der(&identity.authority).unwrap()).unwrap();
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(quick_provider())).build().unwrap();
+        let at = |hours: u64| {
+            let since = std::time::Duration::from_secs(now.as_second() as u64 + hours * 3600);
+            rustls::pki_types::UnixTime::since_unix_epoch(since)
+        };
+        let leaf = der(&certificate).unwrap();
+        assert!(verifier.verify_client_cert(&leaf, &[], at(0)).is_ok());
+        assert!(verifier.verify_client_cert(&leaf, &[], at(2)).is_err(), "it ends");
+    }
 
     #[test]
     fn an_authority_outlives_a_certificate_that_lacks_the_host_names() {
@@ -170,5 +259,21 @@ mod tests {
         let certificate = std::fs::read(&serving).unwrap();
         assert_ne!(Identity::open(folder.path()).unwrap().authority, first.authority);
         assert_ne!(std::fs::read(&serving).unwrap(), certificate, "signed by the other authority");
+    }
+
+    #[test]
+    fn a_certificate_is_made_again_when_its_names_change_and_the_authority_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let identity = Identity::named(folder.path(), &names).unwrap();
+            (identity.authority, std::fs::read(folder.path().join(SERVING)).unwrap())
+        };
+        let first = names(&["lab.example", "10.0.0.7"]);
+        assert_eq!(names(&["lab.example", "10.0.0.7"]), first);
+        let second = names(&["lab.example", "10.0.0.8", "fd00::8"]);
+        assert_eq!(second.0, first.0);
+        assert_ne!(second.1, first.1);
+        assert!(given("no certificate", "no key").is_err());
     }
 }

@@ -8,8 +8,7 @@ use klab_scheduler::hash::fnv64_closed;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
-/// The version of the control plane, and of its node.
-const VERSION: &str = "v1.36.2";
+use crate::KUBERNETES_VERSION as VERSION;
 
 /// The node kind runs the control plane on; it is there besides the pools, and tainted.
 pub fn control_plane_node(lab: &str) -> Value {

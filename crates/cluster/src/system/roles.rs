@@ -169,6 +169,37 @@ const AUTH_DELEGATOR: &[Rule<'_>] = &[
     (&["authorization.k8s.io"], &["subjectaccessreviews"], CREATE),
 ];
 
+/// What nodes may do; nobody is bound to it, for the node authorizer decides with more knowledge.
+// upstream: bootstrappolicy/policy.go NodeRules (v1.36)
+const NODE: &[Rule<'_>] = &[
+    (&["authentication.k8s.io"], &["tokenreviews"], CREATE),
+    (&["authorization.k8s.io"], &["localsubjectaccessreviews", "subjectaccessreviews"], CREATE),
+    (&[""], &["services"], READ),
+    (&[""], &["nodes"], &["create", "get", "list", "watch"]),
+    (&[""], &["nodes/status"], &["patch", "update"]),
+    (&[""], &["nodes"], &["patch", "update"]),
+    (&["", "events.k8s.io"], &["events"], &["create", "patch", "update"]),
+    (&[""], &["pods"], READ),
+    (&[""], &["pods"], &["create", "delete"]),
+    (&[""], &["pods/status"], &["patch", "update"]),
+    (&[""], &["pods/eviction"], CREATE),
+    (&[""], &["configmaps", "secrets"], READ),
+    (&[""], &["persistentvolumeclaims", "persistentvolumes"], &["get"]),
+    (&[""], &["endpoints"], &["get"]),
+    (&["certificates.k8s.io"], &["certificatesigningrequests"], &["create", "get", "list", "watch"]),
+    (&["coordination.k8s.io"], &["leases"], &["create", "delete", "get", "patch", "update"]),
+    (&["storage.k8s.io"], &["volumeattachments"], &["get"]),
+    (&[""], &["serviceaccounts/token"], CREATE),
+    (&[""], &["persistentvolumeclaims/status"], &["get", "patch", "update"]),
+    (&["storage.k8s.io"], &["csidrivers"], READ),
+    (&["storage.k8s.io"], &["csinodes"], &["create", "delete", "get", "patch", "update"]),
+    (&["node.k8s.io"], &["runtimeclasses"], READ),
+    (&["resource.k8s.io"], &["resourceclaims"], &["get"]),
+    (&["resource.k8s.io"], &["resourceslices"], &["deletecollection"]),
+    (&["certificates.k8s.io"], &["clustertrustbundles"], READ),
+    (&[""], &["serviceaccounts"], &["get"]),
+];
+
 const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
 const DISCOVERY: &[&str] = &[
     "/api",
@@ -226,6 +257,7 @@ pub(super) fn objects() -> Vec<Value> {
         role("system:basic-user", "", rules(BASIC_USER)),
         role("system:discovery", "", json!([reads(DISCOVERY)])),
         role("system:monitoring", "", monitoring),
+        role("system:node", "", rules(NODE)),
         role("system:public-info-viewer", "", json!([reads(PUBLIC)])),
         role("system:service-account-issuer-discovery", "", json!([reads(ISSUER)])),
     ];

@@ -63,7 +63,7 @@ pub(crate) fn document(
         let _ = write!(text, "{{\"cells\":{},\"object\":", Value::Array(cells));
         match included {
             Included::None => text.push_str("null"),
-            Included::Object => text.push_str(&String::from_utf8_lossy(&versions::text(resource, object))),
+            Included::Object => text.push_str(&String::from_utf8_lossy(&versions::text(cluster, resource, object))),
             Included::Metadata => {
                 text.push_str("{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
                 text.push_str(object.metadata_text());

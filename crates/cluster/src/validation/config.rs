@@ -1,4 +1,4 @@
-//! Kinds that configure others: ConfigMaps, Secrets, quotas, limits, priorities, budgets, bindings, claims.
+//! Kinds that configure others: ConfigMaps, Secrets, limits, priorities, budgets, bindings, claims.
 
 // upstream: pkg/apis/core/validation/validation.go ValidateConfigMap, ValidateSecret (v1.36)
 
@@ -84,52 +84,6 @@ pub(crate) fn frozen(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a quota may be limited to.
-const SCOPES: [&str; 6] =
-    ["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating"];
-
-pub(crate) fn quota(value: &Value, errors: &mut Errors) {
-    let spec = Path::Root.field("spec");
-    let path = spec.field("hard");
-    for (name, amount) in value["spec"]["hard"].as_object().into_iter().flatten() {
-        for fault in names::qualified(name) {
-            errors.invalid(path.key(name), &json!(name), fault);
-        }
-        let Ok(quantity) = Quantity::parse(amount.as_str().unwrap_or_default()) else { continue };
-        if quantity.is_negative() {
-            errors.invalid(path.key(name), amount, "must be greater than or equal to 0");
-        }
-        let whole = matches!(
-            name.as_str(),
-            "pods"
-                | "services"
-                | "secrets"
-                | "configmaps"
-                | "persistentvolumeclaims"
-                | "replicationcontrollers"
-                | "resourcequotas"
-                | "services.nodeports"
-                | "services.loadbalancers"
-        ) || name.starts_with("count/");
-        if whole && quantity.millis() % 1000 != 0 {
-            errors.invalid(path.key(name), amount, "must be an integer");
-        }
-    }
-    let spec = Path::Root.field("spec");
-    let path = spec.field("scopes");
-    for (_, scope) in entries(&value["spec"], "scopes") {
-        if !SCOPES.contains(&scope.as_str().unwrap_or_default()) {
-            errors.invalid(path, &value["spec"]["scopes"], "unsupported scope");
-        }
-    }
-}
-
-pub(crate) fn quota_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["spec"]["scopes"] != new["spec"]["scopes"] {
-        errors.invalid("spec.scopes", &new["spec"]["scopes"], "field is immutable");
-    }
-}
-
 pub(crate) fn limit_range(value: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     let list = spec.field("limits");
@@ -190,16 +144,17 @@ pub(crate) fn priority_class(value: &Value, errors: &mut Errors) {
     supported(
         &value["preemptionPolicy"],
         &Path::Root.field("preemptionPolicy"),
-        &["Never", "PreemptLowerPriority"],
+        &["PreemptLowerPriority", "Never"],
         errors,
     );
 }
 
 pub(crate) fn priority_class_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for field in ["value", "preemptionPolicy"] {
-        if old[field] != new[field] {
-            errors.forbidden(field, "may not be changed in an update.");
-        }
+    if old["value"] != new["value"] {
+        errors.forbidden("value", "may not be changed in an update.");
+    }
+    if old["preemptionPolicy"] != new["preemptionPolicy"] {
+        errors.invalid("preemptionPolicy", &new["preemptionPolicy"], "field is immutable");
     }
 }
 
@@ -336,24 +291,6 @@ pub(crate) fn claim(value: &Value, errors: &mut Errors) {
     }
 }
 
-pub(crate) fn claim_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let fixed = |spec: &Value| {
-        let mut spec = spec.clone();
-        if let Some(map) = spec.as_object_mut() {
-            for field in ["resources", "volumeName", "volumeAttributesClassName", "storageClassName"] {
-                map.remove(field);
-            }
-        }
-        spec
-    };
-    if fixed(&old["spec"]) != fixed(&new["spec"]) {
-        errors.forbidden(
-            "spec",
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
-        );
-    }
-}
-
 pub(crate) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors) {
     for (field, shown) in [
         ("parameters", "parameters"),
@@ -378,4 +315,5 @@ pub(crate) fn definition(value: &Value, errors: &mut Errors) {
     if text(&value["metadata"], "name") != wanted {
         errors.invalid("metadata.name", &value["metadata"]["name"], "must be spec.names.plural+\".\"+spec.group");
     }
+    crate::custom::check_definition(value, errors);
 }

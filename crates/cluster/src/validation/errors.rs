@@ -25,6 +25,8 @@ pub(crate) enum Problem {
     NotFound,
     /// The value is too long.
     TooLong,
+    /// The list or map has too many entries.
+    TooMany,
 }
 
 impl Problem {
@@ -38,6 +40,7 @@ impl Problem {
             Self::NotSupported => "FieldValueNotSupported",
             Self::NotFound => "FieldValueNotFound",
             Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
         }
     }
 }
@@ -61,6 +64,16 @@ impl Errors {
     /// `field: Invalid value: value: detail`.
     pub(crate) fn invalid(&mut self, field: impl Display, value: &Value, detail: impl AsRef<str>) {
         self.add(Problem::Invalid, field, format!("Invalid value: {}: {}", shown(value), detail.as_ref()));
+    }
+
+    /// [`Errors::invalid`] of a value that is printed already.
+    pub(crate) fn invalid_as(&mut self, field: impl Display, shown: &str, detail: impl AsRef<str>) {
+        self.add(Problem::Invalid, field, format!("Invalid value: {shown}: {}", detail.as_ref()));
+    }
+
+    /// `field: Invalid value: detail`, of a value that is not shown.
+    pub(crate) fn invalid_without(&mut self, field: impl Display, detail: impl AsRef<str>) {
+        self.add(Problem::Invalid, field, format!("Invalid value: {}", detail.as_ref()));
     }
 
     /// `field: Required value`, with `: detail` if there is one.
@@ -91,9 +104,57 @@ impl Errors {
         self.add(Problem::TooLong, field, format!("Too long: may not be more than {limit} {unit}"));
     }
 
+    /// `field: Invalid value: detail`, for values that are too much to show.
+    pub(crate) fn invalid_without_value(&mut self, field: impl Display, detail: &str) {
+        self.add(Problem::Invalid, field, format!("Invalid value: {detail}"));
+    }
+
+    /// `field: Invalid value: shown: detail`, for values that Go shows in a form of its own.
+    pub(crate) fn invalid_shown(&mut self, field: impl Display, shown: &str, detail: &str) {
+        self.add(Problem::Invalid, field, format!("Invalid value: {shown}: {detail}"));
+    }
+
+    /// [`Errors::unsupported`], of values as JSON.
+    pub(crate) fn unsupported_values(&mut self, field: impl Display, value: &Value, supported: &[String]) {
+        let message = format!("Unsupported value: {}: supported values: {}", shown(value), supported.join(", "));
+        self.add(Problem::NotSupported, field, message);
+    }
+
+    /// That rules were not looked at, because what they look at is wrong in itself.
+    pub(crate) fn add_unchecked(&mut self) {
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        self.invalid("<nil>", &Value::Null, detail);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `field: Too many: count: must have at most limit items`.
+    pub(crate) fn too_many(&mut self, field: impl Display, count: usize, limit: usize) {
+        self.add(Problem::TooMany, field, format!("Too many: {count}: must have at most {limit} items"));
+    }
+
     /// `field: Not found: value`.
     pub(crate) fn not_found(&mut self, field: impl Display, value: &Value) {
         self.add(Problem::NotFound, field, format!("Not found: {}", shown(value)));
+    }
+
+    /// `field: Not found: value: detail`.
+    pub(crate) fn not_found_among(&mut self, field: impl Display, value: &Value, detail: &str) {
+        self.add(Problem::NotFound, field, format!("Not found: {}: {detail}", shown(value)));
+    }
+
+    /// All of them as they are told.
+    #[cfg(test)]
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.0.iter().map(|error| format!("{}: {}", error.field, error.message)).collect()
     }
 
     fn add(&mut self, problem: Problem, field: impl Display, message: String) {

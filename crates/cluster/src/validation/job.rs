@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::field::{not_negative, supported, text};
-use super::{Errors, pod};
+use super::{Errors, job_policy, pod};
 use crate::schema::Path;
 
 pub(crate) fn job(value: &Value, errors: &mut Errors) {
@@ -18,20 +18,34 @@ pub(crate) fn job(value: &Value, errors: &mut Errors) {
 }
 
 fn job_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    for field in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
+    for field in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
         not_negative(&spec[field], &path.field(field), errors);
     }
+    job_policy::limits_of_indexes(spec, path, errors);
+    job_policy::managed_by(spec, path, errors);
     supported(&spec["completionMode"], &path.field("completionMode"), &["Indexed", "NonIndexed"], errors);
-    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
-        errors.required(path.field("completions"), "when completion mode is Indexed");
-    }
+    job_policy::indexed(spec, path, errors);
     pod_failure_policy(spec, path, errors);
+    job_policy::success_policy(spec, path, errors);
+    job_policy::pod_replacement_policy(spec, path, errors);
     let template = path.field("template");
     pod::template(&spec["template"], &template, errors);
     let policy = &spec["template"]["spec"]["restartPolicy"];
     match policy.as_str() {
         None | Some("" | "Always") => {
             errors.required(template.field("spec").field("restartPolicy"), "valid values: \"OnFailure\", \"Never\"");
+        }
+        Some("OnFailure") if spec["podFailurePolicy"].is_object() => {
+            let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.invalid(template.field("spec").field("restartPolicy"), policy, detail);
         }
         Some("OnFailure" | "Never") => {}
         Some(_) => errors.unsupported(template.field("spec").field("restartPolicy"), policy, &["OnFailure", "Never"]),
@@ -42,11 +56,6 @@ const MAX_RULES: usize = 20;
 
 fn pod_failure_policy(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(rules) = spec["podFailurePolicy"]["rules"].as_array() else { return };
-    let never = &spec["template"]["spec"]["restartPolicy"];
-    if never != "Never" {
-        let detail = "only \"Never\" is supported when podFailurePolicy is specified";
-        errors.invalid(path.field("template").field("spec").field("restartPolicy"), never, detail);
-    }
     let policy = path.field("podFailurePolicy");
     let list = policy.field("rules");
     if rules.len() > MAX_RULES {
@@ -109,7 +118,16 @@ fn exit_codes(codes: &Value, pod: &Value, path: &Path<'_>, errors: &mut Errors) 
 pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     let elastic =
         new["spec"]["completionMode"] == "Indexed" && new["spec"]["completions"] == new["spec"]["parallelism"];
-    for field in ["completions", "selector", "template", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] {
+    for field in [
+        "completions",
+        "selector",
+        "template",
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ] {
         if old["spec"][field] == new["spec"][field] || (field == "completions" && elastic) {
             continue;
         }

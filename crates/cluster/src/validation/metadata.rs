@@ -13,7 +13,12 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// What is wrong with metadata. `name_faults` says what is wrong with the name of a new object.
-pub(crate) fn check(name_faults: Option<fn(&str) -> Vec<String>>, metadata: &Value, errors: &mut Errors) {
+pub(crate) fn check(
+    name_faults: Option<fn(&str) -> Vec<String>>,
+    metadata: &Value,
+    strict_finalizers: bool,
+    errors: &mut Errors,
+) {
     let path = Path::Root.field("metadata");
     if let Some(faults) = name_faults {
         name(faults, text(metadata, "name"), &path, errors);
@@ -26,7 +31,7 @@ pub(crate) fn check(name_faults: Option<fn(&str) -> Vec<String>>, metadata: &Val
         for fault in names::qualified(name) {
             errors.invalid(list, finalizer, fault);
         }
-        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        if strict_finalizers && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
             errors.invalid(
                 list.index(at),
                 finalizer,
@@ -88,11 +93,19 @@ fn owners(metadata: &Value, path: &Path<'_>, errors: &mut Errors) {
                 errors.invalid(path.field(field), &owner[field], fault);
             }
         }
+        if owner["kind"] == "Event" && matches!(text(owner, "apiVersion"), "v1" | "events.k8s.io/v1") {
+            let (group, version) =
+                text(owner, "apiVersion").rsplit_once('/').unwrap_or(("", text(owner, "apiVersion")));
+            let fault = format!("{group}/{version}, Kind=Event is disallowed from being an owner");
+            errors.invalid_as(path, &shown_owner(owner), fault);
+        }
         if owner["controller"] == true {
             if let Some(first) = controller {
-                errors.invalid(
+                let shown: Vec<String> =
+                    entries(metadata, "ownerReferences").map(|(_, owner)| shown_owner(owner)).collect();
+                errors.invalid_as(
                     path,
-                    &metadata["ownerReferences"],
+                    &format!("[{}]", shown.join(",")),
                     format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
                         text(first, "kind"),
@@ -105,6 +118,21 @@ fn owners(metadata: &Value, path: &Path<'_>, errors: &mut Errors) {
             controller = Some(owner);
         }
     }
+}
+
+/// An owner reference as Go prints it, in the order of its fields.
+fn shown_owner(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let required = |field: &str| !matches!(field, "controller" | "blockOwnerDeletion");
+    let shown: Vec<String> = fields
+        .into_iter()
+        .filter(|field| required(field) || !owner[*field].is_null())
+        .map(|field| match &owner[field] {
+            Value::Null => format!("\"{field}\":\"\""),
+            value => format!("\"{field}\":{value}"),
+        })
+        .collect();
+    format!("{{{}}}", shown.join(","))
 }
 
 /// A LabelSelector.

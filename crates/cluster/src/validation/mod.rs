@@ -2,21 +2,48 @@
 //!
 //! Objects come tidied and defaulted, so fields have their types; rules look only at what the types cannot say.
 
+pub(crate) mod admission_policy;
+mod admission_rules;
+pub(crate) mod claim;
 pub(crate) mod config;
 mod container;
+pub(crate) mod devices;
+pub(crate) mod endpoints;
 mod errors;
 mod field;
 pub(crate) mod job;
+mod job_policy;
+mod job_status;
 pub(crate) mod metadata;
 pub(crate) mod names;
 pub(crate) mod node;
 mod placement;
 pub(crate) mod pod;
+mod pod_claims;
+pub(crate) mod pod_resize;
 pub(crate) mod pod_update;
+pub(crate) mod quota;
+pub(crate) mod runtime_class;
 pub(crate) mod service;
+pub(crate) mod signing_request;
+mod sysctl;
+pub(crate) mod webhook;
 pub(crate) mod workload;
 
 pub(crate) use errors::Errors;
+
+use serde_json::Value;
+
+use crate::resource::{JOBS, RESOURCE_CLAIMS, ResourceId};
+
+/// What is wrong with a change of an object's status alone.
+pub(crate) fn status(resource: ResourceId, old: &Value, new: &Value, errors: &mut Errors) {
+    match resource {
+        JOBS => job_status::update(old, new, errors),
+        RESOURCE_CLAIMS => devices::status(old, new, errors),
+        _ => {}
+    }
+}
 
 /// Whether a text can be the name of a namespace.
 pub(crate) fn is_namespace_name(text: &str) -> bool {

@@ -101,7 +101,7 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
 }
 
 /// Label keys, taint keys, resource names: `example.com/MyName`.
-pub(super) fn qualified(text: &str) -> Vec<String> {
+pub(crate) fn qualified(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let parts: Vec<&str> = text.split('/').collect();
     let name = match parts.as_slice() {
@@ -132,7 +132,7 @@ pub(super) fn qualified(text: &str) -> Vec<String> {
 }
 
 /// Values of labels.
-pub(super) fn label_value(text: &str) -> Vec<String> {
+pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > LABEL_LIMIT {
         faults.push(too_long(LABEL_LIMIT));

@@ -33,14 +33,7 @@ fn affinity(affinity: &Value, path: &Path<'_>, errors: &mut Errors) {
     let node = &affinity["nodeAffinity"];
     let node_path = path.field("nodeAffinity");
     if node[REQUIRED].is_object() {
-        let path = node_path.field(REQUIRED);
-        let terms = path.field("nodeSelectorTerms");
-        if entries(&node[REQUIRED], "nodeSelectorTerms").next().is_none() {
-            errors.required(terms, "must have at least one node selector term");
-        }
-        for (at, term) in entries(&node[REQUIRED], "nodeSelectorTerms") {
-            node_term(term, &terms.index(at), errors);
-        }
+        node_selector(&node[REQUIRED], &node_path.field(REQUIRED), errors);
     }
     let list = node_path.field(PREFERRED);
     for (at, preference) in entries(node, PREFERRED) {
@@ -66,6 +59,17 @@ fn affinity(affinity: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn weight(preference: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !preference["weight"].as_i64().is_some_and(|weight| (1..=100).contains(&weight)) {
         errors.invalid(path.field("weight"), &preference["weight"], "must be in the range 1-100");
+    }
+}
+
+/// A selector of nodes.
+pub(super) fn node_selector(selector: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let terms = path.field("nodeSelectorTerms");
+    if entries(selector, "nodeSelectorTerms").next().is_none() {
+        errors.required(terms, "must have at least one node selector term");
+    }
+    for (at, term) in entries(selector, "nodeSelectorTerms") {
+        node_term(term, &terms.index(at), errors);
     }
 }
 
@@ -111,6 +115,7 @@ fn node_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn pod_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
     selector(&term["labelSelector"], &path.field("labelSelector"), errors);
     selector(&term["namespaceSelector"], &path.field("namespaceSelector"), errors);
+    label_keys(term, path, errors);
     let key = text(term, "topologyKey");
     if key.is_empty() {
         errors.required(path.field("topologyKey"), "can not be empty");
@@ -206,6 +211,41 @@ fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
             errors.duplicate(path.field("{topologyKey, whenUnsatisfiable}"), &json!(pair));
         }
         selector(&constraint["labelSelector"], &path.field("labelSelector"), errors);
+        label_keys(constraint, &path, errors);
+    }
+}
+
+/// `matchLabelKeys` and `mismatchLabelKeys`. In a pod, what they ask for is in its selector already.
+// upstream: pkg/apis/core/validation/validation.go ValidateMatchLabelKeysAndMismatchLabelKeys (v1.36)
+fn label_keys(term: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let selector = &term["labelSelector"];
+    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+        let list = path.field(field);
+        if entries(term, field).next().is_some() && !selector.is_object() {
+            errors.forbidden(list, "must not be specified when labelSelector is not set");
+            continue;
+        }
+        for (at, key) in entries(term, field) {
+            for fault in names::qualified(key.as_str().unwrap_or_default()) {
+                errors.invalid(list.index(at), key, fault);
+            }
+        }
+    }
+    let mut seen: Vec<&str> =
+        selector["matchLabels"].as_object().into_iter().flatten().map(|(key, _)| &**key).collect();
+    for (_, expression) in entries(selector, "matchExpressions") {
+        let key = text(expression, "key");
+        let at = entries(term, "matchLabelKeys").find(|(_, one)| *one == key).map(|(at, _)| at);
+        if let Some(at) = at.filter(|_| seen.contains(&key)) {
+            errors.invalid(path.index(at), &json!(key), "exists in both matchLabelKeys and labelSelector");
+        }
+        seen.push(key);
+    }
+    let list = path.field("matchLabelKeys");
+    for (at, key) in entries(term, "matchLabelKeys") {
+        if entries(term, "mismatchLabelKeys").any(|(_, other)| other == key) {
+            errors.invalid(list.index(at), key, "exists in both matchLabelKeys and mismatchLabelKeys");
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::field::{entries, not_negative, supported, text};
-use super::{Errors, container, metadata, names, placement};
+use super::field::{entries, supported, text};
+use super::{Errors, container, metadata, names, placement, pod_claims, sysctl};
 use crate::schema::Path;
 
 /// A new pod.
@@ -30,6 +30,7 @@ pub(crate) fn template(template: &Value, path: &Path<'_>, errors: &mut Errors) {
 /// A pod's spec.
 pub(crate) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let volumes = volumes(spec, &path.field("volumes"), errors);
+    pod_claims::pod(spec, &path.field("resourceClaims"), errors);
     let mut seen: HashSet<&str> = HashSet::new();
     let list = path.field("containers");
     if entries(spec, "containers").next().is_none() {
@@ -37,6 +38,7 @@ pub(crate) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     for (at, one) in entries(spec, "containers") {
         container::check(one, &list.index(at), &mut seen, &volumes, errors);
+        pod_claims::container(spec, one, &list.index(at), errors);
         if !one["restartPolicy"].is_null() && one["restartPolicy"] != "Always" && one["restartPolicyRules"].is_null() {
             supported(
                 &one["restartPolicy"],
@@ -49,6 +51,7 @@ pub(crate) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let list = path.field("initContainers");
     for (at, one) in entries(spec, "initContainers") {
         container::check(one, &list.index(at), &mut seen, &volumes, errors);
+        pod_claims::container(spec, one, &list.index(at), errors);
     }
     container::resources(&spec["resources"], &path.field("resources"), errors);
     supported(&spec["restartPolicy"], &path.field("restartPolicy"), &["Always", "OnFailure", "Never"], errors);
@@ -66,7 +69,6 @@ pub(crate) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             }
         }
     }
-    not_negative(&spec["terminationGracePeriodSeconds"], &path.field("terminationGracePeriodSeconds"), errors);
     if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
         && !(1..=i64::from(i32::MAX)).contains(&seconds)
     {
@@ -77,6 +79,7 @@ pub(crate) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         );
     }
     supported(&spec["preemptionPolicy"], &path.field("preemptionPolicy"), &["Never", "PreemptLowerPriority"], errors);
+    sysctl::check(spec, &path.field("securityContext"), errors);
     placement::check(spec, path, errors);
 }
 

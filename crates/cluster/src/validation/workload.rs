@@ -60,7 +60,11 @@ pub(crate) fn replication_controller(value: &Value, errors: &mut Errors) {
     if spec["template"].is_null() {
         errors.required(path.field("template"), "");
     } else {
-        pod::template(&spec["template"], &path.field("template"), errors);
+        template(
+            &json!({ "selector": { "matchLabels": spec["selector"] }, "template": spec["template"] }),
+            &path,
+            errors,
+        );
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::unlike;
+
 /// Why a step differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -9,7 +11,7 @@ pub(crate) enum Reason {
     OwnWrites,
     /// What is seen in the middle of a change depends on how long its parts took, here and there.
     Pace,
-    /// Equal nodes are chosen at random.
+    /// Equal nodes are chosen at random, and so are the names by which slices are listed.
     Chance,
     /// Another minor version of kubectl than the one that recorded the flow.
     OtherKubectl,
@@ -25,6 +27,15 @@ pub(crate) enum Reason {
     ChoiceTexts,
     /// The control plane that was recorded had a role of its distribution's own.
     RecordersRole,
+    /// Not as recorded yet: a row of `unlike.rs`, which goes when the step is answered alike.
+    NotYet,
+}
+
+impl Reason {
+    /// Whether the step may be answered alike in one run and differ in the next.
+    pub(crate) fn varies(self) -> bool {
+        matches!(self, Self::Pace | Self::Chance | Self::OtherKubectl)
+    }
 }
 
 impl fmt::Display for Reason {
@@ -32,13 +43,14 @@ impl fmt::Display for Reason {
         formatter.write_str(match self {
             Self::OwnWrites => "objects of the cluster's own parts carry no managedFields",
             Self::Pace => "what is seen in the middle of a change depends on the pace of its parts",
-            Self::Chance => "equal nodes are chosen at random",
+            Self::Chance => "what is equal is chosen at random",
             Self::OtherKubectl => "another kubectl than the one that recorded the flow",
             Self::NoContainers => "the embedded cluster runs no containers, and says so",
             Self::OneProcess => "scheduler and controllers are no processes of their own",
             Self::EmptyOpenApi2 => "OpenAPI v2 is empty",
             Self::OwnOpenApi3 => "OpenAPI v3 has documents of its own",
             Self::RecordersRole => "the control plane recorded had a role of its distribution's own",
+            Self::NotYet => "not as recorded yet",
             Self::ChoiceTexts => "explain does not describe the single values of a field",
         })
     }
@@ -71,6 +83,8 @@ const KNOWN: &[(&str, &[usize], Reason)] = &[
     ("pods_watch", &[3], Pace),
     ("quotas", &[13, 14, 16], Pace),
     ("node_describe", &[5], Chance),
+    ("endpoints2", &[11], Chance),
+    ("jobs2", &[9, 11, 12, 13], Pace),
 ];
 
 /// What may differ in a step that has to be the same otherwise.
@@ -107,5 +121,9 @@ const OTHER_KUBECTL: &[(&str, &[usize])] = &[("smoke-1.36", &[25, 59, 62, 66])];
 pub(crate) fn reason(flow: &str, step: usize, same_kubectl: bool) -> Option<Reason> {
     let listed = KNOWN.iter().find(|(known, steps, _)| *known == flow && steps.contains(&step));
     let other = OTHER_KUBECTL.iter().any(|(known, steps)| *known == flow && steps.contains(&step));
-    listed.map(|(_, _, reason)| *reason).or((other && !same_kubectl).then_some(OtherKubectl))
+    let unlike = unlike::STEPS.iter().any(|(known, steps)| *known == flow && steps.contains(&step));
+    listed
+        .map(|(_, _, reason)| *reason)
+        .or((other && !same_kubectl).then_some(OtherKubectl))
+        .or(unlike.then_some(Reason::NotYet))
 }

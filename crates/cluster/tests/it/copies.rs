@@ -1,7 +1,8 @@
 //! Copies of a server's cluster: what they hold, on what they are kept, and that each goes its own way.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use klab_cluster::cluster::{Cluster, DeleteOptions, WriteOptions};
 use klab_cluster::resource::CONFIG_MAPS;
@@ -9,8 +10,53 @@ use klab_cluster::server::{Flavour, NewCopy, Renaming, Seed, Server, ServerOptio
 use serde_json::{Value, json};
 
 async fn start(folder: &Path) -> Server {
-    let options = ServerOptions { state_directory: folder.join("state"), port: None };
+    start_with(ServerOptions { park_after: None, ..ServerOptions::at(folder.join("state")) }).await
+}
+
+async fn start_with(options: ServerOptions) -> Server {
     Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// Starts a server that parks whatever nobody uses.
+async fn start_parking(folder: &Path) -> Server {
+    start_with(ServerOptions { park_after: Some(Duration::ZERO), ..ServerOptions::at(folder.join("state")) }).await
+}
+
+/// Waits until something is so.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What a server leaves that is killed in this moment: the kernel has all that was written.
+fn killed(folder: &Path) -> tempfile::TempDir {
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &to);
+            } else {
+                let _bytes = std::fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+    let left = tempfile::tempdir().unwrap();
+    copy(&folder.join("state"), &left.path().join("state"));
+    left
+}
+
+fn templates(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder.join("state/templates"));
+    entries.into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn is_awake(server: &Server, name: &str) -> bool {
+    server.state(name).unwrap().awake
 }
 
 /// A control plane has nothing to do in it: what it holds is what was put there.
@@ -31,7 +77,7 @@ fn seed() -> Seed {
 
 fn copy(name: &str) -> NewCopy {
     let words = vec![("a-01".to_owned(), name.to_owned())];
-    NewCopy { name: name.to_owned(), renaming: Renaming::new(words, Vec::new()) }
+    NewCopy::renamed(name, Renaming::new(words, Vec::new()))
 }
 
 fn cluster(server: &Server, name: &str) -> std::sync::Arc<Cluster> {
@@ -106,3 +152,211 @@ async fn copies_go_their_own_ways_and_outlive_the_server() {
     server.stop();
     server.run_until_stopped().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_is_parked_until_it_is_asked_for_and_again_when_nobody_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start_parking(folder.path()).await;
+    server.add("a-01", seed()).unwrap();
+    server.copy("a-01", &[copy("a-02"), copy("a-03")]).unwrap();
+    let state = server.state("a-02").unwrap();
+    assert!(!state.awake && state.objects > 20 && state.bytes > 5_000 && state.used.is_none(), "{state:?}");
+    let log = folder.path().join("state/clusters/a-02/objects.log");
+    let before = objects(&server, "a-02");
+    assert_eq!(before.len(), state.objects);
+    // Whoever holds it keeps it awake.
+    let held = cluster(&server, "a-02");
+    until("a-01 and a-03 are parked", || !is_awake(&server, "a-01") && !is_awake(&server, "a-03")).await;
+    assert!(is_awake(&server, "a-02"));
+    drop(held);
+    until("nobody holds it", || !is_awake(&server, "a-02")).await;
+    assert!(!log.exists(), "to be looked at changes nothing");
+    assert!(server.state("a-02").unwrap().used.is_some());
+    // What is written to it is there whenever it is woken, and in a server that comes after one that was killed.
+    for round in 0..3 {
+        write(&server, "a-02", &format!("of-round-{round}"));
+        until("it is parked", || !is_awake(&server, "a-02")).await;
+    }
+    let before = objects(&server, "a-02");
+    write(&server, "a-03", "while-awake");
+    let left = killed(folder.path());
+    let again = start(left.path()).await;
+    assert!((0..3).all(|round| has(&again, "a-02", &format!("of-round-{round}"))));
+    assert_eq!(objects(&again, "a-02"), before);
+    assert!(has(&again, "a-03", "while-awake"));
+    let figures = again.figures();
+    assert_eq!((figures.clusters, figures.woken >= 2), (3, true), "{figures:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seed_of_its_own_gives_a_copy_names_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path()).await;
+    server.add("a-01", seed()).unwrap();
+    let seeded = |name: &str, seed| NewCopy { seed, ..copy(name) };
+    let copies = [seeded("a-02", None), seeded("a-03", None), seeded("a-04", Some(9)), seeded("a-05", Some(9))];
+    server.copy("a-01", &copies).unwrap();
+    let next = |server: &Server, name: &str| {
+        let value = json!({ "metadata": { "generateName": "some-" } });
+        let made = cluster(server, name).create(CONFIG_MAPS, "default", value, &WriteOptions::client("test")).unwrap();
+        (made.name.to_string(), made.uid.to_string())
+    };
+    let names = ["a-02", "a-03", "a-04", "a-05"];
+    let first = names.map(|name| next(&server, name));
+    assert_eq!((&first[0], &first[2]), (&first[1], &first[3]), "equal requests, equal copies");
+    assert_ne!(first[0], first[2]);
+    let left = killed(folder.path());
+    let again = start(left.path()).await;
+    for name in names {
+        assert_eq!(next(&again, name), next(&server, name), "{name} goes on as if nothing had been");
+        assert_eq!(objects(&again, name).len(), objects(&server, name).len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reset_copy_is_as_it_was_made_and_its_watches_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path()).await;
+    server.add("a-01", seed()).unwrap();
+    server.copy("a-01", &[copy("a-02"), copy("a-03")]).unwrap();
+    let (made, kubeconfig) = (objects(&server, "a-02"), server.kubeconfig("a-02"));
+    write(&server, "a-02", "mine");
+    cluster(&server, "a-02")
+        .delete(CONFIG_MAPS, "kube-system", "extension-apiserver-authentication", &DeleteOptions::default())
+        .unwrap();
+    let version = cluster(&server, "a-02").version();
+    server.reset("a-02").unwrap();
+    assert_eq!((objects(&server, "a-02"), server.kubeconfig("a-02")), (made.clone(), kubeconfig));
+    assert!(cluster(&server, "a-02").since(version).is_err(), "a watch has to list again");
+    assert!(cluster(&server, "a-02").version() > version);
+    write(&server, "a-02", "after");
+    let left = killed(folder.path());
+    let again = start(left.path()).await;
+    assert!(has(&again, "a-02", "after") && !has(&again, "a-02", "mine"));
+    assert!(cluster(&again, "a-02").version() > version, "versions go on after a restart, too");
+    again.reset("a-02").unwrap();
+    assert_eq!(objects(&again, "a-02"), made);
+    again.reset("a-03").unwrap();
+    assert_eq!(again.reset("a-01").unwrap_err().code, 409, "it is no copy");
+    assert_eq!(again.reset("a-09").unwrap_err().code, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn templates_go_with_the_last_copy_and_not_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path()).await;
+    server.add("a-01", seed()).unwrap();
+    let template = server.template("a-01").unwrap();
+    assert_eq!(server.template("a-01").unwrap(), template, "the same content is the same template");
+    server.let_go(&template).unwrap();
+    assert!(server.remove("a-01").unwrap());
+    server.copy_template(&template, &[NewCopy::named("b-1"), NewCopy::named("b-2")]).unwrap();
+    server.let_go(&template).unwrap();
+    assert_eq!(templates(folder.path()).len(), 1);
+    write(&server, "b-1", "mine");
+    assert_eq!(server.remove_all(&["b-1", "b-9"]), [Ok(true), Ok(false)]);
+    assert!(objects(&server, "b-2").contains_key("Namespace /of-a-01"), "nothing is called otherwise");
+    assert_eq!(templates(folder.path()).len(), 1);
+    assert!(!folder.path().join("state/clusters/b-1").exists());
+    let left = killed(folder.path());
+    {
+        let again = start(left.path()).await;
+        assert!(again.state("b-1").is_none() && again.api("b-2").is_some());
+        assert!(again.remove("b-2").unwrap());
+        assert_eq!(templates(left.path()), Vec::<PathBuf>::new());
+    }
+    klab_cluster::server::remove_saved(&folder.path().join("state"), &["b-2"]).unwrap();
+    assert_eq!(templates(folder.path()), Vec::<PathBuf>::new(), "without a server, too");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_killed_anywhere_begins_with_whole_clusters() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let server = start(folder.path()).await;
+        server.add("a-01", seed()).unwrap();
+        server.copy("a-01", &[copy("a-02"), copy("a-03"), copy("a-04")]).unwrap();
+        write(&server, "a-02", "mine");
+        server.reset("a-02").unwrap();
+        write(&server, "a-02", "again");
+        server.freeze("a-04", true).unwrap();
+    }
+    let state = |left: &tempfile::TempDir| left.path().join("state");
+    // The register ends anywhere: whatever it says to its end is true.
+    let register = std::fs::read(folder.path().join("state/register.log")).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for cut in (0..register.len()).rev().step_by(61) {
+        let left = killed(folder.path());
+        std::fs::write(state(&left).join("register.log"), &register[..cut]).unwrap();
+        let server = start(left.path()).await;
+        let known: Vec<&str> =
+            ["a-02", "a-03", "a-04"].into_iter().filter(|name| server.state(name).is_some()).collect();
+        for name in &known {
+            assert!(objects(&server, name).contains_key(&format!("Toy default/{name}-toy")), "{cut}: {name}");
+            assert!(server.kubeconfig(name).is_some_and(|text| text.contains("token")));
+        }
+        for name in ["a-02", "a-03", "a-04"].iter().filter(|name| !known.contains(name)) {
+            assert!(!state(&left).join("clusters").join(name).exists(), "{cut}: {name} was never told of");
+        }
+        assert_eq!(templates(left.path()).len(), usize::from(!known.is_empty()), "{cut}");
+        seen.insert(known.len());
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    // Each file that is made before or after another one is missing, empty, or still there under the name it was made by.
+    let moments: [(&str, Damage); 6] = [
+        ("no kubeconfig yet", |state| std::fs::remove_file(state.join("clusters/a-03/kubeconfig"))),
+        ("no folder yet", |state| std::fs::remove_dir_all(state.join("clusters/a-03"))),
+        ("an empty kubeconfig", |state| std::fs::write(state.join("clusters/a-03/kubeconfig"), "")),
+        ("a log that was made and not written", |state| std::fs::write(state.join("clusters/a-03/objects.log"), "")),
+        ("half a new log", |state| std::fs::write(state.join("clusters/a-02/objects.log.new"), "KREC")),
+        ("a template that nobody has heard of", |state| std::fs::write(state.join("templates/0123.log"), "KREC")),
+    ];
+    for (moment, damage) in moments {
+        let left = killed(folder.path());
+        damage(&state(&left)).unwrap();
+        let server = start(left.path()).await;
+        assert!(has(&server, "a-02", "again") && !has(&server, "a-02", "mine"), "{moment}");
+        write(&server, "a-03", "works");
+        let kubeconfig = std::fs::read_to_string(state(&left).join("clusters/a-03/kubeconfig")).unwrap();
+        assert_eq!(Some(kubeconfig), server.kubeconfig("a-03"), "{moment}");
+        assert!(server.state("a-04").unwrap().frozen, "{moment}");
+        assert_eq!(templates(left.path()).len(), 1, "{moment}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_template_or_log_keeps_its_copies_from_being_served_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let server = start(folder.path()).await;
+        server.add("a-01", seed()).unwrap();
+        server.copy("a-01", &[copy("a-02"), copy("a-03")]).unwrap();
+        write(&server, "a-03", "mine");
+        server.stop();
+        server.run_until_stopped().await;
+    }
+    let left = killed(folder.path());
+    std::fs::remove_file(left.path().join("state/clusters/a-03/objects.log")).unwrap();
+    let server = start(left.path()).await;
+    assert!(server.api("a-03").is_none() && server.api("a-02").is_some());
+    let told = server.state("a-03").unwrap().broken.unwrap();
+    assert!(told.contains("`objects.log` is missing") && told.contains("clusters/a-03"), "{told}");
+    assert!(server.remove("a-03").unwrap());
+
+    let left = killed(folder.path());
+    let template = templates(left.path()).remove(0);
+    let mut text = std::fs::read(&template).unwrap();
+    let middle = text.len() / 2;
+    text[middle] ^= 1;
+    std::fs::write(&template, text).unwrap();
+    let server = start(left.path()).await;
+    assert!(server.api("a-02").is_none() && server.api("a-01").is_some());
+    let told = server.state("a-02").unwrap().broken.unwrap();
+    assert!(told.contains("its template") && told.contains("damaged"), "{told}");
+    assert_eq!(server.remove_all(&["a-02", "a-03"]), [Ok(true), Ok(true)]);
+    std::fs::remove_dir_all(folder.path().join("state/templates")).unwrap();
+    let server = start(folder.path()).await;
+    assert!(server.access().broken.contains_key("a-02") && server.api("a-01").is_some());
+}
+/// Something done to the folder of a server that does not run.
+type Damage = fn(&Path) -> std::io::Result<()>;

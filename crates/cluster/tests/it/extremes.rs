@@ -111,7 +111,7 @@ fn fields(schema: &Schema, shape: &Shape, path: &mut Vec<&'static str>, found: &
             | Scalar::MicroTime
             | Scalar::Duration),
         ) => found.push((path.clone(), *scalar)),
-        Shape::Scalar(_) => {}
+        Shape::Scalar(_) | Shape::Schema(_) => {}
         Shape::List(inner) | Shape::Map(inner) => {
             path.push("[]");
             fields(schema, inner, path, found);

@@ -29,7 +29,7 @@ async fn a_lesson_s_commands_work() {
         println!("skipped: there is no kubectl on this machine");
         return;
     }
-    let options = ServerOptions { state_directory: home.path().join("state"), port: None };
+    let options = ServerOptions::at(home.path().join("state"));
     let server = Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"));
     let node = |name: &str, pool: &str| {
         json!({

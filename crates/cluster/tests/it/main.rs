@@ -3,6 +3,7 @@
 
 mod api;
 mod clients;
+mod conformance;
 mod control;
 mod copies;
 mod extremes;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::Serialize;
 
 use super::machine::Machine;
 use super::source::{Located, Location};
@@ -58,6 +59,8 @@ pub struct Pool {
     pub resources: BTreeMap<String, Located<Quantity>>,
     /// Bytes of each image that the nodes of the embedded cluster have from the start.
     pub images: BTreeMap<String, u64>,
+    /// Devices of a node that resource claims can ask for.
+    pub devices: Vec<Located<Devices>>,
     /// Further arguments for `az aks nodepool add`.
     pub extra_args: Vec<String>,
     /// Not made by `up`: a step makes it (`add_pool`).
@@ -102,6 +105,30 @@ impl Os {
             Self::Windows => "windows",
         }
     }
+}
+
+/// Devices of one class that a node has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Devices {
+    /// Their class, and their driver.
+    pub class: String,
+    /// How many.
+    pub count: u32,
+    /// What they are like; amounts are their capacity.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, DeviceAttribute>,
+}
+
+/// What a device is like in one respect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum DeviceAttribute {
+    /// Yes or no.
+    Flag(bool),
+    /// A number.
+    Number(i64),
+    /// A text, or an amount.
+    Text(String),
 }
 
 /// Spot capacity of Azure.

@@ -42,6 +42,11 @@ pub fn pool_table(pool: &Pool) -> Table {
             set(key, Value::Array(values));
         }
     }
+    let devices = pool.devices.iter().filter_map(|devices| Value::try_from(&devices.value).ok());
+    let devices: Vec<Value> = devices.collect();
+    if !devices.is_empty() {
+        set("devices", Value::Array(devices));
+    }
     if pool.max_pods_given.is_some() {
         set("max_pods", i64::from(pool.max_pods).into());
     }

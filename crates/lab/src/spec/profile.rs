@@ -98,7 +98,7 @@ const PROFILES: [Profile; 4] = [
         has_autoscaler: false,
         upgrades_control_plane: false,
         has_windows: false,
-        takes_node_names: false,
+        takes_node_names: true,
         mounts_folders: true,
         own_version: |_| None,
         settle: Duration::from_secs(5),

@@ -76,12 +76,19 @@ pub struct SimSettings {
     pub seed: Option<u64>,
     /// How long a machine that the cluster autoscaler starts takes until its node is there.
     pub node_start: SignedDuration,
+    /// Images that cannot be pulled, beside those whose names say so.
+    pub missing_images: Vec<String>,
 }
 
 impl Default for SimSettings {
     fn default() -> Self {
         // Long enough to see the machine come, short enough to wait for it.
-        Self { like: SimLike::default(), seed: None, node_start: SignedDuration::from_secs(5) }
+        Self {
+            like: SimLike::default(),
+            seed: None,
+            node_start: SignedDuration::from_secs(5),
+            missing_images: Vec::new(),
+        }
     }
 }
 

@@ -43,4 +43,6 @@ pub(crate) enum Filter {
         /// Every reason with its facts; the first has the text of `refuses`.
         reasons: fn(&Cycle<'_>, &View<'_>, &mut Vec<Reason>),
     },
+    /// Looks at the devices that the pod's claims ask for, and gives one reason.
+    Claims(fn(&Cycle<'_>, &View<'_>) -> Option<Reason>),
 }

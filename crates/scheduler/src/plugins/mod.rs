@@ -2,6 +2,7 @@
 //! registers them.
 
 mod default_preemption;
+mod dynamic_resources;
 mod filter;
 mod image_locality;
 mod inter_pod_affinity;
@@ -58,6 +59,11 @@ impl Plugin {
         self
     }
 
+    const fn claims(mut self, refuses: fn(&Cycle<'_>, &View<'_>) -> Option<Reason>) -> Self {
+        self.filter = Some(Filter::Claims(refuses));
+        self
+    }
+
     const fn pre_filter(mut self, filter: fn(&Cycle<'_>, &mut Vec<Reason>)) -> Self {
         self.pre_filter = Some(filter);
         self
@@ -101,6 +107,10 @@ pub(crate) static PLUGINS: &[Plugin] =
         Plugin::new(PluginName::InterPodAffinity)
             .topology(inter_pod_affinity::refuses, inter_pod_affinity::reasons)
             .score(2, Normalize::Range, Raw::Topology(inter_pod_affinity::score)),
+        Plugin::new(PluginName::DynamicResources)
+            .pre_filter(dynamic_resources::pre_filter)
+            .claims(dynamic_resources::refuses)
+            .score(2, Normalize::Greatest, Raw::Topology(dynamic_resources::score)),
         Plugin::new(PluginName::NodeResourcesBalancedAllocation).score(
             1,
             Normalize::None,
@@ -153,6 +163,7 @@ pub(crate) fn first_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Option<(Optio
                 give(cycle, view, &mut reasons);
                 reasons.truncate(1);
             }
+            Filter::Claims(refuses) => reasons.extend(refuses(cycle, view)),
         }
         (!reasons.is_empty()).then_some((Some(plugin.name), reasons))
     })
@@ -168,6 +179,7 @@ pub(crate) fn all_reasons(cycle: &Cycle<'_>, view: &View<'_>) -> Vec<Reason> {
             Some(_) if named && plugin.name == PluginName::NodeAffinity => {}
             Some(Filter::Local(filter)) => filter(cycle, view, &mut reasons),
             Some(Filter::Topology { reasons: give, .. }) => give(cycle, view, &mut reasons),
+            Some(Filter::Claims(refuses)) => reasons.extend(refuses(cycle, view)),
             None => {}
         }
     }
@@ -211,19 +223,26 @@ pub(crate) fn topology_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<(Pl
     }
     PLUGINS.iter().find_map(|plugin| match plugin.filter.as_ref()? {
         Filter::Topology { refuses, .. } => Some((plugin.name, refuses(cycle, view)?)),
-        Filter::Local(_) => None,
+        Filter::Local(_) | Filter::Claims(_) => None,
     })
+}
+
+/// The verdict of the filter that looks at the pod's resource claims. It comes after all others in the profile.
+pub(crate) fn claims_verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Reason> {
+    cycle.claims.as_ref().and_then(|_| dynamic_resources::refuses(cycle, view))
 }
 
 /// The verdict of all filters.
 pub(crate) fn verdict(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Refused> {
-    local_verdict(cycle, view).or_else(|| {
+    let beyond = || {
         topology_verdict(cycle, view).map(|(plugin, refusal)| Refused {
             plugin: Some(plugin),
             code: refusal.code,
             texts: vec![Cow::Borrowed(refusal.text)],
         })
-    })
+    };
+    let of_claims = || claims_verdict(cycle, view).map(|reason| refused(reason.plugin(), &[reason]));
+    local_verdict(cycle, view).or_else(beyond).or_else(of_claims)
 }
 
 fn refused(plugin: PluginName, reasons: &[Reason]) -> Refused {

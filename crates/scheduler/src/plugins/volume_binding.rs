@@ -1,4 +1,4 @@
-//! VolumeBinding: claims must exist and be bound; bound volumes must be reachable from the node.
+//! VolumeBinding: claims must exist; their volumes must be reachable from the node, or there be found or made.
 
 // upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go PreFilter, Filter (v1.36)
 
@@ -24,17 +24,19 @@ pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
 pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reason>) {
     let spec = &view.node.spec;
     let volumes = &cycle.state.volumes;
+    if cycle.info.claims.is_empty() {
+        return;
+    }
+    if let Some(claim) = volumes.without_volume(&cycle.info.namespace, &cycle.info.claims, &spec.labels, &spec.name) {
+        reasons.push(Reason::NoVolumeToBind { claim: claim.clone() });
+    }
     for name in &cycle.info.claims {
         let bound = volumes.claim(&cycle.info.namespace, name).and_then(|claim| claim.volume.as_ref());
         let Some(bound) = bound else { continue };
         match volumes.volume(bound) {
             None => reasons.push(Reason::VolumeNotFound { claim: name.clone(), volume: bound.clone() }),
             Some(volume) => {
-                let reachable = volume
-                    .terms
-                    .as_ref()
-                    .is_none_or(|terms| terms.iter().any(|term| term.matches(&spec.labels, &spec.name)));
-                if !reachable {
+                if !volume.is_reachable(&spec.labels, &spec.name) {
                     reasons.push(Reason::VolumeNodeAffinity { claim: name.clone(), volume: bound.clone() });
                 }
             }

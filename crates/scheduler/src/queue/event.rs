@@ -13,6 +13,8 @@ pub struct PodFacts {
     pub info: Arc<PodInfo>,
     /// Its labels.
     pub labels: Labels,
+    /// Names of its resource claims, as far as they are known; only of pods that wait.
+    pub resource_claims: Vec<String>,
 }
 
 /// Something that happened in the cluster and may help a pending pod. [`crate::Cluster`] returns these from its setters.
@@ -42,4 +44,15 @@ pub enum Event {
     PodRemoved(PodFacts),
     /// A claim, volume or storage class changed.
     VolumesChanged,
+    /// A resource claim came, or its allocation or reservations changed.
+    ResourceClaimChanged {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Whether it had devices and has none any more.
+        deallocated: bool,
+    },
+    /// A class of devices or a slice came or changed.
+    DevicesChanged,
 }

@@ -34,10 +34,22 @@ fn helps(event: &Event, pod: &PodFacts, plugin: PluginName) -> bool {
             Event::PodRemoved(gone) => gone.info.claims.iter().any(|claim| pod.info.claims.contains(claim)),
             _ => false,
         },
+        PluginName::DynamicResources => match event {
+            Event::ResourceClaimChanged { deallocated, .. } => *deallocated || uses(event, pod),
+            Event::DevicesChanged | Event::NodeAdded(_) => true,
+            Event::NodeChanged { old, new } => old.labels != new.labels || old.allocatable != new.allocatable,
+            _ => false,
+        },
         PluginName::PodTopologySpread => spread_helps(event, pod),
         PluginName::InterPodAffinity => affinity_helps(event, pod),
         _ => true,
     }
+}
+
+/// Whether an event is about a resource claim of the pod.
+pub(super) fn uses(event: &Event, pod: &PodFacts) -> bool {
+    matches!(event, Event::ResourceClaimChanged { namespace, name, .. }
+        if **namespace == *pod.info.namespace && pod.resource_claims.contains(name))
 }
 
 /// A node that came, or that satisfies a condition it did not satisfy before.
@@ -105,7 +117,7 @@ fn spread_helps(event: &Event, pod: &PodFacts) -> bool {
             };
             was != is || (is && (moved() || old.taints != new.taints || old.unschedulable != new.unschedulable))
         }
-        Event::VolumesChanged => false,
+        Event::VolumesChanged | Event::ResourceClaimChanged { .. } | Event::DevicesChanged => false,
     }
 }
 
@@ -130,6 +142,8 @@ fn affinity_helps(event: &Event, pod: &PodFacts) -> bool {
         Event::PodRemoved(other) => repels(other),
         Event::NodeAdded(_) => true,
         Event::NodeChanged { old, new } => old.labels != new.labels,
-        Event::NodeRemoved(_) | Event::VolumesChanged => false,
+        Event::NodeRemoved(_) | Event::VolumesChanged | Event::ResourceClaimChanged { .. } | Event::DevicesChanged => {
+            false
+        }
     }
 }

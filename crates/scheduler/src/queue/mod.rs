@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 pub use event::{Event, PodFacts};
 
 use super::decision::Decision;
+use super::devices::known_names;
 use super::error::ObjectError;
 use super::pod_info::{PodInfo, namespace_of};
 use super::pod_key::PodKey;
@@ -48,6 +49,8 @@ pub enum Place {
     },
     /// It has scheduling gates.
     Gated,
+    /// Its resource claims are not there yet.
+    AwaitingClaims,
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +76,8 @@ pub struct Queue {
     backing_off: BTreeSet<(Timestamp, Rank, PodKey)>,
     /// Unschedulable pods by the time they failed.
     unschedulable: BTreeSet<(Timestamp, PodKey)>,
+    /// Pods whose resource claims are not there yet.
+    awaiting_claims: BTreeSet<PodKey>,
     /// Pods handed out by [`Self::pop`] whose result is not known yet.
     in_flight: BTreeMap<PodKey, Waiting>,
     entered: u64,
@@ -96,6 +101,7 @@ impl Queue {
         let facts = PodFacts {
             info: Arc::new(PodInfo::from_api(pod)?),
             labels: pod.metadata.labels.clone().unwrap_or_default(),
+            resource_claims: known_names(pod),
         };
         let gated = spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty());
         if let Some(waiting) = self.in_flight.get_mut(&key) {
@@ -119,7 +125,7 @@ impl Queue {
             _ if gated => Place::Gated,
             // A change of the pod itself may always help it.
             Some(Place::Unschedulable { .. }) if changed => waiting.place_after_event(now),
-            None | Some(Place::Gated) => Place::Active,
+            None | Some(Place::Gated | Place::AwaitingClaims) => Place::Active,
             Some(place) => place,
         };
         self.put(key, waiting);
@@ -154,6 +160,14 @@ impl Queue {
         self.put(decision.pod.clone(), waiting);
     }
 
+    /// Takes back a pod whose resource claims are not there yet: it is tried again when one of them comes, or when it
+    /// changes itself. That counts as no failure.
+    pub fn awaits_claims(&mut self, key: &PodKey) {
+        let Some(mut waiting) = self.in_flight.remove(key) else { return };
+        waiting.place = Place::AwaitingClaims;
+        self.put(key.clone(), waiting);
+    }
+
     /// Brings back the pods that an event can help. Returns how many.
     pub fn event(&mut self, event: &Event, now: Timestamp) -> usize {
         let can_help =
@@ -163,7 +177,15 @@ impl Queue {
         for key in &helped {
             self.bring_back(key, now);
         }
-        helped.len()
+        let concerned = |key: &&PodKey| self.pods.get(*key).is_some_and(|pod| hints::uses(event, &pod.facts));
+        let come: Vec<_> = self.awaiting_claims.iter().filter(concerned).cloned().collect();
+        for key in &come {
+            if let Some(mut waiting) = self.take(key) {
+                waiting.place = Place::Active;
+                self.put(key.clone(), waiting);
+            }
+        }
+        helped.len() + come.len()
     }
 
     /// When the queue next has something to do without any event: the end of a backoff or a sweep. `None` if pods are
@@ -222,6 +244,7 @@ impl Queue {
             Place::Active => drop(self.active.insert(waiting.rank(), key.clone())),
             Place::BackingOff { until } => drop(self.backing_off.insert((until, waiting.rank(), key.clone()))),
             Place::Unschedulable { since } => drop(self.unschedulable.insert((since, key.clone()))),
+            Place::AwaitingClaims => drop(self.awaiting_claims.insert(key.clone())),
             Place::Gated => {}
         }
         self.pods.insert(key, waiting);
@@ -233,6 +256,7 @@ impl Queue {
             Place::Active => drop(self.active.remove(&waiting.rank())),
             Place::BackingOff { until } => drop(self.backing_off.remove(&(until, waiting.rank(), key.clone()))),
             Place::Unschedulable { since } => drop(self.unschedulable.remove(&(since, key.clone()))),
+            Place::AwaitingClaims => drop(self.awaiting_claims.remove(key)),
             Place::Gated => {}
         }
         Some(waiting)

@@ -83,7 +83,11 @@ fn backoff_doubles_and_is_cut_short_when_nothing_else_is_active() {
     let pods = [pod("a", 0, json!({})), pod("b", 0, json!({}))];
     let key = PodKey::new("default", "a");
     queue.set(&pods[0], at(0)).unwrap();
-    let small = PodFacts { info: Arc::new(PodInfo::from_api(&pods[1]).unwrap()), labels: Labels::new() };
+    let small = PodFacts {
+        info: Arc::new(PodInfo::from_api(&pods[1]).unwrap()),
+        labels: Labels::new(),
+        resource_claims: Vec::new(),
+    };
     for (failures, backoff) in [1, 2, 4, 8, 10, 10].into_iter().enumerate() {
         let now = at(failures as i64);
         assert_eq!(step(&mut cluster, &mut queue, &pods, now), Some(("a".to_owned(), None)));

@@ -29,12 +29,17 @@ pub struct Info {
 /// A container of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// Its name, which is the node's too.
+    /// Its name.
     pub name: String,
+    /// Its host name, which is the node's name: that of the container itself where kind made it, and what the lab file calls the node
+    /// where klab did.
+    pub hostname: String,
     /// `control-plane`, `worker` or `external-load-balancer`.
     pub role: String,
-    /// Whether it runs.
+    /// Whether it runs, and is not frozen.
     pub running: bool,
+    /// Whether what runs in it is frozen (`docker pause`).
+    pub frozen: bool,
     /// When it was started last.
     pub started: Option<Timestamp>,
     /// The image it was made from, as named then.

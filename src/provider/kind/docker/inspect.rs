@@ -73,12 +73,16 @@ struct InspectedState {
     #[serde(default)]
     running: bool,
     #[serde(default)]
+    paused: bool,
+    #[serde(default)]
     started_at: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct InspectedConfig {
+    #[serde(default)]
+    hostname: String,
     #[serde(default)]
     image: String,
     #[serde(default)]
@@ -153,10 +157,14 @@ fn container(inspected: Inspected) -> Container {
         devices: devices.filter(|device| device == FUSE).collect(),
         device_mapper: host.binds.unwrap_or_default().iter().any(|bind| bind.starts_with(DEVICE_MAPPER)),
     };
+    let name = inspected.name.trim_start_matches('/').to_owned();
+    let hostname = inspected.config.hostname;
     Container {
-        name: inspected.name.trim_start_matches('/').to_owned(),
+        hostname: if hostname.is_empty() { name.clone() } else { hostname },
+        name,
         role: labels.get(ROLE_LABEL).cloned().unwrap_or_default(),
-        running: inspected.state.running,
+        running: inspected.state.running && !inspected.state.paused,
+        frozen: inspected.state.paused,
         // A container that never ran has the year 1.
         started: inspected.state.started_at.parse().ok().filter(|time: &Timestamp| *time > Timestamp::UNIX_EPOCH),
         image: inspected.config.image,

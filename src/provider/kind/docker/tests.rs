@@ -29,12 +29,12 @@ fn containers_are_read_from_what_inspect_says() {
     let text = r#"[{"Name":"/klab-x-worker10","State":{"Status":"exited","Running":false,"StartedAt":"2026-08-21T10:00:00.5Z"},
         "HostConfig":{"UsernsMode":"host","Devices":[{"PathOnHost":"/dev/fuse","PathInContainer":"/dev/fuse"}],
                       "Binds":["/dev/mapper:/dev/mapper","/lib/modules:/lib/modules:ro"]},
-        "Config":{"Image":"kindest/node:v1.36.1","Labels":{"io.x-k8s.kind.cluster":"klab-x","io.x-k8s.kind.role":"worker"},
+        "Config":{"Hostname":"worker9","Image":"kindest/node:v1.36.1","Labels":{"io.x-k8s.kind.cluster":"klab-x","io.x-k8s.kind.role":"worker"},
                   "Env":["HTTP_PROXY=http://p","PATH=/usr/bin"]},
         "Mounts":[{"Type":"bind","Source":"/state/labs/x/kind/owner","Destination":"/kind/klab"},
                   {"Type":"volume","Name":"abc","Source":"/var/lib/docker/volumes/abc/_data","Destination":"/var"}],
         "NetworkSettings":{"Networks":{"kind":{"IPAddress":"172.18.0.3"}}}},
-       {"Name":"/klab-x-worker2","State":{"Running":true,"StartedAt":"0001-01-01T00:00:00Z"},"HostConfig":{"Devices":null,"Binds":null},"Config":{"Labels":{"io.x-k8s.kind.role":"worker"}}}]"#;
+       {"Name":"/klab-x-worker2","State":{"Running":true,"Paused":true,"StartedAt":"0001-01-01T00:00:00Z"},"HostConfig":{"Devices":null,"Binds":null},"Config":{"Labels":{"io.x-k8s.kind.role":"worker"}}}]"#;
     let containers = parse_containers(text).unwrap();
     assert_eq!(
         containers.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(),
@@ -44,8 +44,10 @@ fn containers_are_read_from_what_inspect_says() {
         containers[1],
         Container {
             name: "klab-x-worker10".to_owned(),
+            hostname: "worker9".to_owned(),
             role: "worker".to_owned(),
             running: false,
+            frozen: false,
             started: Some("2026-08-21T10:00:00.5Z".parse().unwrap()),
             image: "kindest/node:v1.36.1".to_owned(),
             mounted: vec!["/state/labs/x/kind/owner".into()],
@@ -60,6 +62,8 @@ fn containers_are_read_from_what_inspect_says() {
             },
         }
     );
+    assert!(containers[0].frozen && !containers[0].running);
+    assert_eq!(containers[0].hostname, "klab-x-worker2", "where the runtime does not say it");
     assert_eq!((containers[0].started, &containers[0].manner), (None, &Manner::default()));
     assert_eq!(parse_containers("no json"), None);
 }
@@ -71,6 +75,7 @@ fn added_worker_is_started_as_kind_starts_its_own() {
     let worker = NewWorker {
         cluster: "klab-x",
         name: "klab-x-worker4",
+        node: "worker1",
         image: "kindest/node:v1.36.1",
         network: "kind",
         mounts: &mounts,
@@ -79,7 +84,7 @@ fn added_worker_is_started_as_kind_starts_its_own() {
     let arguments = worker_arguments(Flavour::Docker, &worker, None);
     assert_eq!(
         arguments.join(" "),
-        "run --name klab-x-worker4 --hostname klab-x-worker4 \
+        "run --name klab-x-worker4 --hostname worker1 \
         --label io.x-k8s.kind.role=worker --privileged --security-opt seccomp=unconfined \
         --security-opt apparmor=unconfined --tmpfs /tmp --tmpfs /run --volume /var \
         --volume /lib/modules:/lib/modules:ro --detach --tty --net kind --label io.x-k8s.kind.cluster=klab-x \

@@ -153,6 +153,8 @@ pub(super) fn give_up_late(
         tell(plane, true, "ScaleUpTimedOut", &message);
         let message = format!("Scale-up timed out for node group {group} after {waited}");
         backoffs.fail(&Arc::from(group.as_str()), Failure { code: "timeout", message }, now);
+        // Upstream asks the cloud to take them back, and writes FailedToRevertScaleUp where it refuses: one that would have to
+        // delete nodes that have come. Only what is missing is given up here.
         machines::give_up(plane, name, pool);
     }
 }

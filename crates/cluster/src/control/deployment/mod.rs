@@ -38,6 +38,8 @@ impl Reconciler for Deployments {
     }
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        // A deadline of before the last progress would wake a parked cluster for nothing.
+        plane.queue.forget(key);
         plane.sync_deployment(&key.name);
     }
 }

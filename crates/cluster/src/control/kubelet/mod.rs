@@ -1,65 +1,141 @@
 //! Hollow nodes: what a kubelet tells the API server of a pod's life, without running anything.
+//!
+//! What a pod has come to is told by its status, its spec and the time alone, so that a kubelet that has forgotten
+//! everything goes on where it was. `command` says what the containers do, `probe` what their probes find, `life` brings
+//! them up to the present; `admit`, `resize`, `pressure` and `stop` are what else befalls a pod.
 
+mod admit;
+mod claims;
 mod command;
+mod container;
+mod fields;
+mod images;
+mod life;
+mod memory;
+mod pressure;
+mod probe;
+mod requests;
+mod resize;
+mod restart;
 mod status;
-mod steps;
+mod stop;
+mod volumes;
+mod work;
+mod write;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use self::command::{exit_code, run_time};
-use self::status::{base_status, conditions, container_names, container_reference, identified, unstarted};
-use self::steps::{Step, Steps};
-use super::controller::Controller;
-use super::events::Note;
+use self::container::{Role, State};
+use self::life::Look;
+use self::memory::{Memories, Memory, Step};
+use self::pressure::Pressures;
+use self::status::container_reference;
+use self::volumes::Volumes;
+use self::work::{key, node_key};
+use self::write::Report;
+use super::events::reference;
 use super::plane::Plane;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
-use super::value::{integer, items, list_mut, text, time_of, time_text};
+use super::value::{integer, items, text, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
-use crate::cluster::{DeleteOptions, Part, WriteOptions};
-use crate::resource::{NODES, PODS};
+use crate::clock::later;
+use crate::resource::{NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES};
 
-const COMPONENT: &str = "kubelet";
-/// Images with this in their name cannot be pulled.
-const MISSING_IMAGE: &str = "does-not-exist";
+/// Ways to run containers that every node has; more are in its status.
+const HANDLERS: [&str; 3] = ["", "runc", "test-handler"];
 
 /// Runs the pods that are bound to a node, and ends those that are deleted.
 #[derive(Default)]
 pub(super) struct Kubelet {
-    steps: Steps,
-}
-
-fn key(name: ObjectName) -> Key {
-    Key::new(Controller::Kubelet, PODS, name)
+    memories: Memories,
+    volumes: Volumes,
+    /// Pods that wait for room on their node to be resized.
+    deferred: BTreeSet<ObjectName>,
+    pressures: Pressures,
 }
 
 impl Reconciler for Kubelet {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         if change.resource() == NODES {
-            let (before, after) = (change.node.before.as_deref(), change.node.after.as_deref());
-            let awake = |node: Option<&NodeInfo>| node.is_some_and(|node| !node.stopped);
-            let ready = |node: Option<&NodeInfo>| node.is_some_and(|node| node.ready.as_ref() == "True");
-            if (awake(after) && !awake(before)) || (ready(after) && !ready(before)) {
-                for pod in plane.view.pods_on(&change.object.name) {
-                    plane.queue.add(key(pod.name()));
+            node_changed(plane, change);
+            return;
+        }
+        if change.resource() == RESOURCE_CLAIMS {
+            // Pods may wait for their devices.
+            for consumer in items(&change.object.value()["status"]["reservedFor"]) {
+                let name = ObjectName::new(&change.object.namespace, text(consumer, &["name"]));
+                if plane.view.pod(&name).is_some_and(|pod| pod.phase == Phase::Pending && !pod.node.is_empty()) {
+                    plane.queue.add(key(name));
                 }
             }
             return;
         }
+        let (before, after) = (change.pod.before.as_deref(), change.pod.after.as_deref());
         if change.gone {
-            self.steps.forget(&change.name());
+            self.memories.forget(&change.name());
+            self.volumes.forget(&change.object.uid);
+            self.deferred.remove(&change.name());
         }
-        if change.pod.after.as_ref().is_some_and(|pod| !pod.node.is_empty()) {
+        if !self.deferred.is_empty() && before.is_some() && (change.gone || requests_changed(before, after)) {
+            let node = before.map(|pod| pod.node.clone()).unwrap_or_default();
+            let waiting = self.deferred.iter().filter(|name| plane.view.pod(name).is_some_and(|pod| pod.node == node));
+            for name in waiting.cloned().collect::<Vec<_>>() {
+                plane.queue.add(key(name));
+            }
+        }
+        let Some(pod) = after.filter(|pod| !pod.node.is_empty()) else { return };
+        // What the kubelet itself has written is nothing new to it.
+        let news = before.is_none_or(|before| {
+            before.node != pod.node
+                || before.phase != pod.phase
+                || before.ready != pod.ready
+                || before.generation != pod.generation
+                || before.started.is_some() != pod.started.is_some()
+                || before.object.deleting != pod.object.deleting
+                || pod.object.deleting
+                || pod.gated
+        });
+        if news {
             plane.queue.add(key(change.name()));
         }
     }
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
-        self.sync_pod(plane, &key.name);
+        match key.object() {
+            Some((NODES, name)) => self.pressures.sync(plane, &name.name),
+            _ => self.sync_pod(plane, &key.name),
+        }
     }
+
+    fn forget(&mut self) {
+        self.deferred.clear();
+    }
+}
+
+fn node_changed(plane: &mut Plane, change: &Change<'_>) {
+    let (before, after) = (change.node.before.as_deref(), change.node.after.as_deref());
+    let awake = |node: Option<&NodeInfo>| node.is_some_and(|node| !node.stopped);
+    let ready = |node: Option<&NodeInfo>| node.is_some_and(|node| node.ready.as_ref() == "True");
+    if (awake(after) && !awake(before)) || (ready(after) && !ready(before)) {
+        for pod in plane.view.pods_on(&change.object.name) {
+            plane.queue.add(key(pod.name()));
+        }
+    }
+    let pressed = |node: Option<&NodeInfo>| node.is_some_and(|node| !node.pressure.is_empty());
+    if pressed(before) || pressed(after) || after.is_some_and(|node| node.under_pressure) {
+        plane.queue.add(node_key(&change.object.name));
+    }
+}
+
+/// Whether a pod may hold less of its node than before.
+fn requests_changed(before: Option<&PodInfo>, after: Option<&PodInfo>) -> bool {
+    let Some((before, after)) = before.zip(after) else { return false };
+    before.generation != after.generation || before.finished() != after.finished()
 }
 
 impl Kubelet {
@@ -71,347 +147,186 @@ impl Kubelet {
             return;
         }
         let now = plane.now();
+        let mut memory = self.memories.take(&pod);
         if pod.object.deleting {
-            self.stop_pod(plane, &pod, now);
-        } else if pod.finished() {
-        } else if pod.started.is_none() {
-            self.admit_pod(plane, &pod, &node, now);
-        } else if pod.phase == Phase::Pending {
-            let (due, _) = self.steps.due(&pod, Step::Start, now, plane.settings.hollow.start);
-            if due <= now {
-                plane.start_pod(&pod, &node, now);
-            } else {
-                plane.queue.add_at(key(name.clone()), due);
+            plane.stop_pod(&mut memory, &mut self.volumes, &pod, &node, now);
+        } else if !pod.finished() {
+            self.run_pod(plane, &mut memory, &pod, &node, now);
+        }
+        self.memories.put(&pod, memory);
+    }
+
+    fn run_pod(&mut self, plane: &mut Plane, memory: &mut Memory, pod: &PodInfo, node: &NodeInfo, now: Timestamp) {
+        let hollow = plane.settings.hollow;
+        if pod.phase == Phase::Running {
+            let of_job = pod.object.controller().is_some_and(|owner| &*owner.kind == "Job");
+            // The node controller has marked the pods of a node that is not ready.
+            if node.ready.as_ref() != "True" || (hollow.as_recorded && pod.ready && !of_job) {
+                return;
             }
-        } else if pod.phase == Phase::Running && !pod.ready && node.ready.as_ref() == "True" {
-            plane.report_ready(&pod, now);
-        } else if pod.phase == Phase::Running
-            && pod.object.controller().is_some_and(|owner| owner.kind.as_ref() == "Job")
+        }
+        let value = pod.object.value();
+        if pod.started.is_none()
+            && let Some(refused) = plane.rejection(pod, &value, node)
         {
-            self.finish_pod(plane, &pod, now);
-        }
-    }
-
-    /// The kubelet has seen the pod: ContainerCreating, or at once Running.
-    fn admit_pod(&mut self, plane: &mut Plane, pod: &PodInfo, node: &NodeInfo, now: Timestamp) {
-        if plane.settings.hollow.start.is_zero() {
-            plane.start_pod(pod, node, now);
-            return;
-        }
-        let value = pod.object.value();
-        let containers = container_names(&value);
-        let creating = || json!({ "waiting": { "reason": "ContainerCreating" } });
-        let mut status = base_status(&value, node, now);
-        status["phase"] = json!("Pending");
-        status["containerStatuses"] =
-            Value::Array(items(&value["spec"]["containers"]).iter().map(|it| unstarted(it, creating())).collect());
-        let init = items(&value["spec"]["initContainers"]);
-        if !init.is_empty() {
-            status["initContainerStatuses"] = Value::Array(
-                init.iter().map(|it| unstarted(it, json!({ "waiting": { "reason": "PodInitializing" } }))).collect(),
-            );
-        }
-        let conditions = conditions(&value, false, &containers, now);
-        plane.write_pod_status(pod, status, conditions);
-        let (due, _) = self.steps.due(pod, Step::Start, now, plane.settings.hollow.start);
-        plane.queue.add_at(key(pod.name()), due);
-    }
-
-    /// The containers of a Job's pod end by themselves: after what their command sleeps, else after the set delay.
-    fn finish_pod(&mut self, plane: &mut Plane, pod: &PodInfo, now: Timestamp) {
-        let value = pod.object.value();
-        let containers = items(&value["spec"]["containers"]);
-        let Some(run) = containers
-            .iter()
-            .map(|container| run_time(container, plane.settings.hollow.job))
-            .try_fold(SignedDuration::ZERO, |longest, run| Some(longest.max(run?)))
-        else {
-            return;
-        };
-        let (due, _) = self.steps.due(pod, Step::Finish, now, run);
-        if due > now {
-            plane.queue.add_at(key(pod.name()), due);
-            return;
-        }
-        let mut status = value["status"].clone();
-        let finished = time_text(now);
-        let mut worst = 0;
-        for (container, have) in containers.iter().zip(list_mut(&mut status["containerStatuses"])) {
-            let code = exit_code(container);
-            worst = worst.max(code);
-            have["state"] = json!({ "terminated": {
-                "exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" },
-                "startedAt": have["state"]["running"]["startedAt"], "finishedAt": finished,
-                "containerID": have["containerID"],
-            }});
-            have["ready"] = json!(false);
-            have["started"] = json!(false);
-        }
-        let restarts = worst != 0 && text(&value, &["spec", "restartPolicy"]) != "Never";
-        if restarts {
-            self.restart_containers(plane, pod, &value, status, now);
-            return;
-        }
-        status["phase"] = json!(if worst == 0 { "Succeeded" } else { "Failed" });
-        let (reason, message) = if worst == 0 { ("PodCompleted", "") } else { ("PodFailed", "") };
-        let generation = value["metadata"]["generation"].clone();
-        let mut ended = Vec::new();
-        for (kind, held) in [
-            ("PodReadyToStartContainers", "False"),
-            ("Initialized", "True"),
-            ("Ready", "False"),
-            ("ContainersReady", "False"),
-        ] {
-            let mut condition = json!({
-                "type": kind, "observedGeneration": generation, "status": held, "lastProbeTime": null,
-                "lastTransitionTime": finished,
+            plane.say(&pod.node, &reference(&pod.object), true, &refused.reason, &refused.message);
+            let status = json!({
+                "phase": "Failed", "reason": refused.reason, "startTime": time_text(now),
+                "observedGeneration": value["metadata"]["generation"],
+                "message": format!("Pod was rejected: {}", refused.message),
             });
-            if kind != "PodReadyToStartContainers" {
-                condition["reason"] = json!(reason);
-                if !message.is_empty() {
-                    condition["message"] = json!(message);
-                }
-            }
-            ended.push(condition);
+            plane.write_pod_status(pod, Report { status, ..Report::default() });
+            return;
         }
-        plane.write_pod_status(pod, status, ended);
+        if pod.phase == Phase::Pending && !hollow.start.is_zero() {
+            let (due, _) = memory.due(pod, Step::Start, now, hollow.start);
+            if due > now {
+                if pod.started.is_none() {
+                    let look = plane.look(pod, &value, memory, &mut self.volumes);
+                    let report = plane.report(&look, node, false);
+                    plane.write_pod_status(pod, report);
+                }
+                plane.queue.add_at(key(pod.name()), due);
+                return;
+            }
+        }
+        if pod.has_claims
+            && pod.phase == Phase::Pending
+            && let Some(fault) = claims::unprepared(plane, pod, &value)
+        {
+            let message = format!("Failed to prepare dynamic resources: prepare dynamic resources: {fault}");
+            self.wait_for_sandbox(plane, memory, pod, node, "FailedPrepareDynamicResources", &message);
+            return;
+        }
+        if let Some(handler) = unknown_handler(plane, &value, node) {
+            let message = format!(
+                "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for \
+                 \"{handler}\" is configured"
+            );
+            self.wait_for_sandbox(plane, memory, pod, node, "FailedCreatePodSandBox", &message);
+            return;
+        }
+        self.look_after(plane, memory, pod, node, &value);
     }
 
-    /// A container that failed under a restart policy runs again, after the kubelet's back-off of 10 s, doubled each
-    /// time up to 5 min.
-    fn restart_containers(
+    /// Brings a pod that its node has taken up to the present, and reports what has changed.
+    fn look_after(&mut self, plane: &mut Plane, memory: &mut Memory, pod: &PodInfo, node: &NodeInfo, value: &Value) {
+        let mut look = plane.look(pod, value, memory, &mut self.volumes);
+        let deadline = integer(value, &["spec", "activeDeadlineSeconds"])
+            .map(|seconds| later(pod.started.unwrap_or(look.now), SignedDuration::from_secs(seconds)));
+        let late = deadline.is_some_and(|deadline| deadline <= look.now);
+        let mut over = false;
+        if let Some(deadline) = deadline {
+            if late {
+                let grace = look.grace();
+                let running: Vec<usize> =
+                    (0..look.containers.len()).filter(|index| look.containers[*index].is_running()).collect();
+                let ended: Vec<bool> = running.into_iter().map(|index| look.stop(index, deadline, grace)).collect();
+                over = ended.into_iter().all(|ended| ended);
+            } else {
+                look.wake(deadline);
+            }
+        }
+        let mut resized = resize::Resized::default();
+        if !late {
+            look.advance();
+            if !look.hollow.as_recorded {
+                resized = plane.resize(&mut look, node);
+            }
+        }
+        if let Some(message) = written_too_much(&mut look) {
+            let said = std::mem::take(&mut look.said);
+            tell(plane, pod, said);
+            pressure::evict(plane, pod, &message, false);
+            return;
+        }
+        let mut report = plane.report(&look, node, over);
+        if over {
+            report.status["phase"] = json!("Failed");
+            report.status["reason"] = json!("DeadlineExceeded");
+            report.status["message"] = json!("Pod was active on the node longer than the specified deadline");
+            report.conditions = status::conditions(value, &look.containers, Phase::Failed, true, look.now);
+        }
+        report.conditions.extend(resized.conditions);
+        report.lifted = resized.lifted;
+        if resized.deferred {
+            self.deferred.insert(pod.name());
+        } else {
+            self.deferred.remove(&pod.name());
+        }
+        let (next, said) = (look.next, std::mem::take(&mut look.said));
+        if report.is_news(value) && !plane.write_pod_status(pod, report) {
+            return;
+        }
+        if over {
+            let message = "Pod was active on the node longer than the specified deadline";
+            plane.say(&pod.node, &reference(&pod.object), false, "DeadlineExceeded", message);
+        }
+        tell(plane, pod, said);
+        for (warning, reason, message) in resized.said {
+            plane.say(&pod.node, &reference(&pod.object), warning, reason, &message);
+        }
+        if let Some(next) = next {
+            plane.queue.add_at(key(pod.name()), next);
+        }
+    }
+
+    /// Nothing of the pod can be made: it waits for its sandbox.
+    fn wait_for_sandbox(
         &mut self,
         plane: &mut Plane,
+        memory: &mut Memory,
         pod: &PodInfo,
-        value: &Value,
-        mut status: Value,
-        now: Timestamp,
+        node: &NodeInfo,
+        reason: &'static str,
+        message: &str,
     ) {
-        let mut most = 0;
-        for have in list_mut(&mut status["containerStatuses"]) {
-            let restarts = integer(have, &["restartCount"]).unwrap_or_default() + 1;
-            most = most.max(restarts);
-            have["lastState"] = have["state"].take();
-            have["restartCount"] = json!(restarts);
-            have["state"] = json!({ "running": { "startedAt": time_text(now) } });
-            have["ready"] = json!(true);
-            have["started"] = json!(true);
-        }
-        let conditions = conditions(value, true, &container_names(value), now);
-        self.steps.forget(&pod.name());
-        plane.write_pod_status(pod, status, conditions);
-        let back_off = SignedDuration::from_secs((10 << (most - 1).clamp(0, 5)).min(300));
-        let (due, _) = self.steps.due(pod, Step::Finish, now, back_off.saturating_add(plane.settings.hollow.job));
-        plane.queue.add_at(key(pod.name()), due);
-    }
-
-    fn stop_pod(&mut self, plane: &mut Plane, pod: &PodInfo, now: Timestamp) {
         let value = pod.object.value();
-        let deadline = time_of(&value["metadata"]["deletionTimestamp"]).unwrap_or(now);
-        let (due, first) = self.steps.due(pod, Step::Stop, now, plane.settings.hollow.stop);
-        if first && !pod.finished() && pod.phase == Phase::Running {
-            let host = pod.node.to_string();
-            for container in items(&value["spec"]["containers"]) {
-                let name = text(container, &["name"]);
-                let message = format!("Stopping container {name}");
-                let about = container_reference(pod, "containers", name);
-                let note =
-                    Note { component: COMPONENT, host: &host, warning: false, reason: "Killing", message: &message };
-                plane.recorder.record(&plane.cluster, &about, note);
-            }
+        let look = plane.look(pod, &value, memory, &mut self.volumes);
+        let report = plane.report(&look, node, false);
+        if report.is_news(&value) && plane.write_pod_status(pod, report) {
+            plane.say(&pod.node, &reference(&pod.object), true, reason, message);
         }
-        let due = due.min(deadline.max(now));
-        if due > now {
-            plane.queue.add_at(key(pod.name()), due);
-            return;
-        }
-        let options =
-            DeleteOptions { grace_seconds: Some(0), uid: Some(pod.object.uid.to_string()), ..DeleteOptions::default() };
-        let _gone = plane.cluster.delete(PODS, &pod.object.namespace, &pod.object.name, &options);
     }
 }
 
-impl Plane {
-    fn start_pod(&mut self, pod: &PodInfo, node: &NodeInfo, now: Timestamp) {
-        let value = pod.object.value();
-        let containers = items(&value["spec"]["containers"]);
-        let missing = containers
-            .iter()
-            .chain(items(&value["spec"]["initContainers"]))
-            .find(|container| text(container, &["image"]).contains(MISSING_IMAGE));
-        if let Some(container) = missing {
-            let image = text(container, &["image"]).to_owned();
-            self.fail_to_pull(pod, node, &value, &image, now);
-            return;
-        }
-        let mut status = base_status(&value, node, now);
-        status["phase"] = json!("Running");
-        let ip = if value["spec"]["hostNetwork"] == true { node.address.to_string() } else { self.free_address(node) };
-        status["podIP"] = json!(ip);
-        status["podIPs"] = json!([{ "ip": ip }]);
-        let uid = &pod.object.uid;
-        let time = time_text(now);
-        status["containerStatuses"] = Value::Array(
-            containers
-                .iter()
-                .map(|container| {
-                    let mut status = identified(container, uid);
-                    status["state"] = json!({ "running": { "startedAt": time } });
-                    status["started"] = json!(true);
-                    status
-                })
-                .collect(),
-        );
-        let init = items(&value["spec"]["initContainers"]);
-        if !init.is_empty() {
-            let done = |container: &Value| {
-                let mut status = identified(container, uid);
-                if text(container, &["restartPolicy"]) == "Always" {
-                    status["state"] = json!({ "running": { "startedAt": time } });
-                    status["started"] = json!(true);
-                } else {
-                    status["state"] = json!({ "terminated": {
-                        "exitCode": 0, "reason": "Completed", "startedAt": time, "finishedAt": time,
-                        "containerID": status["containerID"],
-                    }});
-                    status["started"] = json!(false);
-                }
-                status
-            };
-            status["initContainerStatuses"] = Value::Array(init.iter().map(done).collect());
-        }
-        let conditions = conditions(&value, true, &container_names(&value), now);
-        if !self.write_pod_status(pod, status, conditions) {
-            return;
-        }
-        let host = node.object.name.to_string();
-        for container in containers {
-            let about = container_reference(pod, "containers", text(container, &["name"]));
-            let pulled = format!(
-                "Container image \"{}\" already present on machine and can be accessed by the pod",
-                text(container, &["image"])
-            );
-            for (reason, message) in
-                [("Pulled", pulled.as_str()), ("Created", "Container created"), ("Started", "Container started")]
-            {
-                let note = Note { component: COMPONENT, host: &host, warning: false, reason, message };
-                self.recorder.record(&self.cluster, &about, note);
-            }
-        }
+fn tell(plane: &mut Plane, pod: &PodInfo, said: Vec<life::Said>) {
+    for said in said {
+        let about = container_reference(pod, said.role.field(), &said.container);
+        plane.say(&pod.node, &about, said.warning, said.reason, &said.message);
     }
+}
 
-    fn fail_to_pull(&mut self, pod: &PodInfo, node: &NodeInfo, value: &Value, image: &str, now: Timestamp) {
-        let message = format!("Back-off pulling image \"{image}\": ErrImagePull: image \"{image}\": not found");
-        let waiting = |container: &Value| {
-            let state = if text(container, &["image"]).contains(MISSING_IMAGE) {
-                json!({ "waiting": { "reason": "ImagePullBackOff", "message": message } })
+/// Why a pod is to be evicted for what its containers have written to the disk.
+fn written_too_much(look: &mut Look<'_, '_>) -> Option<String> {
+    let mut written = 0_i64;
+    for index in 0..look.containers.len() {
+        let container = &look.containers[index];
+        let State::Running(since) = container.state() else { continue };
+        if container.role != Role::Main || container.spec["resources"]["limits"]["ephemeral-storage"].is_null() {
+            continue;
+        }
+        for (at, bytes) in look.program(index).course.writes {
+            let at = later(since, at);
+            if at > look.now {
+                look.wake(at);
             } else {
-                json!({ "waiting": { "reason": "ContainerCreating" } })
-            };
-            unstarted(container, state)
-        };
-        let mut status = base_status(value, node, now);
-        status["phase"] = json!("Pending");
-        let ip = pod.ip.as_ref().map_or_else(|| self.free_address(node), ToString::to_string);
-        status["podIP"] = json!(ip);
-        status["podIPs"] = json!([{ "ip": ip }]);
-        status["containerStatuses"] = Value::Array(items(&value["spec"]["containers"]).iter().map(waiting).collect());
-        let init = items(&value["spec"]["initContainers"]);
-        if !init.is_empty() {
-            status["initContainerStatuses"] = Value::Array(init.iter().map(waiting).collect());
-        }
-        if text(&value["status"]["containerStatuses"][0], &["state", "waiting", "reason"]) == "ImagePullBackOff" {
-            return;
-        }
-        let conditions = conditions(value, false, &container_names(value), now);
-        if self.write_pod_status(pod, status, conditions) {
-            let host = node.object.name.to_string();
-            let containers = items(&value["spec"]["containers"]);
-            let bad = containers.iter().find(|container| text(container, &["image"]) == image);
-            let about = container_reference(pod, "containers", bad.map_or("", |bad| text(bad, &["name"])));
-            let pulling = format!("Pulling image \"{image}\"");
-            let failed = format!("Failed to pull image \"{image}\": image \"{image}\": not found");
-            let backing_off = format!("Back-off pulling image \"{image}\"");
-            for (warning, reason, message) in [
-                (false, "Pulling", pulling.as_str()),
-                (true, "Failed", failed.as_str()),
-                (true, "Failed", "Error: ErrImagePull"),
-                (false, "BackOff", backing_off.as_str()),
-                (true, "Failed", "Error: ImagePullBackOff"),
-            ] {
-                let note = Note { component: COMPONENT, host: &host, warning, reason, message };
-                self.recorder.record(&self.cluster, &about, note);
+                written = written.saturating_add(bytes);
             }
         }
     }
+    pressure::storage_excess(look.value, written)
+}
 
-    /// The node controller marked the pods of a node that was not ready; its kubelet says again how they are.
-    fn report_ready(&mut self, pod: &PodInfo, now: Timestamp) {
-        let value = pod.object.value();
-        let conditions = conditions(&value, true, &container_names(&value), now);
-        let status = json!({ "phase": "Running" });
-        self.write_pod_status(pod, status, conditions);
+/// The handler of the pod's RuntimeClass, if its node does not have it.
+fn unknown_handler(plane: &Plane, pod: &Value, node: &NodeInfo) -> Option<String> {
+    let class = pod["spec"]["runtimeClassName"].as_str().filter(|class| !class.is_empty())?;
+    if plane.settings.hollow.as_recorded {
+        return None;
     }
-
-    /// Writes a pod's status; `kubelet` conditions come first, merged by type with those that are there, as the
-    /// kubelet's patch does. Returns whether the pod was there to write.
-    fn write_pod_status(&mut self, pod: &PodInfo, status: Value, kubelet: Vec<Value>) -> bool {
-        let written = self.cluster.modify(
-            PODS,
-            Part::Status,
-            &pod.object.namespace,
-            &pod.object.name,
-            &WriteOptions::by(COMPONENT),
-            |value| {
-                let before = std::mem::take(list_mut(&mut value["status"]["conditions"]));
-                let mut merged: Vec<Value> = Vec::new();
-                for condition in kubelet {
-                    let mut entry = before
-                        .iter()
-                        .find(|have| have["type"] == condition["type"])
-                        .cloned()
-                        .unwrap_or_else(|| json!({}));
-                    let same = entry["status"] == condition["status"];
-                    let since = entry["lastTransitionTime"].clone();
-                    if let (Some(entry), Some(condition)) = (entry.as_object_mut(), condition.as_object()) {
-                        entry.extend(condition.clone());
-                    }
-                    if same && !since.is_null() {
-                        entry["lastTransitionTime"] = since;
-                    }
-                    merged.push(entry);
-                }
-                let others: Vec<Value> = before
-                    .into_iter()
-                    .filter(|have| !merged.iter().any(|entry| entry["type"] == have["type"]))
-                    .collect();
-                merged.extend(others);
-                let start = value["status"]["startTime"].clone();
-                if let (Some(target), Value::Object(fields)) = (value["status"].as_object_mut(), status) {
-                    target.extend(fields);
-                }
-                if !start.is_null() {
-                    value["status"]["startTime"] = start;
-                }
-                value["status"]["conditions"] = Value::Array(merged);
-            },
-        );
-        written.is_ok()
-    }
-
-    /// An address of the node's range that no pod there has; the one after the greatest in use, so that addresses
-    /// are not handed out again at once.
-    fn free_address(&self, node: &NodeInfo) -> String {
-        let (range, _) = node.pod_range.split_once('/').unwrap_or(("10.244.255.0", ""));
-        let prefix = range.rsplit_once('.').map_or("10.244.255", |(prefix, _)| prefix);
-        let used: Vec<u8> = self
-            .view
-            .pods_on(&node.object.name)
-            .iter()
-            .filter_map(|pod| pod.ip.as_deref()?.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok())
-            .collect();
-        let after = used.iter().max().map_or(2, |most| most.saturating_add(1));
-        let host = if after < 255 { after } else { (2..255).find(|host| !used.contains(host)).unwrap_or(254) };
-        format!("{prefix}.{host}")
-    }
+    let class = plane.cluster.get(RUNTIME_CLASSES, "", class)?.value();
+    let handler = text(&class, &["handler"]);
+    let node = node.object.value();
+    let offered = items(&node["status"]["runtimeHandlers"]).iter().any(|offered| offered["name"] == handler);
+    (!offered && !HANDLERS.contains(&handler)).then(|| handler.to_owned())
 }

@@ -193,7 +193,7 @@ async fn roles_and_bindings_allow_what_upstreams_allow() {
         ("jane", "GET", "/", 403, "forbidden: User \"jane\" cannot get path \"/\""),
         ("jane", "GET", "/metrics", 403, ""),
         ("jane", "GET", "/livez/ping", 403, ""),
-        ("paul", "GET", "/metrics/slis", 404, ""),
+        ("paul", "GET", "/metrics/slis", 200, ""),
         ("paul", "POST", "/metrics", 403, "cannot post path"),
         // Nobody in particular.
         ("system:anonymous", "GET", "/healthz", 200, ""),

@@ -10,7 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 async fn start(folder: &Path) -> Server {
-    let options = ServerOptions { state_directory: folder.join("state"), port: None };
+    let options = ServerOptions::at(folder.join("state"));
     Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"))
 }
 
@@ -29,7 +29,7 @@ fn node(name: &str) -> Value {
 
 /// Two nodes whose containers start, work and end in no time.
 fn seed() -> Seed {
-    let delays = Delays { start: 20, job: 20, stop: 20 };
+    let delays = Delays { start: 20, job: 20, stop: 20, as_recorded: false };
     Seed { objects: vec![node("a"), node("b")], flavour: Flavour::Bare, delays, ..Seed::default() }
 }
 

@@ -377,6 +377,8 @@ fn machines_that_the_cloud_does_not_have_are_given_up_and_the_pool_is_left_alone
                 errorMessage: Scale-up timed out for node group aks-burst-vmss after 1m10s\n";
     assert!(told.contains(info) && told.contains("    status: Backoff\n"), "{told}");
     assert!(told.contains("cloudProviderTarget: 2\n") && told.contains("unregistered: 0\n"), "{told}");
+    // Two of three have come: what is taken back is the third alone, which cannot be refused.
+    assert_eq!(system_events(&lab, "FailedToRevertScaleUp"), Vec::<String>::new());
     // Five minutes later it is tried again, and left alone for twice as long.
     let failures = |lab: &Lab| system_events(lab, "ScaleUpTimedOut").len();
     let tried = |lab: &Lab| lab.messages("TriggeredScaleUp").iter().filter(|text| text.contains("2->3")).count();

@@ -5,7 +5,7 @@ use super::*;
 fn daemon_set(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": name },
-        "spec": { "selector": { "matchLabels": { "app": name } }, "template": template(name, "busybox:1.36") },
+        "spec": { "selector": { "matchLabels": { "app": name } }, "template": template(name, "redis:7.6") },
     })
 }
 
@@ -67,7 +67,7 @@ fn a_new_node_gets_its_pod_and_an_update_goes_node_by_node() {
     lab.seconds(2);
     assert_eq!(lab.running(), 3);
     lab.change(DAEMON_SETS, "agent", |agent| {
-        agent["spec"]["template"]["spec"]["containers"][0]["image"] = json!("busybox:1.37");
+        agent["spec"]["template"]["spec"]["containers"][0]["image"] = json!("redis:7.7");
     });
     let mut fewest = 3;
     for _ in 0..60 {
@@ -75,7 +75,7 @@ fn a_new_node_gets_its_pod_and_an_update_goes_node_by_node() {
         fewest = fewest.min(lab.running());
     }
     assert_eq!(fewest, 2);
-    assert!(lab.pods().iter().all(|pod| pod["spec"]["containers"][0]["image"] == "busybox:1.37"));
+    assert!(lab.pods().iter().all(|pod| pod["spec"]["containers"][0]["image"] == "redis:7.7"));
 }
 
 #[test]

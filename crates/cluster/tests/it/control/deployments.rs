@@ -123,8 +123,10 @@ fn a_stuck_rollout_passes_its_deadline() {
     web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:does-not-exist");
     web["spec"]["progressDeadlineSeconds"] = json!(60);
     lab.apply(web);
-    let pod = &lab.pods()[0];
-    assert_eq!(pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "ImagePullBackOff");
+    let reason = |lab: &Lab| lab.pods()[0]["status"]["containerStatuses"][0]["state"]["waiting"]["reason"].clone();
+    assert_eq!(reason(&lab), "ErrImagePull");
+    lab.seconds(2);
+    assert_eq!(reason(&lab), "ImagePullBackOff");
     lab.seconds(120);
     let web = lab.get(DEPLOYMENTS, "web");
     let progressing = condition(&web, "Progressing");

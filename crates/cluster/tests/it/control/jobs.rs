@@ -120,6 +120,9 @@ fn deleting_a_running_job_leaves_no_pods() {
     lab.apply(job("nap", json!({ "completions": 2, "parallelism": 2 }), &["sleep", "infinity"]));
     assert_eq!(lab.running(), 2);
     lab.delete(JOBS, "nap", Propagation::Background);
+    lab.seconds(29);
+    assert_eq!(lab.pods().len(), 2, "sleep does not heed the signal");
+    lab.seconds(1);
     assert!(lab.pods().is_empty());
 }
 

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 pub(super) use autoscaler::Autoscaler;
 pub(super) use check::Check;
-pub(super) use pool::{Autoscale, Eviction, Os, Pool, PoolMode};
+pub(super) use pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode};
 pub(super) use provider::{Aks, AksNetwork, AksTier, Existing, Kind, PortMapping, Provider, Sim, SimLike};
 pub(super) use skip::Skip;
 pub(super) use step::{ACTIONS, Action, ActionForm, Step};

@@ -28,10 +28,13 @@ pub(in crate::spec) struct Pool {
     /// Images that the nodes have from the start, with their size: { "docker.io/library/python:3.13" = "400Mi" }. Embedded cluster; elsewhere nodes have what they pulled.
     #[serde(default)]
     pub images: Table<At<QuantityText>>,
+    /// Devices of a node that resource claims can ask for: [{ class = "gpu.example.com", count = 4, attributes = { memory = "40Gi" } }]. Embedded cluster; elsewhere drivers say what nodes have.
+    #[serde(default)]
+    pub devices: Vec<At<Devices>>,
     /// Labels of the nodes, besides those that the provider sets.
     #[serde(default)]
     pub labels: Table<At<String>>,
-    /// Names of the nodes, in their order; further nodes are named as the provider does. Embedded cluster; elsewhere the provider names nodes.
+    /// Names of the nodes, in their order; further nodes are named as the provider does. Embedded cluster and kind; AKS names nodes itself.
     #[serde(default)]
     pub names: Vec<At<String>>,
     /// Labels by which the pool's nodes are found on a cluster that klab did not make. Default: the label `pool_label` of `[existing]` with the pool's name.
@@ -73,6 +76,32 @@ pub(in crate::spec) struct Pool {
     /// The pool is not created by `up`; a step creates it with `add_pool`. Default: false.
     #[serde(default)]
     pub deferred: bool,
+}
+
+/// Devices of one class.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::spec) struct Devices {
+    /// Their class, a DNS name such as "gpu.example.com"; their driver has the same name.
+    pub class: At<String>,
+    /// How many a node has, 1 to 128. Default: 1.
+    #[schemars(range(min = 1, max = 128))]
+    pub count: Option<At<u32>>,
+    /// What they are like: texts, whole numbers, booleans; amounts such as "40Gi" are their capacity.
+    #[serde(default)]
+    pub attributes: Table<DeviceAttribute>,
+}
+
+/// What a device is like in one respect.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(in crate::spec) enum DeviceAttribute {
+    /// Yes or no.
+    Flag(bool),
+    /// A number.
+    Number(i64),
+    /// A text, or an amount.
+    Text(String),
 }
 
 /// What a pool is for.

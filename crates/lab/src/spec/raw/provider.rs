@@ -29,6 +29,9 @@ pub(in crate::spec) struct Sim {
     pub like: Option<At<SimLike>>,
     /// Seed of the choice among equally good nodes. Default: from the lab's name.
     pub seed: Option<u64>,
+    /// Images that cannot be pulled there, such as "acme/web:2.0", "acme/web" (all tags), "acme/*".
+    #[serde(default)]
+    pub missing_images: Vec<String>,
     /// How long a machine that the cluster autoscaler starts takes until its node is there, such as "2m". Default: 5s.
     pub node_start: Option<At<String>>,
 }

@@ -64,6 +64,7 @@ pub const RULES: &[Rule] = &[
     rule("duplicate-taint", &[], pools::duplicate_taint, "A node has one taint of a key and effect."),
     rule("empty-taint-value", &[], pools::empty_taint_value, "AKS takes no taint without a value."),
     rule("windows", &[], pools::windows, "kind has no Windows nodes."),
+    rule("no-devices", &[], pools::no_devices, "Devices on a provider whose nodes have those that drivers find."),
     rule(
         "pool-version",
         &[],
@@ -199,6 +200,7 @@ pub const READING_CODES: &[(&str, &str)] = &[
     ("path", "An empty path or text."),
     ("zone", "A zone that is not there, or twice."),
     ("autoscaler-setting", "A value that a setting of the autoscaler cannot have."),
+    ("devices", "A class, a number or an attribute that devices cannot have."),
     ("spot", "Price or eviction where they mean nothing, or an impossible price."),
     ("machine", "It is not clear how large a pool's nodes are."),
     ("unknown-size", "A VM size that klab does not know."),

@@ -294,6 +294,26 @@ pub(super) fn windows(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
+pub(super) fn no_devices(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    let profile = context.lab.provider.profile();
+    if profile.is_embedded {
+        return;
+    }
+    let title = profile.title;
+    for devices in context.lab.pools.iter().flat_map(|pool| &pool.devices) {
+        let class = &devices.class;
+        let help = format!(
+            "install a driver for dynamic resource allocation that publishes ResourceSlices, and make the DeviceClass `{class}`; \
+             until then pods whose claims ask for it stay Pending"
+        );
+        found.push(
+            Diagnostic::warning("no-devices", format!("klab makes no devices of class `{class}` on {title}"))
+                .at(&devices.at, "nodes have what their drivers find")
+                .help(help),
+        );
+    }
+}
+
 pub(super) fn version(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let Some(cluster) = &context.lab.kubernetes else { return };
     // Pools that steps make may come after a step that upgrades the control plane.

@@ -270,7 +270,7 @@ impl Reader<'_> {
         };
         let node_start = raw.node_start.as_ref().and_then(|text| self.text(text, "duration", syntax::duration));
         let node_start = node_start.map_or(defaults.node_start, |time| time.value);
-        SimSettings { like, seed: raw.seed, node_start }
+        SimSettings { like, seed: raw.seed, node_start, missing_images: raw.missing_images.clone() }
     }
 
     fn aks(&mut self, raw: Option<&raw::Aks>) -> AksSettings {

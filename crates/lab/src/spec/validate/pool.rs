@@ -8,7 +8,7 @@ use super::{Reader, syntax};
 use crate::names::POOL_LABEL;
 use crate::spec::diagnostic::{Diagnostic, did_you_mean};
 use crate::spec::machine::{Machine, VmSize};
-use crate::spec::pool::{Autoscale, Eviction, Os, Pool, PoolMode, Spot};
+use crate::spec::pool::{Autoscale, DeviceAttribute, Devices, Eviction, Os, Pool, PoolMode, Spot};
 use crate::spec::provider::{AksNetwork, ExistingSettings};
 use crate::spec::raw::{self, At, Table};
 use crate::spec::source::Located;
@@ -16,6 +16,21 @@ use klab_scheduler::quantity::Quantity as Amount;
 
 /// The size of nodes where the lab does not say: the smallest that AKS takes for a system pool.
 const DEFAULT_SIZE: &str = "Standard_B2ms";
+
+fn attribute(raw: &raw::DeviceAttribute) -> DeviceAttribute {
+    match raw {
+        raw::DeviceAttribute::Flag(flag) => DeviceAttribute::Flag(*flag),
+        raw::DeviceAttribute::Number(number) => DeviceAttribute::Number(*number),
+        raw::DeviceAttribute::Text(text) => DeviceAttribute::Text(text.clone()),
+    }
+}
+
+/// Whether a text can name an attribute of a device.
+fn is_identifier(text: &str) -> bool {
+    let mut characters = text.chars();
+    let first = characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    first && text.len() <= 32 && characters.all(|other| other.is_ascii_alphanumeric() || other == '_')
+}
 
 impl Reader<'_> {
     pub(super) fn pools(
@@ -120,6 +135,7 @@ impl Reader<'_> {
             kubernetes: raw.kubernetes.as_ref().and_then(|text| self.text(text, "version", syntax::version)),
             resources: self.quantities(&raw.resources),
             images: self.images(&raw.images),
+            devices: self.devices(&raw.devices),
             extra_args: raw.extra_args.clone(),
             deferred: raw.deferred,
             at: self.at(name.span()),
@@ -270,6 +286,40 @@ impl Reader<'_> {
             }
         }
         images
+    }
+
+    fn devices(&mut self, raw: &[At<raw::Devices>]) -> Vec<Located<Devices>> {
+        let mut all: Vec<Located<Devices>> = Vec::new();
+        for one in raw {
+            let Some(class) = self.text(&one.class, "devices", syntax::dns_subdomain) else { continue };
+            let twice = all.iter().any(|other| other.class == class.value);
+            let count = one.count.as_ref().map_or(1, |count| *count.get());
+            let attributes: BTreeMap<String, DeviceAttribute> =
+                one.attributes.iter().map(|(name, value)| (name.get().clone(), attribute(value))).collect();
+            let odd = attributes.keys().find(|name| !is_identifier(name)).cloned();
+            let fault = match (twice, odd) {
+                (true, _) => Some(("the pool has devices of this class already".to_owned(), class.at.clone())),
+                (_, Some(name)) => {
+                    let at = self.at(one.span());
+                    Some((format!("`{name}` cannot name an attribute: letters, digits and `_`, 32 at most"), at))
+                }
+                _ if !(1..=128).contains(&count) => {
+                    let at = self.at(one.count.as_ref().map_or(one.span(), At::span));
+                    Some(("a node has 1 to 128 devices of a class".to_owned(), at))
+                }
+                _ if class.value.len() > 63 => {
+                    Some(("it is also a driver's name, of 63 characters at most".to_owned(), class.at.clone()))
+                }
+                _ => None,
+            };
+            if let Some((label, at)) = fault {
+                let message = format!("a node cannot have these devices of class `{}`", class.value);
+                self.report(Diagnostic::error("devices", message).at(&at, label));
+                continue;
+            }
+            all.push(self.located(one, Devices { class: class.value, count, attributes }));
+        }
+        all
     }
 
     pub(super) fn quantities(

@@ -85,12 +85,10 @@ fn with_rollout(group: &Group<'_, '_>, mut fact: Fact, bound_to_generation: bool
         }
         fact.standing = Standing::Moving(waiting);
     } else if bound_to_generation && fact.standing == Standing::Holds && !group.old.is_empty() {
-        let old = counted(
-            group.old.len(),
-            "pod",
-            "of the previous template still runs",
-            "of the previous template still run",
-        );
+        let does_run = group.old.iter().any(|pod| pod.state.is_running());
+        let (one, several) = if does_run { ("runs", "run") } else { ("waits", "wait") };
+        let told = |verb: &str| format!("of the previous template still {verb}");
+        let old = counted(group.old.len(), "pod", &told(one), &told(several));
         fact.standing = old_standing(group, &old);
         fact.now = format!("{}, and {old}", fact.now);
         fact = fact.offenders(group.old.iter().map(|pod| pod.id()));

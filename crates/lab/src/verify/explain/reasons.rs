@@ -93,10 +93,14 @@ impl<'r> Likeness<'r> {
             Reason::ClaimNotFound { claim }
             | Reason::ClaimTerminating { claim }
             | Reason::UnboundImmediateClaim { claim }
+            | Reason::NoVolumeToBind { claim }
             | Reason::VolumeNotFound { claim, .. }
             | Reason::VolumeNodeAffinity { claim, .. }
             | Reason::VolumeZone { volume: claim, .. }
-            | Reason::ClaimInUse { claim } => like.text = claim,
+            | Reason::ClaimInUse { claim }
+            | Reason::DevicesElsewhere { claim }
+            | Reason::NoDeviceClass { class: claim, .. }
+            | Reason::BrokenDeviceRequest { message: claim } => like.text = claim,
             _ => {}
         }
         like
@@ -119,6 +123,7 @@ pub(crate) fn code(reason: &Reason) -> String {
         Reason::ClaimNotFound { .. } => "claim-not-found",
         Reason::ClaimTerminating { .. } => "claim-terminating",
         Reason::UnboundImmediateClaim { .. } => "claim-unbound",
+        Reason::NoVolumeToBind { .. } => "no-volume-to-bind",
         Reason::VolumeNotFound { .. } => "volume-not-found",
         Reason::VolumeNodeAffinity { .. } => "volume-node-affinity",
         Reason::VolumeZone { .. } => "volume-zone",
@@ -128,6 +133,11 @@ pub(crate) fn code(reason: &Reason) -> String {
         Reason::PodAffinity { .. } => "pod-affinity",
         Reason::PodAntiAffinity { .. } => "pod-anti-affinity",
         Reason::ExistingAntiAffinity { .. } => "existing-anti-affinity",
+        Reason::NoDeviceClass { .. } => "no-device-class",
+        Reason::NoDevices => "no-devices",
+        Reason::InvalidDevicePools => "invalid-device-pools",
+        Reason::DevicesElsewhere { .. } => "devices-elsewhere",
+        Reason::BrokenDeviceRequest { .. } => "broken-device-request",
     }
     .to_owned()
 }
@@ -326,6 +336,10 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
         Reason::UnboundImmediateClaim { claim } => {
             (format!("volume claim {claim} is not bound to a volume"), json!({ "claim": claim }))
         }
+        Reason::NoVolumeToBind { claim } => (
+            format!("there is no volume for claim {claim} to be bound to, and none can be made"),
+            json!({ "claim": claim }),
+        ),
         Reason::VolumeNotFound { claim, volume } => (
             format!("volume claim {claim} is bound to volume {volume}, which does not exist"),
             json!({ "claim": claim, "volume": volume }),
@@ -363,6 +377,16 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
                 format!("the anti-affinity of {} forbids this pod {}", holder(pod.clone()), together(topology_key));
             (text, json!({ "topology_key": topology_key, "domain": (!many).then_some(domain), "pod": pod }))
         }
+        Reason::NoDeviceClass { request, class } => (
+            format!("request {request} is for devices of class {class}, which does not exist"),
+            json!({ "request": request, "class": class }),
+        ),
+        Reason::NoDevices => ("the devices that the claims ask for are not there, or taken".to_owned(), Value::Null),
+        Reason::InvalidDevicePools => ("the slices of a pool of devices contradict each other".to_owned(), Value::Null),
+        Reason::DevicesElsewhere { claim } => {
+            (format!("resource claim {claim} has devices that cannot be used there"), json!({ "claim": claim }))
+        }
+        Reason::BrokenDeviceRequest { message } => (message.clone(), Value::Null),
         other => (other.to_string(), Value::Null),
     }
 }

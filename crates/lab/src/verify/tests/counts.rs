@@ -196,6 +196,17 @@ fn only_pods_of_the_present_template_count() {
             "0 running (1 Pending), and 2 pods of the previous template still run",
         ),
     ]);
+    // Pods that never ran do not "still run".
+    let waiting = rollout()
+        .pod("web", &unschedulable(SELECTOR))
+        .pod("web", &new(running("main-0")))
+        .pod("web", &new(running("main-1")));
+    expect([(
+        running_count(2),
+        waiting,
+        "not yet: 1 pod of the previous template still waits",
+        "2 running, and 1 pod of the previous template still waits",
+    )]);
     // Which is just what a check on Pending pods may want to see.
     let stuck = rollout().running("web", "main-0", 2).pod("web", &new(unschedulable(SELECTOR)));
     expect([(pending(1, None), stuck, "held", "1 Pending")]);

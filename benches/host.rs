@@ -1,0 +1,267 @@
+//! A hosted class: how fast people join, how long kubectl's requests take while many learners work, how soon a host that was
+//! killed answers again, what open pages cost and how soon they show a change. `cargo bench --bench host`; learners are tasks of this process.
+#![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must stop, and says where")]
+#![expect(clippy::print_stdout, reason = "figures are for people")]
+
+mod machine;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use http::Request;
+use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use klab::client::bearer::{self, Trust};
+use klab::seat::Host;
+use kube::api::{Api, ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+/// People who join, so many at a time.
+const JOINS: usize = 500;
+const AT_ONCE: usize = 16;
+/// Learners who type something every two seconds, and for how long.
+const LEARNERS: usize = 500;
+const LONG: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_secs(2);
+/// Learners who write when the host is killed.
+const WRITERS: usize = 100;
+/// Pages of learners that are open, besides the instructor's, and changes of which is timed how soon a page shows them.
+const PAGES: usize = 1000;
+const CHANGES: usize = 50;
+/// Nobody waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[expect(clippy::zombie_processes, reason = "whoever is given the process waits for it")]
+fn begin(home: &Path, arguments: &[&str]) -> (Child, Value) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_klab"))
+        .arg("host")
+        .args(arguments)
+        .args(["--format", "json"])
+        .env("KLAB_HOME", home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    loop {
+        let mut line = String::new();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the host did not begin");
+        let document: Value = serde_json::from_str(&line).unwrap();
+        if document["schema"] == "klab.host/1" {
+            std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+            return (child, document);
+        }
+    }
+}
+
+async fn client_of(seat: &Value) -> kube::Client {
+    let kubeconfig = Kubeconfig::from_yaml(seat["kubeconfig"].as_str().unwrap()).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    kube::Client::try_from(config).unwrap()
+}
+
+/// The time below which this share (in percent) of all lies.
+fn within(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times.get((times.len() * percent / 100).min(times.len().saturating_sub(1))).copied().unwrap_or_default()
+}
+
+async fn join(url: &str, code: &str) -> Vec<Value> {
+    let host = Host::new(url, Trust::Anybody, None).await.unwrap();
+    let began = Instant::now();
+    let joining = futures::stream::iter(0..JOINS).map(|number| {
+        let (host, name) = (&host, format!("learner {number}"));
+        async move {
+            let since = Instant::now();
+            let mut seat = host.join(code, &name, "246810", None).await.unwrap();
+            let took = since.elapsed();
+            seat["name"] = json!(name);
+            (took, seat)
+        }
+    });
+    let joined: Vec<(Duration, Value)> = joining.buffer_unordered(AT_ONCE).collect().await;
+    let took = began.elapsed();
+    let mut times: Vec<Duration> = joined.iter().map(|(time, _)| *time).collect();
+    println!(
+        "{JOINS} people join in {took:.2?}: {:.0} a second; half within {:.1?}, 99 % within {:.1?}",
+        JOINS as f64 / took.as_secs_f64(),
+        within(&mut times, 50),
+        within(&mut times, 99),
+    );
+    joined.into_iter().map(|(_, seat)| seat).collect()
+}
+
+async fn work(seats: &[Value]) {
+    let clients = futures::future::join_all(seats.iter().take(LEARNERS).map(client_of)).await;
+    let until = Instant::now() + LONG;
+    let learners = clients.into_iter().enumerate().map(|(number, client)| async move {
+        let nodes: Api<Node> = Api::all(client);
+        let mut times = Vec::new();
+        tokio::time::sleep(PAUSE.mul_f64(number as f64 / LEARNERS as f64)).await;
+        while Instant::now() < until {
+            let since = Instant::now();
+            nodes.list(&ListParams::default()).await.unwrap();
+            times.push(since.elapsed());
+            tokio::time::sleep(PAUSE).await;
+        }
+        times
+    });
+    let mut times = futures::future::join_all(learners).await.concat();
+    println!(
+        "{LEARNERS} learners list nodes every {PAUSE:?}, {} answers: half within {:.1?}, 99 % within {:.1?}",
+        times.len(),
+        within(&mut times, 50),
+        within(&mut times, 99),
+    );
+}
+
+/// A page's stream of frames, as the browser whose cookie it is has it.
+struct Page {
+    frames: kube::client::Body,
+}
+
+impl Page {
+    /// Opens a page by what lets its browser in, and waits for its first frame.
+    async fn open(url: &str, path: &str, cookie: &str) -> Self {
+        let client = bearer::client(url, Trust::Anybody, None, PATIENCE).await.unwrap();
+        let request = Request::get(path).header("cookie", cookie).body(kube::client::Body::empty()).unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        let mut page = Self { frames: answer.into_body() };
+        page.next().await;
+        page
+    }
+
+    async fn next(&mut self) {
+        let frame = tokio::time::timeout(PATIENCE, self.frames.frame()).await;
+        frame.expect("a page hears of its seat").unwrap().unwrap();
+    }
+
+    /// Takes what has come until nothing comes for a while.
+    async fn rest(&mut self) {
+        while tokio::time::timeout(Duration::from_millis(700), self.frames.frame()).await.is_ok() {}
+    }
+}
+
+/// The cookie that a form gives to the browser that sends it.
+async fn cookie(url: &str, path: &str, body: String) -> String {
+    let client = bearer::client(url, Trust::Anybody, None, PATIENCE).await.unwrap();
+    let request = Request::post(path).header("origin", url).header("content-type", "application/x-www-form-urlencoded");
+    let answer = client.send(request.body(body.into_bytes().into()).unwrap()).await.unwrap();
+    let set = answer.headers().get("set-cookie").unwrap_or_else(|| panic!("{path}: {}", answer.status()));
+    set.to_str().unwrap().split(';').next().unwrap().to_owned()
+}
+
+/// Memory of a process, in MiB.
+fn memory(child: &Child) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+}
+
+/// Opens the pages of learners and the instructor's, and changes something in one seat after the other.
+async fn look(document: &Value, child: &Child, seats: &[Value]) {
+    let text = |key: &str| document[key].as_str().unwrap();
+    let (url, before) = (text("url"), memory(child));
+    let word = text("instructor").split_once("#open=").unwrap().1.to_owned();
+    let mut teacher = Page::open(url, "/teach/events", &cookie(url, "/teach/open", word).await).await;
+    // Who was given which seat is known by the name.
+    let cookies = futures::stream::iter(seats).map(|seat| async move {
+        let name = seat["name"].as_str().unwrap();
+        let form = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs([("code", text("code")), ("name", name), ("pin", "246810")])
+            .finish();
+        cookie(url, "/join", form).await
+    });
+    let cookies: Vec<String> = cookies.buffered(AT_ONCE).collect().await;
+    let opened = (0..PAGES).map(|number| Page::open(url, "/learn/scheduling/events", &cookies[number % cookies.len()]));
+    let mut pages: Vec<Page> = futures::stream::iter(opened).buffered(AT_ONCE).collect().await;
+    let more = memory(child) - before;
+    println!("{PAGES} pages of learners and the instructor's are open: {more:.0} MiB more    bar 300 MiB");
+    let mut times = Vec::new();
+    for (seat, page) in seats.iter().zip(&mut pages).take(CHANGES) {
+        let nodes: Api<Node> = Api::all(client_of(seat).await);
+        let node = nodes.list(&ListParams::default()).await.unwrap().items.remove(0).metadata.name.unwrap();
+        page.rest().await;
+        let since = Instant::now();
+        nodes.cordon(&node).await.unwrap();
+        page.next().await;
+        times.push(since.elapsed());
+    }
+    teacher.next().await;
+    println!(
+        "a change is on its page: half within {:.1?}, 90 % within {:.1?}, the slowest of {CHANGES} within {:.1?}    bar 500 ms",
+        within(&mut times, 50),
+        within(&mut times, 90),
+        within(&mut times, 100),
+    );
+}
+
+/// Kills the host while learners write, and looks for what was acknowledged.
+async fn kill(home: &Path, mut child: Child, seats: &[Value]) -> Child {
+    let map = |number: usize| -> ConfigMap {
+        serde_json::from_value(json!({ "metadata": { "name": format!("written-{number}") } })).unwrap()
+    };
+    let clients = futures::future::join_all(seats.iter().take(WRITERS).map(client_of)).await;
+    let writers: Vec<_> = clients
+        .into_iter()
+        .map(|client| {
+            tokio::spawn(async move {
+                let maps: Api<ConfigMap> = Api::default_namespaced(client);
+                let mut written = 0;
+                while maps.create(&PostParams::default(), &map(written)).await.is_ok() {
+                    written += 1;
+                }
+                written
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let since = Instant::now();
+    let (child, _) = begin(home, &["--resume"]);
+    let mut found = 0;
+    let mut first = None;
+    for (seat, writer) in seats.iter().zip(writers) {
+        let acknowledged: usize = writer.await.unwrap();
+        let maps: Api<ConfigMap> = Api::default_namespaced(client_of(seat).await);
+        let there = maps.list(&ListParams::default()).await.unwrap();
+        first.get_or_insert_with(|| since.elapsed());
+        let kept = (0..acknowledged).filter(|number| {
+            let name = format!("written-{number}");
+            there.items.iter().any(|map| map.metadata.name.as_deref() == Some(&name))
+        });
+        let kept = kept.count();
+        assert_eq!(kept, acknowledged, "an acknowledged write is lost");
+        found += kept;
+    }
+    println!(
+        "killed while {WRITERS} learners write: {found} acknowledged writes, none lost; the first answer after {:.2?}",
+        first.unwrap_or_default()
+    );
+    child
+}
+
+fn main() {
+    println!("{}", machine::machine());
+    let home = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let (child, document) = begin(home.path(), &["scheduling"]);
+    println!("klab host scheduling: ready in {:.2?}", began.elapsed());
+    let (url, code) = (document["url"].as_str().unwrap().to_owned(), document["code"].as_str().unwrap().to_owned());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let mut child = runtime.block_on(async {
+        let seats = join(&url, &code).await;
+        work(&seats).await;
+        look(&document, &child, &seats).await;
+        kill(home.path(), child, &seats).await
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -1,0 +1,210 @@
+//! Claims of devices: admin access is for namespaces that say so, and what a driver said of a device goes with it.
+
+// upstream: pkg/registry/resource/utils.go AuthorizedForAdmin, AuthorizedForAdminStatus (v1.36)
+// upstream: pkg/registry/resource/resourceclaim/strategy.go dropDeallocatedStatusDevices (v1.36)
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Transaction, time_text};
+use crate::defaults::Addresses;
+use crate::object::Object;
+use crate::rbac::{Attributes, ResourceSubject, Subject, User, authorize};
+use crate::resource::NAMESPACES;
+use crate::schema::Path;
+use crate::validation::Errors;
+
+const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
+
+/// A new ResourceClaim; `complete` of its kind.
+pub(crate) fn admit(
+    transaction: &mut Transaction<'_>,
+    replaced: Option<(&Object, &Value)>,
+    new: &mut Value,
+    errors: &mut Errors,
+) -> Option<Addresses> {
+    if replaced.is_none() {
+        transaction.check_admin_requests(new, &new["spec"], errors);
+    }
+    None
+}
+
+/// A new ResourceClaimTemplate.
+pub(crate) fn admit_template(
+    transaction: &mut Transaction<'_>,
+    replaced: Option<(&Object, &Value)>,
+    new: &mut Value,
+    errors: &mut Errors,
+) -> Option<Addresses> {
+    if replaced.is_none() {
+        transaction.check_admin_requests(new, &new["spec"]["spec"], errors);
+    }
+    None
+}
+
+/// Says of the taints of a ResourceSlice since when they are there.
+pub(crate) fn date_taints(
+    transaction: &mut Transaction<'_>,
+    _: Option<(&Object, &Value)>,
+    new: &mut Value,
+    _: &mut Errors,
+) -> Option<Addresses> {
+    let now = time_text(transaction.now);
+    let devices = new["spec"].get_mut("devices").and_then(Value::as_array_mut).into_iter().flatten();
+    let taints = devices.filter_map(|device| device.get_mut("taints").and_then(Value::as_array_mut)).flatten();
+    for taint in taints {
+        if taint["timeAdded"].is_null() {
+            taint["timeAdded"] = json!(now);
+        }
+    }
+    None
+}
+
+impl Transaction<'_> {
+    fn gives_admin_access(&self, object: &Value) -> bool {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let namespace = self.state.store.get(NAMESPACES, "", namespace);
+        namespace.is_some_and(|namespace| namespace.value()["metadata"]["labels"][ADMIN_ACCESS] == "true")
+    }
+
+    fn check_admin_requests(&self, object: &Value, spec: &Value, errors: &mut Errors) {
+        let requests = spec["devices"]["requests"].as_array();
+        let first = requests.into_iter().flatten().position(|request| request["exactly"]["adminAccess"] == true);
+        if let Some(at) = first.filter(|_| !self.gives_admin_access(object)) {
+            // As upstream, without `exactly`, and for templates as for claims.
+            refuse(&Path::Root.field("spec").field("devices").field("requests").index(at), errors);
+        }
+    }
+
+    /// A change of a claim's status.
+    pub(crate) fn admit_claim_status(&self, old: &Value, new: &mut Value, errors: &mut Errors) {
+        let admin = |claim: &Value| results(claim).iter().position(|result| result["adminAccess"] == true);
+        if let Some(at) = admin(new).filter(|_| admin(old).is_none() && !self.gives_admin_access(new)) {
+            let status = Path::Root.field("status");
+            refuse(&status.field("allocation").field("devices").field("results").index(at), errors);
+        }
+        forget_taken_back(old, new);
+        if let Some(user) = self.options.user.filter(|_| errors.is_empty()) {
+            self.check_status_rights(user, old, new, errors);
+        }
+    }
+
+    /// Who gives devices must be allowed to, and who says something of devices, driver by driver.
+    // upstream: pkg/registry/resource/utils.go AuthorizedForBinding, AuthorizedForDeviceStatus (v1.36)
+    fn check_status_rights(&self, user: &User, old: &Value, new: &Value, errors: &mut Errors) {
+        let (before, after) = (&old["status"], &new["status"]);
+        if ["allocation", "reservedFor"].iter().any(|field| before[*field] != after[*field])
+            && let Some(refusal) = self.refusal(user, &["update", "patch"], "binding", "", "")
+        {
+            let message = format!(
+                "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", \
+                 verb=\"update\" permission: {refusal}"
+            );
+            errors.forbidden("status.allocation", message);
+        }
+        if after["allocation"].is_null() {
+            return;
+        }
+        let namespace = new["metadata"]["namespace"].as_str().unwrap_or_default();
+        let near = node_of(after).is_some_and(|node| is_account_on(user, node));
+        let verbs: &[&str] =
+            if near { &["associated-node:update", "arbitrary-node:update"] } else { &["arbitrary-node:update"] };
+        let also = ["associated-node:patch", "arbitrary-node:patch"];
+        let all: Vec<&str> = verbs.iter().chain(&also[usize::from(!near)..]).copied().collect();
+        for driver in changed_drivers(before, after) {
+            if let Some(refusal) = self.refusal(user, &all, "driver", namespace, &driver) {
+                let message = format!(
+                    "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: {refusal}",
+                    verbs.join(" ")
+                );
+                errors.forbidden("status.devices", message);
+            }
+        }
+    }
+
+    /// Why a user may do none of this to a part of claims that there is only for permissions.
+    fn refusal(&self, user: &User, verbs: &[&str], part: &str, namespace: &str, name: &str) -> Option<String> {
+        let allowed = |verb: &&str| {
+            let subject = ResourceSubject {
+                group: "resource.k8s.io",
+                resource: "resourceclaims",
+                subresource: part,
+                namespace,
+                name,
+                fields: "",
+            };
+            authorize(&self.state.store, user, &Attributes { verb, to: Subject::Resource(subject) }).allowed
+        };
+        if verbs.iter().any(allowed) {
+            return None;
+        }
+        let named = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+        let place = if namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace \"{namespace}\"")
+        };
+        let verb = verbs.first().copied().unwrap_or_default();
+        Some(format!(
+            "resourceclaims.resource.k8s.io{named} is forbidden: User \"{}\" cannot {verb} resource \"resourceclaims/{part}\" in \
+             API group \"resource.k8s.io\" {place}",
+            user.name
+        ))
+    }
+}
+
+/// The one node on which the devices of a claim can be used.
+fn node_of(status: &Value) -> Option<&str> {
+    let terms = status["allocation"]["nodeSelector"]["nodeSelectorTerms"].as_array()?;
+    let [term] = terms.as_slice() else { return None };
+    let [field] = term["matchFields"].as_array()?.as_slice() else { return None };
+    let alone = term["matchExpressions"].as_array().is_none_or(Vec::is_empty);
+    let named = field["key"] == "metadata.name" && field["operator"] == "In";
+    let [node] = field["values"].as_array()?.as_slice() else { return None };
+    node.as_str().filter(|_| alone && named)
+}
+
+/// Whether a user is a service account whose pod is on a node.
+fn is_account_on(user: &User, node: &str) -> bool {
+    let nodes = user.extra.get("authentication.kubernetes.io/node-name");
+    user.name.starts_with("system:serviceaccount:") && nodes.is_some_and(|nodes| nodes.as_slice() == [node])
+}
+
+/// The drivers of which something is said, or is said no more.
+fn changed_drivers(before: &Value, after: &Value) -> BTreeSet<String> {
+    let entries = |status: &Value| status["devices"].as_array().cloned().unwrap_or_default();
+    let (before, after) = (entries(before), entries(after));
+    let gone = before.iter().filter(|device| !after.contains(device));
+    let come = after.iter().filter(|device| !before.contains(device));
+    gone.chain(come).filter_map(|device| device["driver"].as_str().map(str::to_owned)).collect()
+}
+
+fn refuse(path: &Path<'_>, errors: &mut Errors) {
+    let message =
+        format!("admin access to devices requires the `{ADMIN_ACCESS}: true` label on the containing namespace");
+    errors.forbidden(path.field("adminAccess"), message);
+}
+
+fn results(claim: &Value) -> &[Value] {
+    claim["status"]["allocation"]["devices"]["results"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What was said of devices that were taken back is forgotten.
+fn forget_taken_back(old: &Value, new: &mut Value) {
+    let same = |one: &Value, other: &Value| {
+        ["driver", "pool", "device", "shareID"].iter().all(|field| one[*field] == other[*field])
+    };
+    let gone: Vec<Value> =
+        results(old).iter().filter(|had| !results(new).iter().any(|result| same(had, result))).cloned().collect();
+    if gone.is_empty() {
+        return;
+    }
+    let Some(status) = new["status"].as_object_mut() else { return };
+    if let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) {
+        devices.retain(|device| !gone.iter().any(|gone| same(gone, device)));
+        if devices.is_empty() {
+            status.remove("devices");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Which requests a webhook or a policy is for: rules, and selectors of namespaces and objects.
+
+// upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/{rules,namespace,object} (v1.36)
+
+use klab_scheduler::selector::Selector;
+use serde_json::Value;
+
+use super::request::{Operation, Request};
+use crate::resource::{
+    MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS, NAMESPACES,
+    ResourceId, VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
+};
+use crate::status::Status;
+use crate::store::Store;
+
+/// Kinds that configure admission itself: nothing that they say is asked about them.
+const EXEMPT: [ResourceId; 6] = [
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS,
+    MUTATING_ADMISSION_POLICIES,
+    MUTATING_ADMISSION_POLICY_BINDINGS,
+];
+
+/// Whether no webhook and no policy may stop writes of this kind.
+pub(crate) fn is_exempt(resource: ResourceId) -> bool {
+    EXEMPT.contains(&resource)
+}
+
+/// What a webhook, a policy or a binding selects.
+#[derive(Debug, Clone)]
+pub(crate) struct Matching {
+    rules: Vec<Rule>,
+    /// Rules whose requests are left out.
+    excluded: Vec<Rule>,
+    /// Whether a rule for one version of a kind is for all.
+    equivalent: bool,
+    namespaces: Selector,
+    all_namespaces: bool,
+    objects: Selector,
+    all_objects: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    operations: Vec<String>,
+    groups: Vec<String>,
+    versions: Vec<String>,
+    resources: Vec<String>,
+    names: Vec<String>,
+    scope: String,
+}
+
+impl Rule {
+    fn new(value: &Value) -> Self {
+        let list = |field: &str| {
+            let entries = value[field].as_array().into_iter().flatten();
+            entries.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            operations: list("operations"),
+            groups: list("apiGroups"),
+            versions: list("apiVersions"),
+            resources: list("resources"),
+            names: list("resourceNames"),
+            scope: value["scope"].as_str().unwrap_or("*").to_owned(),
+        }
+    }
+
+    fn covers(&self, request: &Request<'_>, served: ResourceId) -> bool {
+        let row = served.row();
+        let has = |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
+        let namespaced = row.namespaced && request.resource != NAMESPACES;
+        has(&self.operations, request.operation.name())
+            && has(&self.groups, row.group)
+            && has(&self.versions, row.version)
+            && match self.scope.as_str() {
+                "Namespaced" => namespaced,
+                "Cluster" => !namespaced,
+                _ => true,
+            }
+            && self.resources.iter().any(|one| {
+                let (resource, subresource) = one.split_once('/').unwrap_or((one, ""));
+                (resource == "*" || resource == row.plural)
+                    && (subresource == "*" || subresource == request.subresource)
+            })
+            && (self.names.is_empty() || self.names.iter().any(|name| name == request.name))
+    }
+}
+
+impl Matching {
+    /// `rules` is the field with the rules: of `webhooks[*]` `rules`, of policies `resourceRules`.
+    pub(crate) fn new(value: &Value, rules: &str) -> Self {
+        let list = |field: &str| value[field].as_array().into_iter().flatten().map(Rule::new).collect();
+        let is_empty = |selector: &Value| {
+            selector["matchLabels"].as_object().is_none_or(serde_json::Map::is_empty)
+                && selector["matchExpressions"].as_array().is_none_or(Vec::is_empty)
+        };
+        let (namespaces, objects) = (&value["namespaceSelector"], &value["objectSelector"]);
+        Self {
+            rules: list(rules),
+            excluded: list("excludeResourceRules"),
+            equivalent: value["matchPolicy"] != "Exact",
+            namespaces: Selector::from_json(namespaces),
+            all_namespaces: is_empty(namespaces),
+            objects: Selector::from_json(objects),
+            all_objects: is_empty(objects),
+        }
+    }
+
+    /// The kind in whose form the request is shown, if it is selected at all.
+    ///
+    /// # Errors
+    /// 404 for a namespace that is not there and whose labels decide.
+    pub(crate) fn selects(
+        &self,
+        store: &Store,
+        request: &Request<'_>,
+        object: Option<&Value>,
+    ) -> Result<Option<ResourceId>, Status> {
+        let covered = |rules: &[Rule], served: ResourceId| rules.iter().any(|rule| rule.covers(request, served));
+        let forms =
+            || std::iter::once(request.resource).chain(equivalents(request.resource).filter(|_| self.equivalent));
+        if forms().any(|served| covered(&self.excluded, served)) {
+            return Ok(None);
+        }
+        let Some(served) = forms().find(|served| covered(&self.rules, *served)) else { return Ok(None) };
+        if !self.all_objects && ![object, request.old].into_iter().flatten().any(|value| self.selects_object(value)) {
+            return Ok(None);
+        }
+        if !self.all_namespaces && !self.selects_namespace(store, request, object)? {
+            return Ok(None);
+        }
+        Ok(Some(served))
+    }
+
+    /// Whether rules are left open, as bindings may.
+    pub(crate) fn selects_or_is_open(
+        &self,
+        store: &Store,
+        request: &Request<'_>,
+        object: Option<&Value>,
+    ) -> Result<bool, Status> {
+        if self.rules.is_empty() {
+            let open = Self {
+                rules: vec![Rule::new(&serde_json::json!({
+                    "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"],
+                }))],
+                ..self.clone()
+            };
+            return open.selects(store, request, object).map(|served| served.is_some());
+        }
+        self.selects(store, request, object).map(|served| served.is_some())
+    }
+
+    fn selects_object(&self, value: &Value) -> bool {
+        let labels = &value["metadata"]["labels"];
+        self.objects.matches_by(|key| labels[key].as_str())
+    }
+
+    fn selects_namespace(&self, store: &Store, request: &Request<'_>, object: Option<&Value>) -> Result<bool, Status> {
+        if request.resource == NAMESPACES {
+            let labelled = if request.operation == Operation::Delete { request.old } else { object };
+            let labels = labelled.map_or(&Value::Null, |value| &value["metadata"]["labels"]);
+            return Ok(self.namespaces.matches_by(|key| labels[key].as_str()));
+        }
+        if request.namespace.is_empty() {
+            return Ok(true);
+        }
+        match store.get(NAMESPACES, "", request.namespace) {
+            Some(namespace) => Ok(self.namespaces.matches_by(|key| namespace.label(key))),
+            None => Err(Status::not_found(NAMESPACES.row(), request.namespace)),
+        }
+    }
+}
+
+/// Other versions and groups in which objects of a stored kind are served.
+fn equivalents(resource: ResourceId) -> impl Iterator<Item = ResourceId> {
+    ResourceId::fixed().filter(move |other| other.row().stored_as == Some(resource))
+}

@@ -1,0 +1,117 @@
+//! Webhooks as their configurations describe them, in the order in which they are asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::admission::condition::Condition;
+use crate::admission::matching::Matching;
+use crate::object::Object;
+use crate::resource::{MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId, VALIDATING_WEBHOOK_CONFIGURATIONS};
+use crate::store::Store;
+
+/// One webhook.
+#[derive(Debug)]
+pub(super) struct Hook {
+    /// Configuration, name and place of the webhook, which tell it from others.
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) matching: Matching,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) client: Client,
+    pub(super) authorities: Bytes,
+    pub(super) timeout: Duration,
+    /// Whether a write goes on when the webhook cannot be asked.
+    pub(super) ignores_failure: bool,
+    /// Whether it may be asked in a dry run.
+    pub(super) has_no_side_effects: bool,
+    /// Whether it is asked again about what others changed after it.
+    pub(super) is_reinvoked: bool,
+}
+
+/// Where a webhook is.
+#[derive(Debug)]
+pub(super) enum Client {
+    Url(String),
+    Service { namespace: String, name: String, path: String, port: i64 },
+}
+
+/// The webhooks of a cluster, read again when their configurations change.
+#[derive(Debug, Default)]
+pub(crate) struct Configurations {
+    mutating: Kind,
+    validating: Kind,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    /// The versions of the configurations that were read.
+    versions: Vec<u64>,
+    hooks: Arc<[Hook]>,
+}
+
+impl Configurations {
+    pub(super) fn mutating(&mut self, store: &Store) -> Arc<[Hook]> {
+        self.mutating.hooks(store, MUTATING_WEBHOOK_CONFIGURATIONS)
+    }
+
+    pub(super) fn validating(&mut self, store: &Store) -> Arc<[Hook]> {
+        self.validating.hooks(store, VALIDATING_WEBHOOK_CONFIGURATIONS)
+    }
+}
+
+impl Kind {
+    fn hooks(&mut self, store: &Store, kind: ResourceId) -> Arc<[Hook]> {
+        let same = {
+            let mut versions = self.versions.iter();
+            store.list(kind, None).all(|object| versions.next() == Some(&object.resource_version))
+                && versions.next().is_none()
+        };
+        if !same {
+            self.versions = store.list(kind, None).map(|object| object.resource_version).collect();
+            // By name, which is the order of the store.
+            self.hooks = store.list(kind, None).flat_map(hooks).collect();
+        }
+        Arc::clone(&self.hooks)
+    }
+}
+
+fn hooks(configuration: &Arc<Object>) -> Vec<Hook> {
+    let value = configuration.value();
+    let list = value["webhooks"].as_array().into_iter().flatten().enumerate();
+    list.map(|(at, hook)| read(hook, format!("{}/{at}", configuration.name))).collect()
+}
+
+fn read(hook: &Value, place: String) -> Hook {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = text(&hook["name"]);
+    let (client, service) = (&hook["clientConfig"], &hook["clientConfig"]["service"]);
+    Hook {
+        id: format!("{place}/{name}"),
+        name,
+        matching: Matching::new(hook, "rules"),
+        conditions: Condition::all_of(&hook["matchConditions"], false),
+        client: match client["url"].as_str() {
+            Some(url) => Client::Url(url.to_owned()),
+            None => Client::Service {
+                namespace: text(&service["namespace"]),
+                name: text(&service["name"]),
+                path: text(&service["path"]),
+                port: service["port"].as_i64().unwrap_or(443),
+            },
+        },
+        authorities: client["caBundle"]
+            .as_str()
+            .and_then(|bundle| STANDARD.decode(bundle).ok())
+            .map(Bytes::from)
+            .unwrap_or_default(),
+        timeout: Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10).clamp(1, 30)),
+        ignores_failure: hook["failurePolicy"] == "Ignore",
+        has_no_side_effects: hook["sideEffects"] == "None" || hook["sideEffects"] == "NoneOnDryRun",
+        is_reinvoked: hook["reinvocationPolicy"] == "IfNeeded",
+    }
+}

@@ -1,0 +1,9 @@
+//! Admission webhooks: what they are configured to be asked, what they answer, and what follows from it.
+
+mod answer;
+mod configuration;
+mod dispatch;
+mod service;
+
+pub(crate) use configuration::Configurations;
+pub(super) use dispatch::{Chain, shown, stored};

@@ -1,0 +1,41 @@
+//! Leases of nodes as they are when somebody looks.
+//!
+//! A kubelet renews its lease every ten seconds. Nobody is kept busy with that: the time is worked out when it is asked
+//! for.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::super::clock::later;
+use super::super::cluster::Cluster;
+use super::super::control::HEARTBEAT_ANNOTATION;
+use super::super::object::Object;
+use super::super::resource::{LEASES, NODES};
+
+const NAMESPACE: &str = "kube-node-lease";
+/// How often a kubelet renews its lease, in seconds.
+const PERIOD: i64 = 10;
+
+/// A lease as the kubelet of its node has renewed it by now; every other object as it is.
+pub(super) fn renewed(cluster: &Cluster, object: Arc<Object>) -> Arc<Object> {
+    if object.resource != LEASES || &*object.namespace != NAMESPACE {
+        return object;
+    }
+    let Some(node) = cluster.get(NODES, "", &object.name) else { return object };
+    if node.value()["metadata"]["annotations"][HEARTBEAT_ANNOTATION] == "stopped" {
+        return object;
+    }
+    let mut value = object.to_value();
+    let Some(last) = value["spec"]["renewTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok()) else {
+        return object;
+    };
+    let periods = cluster.now().duration_since(last).as_secs().div_euclid(PERIOD);
+    if periods <= 0 {
+        return object;
+    }
+    let time = later(last, SignedDuration::from_secs(periods.saturating_mul(PERIOD)));
+    value["spec"]["renewTime"] = json!(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string());
+    Arc::new(Object::new(LEASES, object.resource_version, &value))
+}

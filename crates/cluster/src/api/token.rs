@@ -1,0 +1,196 @@
+//! Tokens of ServiceAccounts: made by the `token` subresource, signed by the cluster, and looked at by TokenReviews.
+
+// upstream: pkg/serviceaccount/claims.go Claims, Validate; pkg/registry/core/serviceaccount/storage/token.go (v1.36)
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::Response;
+use jiff::{SignedDuration, Timestamp};
+use ring::hmac;
+use serde_json::{Value, json};
+
+use super::super::cluster::{Cluster, time_text};
+use super::super::rbac::User;
+use super::super::resource::{NODES, PODS, ResourceId, SECRETS, SERVICE_ACCOUNTS};
+use super::super::status::Status;
+use super::answer;
+use super::body::Body;
+use super::call::{Call, Target};
+use crate::clock::later;
+
+/// Who signs, and who is meant where nothing is said.
+const ISSUER: &str = "https://kubernetes.default.svc";
+const EXTRA: &str = "authentication.kubernetes.io";
+/// What is said of a token that is none.
+const INVALID: &str = "invalid bearer token";
+
+/// Kinds that a token may be bound to, and how its claims call them.
+const BOUND: [(&str, ResourceId, &str); 3] =
+    [("Pod", PODS, "pod"), ("Secret", SECRETS, "secret"), ("Node", NODES, "node")];
+
+impl Call<'_> {
+    /// A token for a ServiceAccount.
+    pub(super) fn token(&self, target: &Target) -> Result<Response<Body>, Status> {
+        let account = self.cluster().get(target.resource, target.namespace(), target.name());
+        let account = account.ok_or_else(|| Status::not_found(target.resource.row(), target.name()))?;
+        let request = self.body_value(target)?;
+        let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3600);
+        check_expiration(seconds)?;
+        let mut private = json!({
+            "namespace": target.namespace(), "serviceaccount": { "name": target.name(), "uid": account.uid },
+        });
+        let bound = &request["spec"]["boundObjectRef"];
+        let bound_name = bound["name"].as_str().unwrap_or_default();
+        for (kind, resource, claim) in BOUND {
+            if bound["kind"] != kind {
+                continue;
+            }
+            let place = if resource.row().namespaced { target.namespace() } else { "" };
+            let object = self.cluster().get(resource, place, bound_name);
+            let object = object.ok_or_else(|| Status::not_found(resource.row(), bound_name))?;
+            if bound["uid"].as_str().is_some_and(|uid| !uid.is_empty() && uid != &*object.uid) {
+                let because = format!(
+                    "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
+                    bound["uid"].as_str().unwrap_or_default()
+                );
+                return Err(Status::conflict_because(resource.row(), bound_name, &because));
+            }
+            private[claim] = json!({ "name": bound_name, "uid": object.uid });
+            if resource == PODS
+                && let Some(node) = object.value()["spec"]["nodeName"].as_str()
+                && let Some(node) = self.cluster().get(NODES, "", node)
+            {
+                private["node"] = json!({ "name": node.name, "uid": node.uid });
+            }
+        }
+        let audiences = match request["spec"]["audiences"].as_array() {
+            Some(audiences) if !audiences.is_empty() => json!(audiences),
+            _ => json!([ISSUER]),
+        };
+        let now = self.cluster().now();
+        let expires = later(now, SignedDuration::from_secs(seconds));
+        let claims = json!({
+            "aud": audiences, "exp": expires.as_second(), "iat": now.as_second(), "nbf": now.as_second(), "iss": ISSUER,
+            "jti": self.cluster().random_suffix(24),
+            "sub": format!("system:serviceaccount:{}:{}", target.namespace(), target.name()), "kubernetes.io": private,
+        });
+        let answer = json!({
+            "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {
+                "name": target.name(), "namespace": target.namespace(), "uid": account.uid, "creationTimestamp": time_text(now),
+            },
+            "spec": { "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound },
+            "status": { "token": sign(self.cluster(), &claims), "expirationTimestamp": time_text(expires) },
+        });
+        Ok(answer::json_value(201, &answer))
+    }
+}
+
+/// `status` of a TokenReview.
+pub(super) fn review(cluster: &Cluster, spec: &Value) -> Value {
+    let token = spec["token"].as_str().unwrap_or_default();
+    let wanted: Vec<&str> = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match verify(cluster, token, if wanted.is_empty() { &[ISSUER] } else { &wanted }) {
+        Err(because) => json!({ "user": {}, "error": because }),
+        Ok((user, audiences)) => {
+            let mut info = json!({ "username": user.name, "uid": user.uid, "groups": user.groups });
+            if !user.extra.is_empty() {
+                info["extra"] = json!(user.extra);
+            }
+            json!({ "authenticated": true, "user": info, "audiences": audiences })
+        }
+    }
+}
+
+/// The ServiceAccount behind a token that is meant for the API server.
+#[cfg(feature = "server")]
+pub(crate) fn user_of(cluster: &Cluster, token: &str) -> Option<User> {
+    verify(cluster, token, &[ISSUER]).ok().map(|(user, _)| user)
+}
+
+fn sign(cluster: &Cluster, claims: &Value) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let text = format!("{}.{}", part(&json!({ "alg": "HS256", "typ": "JWT" })), part(claims));
+    let signature = hmac::sign(&key(cluster), text.as_bytes());
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+}
+
+fn key(cluster: &Cluster) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, &cluster.token_key())
+}
+
+/// The user of a token, and for which of the wanted audiences it is.
+fn verify<'a>(cluster: &Cluster, token: &str, wanted: &[&'a str]) -> Result<(User, Vec<&'a str>), String> {
+    let invalid = || INVALID.to_owned();
+    let (text, signature) = token.rsplit_once('.').ok_or_else(invalid)?;
+    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| invalid())?;
+    hmac::verify(&key(cluster), text.as_bytes(), &signature).map_err(|_| invalid())?;
+    let (_, claims) = text.split_once('.').ok_or_else(invalid)?;
+    let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| invalid())?;
+    let claims: Value = serde_json::from_slice(&claims).map_err(|_| invalid())?;
+    let second = |name: &str| claims[name].as_i64().and_then(|at| Timestamp::from_second(at).ok());
+    let now = cluster.now();
+    if second("exp").is_none_or(|until| now >= until) {
+        return Err(format!("[{INVALID}, service account token has expired]"));
+    }
+    let listed = |audience: &&str| claims["aud"].as_array().into_iter().flatten().any(|one| one == *audience);
+    let audiences: Vec<&str> = wanted.iter().copied().filter(listed).collect();
+    if audiences.is_empty() {
+        return Err(format!("[{INVALID}, token audiences are not among those that are accepted]"));
+    }
+    let private = &claims["kubernetes.io"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (namespace, account) = (text(&private["namespace"]), &private["serviceaccount"]);
+    let is_same = |resource: ResourceId, claim: &Value| {
+        let place = if resource.row().namespaced { &*namespace } else { "" };
+        let found = cluster.get(resource, place, claim["name"].as_str().unwrap_or_default());
+        found.is_some_and(|object| claim["uid"] == *object.uid)
+    };
+    if !is_same(SERVICE_ACCOUNTS, account) {
+        return Err(format!("[{INVALID}, service account token has been invalidated]"));
+    }
+    let mut user = User {
+        name: text(&claims["sub"]),
+        uid: text(&account["uid"]),
+        groups: vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+            "system:authenticated".to_owned(),
+        ],
+        ..User::default()
+    }
+    .with_credential(format!("JTI={}", text(&claims["jti"])));
+    for (_, resource, claim) in BOUND {
+        let bound = &private[claim];
+        if !bound.is_object() {
+            continue;
+        }
+        if !is_same(resource, bound) {
+            return Err(format!("[{INVALID}, service account token has been invalidated]"));
+        }
+        if resource != SECRETS {
+            for field in ["name", "uid"] {
+                user.extra.insert(format!("{EXTRA}/{claim}-{field}"), vec![text(&bound[field])]);
+            }
+        }
+    }
+    Ok((user, audiences))
+}
+/// Refuses a token for less than ten minutes, or for more than 2³² seconds.
+// upstream: pkg/apis/authentication/validation/validation.go ValidateTokenRequest (v1.36)
+fn check_expiration(seconds: i64) -> Result<(), Status> {
+    let because = match seconds {
+        ..600 => "may not specify a duration less than 10 minutes",
+        600..=0x1_0000_0000 => return Ok(()),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    let (kind, group, field) = ("TokenRequest", "authentication.k8s.io", "spec.expirationSeconds");
+    let message = format!("Invalid value: {seconds}: {because}");
+    Err(Status {
+        details: json!({
+            "group": group, "kind": kind,
+            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": field}],
+        }),
+        ..Status::new(422, "Invalid", format!("{kind}.{group} \"\" is invalid: {field}: {message}"))
+    })
+}

@@ -1,0 +1,161 @@
+//! Kubernetes' expression language: compiled once against declared variables, with upstream's errors and limits, and
+//! evaluated for requests. Rules of custom resources, admission policies, match conditions and device selectors use it.
+//!
+//! ```text
+//! source ─ lexer, parser, macros ─▶ tree ─ check (types, overloads) ─▶ Program ─ evaluate(variables, budget) ─▶ value
+//!                                                                         └─ estimate (declared sizes) ─▶ cost
+//! ```
+#![allow(
+    clippy::match_same_arms,
+    clippy::single_match_else,
+    clippy::too_many_lines,
+    reason = "tables of functions, types and costs, an arm a line as upstream lists them"
+)]
+
+mod ast;
+mod check;
+mod cost;
+mod declaration;
+mod errors;
+mod estimate;
+mod evaluate;
+mod functions;
+mod json;
+mod lexer;
+mod literals;
+mod macros;
+mod parser;
+mod signatures;
+mod spent;
+#[cfg(test)]
+mod tests;
+mod time;
+mod tree;
+mod types;
+mod unify;
+mod value;
+mod words;
+
+pub use self::cost::Range;
+pub use self::declaration::LARGEST_REQUEST;
+pub use self::evaluate::{Bindings, Budget, Failure, PER_CALL_LIMIT, REQUEST_LIMIT, Variables};
+pub use self::types::{Declaration, Field, ListKind, ObjectType, Shape, Type};
+pub use self::value::{Key, List, Opaque, Value};
+pub(crate) use self::words::is_word;
+
+use self::ast::Expr;
+
+/// What expressions may name.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    variables: Vec<(String, Declaration)>,
+    bindings: bool,
+}
+
+impl Environment {
+    /// One without variables; all functions of Kubernetes are there.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one variable more. Its name may hold dots: `variables.limit` is then one variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, declaration: Declaration) -> Self {
+        self.variables.push((name.to_owned(), declaration));
+        self
+    }
+
+    /// With `cel.bind(name, value, expression)`, which gives a value a name.
+    #[must_use]
+    pub fn with_bindings(mut self) -> Self {
+        self.bindings = true;
+        self
+    }
+
+    /// With one variable more whose type is known only when it is evaluated.
+    #[must_use]
+    pub fn dynamic(self, name: &str) -> Self {
+        self.variable(name, Declaration::simple(Type::Dyn))
+    }
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in upstream's words: `ERROR: <input>:1:5: undefined field 'nope'` with the line.
+    pub fn compile(&self, source: &str) -> Result<Program, String> {
+        let mut parsed = parser::parse(source, self.bindings).map_err(|issues| errors::display(source, &issues))?;
+        let checked = check::check(&mut parsed, &self.variables).map_err(|issues| errors::display(source, &issues))?;
+        let found = literals::look(&parsed.root, &parsed.offsets);
+        if !found.issues.is_empty() {
+            return Err(errors::display(source, &found.issues));
+        }
+        let cost = estimate::cost(&parsed.root, &checked, &self.variables);
+        let output = checked.types.get(parsed.root.id).cloned().unwrap_or(Type::Dyn);
+        Ok(Program { root: parsed.root, output, cost, names: found.names })
+    }
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+pub struct Program {
+    root: Expr,
+    output: Type,
+    cost: Range,
+    names: Vec<String>,
+}
+
+impl Program {
+    /// The type of its value.
+    pub fn output(&self) -> &Type {
+        &self.output
+    }
+
+    /// Its cost, by the sizes its variables are declared to have.
+    pub fn cost(&self) -> Range {
+        self.cost
+    }
+
+    /// Whether it names this variable.
+    pub fn names(&self, variable: &str) -> bool {
+        self.names.iter().any(|name| name == variable)
+    }
+
+    /// Its value. What it costs is taken from the budget.
+    ///
+    /// # Errors
+    /// When it fails (`no such key: color`), or would cost more than is left.
+    pub fn evaluate(&self, variables: &dyn Variables, budget: &mut Budget) -> Result<Value, Failure> {
+        evaluate::evaluate(&self.root, variables, budget)
+    }
+}
+
+/// A quantity as a value of `kubernetes.Quantity`.
+pub fn quantity(amount: klab_scheduler::quantity::Quantity) -> Value {
+    functions::quantity_value(amount)
+}
+
+/// A version as a value of `kubernetes.Semver`.
+///
+/// # Errors
+/// When it is none.
+pub fn semver(text: &str) -> Result<Value, String> {
+    functions::semver_value(text)
+}
+
+/// Whether a text is an instant or a date.
+pub(crate) fn is_timestamp(text: &str) -> bool {
+    time::timestamp(text).is_some()
+}
+
+/// A pattern, compiled; the last ones used are kept.
+///
+/// # Errors
+/// That of compiling.
+pub(crate) fn pattern(text: &str) -> Result<regex::Regex, String> {
+    functions::pattern(text)
+}
+
+/// A span of time as Go writes it, in nanoseconds.
+pub(crate) fn duration_nanos(text: &str) -> Option<i64> {
+    time::duration(text)
+}

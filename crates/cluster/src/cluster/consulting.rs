@@ -1,0 +1,98 @@
+//! Writes about which webhooks are asked: tried until all answers are there, without the lock while one is waited for.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{Cluster, Transaction, WriteOptions};
+use crate::admission::{Beginning, Consultation, has_webhooks, is_configured};
+use crate::status::Status;
+use crate::webhook::{NoWay, Transport, wait_for};
+
+impl Cluster {
+    /// Sets who carries calls to webhooks. Before, none is asked about anything.
+    pub fn set_webhooks(&self, transport: Arc<dyn Transport>) {
+        *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
+    }
+
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        self.webhooks.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether somebody is asked about writes.
+    pub(super) fn consults(&self) -> bool {
+        self.transport().is_some() && self.read(is_configured)
+    }
+
+    /// Whether writes may have to wait for webhooks: of the control plane's, each in its thread.
+    pub fn waits(&self) -> bool {
+        self.read(has_webhooks)
+    }
+
+    /// A write about which no webhook is asked.
+    pub(super) fn once<T>(
+        &self,
+        options: &WriteOptions<'_>,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let consultation = Consultation::default();
+        let options = WriteOptions { consultation: Some(&consultation), ..options.clone() };
+        self.transact(&options, work)
+    }
+
+    /// Asks what a write has to know. Says whether there was anything: then it is to be made again.
+    pub(crate) async fn consult(&self, consultation: &Consultation) -> bool {
+        if !consultation.is_pending() {
+            return false;
+        }
+        match self.transport() {
+            Some(transport) => consultation.ask(&*transport).await,
+            None => consultation.ask(&NoWay).await,
+        }
+    }
+
+    /// [`Cluster::transact`] for a write that users are asked about. Whoever brings a consultation asks himself, and makes the
+    /// write again; for all others this waits.
+    pub(crate) fn write<I: Clone, T>(
+        &self,
+        options: &WriteOptions<'_>,
+        input: I,
+        work: impl Fn(&mut Transaction<'_>, I) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        if let Some(consultation) = options.consultation {
+            return self.attempt(options, consultation, |transaction| work(transaction, input));
+        }
+        if !self.consults() {
+            return self.transact(options, |transaction| work(transaction, input));
+        }
+        let consultation = Consultation::default();
+        let options = WriteOptions { consultation: Some(&consultation), ..options.clone() };
+        loop {
+            let result = self.attempt(&options, &consultation, |transaction| work(transaction, input.clone()));
+            if !wait_for(self.consult(&consultation)) {
+                return result;
+            }
+        }
+    }
+
+    /// One attempt, with the time and the random numbers of the first one.
+    fn attempt<T>(
+        &self,
+        options: &WriteOptions<'_>,
+        consultation: &Consultation,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let beginning = consultation.beginning();
+        self.transact(options, |transaction| {
+            let first = Beginning { now: transaction.now, random: transaction.state.random_state() };
+            if let Some(beginning) = beginning {
+                transaction.now = beginning.now;
+                transaction.state.repeat_random(beginning.random);
+            }
+            let result = work(transaction);
+            transaction.state.end_repetition();
+            if consultation.is_pending() {
+                consultation.begin(first);
+            }
+            result
+        })
+    }
+}

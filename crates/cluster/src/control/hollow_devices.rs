@@ -1,0 +1,164 @@
+//! Devices of hollow nodes: what a node's annotation says it has is published as a driver would, and its class made where
+//! there is none.
+
+use klab_scheduler::quantity::Quantity;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::controller::Controller;
+use super::plane::Plane;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
+use super::settings::DEVICES_ANNOTATION;
+use super::value::items;
+use crate::cluster::{DeleteOptions, Part, WriteOptions};
+use crate::object::Object;
+use crate::resource::{DEVICE_CLASSES, NODES, RESOURCE_SLICES};
+
+/// Marks the slices that are made here.
+const MARK: &str = "klab.dev/hollow-devices";
+/// Most devices of a class on a node: so many go into one slice.
+const MOST: usize = 128;
+
+fn writes() -> WriteOptions<'static> {
+    WriteOptions::by("klab")
+}
+
+/// Devices of one class.
+#[derive(Debug, Deserialize)]
+struct Devices {
+    /// The class, which is also the driver.
+    class: String,
+    count: usize,
+    #[serde(default)]
+    attributes: Map<String, Value>,
+}
+
+/// Publishes what hollow nodes have.
+pub(super) struct HollowDevices;
+
+impl Reconciler for HollowDevices {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        let key = |name: ObjectName| Key::new(Controller::HollowDevices, NODES, name);
+        if change.resource() == NODES {
+            let devices = |node: &Option<std::sync::Arc<super::view::NodeInfo>>| {
+                node.as_ref().map(|node| node.devices.clone()).unwrap_or_default()
+            };
+            // A node that goes takes its slices along: it owns them.
+            if !change.gone && devices(&change.node.before) != devices(&change.node.after) {
+                plane.queue.add(key(change.name()));
+            }
+        } else if change.gone {
+            let value = change.object.value();
+            if !value["metadata"]["labels"][MARK].is_null()
+                && let Some(node) = value["spec"]["nodeName"].as_str()
+            {
+                plane.queue.add(key(ObjectName::new("", node)));
+            }
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        let Some(node) = plane.cluster.get(NODES, "", &key.name.name) else { return };
+        let text = node.value()["metadata"]["annotations"][DEVICES_ANNOTATION].as_str().map(str::to_owned);
+        // What cannot be read is none.
+        let devices: Vec<Devices> = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let wanted: Vec<String> = devices.iter().map(|devices| publish(plane, &node, devices)).collect();
+        let (slices, _) = plane.cluster.list(RESOURCE_SLICES, None);
+        for slice in slices.iter().filter(|slice| !wanted.contains(&slice.name.to_string())) {
+            let value = slice.value();
+            if !value["metadata"]["labels"][MARK].is_null() && value["spec"]["nodeName"] == *node.name {
+                let _deleted = plane.cluster.delete(RESOURCE_SLICES, "", &slice.name, &DeleteOptions::default());
+            }
+        }
+    }
+}
+
+/// Has a class and a slice be there for devices of a node; gives the slice's name.
+fn publish(plane: &Plane, node: &Object, devices: &Devices) -> String {
+    let name = format!("{}-{}", node.name, devices.class);
+    if plane.cluster.get(DEVICE_CLASSES, "", &devices.class).is_none() {
+        let class = json!({
+            "metadata": { "name": devices.class },
+            "spec": { "selectors": [{ "cel": { "expression": format!("device.driver == \"{}\"", devices.class) } }] },
+        });
+        // A class of a wrong name is refused, and so is its slice.
+        let _made = plane.cluster.create(DEVICE_CLASSES, "", class, &writes());
+    }
+    let list = list(devices);
+    match plane.cluster.get(RESOURCE_SLICES, "", &name) {
+        None => {
+            let slice = json!({
+                "metadata": {
+                    "name": name, "labels": { MARK: "true" },
+                    "ownerReferences": [{
+                        "apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid, "controller": true,
+                    }],
+                },
+                "spec": {
+                    "driver": devices.class, "nodeName": node.name, "devices": list,
+                    "pool": { "name": node.name, "generation": 1, "resourceSliceCount": 1 },
+                },
+            });
+            let _made = plane.cluster.create(RESOURCE_SLICES, "", slice, &writes());
+        }
+        Some(slice) if items(&slice.value()["spec"]["devices"]) != list.as_slice() => {
+            let _changed = plane.cluster.modify(RESOURCE_SLICES, Part::Main, "", &name, &writes(), |slice| {
+                slice["spec"]["devices"] = json!(list);
+                let generation = slice["spec"]["pool"]["generation"].as_i64().unwrap_or_default();
+                slice["spec"]["pool"]["generation"] = json!(generation.saturating_add(1));
+            });
+        }
+        Some(_) => {}
+    }
+    name
+}
+
+/// The devices as a slice lists them: amounts such as `40Gi` are capacity, all else are attributes.
+fn list(devices: &Devices) -> Vec<Value> {
+    let kind = devices.class.split('.').next().unwrap_or_default();
+    let (mut attributes, mut capacity) = (Map::new(), Map::new());
+    for (name, value) in &devices.attributes {
+        match value {
+            Value::Bool(flag) => drop(attributes.insert(name.clone(), json!({ "bool": flag }))),
+            Value::Number(number) => drop(attributes.insert(name.clone(), json!({ "int": number }))),
+            Value::String(text) if is_amount(text) => drop(capacity.insert(name.clone(), json!({ "value": text }))),
+            other => drop(attributes.insert(name.clone(), json!({ "string": other }))),
+        }
+    }
+    let device = |number: usize| {
+        let mut device = json!({ "name": format!("{kind}-{number}") });
+        for (field, map) in [("attributes", &attributes), ("capacity", &capacity)] {
+            if !map.is_empty() {
+                device[field] = json!(map);
+            }
+        }
+        device
+    };
+    (0..devices.count.min(MOST)).map(device).collect()
+}
+
+/// Whether a text is an amount with a unit.
+fn is_amount(text: &str) -> bool {
+    let number = text.starts_with(|first: char| first.is_ascii_digit());
+    number && text.ends_with(|last: char| last.is_ascii_alphabetic()) && Quantity::parse(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_capacity_and_all_else_attributes() {
+        let devices: Devices = serde_json::from_value(json!({
+            "class": "gpu.example.com", "count": 2,
+            "attributes": { "memory": "40Gi", "model": "a100", "numa": 1, "healthy": true },
+        }))
+        .unwrap();
+        let list = list(&devices);
+        assert_eq!(list.len(), 2);
+        let attributes = json!({ "model": { "string": "a100" }, "numa": { "int": 1 }, "healthy": { "bool": true } });
+        let capacity = json!({ "memory": { "value": "40Gi" } });
+        assert_eq!(list[1], json!({ "name": "gpu-1", "attributes": attributes, "capacity": capacity }));
+    }
+}

@@ -1,0 +1,11 @@
+//! The controller of Jobs as others see it: its name in events, its keys in the queue.
+
+use super::super::controller::Controller;
+use super::super::queue::{Key, ObjectName};
+use crate::resource::JOBS;
+
+pub(super) const COMPONENT: &str = "job-controller";
+
+pub(super) fn key(name: ObjectName) -> Key {
+    Key::new(Controller::Job, JOBS, name)
+}

@@ -1,0 +1,277 @@
+//! The structure of a shell script.
+
+use std::rc::Rc;
+
+use super::tokens::{Token, Word, tokens};
+
+/// Longer scripts are not read.
+const MAX_LENGTH: usize = 16 * 1024;
+/// Deeper ones neither.
+const MAX_DEPTH: usize = 24;
+
+/// What a shell does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    /// A command with its arguments, and the files it writes to.
+    Simple {
+        words: Vec<Word>,
+        writes: Vec<Word>,
+    },
+    Sequence(Vec<Node>),
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    Not(Box<Node>),
+    Pipe(Vec<Node>),
+    Background(Box<Node>),
+    Subshell(Box<Node>),
+    /// `while`, or `until`, which goes on while the condition fails.
+    Loop {
+        until: bool,
+        condition: Box<Node>,
+        body: Box<Node>,
+    },
+    For {
+        variable: String,
+        words: Vec<Word>,
+        body: Box<Node>,
+    },
+    If {
+        arms: Vec<(Node, Node)>,
+        otherwise: Option<Box<Node>>,
+    },
+    Function {
+        name: String,
+        body: Rc<Node>,
+    },
+}
+
+/// Reads a script; `None` where it holds more than is known here, such as `case` and here-documents.
+pub(super) fn parse(script: &str) -> Option<Node> {
+    if script.len() > MAX_LENGTH {
+        return None;
+    }
+    let mut parser = Parser { tokens: tokens(script)?, at: 0, depth: 0 };
+    let node = parser.sequence(&[])?;
+    (parser.at == parser.tokens.len()).then_some(node)
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn operator(&self) -> Option<&'static str> {
+        match self.tokens.get(self.at) {
+            Some(Token::Operator(operator)) => Some(operator),
+            _ => None,
+        }
+    }
+
+    fn keyword(&self) -> Option<&str> {
+        match self.tokens.get(self.at) {
+            Some(Token::Word(word)) if !word.quoted => word.text(),
+            _ => None,
+        }
+    }
+
+    fn takes(&mut self, operator: &str) -> bool {
+        let here = self.operator() == Some(operator);
+        self.at += usize::from(here);
+        here
+    }
+
+    fn takes_word(&mut self, keyword: &str) -> bool {
+        let here = self.keyword() == Some(keyword);
+        self.at += usize::from(here);
+        here
+    }
+
+    /// Commands up to one of these keywords, a closing bracket or the end.
+    fn sequence(&mut self, until: &[&str]) -> Option<Node> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        let mut commands = Vec::new();
+        loop {
+            while self.takes(";") {}
+            let over = self.at == self.tokens.len()
+                || self.operator() == Some(")")
+                || self.keyword().is_some_and(|word| until.contains(&word));
+            if over {
+                break;
+            }
+            let command = self.list()?;
+            if self.takes("&") {
+                commands.push(Node::Background(Box::new(command)));
+            } else {
+                commands.push(command);
+            }
+        }
+        self.depth -= 1;
+        Some(if commands.len() == 1 { commands.remove(0) } else { Node::Sequence(commands) })
+    }
+
+    fn list(&mut self) -> Option<Node> {
+        let mut left = self.pipe()?;
+        loop {
+            let and = self.operator() == Some("&&");
+            if !and && self.operator() != Some("||") {
+                return Some(left);
+            }
+            self.at += 1;
+            while self.takes(";") {}
+            let right = Box::new(self.pipe()?);
+            left = if and { Node::And(Box::new(left), right) } else { Node::Or(Box::new(left), right) };
+        }
+    }
+
+    fn pipe(&mut self) -> Option<Node> {
+        if self.takes_word("!") {
+            self.depth += 1;
+            if self.depth > MAX_DEPTH {
+                return None;
+            }
+            let inner = self.pipe()?;
+            self.depth -= 1;
+            return Some(Node::Not(Box::new(inner)));
+        }
+        let mut parts = vec![self.command()?];
+        while self.takes("|") {
+            parts.push(self.command()?);
+        }
+        Some(if parts.len() == 1 { parts.remove(0) } else { Node::Pipe(parts) })
+    }
+
+    fn command(&mut self) -> Option<Node> {
+        if self.takes("(") {
+            let inner = self.sequence(&[])?;
+            return self.takes(")").then(|| Node::Subshell(Box::new(inner)));
+        }
+        match self.keyword() {
+            Some("while" | "until") => {
+                let until = self.keyword() == Some("until");
+                self.at += 1;
+                let condition = Box::new(self.sequence(&["do"])?);
+                Some(Node::Loop { until, condition, body: Box::new(self.body()?) })
+            }
+            Some("for") => self.each(),
+            Some("if") => self.branches(),
+            Some("{") => {
+                self.at += 1;
+                let inner = self.sequence(&["}"])?;
+                self.takes_word("}").then_some(inner)
+            }
+            Some("function") => {
+                self.at += 1;
+                let name = self.keyword()?.to_owned();
+                self.at += 1;
+                self.function(name)
+            }
+            Some("case" | "select" | "then" | "do" | "done" | "fi" | "else" | "elif" | "esac" | "}") => None,
+            Some(name) if self.tokens.get(self.at + 1) == Some(&Token::Operator("(")) => {
+                let name = name.to_owned();
+                self.at += 1;
+                self.function(name)
+            }
+            _ => self.simple(),
+        }
+    }
+
+    fn function(&mut self, name: String) -> Option<Node> {
+        if self.takes("(") && !self.takes(")") {
+            return None;
+        }
+        while self.takes(";") {}
+        if !self.takes_word("{") {
+            return None;
+        }
+        let body = Rc::new(self.sequence(&["}"])?);
+        self.takes_word("}").then_some(Node::Function { name, body })
+    }
+
+    fn each(&mut self) -> Option<Node> {
+        self.at += 1;
+        let variable = self.keyword()?.to_owned();
+        self.at += 1;
+        let mut words = Vec::new();
+        if self.takes_word("in") {
+            while let Some(Token::Word(word)) = self.tokens.get(self.at) {
+                words.push(word.clone());
+                self.at += 1;
+            }
+        }
+        while self.takes(";") {}
+        Some(Node::For { variable, words, body: Box::new(self.body()?) })
+    }
+
+    fn body(&mut self) -> Option<Node> {
+        if !self.takes_word("do") {
+            return None;
+        }
+        let body = self.sequence(&["done"])?;
+        self.takes_word("done").then_some(body)
+    }
+
+    fn branches(&mut self) -> Option<Node> {
+        let mut arms = Vec::new();
+        while self.takes_word("if") || self.takes_word("elif") {
+            let condition = self.sequence(&["then"])?;
+            if !self.takes_word("then") {
+                return None;
+            }
+            arms.push((condition, self.sequence(&["elif", "else", "fi"])?));
+        }
+        let otherwise = if self.takes_word("else") { Some(Box::new(self.sequence(&["fi"])?)) } else { None };
+        self.takes_word("fi").then_some(Node::If { arms, otherwise })
+    }
+
+    fn simple(&mut self) -> Option<Node> {
+        let (mut words, mut writes) = (Vec::new(), Vec::new());
+        let begun = self.at;
+        loop {
+            match self.tokens.get(self.at) {
+                Some(Token::Word(word)) => words.push(word.clone()),
+                Some(Token::Operator(operator @ (">" | ">>" | "&>" | "<" | ">&"))) => {
+                    self.at += 1;
+                    let Some(Token::Word(target)) = self.tokens.get(self.at) else { return None };
+                    if !matches!(*operator, "<" | ">&") {
+                        writes.push(target.clone());
+                    }
+                }
+                Some(Token::Operator("(" | "<<")) => return None,
+                _ => break,
+            }
+            self.at += 1;
+        }
+        (self.at > begun).then_some(Node::Simple { words, writes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_and_what_is_not() {
+        for script in [
+            "sleep 2; exit 1",
+            "while true; do sleep 1; done",
+            "if [ -f /a ]; then exit 1; elif false; then :; else exit 0; fi",
+            "for i in 1 2 3; do echo $i; done && exit 4",
+            "(sleep 1; exit 2) || { echo no; exit 3; }",
+            "a | b > /c 2>&1 &\nwait",
+            "f() { true; }; function g { f; }\n_h(){\n g\n}",
+            "",
+        ] {
+            assert!(parse(script).is_some(), "{script}");
+        }
+        let deep = "(".repeat(100) + &")".repeat(100);
+        let negated = "! ".repeat(100) + "true";
+        for script in ["case a in b) ;; esac", "cat <<EOF\nx\nEOF", "if true; then", "a )", &deep, &negated] {
+            assert_eq!(parse(script), None, "{script}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A container as a kubelet sees it: what is asked for, and its status, which says what it has come to.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::value::{integer, items, text, time_of, time_text};
+use super::fields::{identified, unstarted};
+
+/// Which list of the pod a container is in, and what that means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Runs to its end before the others start.
+    Init,
+    /// An init container that goes on running beside the others.
+    Sidecar,
+    /// What the pod is for.
+    Main,
+    /// Put into a running pod, for a look around.
+    Ephemeral,
+}
+
+impl Role {
+    /// The list of containers in the spec.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::Init | Self::Sidecar => "initContainers",
+            Self::Main => "containers",
+            Self::Ephemeral => "ephemeralContainers",
+        }
+    }
+
+    /// The list of their statuses.
+    fn statuses(self) -> &'static str {
+        match self {
+            Self::Init | Self::Sidecar => "initContainerStatuses",
+            Self::Main => "containerStatuses",
+            Self::Ephemeral => "ephemeralContainerStatuses",
+        }
+    }
+}
+
+/// What a container does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has not started, or waits to be started again.
+    Waiting,
+    /// It runs since then.
+    Running(Timestamp),
+    /// It has ended with this code; it ran from, until.
+    Ended { code: i64, since: Timestamp, at: Timestamp },
+}
+
+/// One container of a pod, and its status.
+#[derive(Debug)]
+pub(super) struct Container<'a> {
+    pub(super) spec: &'a Value,
+    pub(super) role: Role,
+    pub(super) status: Value,
+    /// Whether the status is another than the pod's.
+    pub(super) changed: bool,
+}
+
+/// All containers of a pod: init containers and sidecars in their order, then the main ones, then ephemeral ones.
+pub(super) fn containers(pod: &Value) -> Vec<Container<'_>> {
+    let initializes = !items(&pod["spec"]["initContainers"]).is_empty();
+    let mut all = Vec::new();
+    for list in [Role::Init, Role::Main, Role::Ephemeral] {
+        let statuses = items(&pod["status"][list.statuses()]);
+        for spec in items(&pod["spec"][list.field()]) {
+            let role = match list {
+                Role::Init if text(spec, &["restartPolicy"]) == "Always" => Role::Sidecar,
+                list => list,
+            };
+            let have = statuses.iter().find(|status| status["name"] == spec["name"]);
+            let status = have.cloned().unwrap_or_else(|| {
+                let reason =
+                    if initializes && list != Role::Ephemeral { "PodInitializing" } else { "ContainerCreating" };
+                unstarted(spec, json!({ "waiting": { "reason": reason } }))
+            });
+            all.push(Container { spec, role, status, changed: have.is_none() });
+        }
+    }
+    all
+}
+
+/// The statuses as fields of a pod's status; lists of which there are no containers are left out.
+pub(super) fn statuses(containers: &[Container<'_>]) -> Vec<(&'static str, Value)> {
+    [Role::Init, Role::Main, Role::Ephemeral]
+        .into_iter()
+        .filter_map(|list| {
+            let all: Vec<Value> = containers
+                .iter()
+                .filter(|container| container.role.field() == list.field())
+                .map(|container| container.status.clone())
+                .collect();
+            (!all.is_empty()).then(|| (list.statuses(), Value::Array(all)))
+        })
+        .collect()
+}
+
+fn ended(terminated: &Value) -> Option<State> {
+    let at = time_of(&terminated["finishedAt"]);
+    terminated.is_object().then(|| State::Ended {
+        code: integer(terminated, &["exitCode"]).unwrap_or_default(),
+        since: time_of(&terminated["startedAt"]).or(at).unwrap_or_default(),
+        at: at.unwrap_or_default(),
+    })
+}
+
+impl<'a> Container<'a> {
+    pub(super) fn name(&self) -> &'a str {
+        text(self.spec, &["name"])
+    }
+
+    pub(super) fn image(&self) -> &'a str {
+        text(self.spec, &["image"])
+    }
+
+    pub(super) fn state(&self) -> State {
+        let state = &self.status["state"];
+        if let Some(since) = time_of(&state["running"]["startedAt"]) {
+            return State::Running(since);
+        }
+        ended(&state["terminated"]).unwrap_or(State::Waiting)
+    }
+
+    /// How it ended before it came to wait or to run again.
+    pub(super) fn last_end(&self) -> Option<State> {
+        ended(&self.status["lastState"]["terminated"])
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state(), State::Running(_))
+    }
+
+    /// Whether it runs or has run.
+    pub(super) fn has_started(&self) -> bool {
+        self.status["containerID"].is_string()
+    }
+
+    /// Why it waits.
+    pub(super) fn waits_for(&self) -> &str {
+        text(&self.status, &["state", "waiting", "reason"])
+    }
+
+    pub(super) fn restarts(&self) -> i64 {
+        integer(&self.status, &["restartCount"]).unwrap_or_default()
+    }
+
+    /// Whether a running container has passed its startup probe.
+    pub(super) fn is_started(&self) -> bool {
+        self.status["started"] == true
+    }
+
+    /// Sets a field of the status.
+    pub(super) fn set(&mut self, field: &str, value: Value) {
+        if self.status[field] != value {
+            self.status[field] = value;
+            self.changed = true;
+        }
+    }
+
+    /// It starts, for the first time or again.
+    pub(super) fn start(&mut self, pod_uid: &str, now: Timestamp, with_resources: bool) {
+        let again = self.has_started();
+        let before = match self.status["state"]["terminated"].take() {
+            Value::Null => self.status["lastState"].take(),
+            terminated => json!({ "terminated": terminated }),
+        };
+        let restarts = self.restarts() + i64::from(again);
+        self.status = identified(self.spec, pod_uid, restarts, with_resources);
+        self.status["state"] = json!({ "running": { "startedAt": time_text(now) } });
+        if again {
+            self.status["lastState"] = before;
+        }
+        self.changed = true;
+    }
+
+    /// It ends.
+    pub(super) fn end(&mut self, code: i64, now: Timestamp) {
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        self.status["state"] = json!({ "terminated": {
+            "exitCode": code, "reason": reason, "startedAt": self.status["state"]["running"]["startedAt"],
+            "finishedAt": time_text(now), "containerID": self.status["containerID"],
+        }});
+        self.status["ready"] = json!(self.role == Role::Init && code == 0);
+        self.status["started"] = json!(false);
+        self.changed = true;
+    }
+
+    /// It waits; how it ended before is kept.
+    pub(super) fn wait(&mut self, reason: &str, message: &str) {
+        let mut waiting = json!({ "reason": reason });
+        if !message.is_empty() {
+            waiting["message"] = json!(message);
+        }
+        let terminated = self.status["state"]["terminated"].take();
+        if !terminated.is_null() {
+            self.status["lastState"] = json!({ "terminated": terminated });
+            self.changed = true;
+        }
+        self.set("state", json!({ "waiting": waiting }));
+        self.set("ready", json!(false));
+        self.set("started", json!(false));
+    }
+}

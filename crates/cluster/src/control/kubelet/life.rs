@@ -1,0 +1,474 @@
+//! One look at the containers of a pod: what has ended since the last one is ended, what is to run is started.
+
+// upstream: pkg/kubelet/kuberuntime/kuberuntime_manager.go computePodActions, doBackOff (v1.36)
+// upstream: pkg/kubelet/images/image_manager.go EnsureImageExists (v1.36)
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::super::settings::HollowDelays;
+use super::super::value::{integer, items, text};
+use super::super::view::PodInfo;
+use super::command::{End, Program, World, follow, program};
+use super::container::{Container, Role, State};
+use super::images::{Pull, pull};
+use super::memory::{Memory, doubled};
+use super::probe::{Probed, probed};
+use super::restart::restarts;
+use super::volumes::Volumes;
+use crate::clock::later;
+
+/// Exit code of a container that had to be killed.
+pub(super) const KILLED: i64 = 137;
+/// How long a failed pull is shown before its back-off is.
+const PULL_FAILURE: SignedDuration = SignedDuration::from_secs(1);
+
+/// An event about a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) role: Role,
+    pub(super) container: String,
+    pub(super) warning: bool,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// How a container stands after a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Runs,
+    /// It waits for something.
+    Waits,
+    /// It has ended with this code and is not started again.
+    Done(i64),
+}
+
+/// One look at a pod.
+pub(super) struct Look<'a, 'm> {
+    pub(super) pod: &'a PodInfo,
+    pub(super) value: &'a Value,
+    pub(super) now: Timestamp,
+    pub(super) hollow: HollowDelays,
+    /// Images that cannot be pulled.
+    pub(super) missing: Arc<[String]>,
+    pub(super) memory: &'m mut Memory,
+    pub(super) volumes: &'m mut Volumes,
+    pub(super) containers: Vec<Container<'a>>,
+    /// When it is to be looked at again.
+    pub(super) next: Option<Timestamp>,
+    pub(super) said: Vec<Said>,
+}
+
+/// How and when a running container ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ending {
+    at: Timestamp,
+    code: i64,
+}
+
+impl Look<'_, '_> {
+    /// Has the pod looked at again no later than that.
+    pub(super) fn wake(&mut self, at: Timestamp) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    fn say(&mut self, index: usize, warning: bool, reason: &'static str, message: String) {
+        let container = &self.containers[index];
+        let (role, name) = (container.role, container.name().to_owned());
+        if self.hollow.as_recorded && role == Role::Init {
+            return;
+        }
+        self.said.push(Said { role, container: name, warning, reason, message });
+    }
+
+    /// Brings all containers up to the present.
+    pub(super) fn advance(&mut self) {
+        let of = |role: Role, containers: &[Container<'_>]| -> Vec<usize> {
+            (0..containers.len()).filter(|index| containers[*index].role == role).collect()
+        };
+        for index in of(Role::Ephemeral, &self.containers) {
+            self.bring(index);
+        }
+        let mains = of(Role::Main, &self.containers);
+        let begun = mains.iter().any(|index| self.containers[*index].has_started());
+        let (mut initialized, mut failed) = (true, false);
+        for index in 0..self.containers.len() {
+            match self.containers[index].role {
+                Role::Init if begun => {}
+                Role::Init => match self.bring(index) {
+                    Standing::Done(0) => {}
+                    standing => {
+                        failed |= matches!(standing, Standing::Done(_));
+                        initialized = false;
+                    }
+                },
+                Role::Sidecar if self.is_over(&mains) => {}
+                Role::Sidecar => {
+                    let runs = self.bring(index) == Standing::Runs;
+                    self.probe(index);
+                    initialized &= begun || (runs && self.containers[index].is_started());
+                }
+                Role::Main | Role::Ephemeral => break,
+            }
+            if !initialized {
+                break;
+            }
+        }
+        let mut over = failed;
+        if initialized {
+            let standings: Vec<Standing> = mains.iter().map(|index| self.bring(*index)).collect();
+            over = standings.iter().all(|standing| matches!(standing, Standing::Done(_)));
+        }
+        if over {
+            self.end_sidecars(&mains);
+        }
+        for index in 0..self.containers.len() {
+            self.probe(index);
+        }
+    }
+
+    /// Whether all main containers have ended for good.
+    fn is_over(&self, mains: &[usize]) -> bool {
+        mains.iter().all(|index| match self.containers[*index].state() {
+            State::Ended { code, .. } => !restarts(self.value, &self.containers[*index], code),
+            _ => false,
+        })
+    }
+
+    /// Nobody needs the sidecars any more: they are ended, the last one first.
+    fn end_sidecars(&mut self, mains: &[usize]) {
+        let ends = mains.iter().filter_map(|index| match self.containers[*index].state() {
+            State::Ended { at, .. } => Some(at),
+            _ => None,
+        });
+        let since = ends.max().unwrap_or(self.now);
+        let grace = self.grace();
+        for index in (0..self.containers.len()).rev() {
+            if self.containers[index].role == Role::Sidecar && self.containers[index].is_running() {
+                self.stop(index, since, grace);
+            }
+        }
+    }
+
+    /// How long the pod's containers may take to end.
+    pub(super) fn grace(&self) -> SignedDuration {
+        SignedDuration::from_secs(integer(self.value, &["spec", "terminationGracePeriodSeconds"]).unwrap_or(30).max(0))
+    }
+
+    /// A container is told to end since then: at once if it heeds that, else when its grace is over. Whether it has.
+    pub(super) fn stop(&mut self, index: usize, since: Timestamp, grace: SignedDuration) -> bool {
+        let State::Running(_) = self.containers[index].state() else { return true };
+        let program = self.program(index);
+        let before = pre_stop(self.containers[index].spec);
+        let deadline = later(since, grace);
+        let (mut at, mut code) = match program.on_term.map(|(took, code)| (before.saturating_add(took), code)) {
+            Some((took, code)) if took <= grace => (later(since, took), code),
+            _ => (deadline, KILLED),
+        };
+        if let Some(natural) = self.natural_end(index, &program).filter(|natural| natural.at < at) {
+            (at, code) = (natural.at, natural.code);
+        }
+        if at > self.now {
+            self.wake(at);
+            return false;
+        }
+        self.end(index, code);
+        true
+    }
+
+    /// What runs in a container, as it found its volumes when it started.
+    pub(super) fn program(&self, index: usize) -> Program {
+        let container = &self.containers[index];
+        let seen = self.memory.known(container.name()).and_then(|kept| kept.seen.as_ref());
+        program(self.value, container.spec, seen)
+    }
+
+    /// A running container ends, and leaves files in its volumes.
+    fn end(&mut self, index: usize, code: i64) {
+        self.leave_files(index);
+        self.containers[index].end(code, self.now);
+    }
+
+    /// Notes what a running container has written into its volumes.
+    fn leave_files(&mut self, index: usize) {
+        let Some(since) = self.since(index) else { return };
+        let (ran, spec) = (self.now.duration_since(since), self.containers[index].spec);
+        if items(&spec["volumeMounts"]).is_empty() {
+            return;
+        }
+        for (at, file, there) in self.program(index).course.files {
+            if at <= ran {
+                self.volumes.note(self.value, spec, &file, there);
+            }
+        }
+    }
+
+    /// When a running container started: as exactly as that is known.
+    fn since(&self, index: usize) -> Option<Timestamp> {
+        let container = &self.containers[index];
+        let State::Running(since) = container.state() else { return None };
+        let kept = self.memory.known(container.name()).and_then(|kept| kept.since);
+        Some(kept.filter(|kept| kept.as_second() == since.as_second()).unwrap_or(since))
+    }
+
+    /// When a running container ends by itself.
+    fn natural_end(&self, index: usize, program: &Program) -> Option<Ending> {
+        let container = &self.containers[index];
+        let since = self.since(index)?;
+        let of_job = self.pod.object.controller().is_some_and(|owner| &*owner.kind == "Job");
+        if self.hollow.as_recorded && !of_job {
+            let done = Ending { at: since, code: 0 };
+            return (container.role == Role::Init).then_some(done);
+        }
+        let (took, code) = match (program.course.end, container.role) {
+            (End::After(took, code), _) | (End::Unknown(took, code), Role::Init) => (took, code),
+            (End::Unknown(took, code), Role::Main) if of_job => (took, code),
+            (End::Never | End::Unknown(..), _) => return None,
+        };
+        let took = if took.is_zero() && container.role == Role::Main { self.hollow.job } else { took };
+        Some(Ending { at: later(since, took), code })
+    }
+
+    /// When a running container ends: by itself, or because a probe has it ended.
+    fn ending(&mut self, index: usize) -> Option<Ending> {
+        let program = self.program(index);
+        let natural = self.natural_end(index, &program);
+        let since = self.since(index)?;
+        let Some((killed, kind, grace)) = self.probes(index, &program, since).killed else { return natural };
+        let killed = later(since, killed);
+        if natural.is_some_and(|natural| natural.at <= killed) {
+            return natural;
+        }
+        let name = self.containers[index].name();
+        if killed <= self.now && !std::mem::replace(&mut self.memory.of(name).told_of_end, true) {
+            if !std::mem::replace(&mut self.memory.of(name).told, true) {
+                self.say(index, true, "Unhealthy", format!("{kind} probe failed: "));
+            }
+            let message = format!("Container {name} failed {} probe, will be restarted", kind.to_lowercase());
+            self.say(index, false, "Killing", message);
+        }
+        let grace = grace.map_or_else(|| self.grace(), SignedDuration::from_secs);
+        let by_probe = match program.on_term {
+            Some((took, code)) if took <= grace => Ending { at: later(killed, took), code },
+            _ => Ending { at: later(killed, grace), code: KILLED },
+        };
+        if killed > self.now {
+            self.wake(killed);
+        }
+        natural.filter(|natural| natural.at < by_probe.at).or(Some(by_probe))
+    }
+
+    fn probes(&self, index: usize, program: &Program, since: Timestamp) -> Probed {
+        if self.hollow.as_recorded {
+            return Probed { started: true, ready: true, ..Probed::default() };
+        }
+        let ran = self.now.duration_since(since);
+        probed(self.containers[index].spec, program, ran)
+    }
+
+    /// Sets what the probes of a running container have come to.
+    fn probe(&mut self, index: usize) {
+        let container = &self.containers[index];
+        if !matches!(container.role, Role::Main | Role::Sidecar) {
+            return;
+        }
+        let Some(since) = self.since(index) else { return };
+        let probed = self.probes(index, &self.program(index), since);
+        if let Some((at, kind)) = probed.complaint
+            && later(since, at) <= self.now
+            && !std::mem::replace(&mut self.memory.of(container.name()).told, true)
+        {
+            self.say(index, true, "Unhealthy", format!("{kind} probe failed: "));
+        }
+        if let Some(next) = probed.next {
+            let kept = self.memory.of(self.containers[index].name());
+            kept.since.get_or_insert(since);
+            self.wake(later(since, next));
+        }
+        self.containers[index].set("started", Value::Bool(probed.started));
+        self.containers[index].set("ready", Value::Bool(probed.ready));
+    }
+
+    /// Brings one container up to the present.
+    fn bring(&mut self, index: usize) -> Standing {
+        loop {
+            let container = &self.containers[index];
+            match container.state() {
+                State::Running(_) => {
+                    let changed = container.status["image"].as_str().is_some_and(|image| image != container.image());
+                    if changed && container.role != Role::Init {
+                        let message = format!("Container {} definition changed, will be restarted", container.name());
+                        let code = self.program(index).on_term.map_or(KILLED, |(_, code)| code);
+                        self.say(index, false, "Killing", message);
+                        self.end(index, code);
+                        if !self.start(index) {
+                            return Standing::Waits;
+                        }
+                        continue;
+                    }
+                    let Some(ending) = self.ending(index) else { return Standing::Runs };
+                    if ending.at > self.now {
+                        self.wake(ending.at);
+                        return Standing::Runs;
+                    }
+                    self.end(index, ending.code);
+                }
+                State::Ended { code, .. } if !restarts(self.value, container, code) => return Standing::Done(code),
+                State::Ended { since, at, .. } => {
+                    if !self.start_again(index, since, at) {
+                        return Standing::Waits;
+                    }
+                }
+                State::Waiting => {
+                    let ready = match container.last_end().filter(|_| container.waits_for() == "CrashLoopBackOff") {
+                        Some(State::Ended { since, at, .. }) => self.start_again(index, since, at),
+                        _ => self.start(index),
+                    };
+                    if !ready {
+                        return Standing::Waits;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a running container and starts it anew.
+    pub(super) fn restart(&mut self, index: usize, code: i64) {
+        self.end(index, code);
+        self.start(index);
+        self.probe(index);
+    }
+
+    /// Starts a container that has ended, unless it has to wait.
+    fn start_again(&mut self, index: usize, since: Timestamp, at: Timestamp) -> bool {
+        let container = &self.containers[index];
+        let name = container.name();
+        let wait = self.memory.back_off(name, at.duration_since(since), container.restarts());
+        let due = later(at, wait);
+        if due > self.now {
+            let told = container.waits_for() == "CrashLoopBackOff";
+            self.wake(due);
+            let pod = format!("{}_{}({})", self.pod.object.name, self.pod.object.namespace, self.pod.object.uid);
+            if !told {
+                self.say(index, true, "BackOff", format!("Back-off restarting failed container {name} in pod {pod}"));
+            }
+            let message = format!("back-off {} restarting failed container={name} pod={pod}", go_duration(wait));
+            self.containers[index].wait("CrashLoopBackOff", &message);
+            return false;
+        }
+        self.memory.started_again(name, wait);
+        self.start(index)
+    }
+
+    /// Starts a container, if its image is to be had.
+    fn start(&mut self, index: usize) -> bool {
+        let (name, image) = (self.containers[index].name(), self.containers[index].image());
+        match pull(image, &self.missing) {
+            Pull::Present => {}
+            Pull::Missing => {
+                self.fail_to_pull(index);
+                return false;
+            }
+            Pull::Invalid(fault) => {
+                let message = format!(
+                    "Failed to apply default image tag \"{image}\": couldn't parse image name \"{image}\": {fault}"
+                );
+                if self.containers[index].waits_for() != "InvalidImageName" {
+                    self.say(index, true, "InspectFailed", message.clone());
+                    self.say(index, true, "Failed", "Error: InvalidImageName".to_owned());
+                }
+                self.containers[index].wait("InvalidImageName", &message);
+                return false;
+            }
+        }
+        let uid = self.pod.object.uid.clone();
+        self.containers[index].start(&uid, self.now, !self.hollow.as_recorded);
+        let seen = self.volumes.seen(self.value, self.containers[index].spec);
+        if !seen.is_empty() || self.memory.known(name).is_some() {
+            self.memory.of(name).seen = (!seen.is_empty()).then_some(seen);
+        }
+        self.leave_files(index);
+        let timed = self.ends_or_is_probed(index);
+        if timed || self.memory.known(name).is_some() {
+            let kept = self.memory.of(name);
+            (kept.since, kept.pulls) = (Some(self.now), None);
+            (kept.told, kept.told_of_end) = (false, false);
+        }
+        let pulled = format!("Container image \"{image}\" already present on machine and can be accessed by the pod");
+        self.say(index, false, "Pulled", pulled);
+        self.say(index, false, "Created", "Container created".to_owned());
+        self.say(index, false, "Started", "Container started".to_owned());
+        true
+    }
+
+    fn ends_or_is_probed(&self, index: usize) -> bool {
+        let spec = self.containers[index].spec;
+        ["startupProbe", "readinessProbe", "livenessProbe"].iter().any(|probe| spec[*probe].is_object())
+            || self.natural_end(index, &self.program(index)).is_some()
+    }
+
+    /// The image cannot be pulled: it is tried again after 10 s, which double up to 5 min.
+    fn fail_to_pull(&mut self, index: usize) {
+        let (name, image) = (self.containers[index].name(), self.containers[index].image());
+        let (container_policy, now) = (text(self.containers[index].spec, &["imagePullPolicy"]), self.now);
+        if container_policy == "Never" {
+            let message = format!("Container image \"{image}\" is not present with pull policy of Never");
+            if self.containers[index].waits_for() != "ErrImageNeverPull" {
+                self.say(index, true, "ErrImageNeverPull", message.clone());
+                self.say(index, true, "Failed", "Error: ErrImageNeverPull".to_owned());
+            }
+            self.containers[index].wait("ErrImageNeverPull", &message);
+            return;
+        }
+        let failure = format!("image \"{image}\": not found");
+        let kept = self.memory.of(name).pulls;
+        let (tries, last) = match kept {
+            Some((tries, last)) if later(last, doubled(i64::from(tries) - 1)) > now => (tries, last),
+            kept => {
+                let tries = kept.map_or(1, |(tries, _)| tries.saturating_add(1));
+                self.memory.of(name).pulls = Some((tries, now));
+                self.say(index, false, "Pulling", format!("Pulling image \"{image}\""));
+                self.say(index, true, "Failed", format!("Failed to pull image \"{image}\": {failure}"));
+                self.say(index, true, "Failed", "Error: ErrImagePull".to_owned());
+                (tries, now)
+            }
+        };
+        let shown = later(last, PULL_FAILURE);
+        if shown > now && !self.hollow.as_recorded {
+            self.wake(shown);
+            self.containers[index].wait("ErrImagePull", &failure);
+            return;
+        }
+        if !self.hollow.as_recorded {
+            self.wake(later(last, doubled(i64::from(tries) - 1)));
+        }
+        if self.containers[index].waits_for() != "ImagePullBackOff" {
+            self.say(index, false, "BackOff", format!("Back-off pulling image \"{image}\""));
+            self.say(index, true, "Failed", "Error: ImagePullBackOff".to_owned());
+        }
+        let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {failure}");
+        self.containers[index].wait("ImagePullBackOff", &message);
+    }
+}
+
+/// How long a container's hook before its end takes.
+fn pre_stop(container: &Value) -> SignedDuration {
+    let hook = &container["lifecycle"]["preStop"];
+    if let Some(seconds) = integer(hook, &["sleep", "seconds"]) {
+        return SignedDuration::from_secs(seconds.max(0));
+    }
+    let command: Vec<&str> = items(&hook["exec"]["command"]).iter().filter_map(Value::as_str).collect();
+    match follow(&command, &World::default()).end {
+        _ if command.is_empty() => SignedDuration::ZERO,
+        End::After(took, _) | End::Unknown(took, _) => took,
+        End::Never => SignedDuration::MAX,
+    }
+}
+
+/// `10s`, `1m20s`, `5m0s`.
+fn go_duration(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs();
+    if seconds < 60 { format!("{seconds}s") } else { format!("{}m{}s", seconds / 60, seconds % 60) }
+}

@@ -1,0 +1,142 @@
+//! What a kubelet remembers of its pods beside their status: instants more exact than the seconds a status has, and
+//! what it counts. All of it may be lost at a restart: then the status says what happened when.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::{SignedDuration, Timestamp};
+use klab_scheduler::hash::fnv32;
+
+use super::super::queue::ObjectName;
+use super::super::view::PodInfo;
+use crate::clock::later;
+
+/// Waiting time after the second failure; each further one doubles it.
+pub(super) const FIRST_BACK_OFF: SignedDuration = SignedDuration::from_secs(10);
+/// The longest waiting time. A container that ran for twice as long begins anew.
+pub(super) const MAX_BACK_OFF: SignedDuration = SignedDuration::from_mins(5);
+
+/// What is remembered of each pod.
+#[derive(Debug, Default)]
+pub(super) struct Memories(HashMap<ObjectName, Memory>);
+
+/// What is remembered of one pod.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    uid: Box<str>,
+    step: Option<(Step, Timestamp)>,
+    containers: Vec<(Box<str>, Kept)>,
+}
+
+/// What is remembered of a container.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Kept {
+    /// When it started.
+    pub(super) since: Option<Timestamp>,
+    /// How long it waits after its next failure.
+    pub(super) back_off: Option<SignedDuration>,
+    /// How often its image could not be pulled, and when last.
+    pub(super) pulls: Option<(u32, Timestamp)>,
+    /// Files that it found in its volumes when it started.
+    pub(super) seen: Option<BTreeSet<String>>,
+    /// Whether its failing probes have been reported since it started.
+    pub(super) told: bool,
+    /// Whether it has been reported that a probe has it ended.
+    pub(super) told_of_end: bool,
+}
+
+/// What becomes of a pod on a hollow node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its containers start.
+    Start,
+    /// Its containers are ended.
+    Stop,
+}
+
+impl Memories {
+    /// The pod is gone.
+    pub(super) fn forget(&mut self, name: &ObjectName) {
+        self.0.remove(name);
+    }
+
+    /// What is remembered of a pod; taken out, to be put back if there is something in it.
+    pub(super) fn take(&mut self, pod: &PodInfo) -> Memory {
+        match self.0.remove(&pod.name()) {
+            Some(memory) if memory.uid == pod.object.uid => memory,
+            _ => Memory { uid: pod.object.uid.clone(), ..Memory::default() },
+        }
+    }
+
+    /// Puts back what was taken.
+    pub(super) fn put(&mut self, pod: &PodInfo, memory: Memory) {
+        if memory.step.is_some() || !memory.containers.is_empty() {
+            self.0.insert(pod.name(), memory);
+        }
+    }
+}
+
+impl Memory {
+    /// What is remembered of a container.
+    pub(super) fn of(&mut self, container: &str) -> &mut Kept {
+        let at = self.containers.iter().position(|(name, _)| **name == *container).unwrap_or_else(|| {
+            self.containers.push((container.into(), Kept::default()));
+            self.containers.len() - 1
+        });
+        &mut self.containers[at].1
+    }
+
+    /// The same without making a note of it.
+    pub(super) fn known(&self, container: &str) -> Option<&Kept> {
+        self.containers.iter().find(|(name, _)| **name == *container).map(|(_, kept)| kept)
+    }
+
+    /// When the step is due; set to `now + delay` when it is first asked for, and whether this was the first time.
+    pub(super) fn due(
+        &mut self,
+        pod: &PodInfo,
+        step: Step,
+        now: Timestamp,
+        delay: SignedDuration,
+    ) -> (Timestamp, bool) {
+        if let Some((have, due)) = self.step
+            && have == step
+        {
+            return (due, false);
+        }
+        let spread = if step == Step::Start { spread(pod, delay) } else { SignedDuration::ZERO };
+        let due = later(now, delay.saturating_add(spread));
+        self.step = Some((step, due));
+        (due, true)
+    }
+
+    /// How long a container that has ended waits until it is started again, counted from its end; called once for each
+    /// start. `restarts` is what its status counts, for a kubelet that has forgotten.
+    // upstream: staging/src/k8s.io/client-go/util/flowcontrol/backoff.go Next, IsInBackOffSince (v1.36)
+    pub(super) fn back_off(&self, container: &str, ran: SignedDuration, restarts: i64) -> SignedDuration {
+        if ran > MAX_BACK_OFF.saturating_mul(2) {
+            return SignedDuration::ZERO;
+        }
+        match self.known(container).and_then(|kept| kept.back_off) {
+            Some(wait) => wait,
+            None if restarts <= 0 => SignedDuration::ZERO,
+            None => doubled(restarts.saturating_sub(1)),
+        }
+    }
+
+    /// The container is started again: what the next wait will be.
+    pub(super) fn started_again(&mut self, container: &str, waited: SignedDuration) {
+        let wait = if waited.is_zero() { FIRST_BACK_OFF } else { waited.saturating_mul(2).min(MAX_BACK_OFF) };
+        self.of(container).back_off = Some(wait);
+    }
+}
+
+/// The first waiting time, doubled so many times.
+pub(super) fn doubled(times: i64) -> SignedDuration {
+    FIRST_BACK_OFF.saturating_mul(1 << times.clamp(0, 6)).min(MAX_BACK_OFF)
+}
+
+/// Pods of one age do not act at one instant: up to a fifth of the delay more, the same for a pod in every run.
+fn spread(pod: &PodInfo, delay: SignedDuration) -> SignedDuration {
+    let share = fnv32(&[pod.object.name.as_bytes()]) % 200;
+    SignedDuration::from_millis((delay.as_millis() * i128::from(share) / 1000) as i64)
+}

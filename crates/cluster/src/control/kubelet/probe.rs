@@ -1,0 +1,268 @@
+//! Probes whose outcome can be told without running anything: commands that succeed or fail, files that the container
+//! makes and removes, ports where nothing listens. All others succeed.
+
+// upstream: pkg/kubelet/prober/worker.go doProbe (v1.36)
+
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::super::value::{integer, items};
+use super::command::{Course, End, Program, World, follow};
+
+/// What the probes of a running container have come to, in time since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Probed {
+    /// It has passed its startup probe.
+    pub(super) started: bool,
+    pub(super) ready: bool,
+    /// A probe has it ended: when, which, and the grace period of its own.
+    pub(super) killed: Option<(SignedDuration, &'static str, Option<i64>)>,
+    /// The first probe that fails: when, which.
+    pub(super) complaint: Option<(SignedDuration, &'static str)>,
+    /// When any of this changes next.
+    pub(super) next: Option<SignedDuration>,
+}
+
+/// What the probes of a container have come to after it has run for so long.
+pub(super) fn probed(container: &Value, program: &Program, ran: SignedDuration) -> Probed {
+    let mut probed = Probed { started: true, ready: true, ..Probed::default() };
+    let mut from = Some(SignedDuration::ZERO);
+    if container["startupProbe"].is_object() {
+        let probe = Probe::new(&container["startupProbe"], "Startup", program);
+        let flip = probe.flips(SignedDuration::ZERO, None).into_iter().next();
+        probed.note(&probe, SignedDuration::ZERO, ran);
+        from = flip.filter(|(_, passed)| *passed).map(|(at, _)| at);
+        probed.started = from.is_some_and(|at| at <= ran);
+        match flip {
+            Some((at, false)) => probed.kill(&probe, at),
+            Some((at, true)) if at > ran => probed.wake(at),
+            _ => {}
+        }
+    }
+    let Some(from) = from else {
+        probed.ready = false;
+        return probed;
+    };
+    if container["readinessProbe"].is_object() {
+        let probe = Probe::new(&container["readinessProbe"], "Readiness", program);
+        let flips = probe.flips(from, Some(false));
+        probed.note(&probe, from, ran);
+        probed.ready = flips.iter().take_while(|(at, _)| *at <= ran).last().is_some_and(|(_, passed)| *passed);
+        if let Some((at, _)) = flips.iter().find(|(at, _)| *at > ran) {
+            probed.wake(*at);
+        }
+    }
+    probed.ready &= probed.started;
+    if container["livenessProbe"].is_object() {
+        let probe = Probe::new(&container["livenessProbe"], "Liveness", program);
+        probed.note(&probe, from, ran);
+        if let Some((at, _)) = probe.flips(from, Some(true)).into_iter().find(|(_, passed)| !passed) {
+            probed.kill(&probe, at);
+        }
+    }
+    probed
+}
+
+impl Probed {
+    fn wake(&mut self, at: SignedDuration) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    fn kill(&mut self, probe: &Probe<'_>, at: SignedDuration) {
+        if self.killed.is_none_or(|(earlier, ..)| at < earlier) {
+            self.killed = Some((at, probe.kind, integer(probe.spec, &["terminationGracePeriodSeconds"])));
+        }
+    }
+
+    fn note(&mut self, probe: &Probe<'_>, from: SignedDuration, ran: SignedDuration) {
+        let Some(at) = probe.first_failure(from) else { return };
+        if self.complaint.is_none_or(|(earlier, _)| at < earlier) {
+            self.complaint = Some((at, probe.kind));
+            if at > ran {
+                self.wake(at);
+            }
+        }
+    }
+}
+
+/// A probe, and what it finds from when on.
+struct Probe<'a> {
+    spec: &'a Value,
+    kind: &'static str,
+    /// Each outcome with the time from which it holds; the first holds from the start.
+    outcomes: Vec<(SignedDuration, bool)>,
+}
+
+impl<'a> Probe<'a> {
+    fn new(spec: &'a Value, kind: &'static str, program: &Program) -> Self {
+        let outcomes = if spec["exec"].is_object() {
+            let command: Vec<&str> = items(&spec["exec"]["command"]).iter().filter_map(Value::as_str).collect();
+            executed(&command, &program.course, SignedDuration::from_secs(number(spec, "timeoutSeconds", 1)))
+        } else {
+            let elsewhere = spec["httpGet"]["host"].is_string() || spec["tcpSocket"]["host"].is_string();
+            vec![(SignedDuration::ZERO, program.listens || elsewhere)]
+        };
+        Self { spec, kind, outcomes }
+    }
+
+    fn period(&self) -> SignedDuration {
+        SignedDuration::from_secs(number(self.spec, "periodSeconds", 10))
+    }
+
+    fn first(&self, from: SignedDuration) -> SignedDuration {
+        from.max(SignedDuration::from_secs(integer(self.spec, &["initialDelaySeconds"]).unwrap_or_default().max(0)))
+    }
+
+    /// The outcomes, each with its first time of asking and the number of times.
+    fn asked(&self, from: SignedDuration) -> impl Iterator<Item = (SignedDuration, i128, bool)> + '_ {
+        let (period, mut at) = (self.period(), self.first(from));
+        self.outcomes.iter().enumerate().filter_map(move |(index, (_, outcome))| {
+            let times = match self.outcomes.get(index + 1) {
+                Some((end, _)) if *end <= at => 0,
+                Some((end, _)) => (end.saturating_sub(at).as_millis() - 1) / period.as_millis() + 1,
+                None => i128::MAX,
+            };
+            let begun = at;
+            at = after(at, period, times);
+            (times > 0).then_some((begun, times, *outcome))
+        })
+    }
+
+    fn first_failure(&self, from: SignedDuration) -> Option<SignedDuration> {
+        self.asked(from).find(|(.., outcome)| !outcome).map(|(at, ..)| at)
+    }
+
+    /// When its verdict changes, and to what; `verdict` is what holds before anything was asked.
+    fn flips(&self, from: SignedDuration, mut verdict: Option<bool>) -> Vec<(SignedDuration, bool)> {
+        let (mut streak, mut last, mut flips) = (0_i128, None, Vec::new());
+        for (at, times, outcome) in self.asked(from) {
+            if last != Some(outcome) {
+                streak = 0;
+            }
+            let threshold = if outcome {
+                number(self.spec, "successThreshold", 1)
+            } else {
+                number(self.spec, "failureThreshold", 3)
+            };
+            let left = i128::from(threshold) - streak;
+            if verdict != Some(outcome) && left <= times {
+                verdict = Some(outcome);
+                flips.push((after(at, self.period(), (left - 1).max(0)), outcome));
+            }
+            streak = streak.saturating_add(times);
+            last = Some(outcome);
+        }
+        flips
+    }
+}
+
+fn after(at: SignedDuration, period: SignedDuration, times: i128) -> SignedDuration {
+    let times = i32::try_from(times).unwrap_or(i32::MAX);
+    at.saturating_add(period.saturating_mul(times))
+}
+
+fn number(spec: &Value, field: &str, otherwise: i64) -> i64 {
+    integer(spec, &[field]).filter(|number| *number > 0).unwrap_or(otherwise)
+}
+
+/// What a command run beside the container's own finds as time goes by.
+fn executed(command: &[&str], course: &Course, timeout: SignedDuration) -> Vec<(SignedDuration, bool)> {
+    let words =
+        command.iter().flat_map(|word| word.split(|letter: char| letter.is_whitespace() || "[];&|".contains(letter)));
+    let file = words.into_iter().find(|word| course.has_file(word, SignedDuration::ZERO).is_some());
+    if let Some(file) = file {
+        let there = |at: SignedDuration| course.has_file(file, at).unwrap_or_default();
+        let mut outcomes = vec![(SignedDuration::ZERO, there(SignedDuration::ZERO))];
+        for at in course.changes() {
+            if outcomes.last().is_some_and(|(_, last)| *last != there(at)) {
+                outcomes.push((at, there(at)));
+            }
+        }
+        return outcomes;
+    }
+    let succeeds = match follow(command, &World::default()).end {
+        End::After(took, code) => code == 0 && took < timeout,
+        End::Unknown(took, _) => took < timeout,
+        End::Never => false,
+    };
+    vec![(SignedDuration::ZERO, succeeds)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::command::program;
+    use super::*;
+
+    fn after_seconds(container: &Value, seconds: i64) -> Probed {
+        let program = program(&json!({}), container, None);
+        probed(container, &program, SignedDuration::from_secs(seconds))
+    }
+
+    fn seconds(seconds: i64) -> SignedDuration {
+        SignedDuration::from_secs(seconds)
+    }
+
+    #[test]
+    fn readiness_comes_after_the_initial_delay_and_the_threshold() {
+        let probe =
+            json!({ "httpGet": { "port": 80 }, "initialDelaySeconds": 15, "successThreshold": 2, "periodSeconds": 5 });
+        let container = json!({ "image": "nginx", "readinessProbe": probe });
+        let before = after_seconds(&container, 19);
+        assert_eq!((before.ready, before.next), (false, Some(seconds(20))));
+        let after = after_seconds(&container, 20);
+        assert_eq!((after.ready, after.next, after.complaint), (true, None, None));
+        let pause = json!({ "image": "pause", "readinessProbe": probe });
+        assert_eq!(
+            (after_seconds(&pause, 900).ready, after_seconds(&pause, 900).complaint),
+            (false, Some((seconds(15), "Readiness")))
+        );
+    }
+
+    #[test]
+    fn files_of_the_container_are_what_commands_find() {
+        let container = json!({
+            "command": ["/bin/sh", "-c", "touch /tmp/healthy; sleep 30; rm -f /tmp/healthy; sleep 600"],
+            "livenessProbe": { "exec": { "command": ["cat", "/tmp/healthy"] }, "initialDelaySeconds": 5, "periodSeconds": 5 },
+            "readinessProbe": { "exec": { "command": ["sh", "-c", "test -f /tmp/healthy"] }, "failureThreshold": 1 },
+        });
+        let early = after_seconds(&container, 10);
+        assert!(early.ready && early.started);
+        assert_eq!(early.killed, Some((seconds(40), "Liveness", None)));
+        assert_eq!(early.complaint, Some((seconds(30), "Readiness")));
+        assert!(!after_seconds(&container, 30).ready);
+    }
+
+    #[test]
+    fn nothing_is_asked_before_the_startup_probe_has_passed() {
+        let container = |command: &[&str]| {
+            json!({
+                "image": "nginx", "readinessProbe": { "exec": { "command": ["true"] } },
+                "startupProbe": { "exec": { "command": command }, "initialDelaySeconds": 60, "failureThreshold": 2,
+                    "terminationGracePeriodSeconds": 3 },
+            })
+        };
+        let passes = container(&["true"]);
+        assert!(!after_seconds(&passes, 59).started && after_seconds(&passes, 60).ready);
+        let fails = after_seconds(&container(&["false"]), 0);
+        assert_eq!(fails.killed, Some((seconds(70), "Startup", Some(3))));
+        assert!(!fails.ready && !fails.started);
+        assert_eq!(
+            after_seconds(&container(&["sleep", "5"]), 0).killed.map(|(at, ..)| at),
+            Some(seconds(70)),
+            "too slow"
+        );
+    }
+
+    #[test]
+    fn extreme_numbers_are_counted_at_once() {
+        let most = i64::from(i32::MAX);
+        let container = json!({
+            "command": ["sh", "-c", "touch /a; sleep 99999999999; rm /a"],
+            "livenessProbe": { "exec": { "command": ["cat", "/a"] }, "failureThreshold": most, "periodSeconds": most,
+                "initialDelaySeconds": most },
+        });
+        assert!(after_seconds(&container, most).killed.is_some());
+    }
+}

@@ -1,0 +1,79 @@
+//! What pods on a node hold of its resources, as its kubelet counts it: what has been allocated, not what is asked for.
+
+use k8s_openapi::api::core::v1::Pod;
+use klab_scheduler::{PodResources, Resources};
+use serde_json::Value;
+
+use super::super::plane::Plane;
+use super::super::value::{items, list_mut};
+use super::super::view::PodInfo;
+
+/// What a pod requests; `None` for a pod whose amounts cannot be read, which the API does not let in.
+pub(super) fn requested(pod: &Value) -> Option<Resources> {
+    let pod: Pod = serde_json::from_value(pod.clone()).ok()?;
+    Some(PodResources::of(&pod).ok()?.requests)
+}
+
+/// What a pod that runs has been given: its requests, but for those of a resize that has not been allowed.
+// upstream: pkg/kubelet/allocation/allocation_manager.go updatePodFromAllocation (v1.36)
+fn allocated(pod: &Value) -> Option<Resources> {
+    let mut given = pod.clone();
+    for (containers, statuses) in [("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")] {
+        if !pod["spec"][containers].is_array() {
+            continue;
+        }
+        for container in list_mut(&mut given["spec"][containers]) {
+            let status = items(&pod["status"][statuses]).iter().find(|status| status["name"] == container["name"]);
+            if let Some(allocated) = status.map(|status| &status["allocatedResources"]).filter(|have| have.is_object())
+            {
+                container["resources"]["requests"] = allocated.clone();
+            }
+        }
+    }
+    requested(&given)
+}
+
+/// Why a pod does not fit beside the others on its node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shortage {
+    pub(super) resource: String,
+    pub(super) message: String,
+}
+
+impl Plane {
+    /// The first resource of which a node has too little for what a pod is to have beside the others that the node has
+    /// taken.
+    // upstream: pkg/scheduler/framework/plugins/noderesources/fit.go Fits (v1.36)
+    pub(super) fn shortage(&self, pod: &PodInfo, value: &Value) -> Option<Shortage> {
+        let usage = self.picture.usage(&pod.node)?;
+        let names = ["cpu", "memory", "ephemeral-storage"];
+        let scalars = usage.allocatable.scalars.iter().map(|(name, _)| name.as_ref());
+        let over = |name: &str| usage.requested.get(name) > usage.allocatable.get(name);
+        // The scheduler counts at least as much as the kubelet.
+        if usage.pods <= usage.allowed_pods && !names.into_iter().chain(scalars.clone()).any(over) {
+            return None;
+        }
+        let wanted = requested(value)?;
+        let (mut used, mut pods) = (Resources::default(), 0);
+        for other in self.view.pods_on(&pod.node) {
+            if other.object.uid != pod.object.uid && other.started.is_some() && !other.finished() {
+                pods += 1;
+                used.add(&allocated(&other.object.value()).unwrap_or_default());
+            }
+        }
+        let short = |resource: &str, wanted: i64, used: i64, capacity: i64| {
+            (wanted > 0 && wanted > capacity - used).then(|| Shortage {
+                resource: resource.to_owned(),
+                message: format!(
+                    "Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, capacity: {capacity}"
+                ),
+            })
+        };
+        short("pods", 1, pods, usage.allowed_pods).or_else(|| {
+            names
+                .into_iter()
+                .chain(scalars)
+                .find_map(|name| short(name, wanted.get(name), used.get(name), usage.allocatable.get(name)))
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether a container that has ended is started again.
+
+// upstream: pkg/api/v1/pod/util.go ContainerShouldRestart, FindMatchingContainerRestartRule (v1.36)
+
+use serde_json::Value;
+
+use super::super::value::{items, text};
+use super::container::{Container, Role};
+
+/// Whether the pod's policy, or the container's own, asks for another start after this exit code.
+pub(super) fn restarts(pod: &Value, container: &Container<'_>, code: i64) -> bool {
+    if container.role == Role::Ephemeral {
+        return false;
+    }
+    let done = container.role == Role::Init && code == 0;
+    let own = text(container.spec, &["restartPolicy"]);
+    if !own.is_empty() && items(&container.spec["restartPolicyRules"]).iter().any(|rule| fits(rule, code)) {
+        return !done;
+    }
+    let policy = if own.is_empty() { text(pod, &["spec", "restartPolicy"]) } else { own };
+    match policy {
+        "Never" => false,
+        "OnFailure" => code != 0,
+        _ => !done,
+    }
+}
+
+fn fits(rule: &Value, code: i64) -> bool {
+    let codes = &rule["exitCodes"];
+    let listed = items(&codes["values"]).iter().any(|value| value.as_i64() == Some(code));
+    match text(codes, &["operator"]) {
+        "In" => listed,
+        "NotIn" => !listed,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::container::containers;
+    use super::*;
+
+    #[test]
+    fn policies_of_pod_and_container() {
+        let rules = json!([{ "action": "Restart", "exitCodes": { "operator": "In", "values": [42] } }]);
+        for (policy, container, init, code, expected) in [
+            ("Always", json!({}), false, 0, true),
+            ("OnFailure", json!({}), false, 0, false),
+            ("OnFailure", json!({}), false, 1, true),
+            ("Never", json!({}), false, 1, false),
+            ("Always", json!({}), true, 0, false),
+            ("Always", json!({}), true, 1, true),
+            ("Never", json!({}), true, 1, false),
+            ("Never", json!({ "restartPolicy": "Always" }), true, 0, true),
+            ("Never", json!({ "restartPolicy": "Never", "restartPolicyRules": rules }), false, 42, true),
+            ("Always", json!({ "restartPolicy": "Never", "restartPolicyRules": rules }), false, 1, false),
+        ] {
+            let list = if init { "initContainers" } else { "containers" };
+            let pod = json!({ "spec": { "restartPolicy": policy, list: [container] } });
+            assert_eq!(restarts(&pod, &containers(&pod)[0], code), expected, "{pod} {code}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a kubelet reports to the API server: statuses, conditions, events.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::events::Note;
+use super::super::plane::Plane;
+use super::super::value::{list_mut, map_mut, time_text};
+use super::super::view::{NodeInfo, Phase, PodInfo};
+use super::container::{Container, containers, statuses};
+use super::fields::base_status;
+use super::life::{KILLED, Look};
+use super::memory::Memory;
+use super::status::{conditions, phase, phase_text};
+use super::volumes::Volumes;
+use super::work::COMPONENT;
+use crate::cluster::{Part, WriteOptions};
+use crate::resource::PODS;
+
+/// What is written into a pod's status.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    /// Fields of the status.
+    pub(super) status: Value,
+    /// Conditions, merged by type with those that are there.
+    pub(super) conditions: Vec<Value>,
+    /// Conditions that are taken away.
+    pub(super) lifted: Vec<&'static str>,
+}
+
+impl Report {
+    /// Whether it says more than the pod's status does.
+    pub(super) fn is_news(&self, pod: &Value) -> bool {
+        let have = &pod["status"];
+        let fields = self.status.as_object().into_iter().flatten();
+        let news = fields.filter(|(field, _)| *field != "startTime").any(|(field, value)| have[field] != *value);
+        let old = have["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let find = |kind: &Value| old.iter().find(|have| have["type"] == *kind);
+        news || self.lifted.iter().any(|kind| find(&json!(kind)).is_some())
+            || self.conditions.iter().any(|condition| {
+                find(&condition["type"]).is_none_or(|have| {
+                    ["status", "reason", "message", "observedGeneration"]
+                        .iter()
+                        .any(|field| have[*field] != condition[*field])
+                })
+            })
+    }
+}
+
+/// A pod whose containers are killed for the node's sake.
+pub(super) fn evicted(pod: &PodInfo, message: &str, now: Timestamp, target: Option<Value>) -> Report {
+    let value = pod.object.value();
+    let mut containers = containers(&value);
+    for container in containers.iter_mut().filter(|container| container.is_running()) {
+        container.end(KILLED, now);
+    }
+    let mut status = json!({ "phase": "Failed", "reason": "Evicted", "message": message });
+    map_mut(&mut status).extend(statuses(&containers).into_iter().map(|(field, list)| (field.to_owned(), list)));
+    let mut conditions = conditions(&value, &containers, Phase::Failed, true, now);
+    conditions.extend(target);
+    Report { status, conditions, lifted: Vec::new() }
+}
+
+impl Plane {
+    /// A look at a pod that begins now.
+    pub(super) fn look<'a, 'm>(
+        &self,
+        pod: &'a PodInfo,
+        value: &'a Value,
+        memory: &'m mut Memory,
+        volumes: &'m mut Volumes,
+    ) -> Look<'a, 'm> {
+        Look {
+            pod,
+            value,
+            now: self.now(),
+            hollow: self.settings.hollow,
+            missing: Arc::clone(&self.settings.missing_images),
+            memory,
+            volumes,
+            containers: containers(value),
+            next: None,
+            said: Vec::new(),
+        }
+    }
+
+    /// What a look has found. `over`: nothing of the pod runs again.
+    pub(super) fn report(&self, look: &Look<'_, '_>, node: &NodeInfo, over: bool) -> Report {
+        let value = look.value;
+        let phase = phase(value, &look.containers, over);
+        // Where nothing waits to be made, the pod has its network.
+        let made = |container: &Container<'_>| {
+            container.has_started() || !matches!(container.waits_for(), "ContainerCreating" | "PodInitializing")
+        };
+        let sandbox = look.containers.iter().any(made);
+        let mut status = base_status(value, node, look.now);
+        status["phase"] = json!(phase_text(phase));
+        if sandbox {
+            let ip = match (&look.pod.ip, value["spec"]["hostNetwork"] == true) {
+                (Some(ip), _) => ip.to_string(),
+                (None, true) => node.address.to_string(),
+                (None, false) => self.free_address(node),
+            };
+            status["podIP"] = json!(ip);
+            status["podIPs"] = json!([{ "ip": ip }]);
+        }
+        map_mut(&mut status)
+            .extend(statuses(&look.containers).into_iter().map(|(field, list)| (field.to_owned(), list)));
+        let mut conditions = conditions(value, &look.containers, phase, sandbox, look.now);
+        if !look.hollow.as_recorded {
+            conditions.push(json!({
+                "type": "PodScheduled", "observedGeneration": value["metadata"]["generation"], "status": "True",
+                "lastProbeTime": null, "lastTransitionTime": time_text(look.now),
+            }));
+            let whole = &value["spec"]["resources"];
+            if whole.is_object() {
+                status["resources"] = whole.clone();
+                status["allocatedResources"] = whole["requests"].clone();
+            }
+        }
+        Report { status, conditions, lifted: Vec::new() }
+    }
+
+    /// Writes an event of a node's kubelet.
+    pub(super) fn say(&mut self, node: &str, about: &Value, warning: bool, reason: &str, message: &str) {
+        let note = Note { component: COMPONENT, host: node, warning, reason, message };
+        self.recorder.record(&self.cluster, about, note);
+    }
+
+    /// Writes a pod's status; the kubelet's conditions come first, merged by type with those that are there, as the
+    /// kubelet's patch does. Returns whether the pod was there to write.
+    pub(super) fn write_pod_status(&self, pod: &PodInfo, report: Report) -> bool {
+        let Report { status, conditions, lifted } = report;
+        let keeps_words = self.settings.hollow.as_recorded;
+        let written = self.cluster.modify(
+            PODS,
+            Part::Status,
+            &pod.object.namespace,
+            &pod.object.name,
+            &WriteOptions::by(COMPONENT),
+            |value| {
+                let before = std::mem::take(list_mut(&mut value["status"]["conditions"]));
+                let mut merged: Vec<Value> = Vec::new();
+                for condition in conditions {
+                    let mut entry = before
+                        .iter()
+                        .find(|have| have["type"] == condition["type"])
+                        .cloned()
+                        .unwrap_or_else(|| json!({}));
+                    let same = entry["status"] == condition["status"];
+                    let since = entry["lastTransitionTime"].clone();
+                    if let (Some(entry), Some(condition)) = (entry.as_object_mut(), condition.as_object()) {
+                        entry.retain(|field, _| keeps_words || !matches!(field.as_str(), "reason" | "message"));
+                        entry.extend(condition.clone());
+                    }
+                    if same && !since.is_null() {
+                        entry["lastTransitionTime"] = since;
+                    }
+                    merged.push(entry);
+                }
+                let others: Vec<Value> = before
+                    .into_iter()
+                    .filter(|have| !merged.iter().any(|entry| entry["type"] == have["type"]))
+                    .filter(|have| !lifted.iter().any(|kind| have["type"] == *kind))
+                    .collect();
+                merged.extend(others);
+                let start = value["status"]["startTime"].clone();
+                if let (Some(target), Value::Object(fields)) = (value["status"].as_object_mut(), status) {
+                    target.extend(fields);
+                }
+                if !start.is_null() {
+                    value["status"]["startTime"] = start;
+                }
+                value["status"]["conditions"] = Value::Array(merged);
+            },
+        );
+        written.is_ok()
+    }
+
+    /// An address of the node's range that no pod there has; the one after the greatest in use, so that addresses
+    /// are not handed out again at once.
+    fn free_address(&self, node: &NodeInfo) -> String {
+        let (range, _) = node.pod_range.split_once('/').unwrap_or(("10.244.255.0", ""));
+        let prefix = range.rsplit_once('.').map_or("10.244.255", |(prefix, _)| prefix);
+        let used: Vec<u8> = self
+            .view
+            .pods_on(&node.object.name)
+            .iter()
+            .filter_map(|pod| pod.ip.as_deref()?.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok())
+            .collect();
+        let after = used.iter().max().map_or(2, |most| most.saturating_add(1));
+        let host = if after < 255 { after } else { (2..255).find(|host| !used.contains(host)).unwrap_or(254) };
+        format!("{prefix}.{host}")
+    }
+}

@@ -1,0 +1,306 @@
+//! ResourceClaims: made from templates for the pods that ask for them, taken back when no pod uses them any more.
+
+// upstream: pkg/controller/resourceclaim/controller.go syncPod, handleClaim, syncClaim (v1.36)
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::controller::Controller;
+use super::plane::Plane;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
+use super::value::{items, list_mut, map_mut, text};
+use super::view::PodInfo;
+use crate::cluster::{DeleteOptions, Part, WriteOptions};
+use crate::object::Object;
+use crate::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, ResourceId};
+
+const COMPONENT: &str = "resource_claim";
+/// Keeps a claim that has devices.
+pub(super) const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+/// Says which of its pod's claims a claim was made for.
+const POD_CLAIM: &str = "resource.kubernetes.io/pod-claim-name";
+/// Longest beginning of a name that ends in random characters.
+const MAX_BASE: usize = 57;
+
+fn writes() -> WriteOptions<'static> {
+    WriteOptions::by("ResourceClaimController")
+}
+
+fn key(resource: ResourceId, name: ObjectName) -> Key {
+    Key::new(Controller::ResourceClaim, resource, name)
+}
+
+/// Makes and takes back claims.
+pub(super) struct ResourceClaims;
+
+impl Reconciler for ResourceClaims {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        match change.resource() {
+            PODS => pod_changed(plane, change),
+            RESOURCE_CLAIM_TEMPLATES if !change.gone => {
+                let wanted = |pod: &&Arc<PodInfo>| {
+                    pod.has_claims
+                        && wants(&pod.object.value(), |claim| claim["resourceClaimTemplateName"] == *change.object.name)
+                };
+                let pods: Vec<ObjectName> =
+                    plane.view.pods_in(&change.object.namespace).filter(wanted).map(|pod| pod.name()).collect();
+                for pod in pods {
+                    plane.queue.add(key(PODS, pod));
+                }
+            }
+            RESOURCE_CLAIMS => {
+                if change.gone {
+                    // The pod it was made for may still need it.
+                    if let Some(pod) = owner(&change.object.value()) {
+                        plane.queue.add(key(PODS, ObjectName::new(&change.object.namespace, &pod.0)));
+                    }
+                } else {
+                    plane.queue.add(key(RESOURCE_CLAIMS, change.name()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        match key.object() {
+            Some((PODS, name)) => {
+                if let Err(message) = sync_pod(plane, name) {
+                    if let Some(pod) = plane.view.pod(name).map(Arc::clone) {
+                        plane.note(&pod.object, COMPONENT, true, "FailedResourceClaimCreation", &message);
+                    }
+                    plane.retry_later(key.clone());
+                } else {
+                    plane.refused.remove(key);
+                }
+            }
+            Some((_, name)) => sync_claim(plane, name),
+            None => {}
+        }
+    }
+}
+
+fn pod_changed(plane: &mut Plane, change: &Change<'_>) {
+    let Some(pod) = change.pod.after.as_ref().or(change.pod.before.as_ref()).filter(|pod| pod.has_claims) else {
+        return;
+    };
+    let name = change.name();
+    if change.gone || is_done(pod) {
+        for (claim, _) in claims(&change.object.value()).into_iter().flatten() {
+            plane.queue.add(key(RESOURCE_CLAIMS, ObjectName::new(&name.namespace, &claim)));
+        }
+    } else {
+        plane.queue.add(key(PODS, name));
+    }
+}
+
+/// Whether a pod needs its claims no more.
+fn is_done(pod: &PodInfo) -> bool {
+    pod.finished() || (pod.object.deleting && pod.node.is_empty())
+}
+
+fn wants(pod: &Value, claim: impl Fn(&Value) -> bool) -> bool {
+    items(&pod["spec"]["resourceClaims"]).iter().any(claim)
+}
+
+/// The claims of a pod that are named, and whether each was made for it; `None` where one is still to be made.
+fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
+    let made = items(&pod["status"]["resourceClaimStatuses"]);
+    let each = items(&pod["spec"]["resourceClaims"]).iter();
+    each.filter_map(|claim| {
+        if let Some(name) = claim["resourceClaimName"].as_str() {
+            return Some(Some((name.to_owned(), false)));
+        }
+        match made.iter().find(|status| status["name"] == claim["name"]) {
+            None => Some(None),
+            // None is needed.
+            Some(status) => status["resourceClaimName"].as_str().map(|name| Some((name.to_owned(), true))),
+        }
+    })
+    .collect()
+}
+
+/// Name and UID of the pod that a claim was made for.
+fn owner(claim: &Value) -> Option<(String, String)> {
+    let owners = items(&claim["metadata"]["ownerReferences"]);
+    let pod = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "Pod")?;
+    (pod["apiVersion"] == "v1").then(|| (text(pod, &["name"]).to_owned(), text(pod, &["uid"]).to_owned()))
+}
+
+/// Makes the claims that a pod asks for and that are not there, and reserves for it those that it was bound without.
+fn sync_pod(plane: &mut Plane, name: &ObjectName) -> Result<(), String> {
+    let Some(info) = plane.view.pod(name).map(Arc::clone) else { return Ok(()) };
+    if info.object.deleting || info.finished() {
+        return Ok(());
+    }
+    let Some(object) = plane.cluster.get(PODS, &name.namespace, &name.name) else { return Ok(()) };
+    let pod = object.value();
+    let mut made = Vec::new();
+    for wanted in items(&pod["spec"]["resourceClaims"]) {
+        let own = text(wanted, &["name"]);
+        if let Some(claim) =
+            make(plane, &object, &pod, wanted).map_err(|fault| format!("PodResourceClaim {own}: {fault}"))?
+        {
+            made.push((own.to_owned(), claim));
+        }
+    }
+    if !made.is_empty() {
+        let (namespace, name) = (&*name.namespace, &*name.name);
+        let _written = plane.cluster.modify(PODS, Part::Status, namespace, name, &writes(), |pod| {
+            let statuses = list_mut(&mut pod["status"]["resourceClaimStatuses"]);
+            for (own, claim) in made {
+                statuses.retain(|status| status["name"] != *own);
+                statuses.push(json!({ "name": own, "resourceClaimName": claim }));
+            }
+            statuses.sort_by(|one, other| text(one, &["name"]).cmp(text(other, &["name"])));
+        });
+        return Ok(());
+    }
+    if !info.node.is_empty() {
+        reserve_bound(plane, &object, &pod);
+    }
+    Ok(())
+}
+
+/// The scheduler reserves claims for the pods it binds; who binds them otherwise does not.
+fn reserve_bound(plane: &Plane, object: &Object, pod: &Value) {
+    for (claim, made) in claims(pod).into_iter().flatten() {
+        let Some(found) = plane.cluster.get(RESOURCE_CLAIMS, &object.namespace, &claim) else { return };
+        let value = found.value();
+        let own = owner(&value).is_some_and(|(_, uid)| *uid == *object.uid);
+        let reserved = items(&value["status"]["reservedFor"]).iter().any(|consumer| consumer["uid"] == *object.uid);
+        if value["status"]["allocation"].is_null() || reserved || (made && !own) {
+            continue;
+        }
+        let consumer = json!({ "resource": "pods", "name": object.name, "uid": object.uid });
+        let _written =
+            plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, &object.namespace, &claim, &writes(), |claim| {
+                list_mut(&mut claim["status"]["reservedFor"]).push(consumer);
+            });
+    }
+}
+
+/// Makes one claim of a pod where it is missing, and gives its name if the pod does not know it yet.
+fn make(plane: &Plane, object: &Object, pod: &Value, wanted: &Value) -> Result<Option<String>, String> {
+    let Some(template) = wanted["resourceClaimTemplateName"].as_str() else { return Ok(None) };
+    let (namespace, own) = (&*object.namespace, text(wanted, &["name"]));
+    let is_own = |claim: &Value| owner(claim).is_some_and(|(_, uid)| *uid == *object.uid);
+    let statuses = items(&pod["status"]["resourceClaimStatuses"]);
+    if let Some(status) = statuses.iter().find(|status| status["name"] == *own) {
+        let Some(name) = status["resourceClaimName"].as_str() else { return Ok(None) };
+        let known = plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
+        if known.is_some_and(|claim| is_own(&claim.value())) {
+            return Ok(None);
+        }
+    }
+    // One may have been made before the pod could be told.
+    let (all, _) = plane.cluster.list(RESOURCE_CLAIMS, Some(namespace));
+    let orphan = all.iter().find(|claim| {
+        let value = claim.value();
+        is_own(&value) && value["metadata"]["annotations"][POD_CLAIM] == *own
+    });
+    if let Some(orphan) = orphan {
+        return Ok(Some(orphan.name.to_string()));
+    }
+    let found = plane.cluster.get(RESOURCE_CLAIM_TEMPLATES, namespace, template).ok_or_else(|| {
+        format!(
+            "resource claim template \"{template}\": resourceclaimtemplate.resource.k8s.io \"{template}\" not found"
+        )
+    })?;
+    let template = found.value();
+    let mut annotations = template["spec"]["metadata"]["annotations"].clone();
+    map_mut(&mut annotations).insert(POD_CLAIM.to_owned(), json!(own));
+    let mut claim = json!({
+        "metadata": {
+            "generateName": base(&object.name, own), "annotations": annotations,
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Pod", "name": object.name, "uid": object.uid, "controller": true,
+            }],
+        },
+        "spec": template["spec"]["spec"],
+    });
+    if !template["spec"]["metadata"]["labels"].is_null() {
+        claim["metadata"]["labels"] = template["spec"]["metadata"]["labels"].clone();
+    }
+    match plane.cluster.create(RESOURCE_CLAIMS, namespace, claim, &writes()) {
+        Ok(claim) => Ok(Some(claim.name.to_string())),
+        Err(status) => Err(format!("create ResourceClaim : {status}")),
+    }
+}
+
+/// What the name of a claim begins with: of long names both parts are cut.
+fn base(pod: &str, claim: &str) -> String {
+    let whole = format!("{pod}-{claim}-");
+    if whole.len() <= MAX_BASE {
+        return whole;
+    }
+    let cut = |part: &str| part.chars().take(part.len() * MAX_BASE / whole.len()).collect::<String>();
+    format!("{}-{}", cut(pod), cut(claim))
+}
+
+/// Takes away reservations of pods that are no more, the devices when nobody is left, and the claim when it was made for
+/// a pod that will not run.
+fn sync_claim(plane: &mut Plane, name: &ObjectName) {
+    let Some(claim) = plane.cluster.get(RESOURCE_CLAIMS, &name.namespace, &name.name) else { return };
+    let value = claim.value();
+    let reserved = items(&value["status"]["reservedFor"]);
+    let is_kept = |consumer: &&Value| {
+        let of_pod = consumer["resource"] == "pods" && text(consumer, &["apiGroup"]).is_empty();
+        let pod = plane.view.pod(&ObjectName::new(&name.namespace, text(consumer, &["name"])));
+        !of_pod || pod.is_some_and(|pod| *pod.object.uid == *text(consumer, &["uid"]) && !is_done(pod))
+    };
+    let kept: Vec<Value> = reserved.iter().filter(is_kept).cloned().collect();
+    let protected = items(&value["metadata"]["finalizers"]).iter().any(|finalizer| finalizer == FINALIZER);
+    let released = kept.is_empty();
+    if kept.len() < reserved.len() {
+        take_back(plane, name, &kept, released && protected);
+        if released && protected {
+            plane.release(RESOURCE_CLAIMS, name, FINALIZER);
+        }
+    } else if protected && claim.deleting && released {
+        if !value["status"]["allocation"].is_null() {
+            take_back(plane, name, &kept, true);
+        }
+        plane.release(RESOURCE_CLAIMS, name, FINALIZER);
+    }
+    if released
+        && !claim.deleting
+        && let Some((pod, uid)) = owner(&value)
+    {
+        let pod = plane.view.pod(&ObjectName::new(&name.namespace, &pod));
+        if pod.is_some_and(|pod| *pod.object.uid != *uid || is_done(pod)) {
+            let options = DeleteOptions { uid: Some(claim.uid.to_string()), ..DeleteOptions::default() };
+            let _deleted = plane.cluster.delete(RESOURCE_CLAIMS, &name.namespace, &name.name, &options);
+        }
+    }
+}
+
+/// Leaves only these reservations, and takes the devices back if asked.
+fn take_back(plane: &Plane, name: &ObjectName, kept: &[Value], deallocate: bool) {
+    let (namespace, name) = (&*name.namespace, &*name.name);
+    let _written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
+        let status = map_mut(&mut claim["status"]);
+        if kept.is_empty() {
+            status.remove("reservedFor");
+        } else {
+            status.insert("reservedFor".to_owned(), json!(kept));
+        }
+        if deallocate {
+            status.remove("allocation");
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base;
+
+    #[test]
+    fn long_names_are_cut_in_both_parts() {
+        assert_eq!(base("pod", "claim"), "pod-claim-");
+        let cut = base(&"p".repeat(63), &"c".repeat(63));
+        assert_eq!(cut, format!("{}-{}", "p".repeat(28), "c".repeat(28)));
+    }
+}

@@ -1,0 +1,52 @@
+//! What each namespace always has: `kube-root-ca.crt`, the certificate by which pods know the API server.
+
+// upstream: pkg/controller/certificates/rootcacertpublisher/publisher.go syncNamespace (v1.36)
+
+use super::controller::Controller;
+use super::plane::Plane;
+use super::pods::writes;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
+use super::value::{map_mut, text};
+use crate::cluster::{Part, ROOT_CERTIFICATE};
+use crate::resource::{CONFIG_MAPS, NAMESPACES};
+
+/// Why pods trust what it holds.
+const DESCRIPTION: &str = "kubernetes.io/description";
+
+/// Puts back the certificate that is deleted or changed.
+pub(super) struct RootCertificates;
+
+impl Reconciler for RootCertificates {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        let object = change.object;
+        // It is made with its namespace; here are those that somebody touches.
+        if &*object.name == ROOT_CERTIFICATE && (change.gone || change.previous.is_some()) {
+            let namespace = ObjectName::new("", &object.namespace);
+            plane.queue.add(Key::new(Controller::RootCertificatePublisher, NAMESPACES, namespace));
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        let namespace = &*key.name.name;
+        let lives = plane.cluster.get(NAMESPACES, "", namespace).is_some_and(|namespace| !namespace.deleting);
+        if !lives {
+            return;
+        }
+        let wanted = plane.cluster.root_certificate();
+        let Some(object) = plane.cluster.get(CONFIG_MAPS, namespace, ROOT_CERTIFICATE) else {
+            let _made = plane.cluster.create(CONFIG_MAPS, namespace, wanted, &writes());
+            return;
+        };
+        let have = object.value();
+        if have["data"] == wanted["data"] && !text(&have, &["metadata", "annotations", DESCRIPTION]).is_empty() {
+            return;
+        }
+        let put_back = |value: &mut serde_json::Value| {
+            value["data"] = wanted["data"].clone();
+            let said = wanted["metadata"]["annotations"][DESCRIPTION].clone();
+            map_mut(&mut value["metadata"]["annotations"]).insert(DESCRIPTION.to_owned(), said);
+        };
+        let _written = plane.cluster.modify(CONFIG_MAPS, Part::Main, namespace, ROOT_CERTIFICATE, &writes(), put_back);
+    }
+}

@@ -1,0 +1,395 @@
+//! The scheduler's loop around [`klab_scheduler`]: keeps the picture of the cluster, tries the pods that wait, and
+//! writes what came of it.
+
+// upstream: pkg/scheduler/eventhandlers.go addAllEventHandlers (v1.36)
+// upstream: pkg/scheduler/schedule_one.go handleSchedulingFailure (v1.36)
+
+mod resource_claims;
+
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+use self::resource_claims::writes;
+use super::controller::Controller;
+use super::daemon_set;
+use super::events::{Note, reference};
+use super::fault::Subject;
+use super::plane::Plane;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
+use super::value::{map_mut, set_condition, time_text};
+use super::view::PodInfo;
+use crate::cluster::{DeleteOptions, Part};
+use crate::object::Object;
+use crate::resource::{
+    DAEMON_SETS, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS,
+    STORAGE_CLASSES,
+};
+use klab_scheduler::queue::{Event, Queue};
+use klab_scheduler::taint::{NO_EXECUTE, Taint};
+use klab_scheduler::{Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, message};
+
+/// Why a pod has no node, as its condition says.
+const UNSCHEDULABLE: &str = "Unschedulable";
+
+/// What becomes of `status.nominatedNodeName`.
+#[derive(Clone, Copy)]
+enum Nomination<'a> {
+    Kept,
+    Withdrawn,
+    Node(&'a str),
+}
+
+/// Binds pods to nodes.
+#[derive(Debug, Default)]
+pub(super) struct Scheduler {
+    waiting: Queue,
+    /// Pods that wait, as read from this version of theirs.
+    read: HashMap<PodKey, (u64, Pod)>,
+}
+
+fn turn() -> Key {
+    Key::at_large(Controller::Scheduler)
+}
+
+impl Reconciler for Scheduler {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if change.resource() == PODS {
+            self.pod_changed(plane, change);
+        } else {
+            let event = object_changed(&mut plane.picture, change);
+            self.pass_on(plane, event);
+        }
+    }
+
+    /// Tries the pod whose turn it is; comes back while others are ready.
+    fn sync(&mut self, plane: &mut Plane, _: &Key) {
+        let now = plane.now();
+        if let Some(pod) = self.waiting.pop(now) {
+            self.try_pod(plane, &pod);
+        }
+        if self.waiting.is_ready() {
+            plane.queue.add(turn());
+        } else if let Some(wake) = self.waiting.next_wake() {
+            plane.queue.add_at(turn(), wake.max(now));
+        }
+    }
+
+    fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Pods that fit nowhere are tried again now and then, for what may have been overlooked: as long as nothing changes,
+    /// they still fit nowhere.
+    fn may_wait(&self, _: &Plane, _: &Key) -> bool {
+        true
+    }
+}
+
+impl Scheduler {
+    fn no_longer_waits(&mut self, key: &PodKey) {
+        self.waiting.remove(key);
+        self.read.remove(key);
+    }
+
+    /// Takes a change of a pod into the scheduler's picture.
+    fn pod_changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        let (object, before) = (change.object, change.pod.before.as_deref());
+        let now = plane.now();
+        let key = PodKey::new(&object.namespace, &object.name);
+        let Some(after) = change.pod.after.as_deref() else {
+            self.no_longer_waits(&key);
+            let event = plane.picture.remove_pod(&object.namespace, &object.name);
+            self.pass_on(plane, event);
+            return;
+        };
+        // Most changes of a running pod (readiness, restarts) concern nobody here.
+        let same_but_for_place = before.is_some_and(|before| {
+            before.finished() == after.finished()
+                && before.object.deleting == object.deleting
+                && before.object.labels == object.labels
+                && before.generation == after.generation
+        });
+        let known = !after.node.is_empty()
+            && plane.picture.node_of(&object.namespace, &object.name).as_deref() == Some(&*after.node);
+        if same_but_for_place && known {
+            if before.is_some_and(|before| before.node.is_empty()) {
+                // The picture was told when the scheduler bound it.
+                self.no_longer_waits(&key);
+                plane.queue.add(turn());
+            }
+            if before.is_some_and(|before| before.started != after.started) {
+                let started = after.started.map(Timestamp::as_microsecond);
+                plane.picture.set_started(&object.namespace, &object.name, started);
+            }
+            return;
+        }
+        // What the types do not hold cannot be scheduled; admission keeps such pods out.
+        let Ok(pod) = object.decode::<Pod>() else { return };
+        let event = plane.picture.set_pod(&pod);
+        if after.node.is_empty() {
+            let _refused = self.waiting.set(&pod, now);
+            self.read.insert(key, (object.resource_version, pod));
+        } else {
+            self.no_longer_waits(&key);
+        }
+        if let Ok(event) = event {
+            self.pass_on(plane, event);
+        }
+        plane.queue.add(turn());
+    }
+
+    fn pass_on(&mut self, plane: &mut Plane, event: Option<Event>) {
+        if let Some(event) = event {
+            if concerns_daemons(&event) {
+                for name in plane.names_in_all(DAEMON_SETS) {
+                    plane.queue.add(daemon_set::key(name));
+                }
+            }
+            self.waiting.event(&event, plane.cluster.now());
+            plane.queue.add(turn());
+        }
+    }
+
+    fn try_pod(&mut self, plane: &mut Plane, key: &PodKey) {
+        let name = ObjectName::new(&key.namespace, &key.name);
+        if !plane.faults.is_empty() && plane.faults.bar_pod(&name) {
+            self.waiting.remove(key);
+            return;
+        }
+        plane.begin(Subject::Pod(name.clone()));
+        let pod = plane.view.pod(&name).map(Arc::clone).and_then(|info| {
+            let read = self.read.remove(key).filter(|(version, _)| *version == info.object.resource_version);
+            let pod = read.map(|(_, pod)| pod).or_else(|| info.object.decode().ok())?;
+            Some((info, pod))
+        });
+        let Some((info, pod)) = pod else {
+            self.waiting.remove(key);
+            return;
+        };
+        let decision = match plane.picture.schedule(&pod) {
+            Ok(decision) => decision,
+            Err(error) => {
+                tracing::warn!(pod = %key, %error, "the scheduler cannot read the pod");
+                self.waiting.remove(key);
+                return;
+            }
+        };
+        match &decision.outcome {
+            Outcome::Scheduled { node } => match resource_claims::reserve(plane, &pod, &decision) {
+                Ok(()) => self.bind(plane, key, &info, &pod, node),
+                Err(message) => {
+                    let failed = Decision { message, refused_by: Vec::new(), ..decision.clone() };
+                    self.refuse(plane, &info, &failed, "SchedulerError", Nomination::Kept);
+                }
+            },
+            Outcome::AwaitingClaims => self.waiting.awaits_claims(key),
+            Outcome::Failed => self.refuse(plane, &info, &decision, "SchedulerError", Nomination::Kept),
+            Outcome::Unschedulable { withdraw_nomination } => {
+                let nomination = if *withdraw_nomination { Nomination::Withdrawn } else { Nomination::Kept };
+                self.refuse(plane, &info, &decision, UNSCHEDULABLE, nomination);
+            }
+            Outcome::Preempting(preemption) => self.preempt(plane, &info, &decision, preemption),
+            Outcome::Gated { .. } | Outcome::Bound { .. } | Outcome::Ignored { .. } => {
+                self.waiting.remove(key);
+            }
+        }
+    }
+
+    fn bind(&mut self, plane: &mut Plane, key: &PodKey, info: &PodInfo, pod: &Pod, node: &str) {
+        self.waiting.remove(key);
+        if plane.cluster.bind(&key.namespace, &key.name, node).is_err() {
+            // Bound or deleted meanwhile: the change that says so is on its way.
+            return;
+        }
+        if let Ok(event) = plane.picture.bind(pod, node) {
+            self.pass_on(plane, event);
+        }
+        let message = format!("Successfully assigned {}/{} to {node}", key.namespace, key.name);
+        note_scheduling(plane, &info.object, None, "Binding", false, "Scheduled", &message);
+    }
+
+    /// Writes that a pod could not be placed.
+    fn refuse(
+        &mut self,
+        plane: &mut Plane,
+        info: &PodInfo,
+        decision: &Decision,
+        reason: &str,
+        nomination: Nomination<'_>,
+    ) {
+        let now = plane.now();
+        self.waiting.failed(decision, now);
+        if let Some((namespace, name)) = &decision.deallocate {
+            resource_claims::deallocate(plane, namespace, name);
+        }
+        let text = decision.message.clone();
+        note_scheduling(
+            plane,
+            &info.object,
+            None,
+            "Scheduling",
+            true,
+            "FailedScheduling",
+            &message::event_text(&decision.message),
+        );
+        let _written =
+            plane.cluster.modify(PODS, Part::Status, &info.object.namespace, &info.object.name, &writes(), |value| {
+                let condition = json!({
+                    "type": "PodScheduled", "observedGeneration": value["metadata"]["generation"], "status": "False",
+                    "lastProbeTime": null, "lastTransitionTime": time_text(now), "reason": reason,
+                    "message": text,
+                });
+                set_condition(&mut value["status"]["conditions"], condition);
+                match nomination {
+                    Nomination::Node(node) => value["status"]["nominatedNodeName"] = json!(node),
+                    Nomination::Withdrawn => drop(map_mut(&mut value["status"]).remove("nominatedNodeName")),
+                    Nomination::Kept => {}
+                }
+            });
+    }
+
+    /// Evicts the victims, keeps the node for the pod, and lets it wait for their end.
+    fn preempt(&mut self, plane: &mut Plane, info: &PodInfo, decision: &Decision, preemption: &Preemption) {
+        let now = plane.now();
+        let mut preemptor = reference(&info.object);
+        if let Some(preemptor) = preemptor.as_object_mut() {
+            preemptor.remove("resourceVersion");
+        }
+        for pod in &preemption.withdrawn_nominations {
+            let _withdrawn = plane.cluster.modify(PODS, Part::Status, &pod.namespace, &pod.name, &writes(), |value| {
+                map_mut(&mut value["status"]).remove("nominatedNodeName");
+            });
+        }
+        self.refuse(plane, info, decision, UNSCHEDULABLE, Nomination::Node(&preemption.nominated));
+        for victim in &preemption.victims {
+            let name = ObjectName::new(&victim.namespace, &victim.name);
+            let Some(victim) = plane.view.pod(&name).map(Arc::clone) else { continue };
+            if victim.object.deleting {
+                continue;
+            }
+            let condition = json!({
+                "type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
+                "lastTransitionTime": time_text(now), "reason": "PreemptionByScheduler",
+                "message": format!("{DEFAULT_SCHEDULER}: preempting to accommodate a higher priority pod"),
+            });
+            let _marked = plane.cluster.modify(PODS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
+                let mut condition = condition;
+                condition["observedGeneration"] = value["metadata"]["generation"].clone();
+                set_condition(&mut value["status"]["conditions"], condition);
+            });
+            let options = DeleteOptions { uid: Some(victim.object.uid.to_string()), ..DeleteOptions::default() };
+            let _deleted = plane.cluster.delete(PODS, &name.namespace, &name.name, &options);
+            let message = format!("Preempted by pod {} on node {}", info.object.uid, preemption.nominated);
+            note_scheduling(plane, &victim.object, Some(&preemptor), "Preempting", false, "Preempted", &message);
+        }
+    }
+}
+
+/// Takes a change of any other object into the scheduler's picture.
+fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
+    let Change { object, previous, gone, .. } = *change;
+    let (namespace, name) = (object.namespace.as_ref(), object.name.as_ref());
+    let workload = |resource: ResourceId| [REPLICA_SETS, STATEFUL_SETS].contains(&resource);
+    // Selectors of these never change.
+    if workload(object.resource) && previous.is_some() && !gone {
+        return None;
+    }
+    match object.resource {
+        NODES if gone => picture.remove_node(name),
+        NODES => object.decode().ok().and_then(|node| picture.set_node(&node).ok()).flatten(),
+        NAMESPACES if gone => {
+            picture.remove_namespace(name);
+            None
+        }
+        NAMESPACES => {
+            if let Ok(namespace) = object.decode() {
+                picture.set_namespace(&namespace);
+            }
+            None
+        }
+        SERVICES | REPLICA_SETS | STATEFUL_SETS if gone => {
+            picture.remove_workload(object.resource.row().kind, namespace, name);
+            None
+        }
+        SERVICES => {
+            if let Ok(service) = object.decode() {
+                picture.set_service(&service);
+            }
+            None
+        }
+        REPLICA_SETS => {
+            if let Ok(set) = object.decode() {
+                let _refused = picture.set_replica_set(&set);
+            }
+            None
+        }
+        STATEFUL_SETS => {
+            if let Ok(set) = object.decode() {
+                let _refused = picture.set_stateful_set(&set);
+            }
+            None
+        }
+        POD_DISRUPTION_BUDGETS if gone => {
+            picture.remove_disruption_budget(namespace, name);
+            None
+        }
+        POD_DISRUPTION_BUDGETS => {
+            if let Ok(budget) = object.decode() {
+                let _refused = picture.set_disruption_budget(&budget);
+            }
+            None
+        }
+        PERSISTENT_VOLUME_CLAIMS if gone => Some(picture.remove_claim(namespace, name)),
+        PERSISTENT_VOLUME_CLAIMS => object.decode().ok().map(|claim| picture.set_claim(&claim)),
+        PERSISTENT_VOLUMES if gone => Some(picture.remove_volume(name)),
+        PERSISTENT_VOLUMES => object.decode().ok().and_then(|volume| picture.set_volume(&volume).ok()),
+        STORAGE_CLASSES if gone => Some(picture.remove_storage_class(name)),
+        STORAGE_CLASSES => object.decode().ok().map(|class| picture.set_storage_class(&class)),
+        DEVICE_CLASSES if gone => {
+            picture.remove_device_class(name);
+            None
+        }
+        DEVICE_CLASSES => object.decode().ok().map(|class| picture.set_device_class(&class)),
+        RESOURCE_SLICES if gone => {
+            picture.remove_resource_slice(name);
+            None
+        }
+        RESOURCE_SLICES => object.decode().ok().map(|slice| picture.set_resource_slice(&slice)),
+        RESOURCE_CLAIMS if gone => picture.remove_resource_claim(namespace, name),
+        RESOURCE_CLAIMS => object.decode().ok().and_then(|claim| picture.set_resource_claim(&claim)),
+        _ => None,
+    }
+}
+
+fn note_scheduling(
+    plane: &mut Plane,
+    about: &Object,
+    related: Option<&Value>,
+    action: &str,
+    warning: bool,
+    reason: &str,
+    message: &str,
+) {
+    let note = Note { component: DEFAULT_SCHEDULER, host: &plane.settings.host, warning, reason, message };
+    plane.recorder.record_action(&plane.cluster, &reference(about), related, action, note);
+}
+
+/// Whether DaemonSets have something to do: not for a taint that only bars new pods, nor for a change of size.
+fn concerns_daemons(event: &Event) -> bool {
+    match event {
+        Event::NodeAdded(_) | Event::NodeRemoved(_) => true,
+        Event::NodeChanged { old, new } => {
+            let added = |taint: &&Taint| !old.taints.contains(taint);
+            old.labels != new.labels
+                || old.taints.iter().any(|taint| !new.taints.contains(taint))
+                || new.taints.iter().filter(added).any(|taint| taint.effect == NO_EXECUTE)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,44 @@
+//! What a claim and its volume are bound by: annotations, the reference to the claim; and the binder's name and keys.
+
+use klab_scheduler::quantity::Quantity;
+use serde_json::{Value, json};
+
+use super::super::controller::Controller;
+use super::super::queue::{Key, ObjectName};
+use super::super::value::{items, text};
+use crate::object::Object;
+use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+
+pub(super) const COMPONENT: &str = "persistentvolume-controller";
+pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+pub(super) const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+/// Who made a volume on demand.
+pub(super) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+
+pub(super) fn claim_key(name: ObjectName) -> Key {
+    Key::new(Controller::PersistentVolumeBinder, PERSISTENT_VOLUME_CLAIMS, name)
+}
+
+pub(super) fn volume_key(name: &str) -> Key {
+    Key::new(Controller::PersistentVolumeBinder, PERSISTENT_VOLUMES, ObjectName::new("", name))
+}
+
+/// The claims a pod names.
+pub(super) fn claims_of(pod: &Object) -> Vec<ObjectName> {
+    let value = pod.value();
+    let volumes = items(&value["spec"]["volumes"]).iter();
+    let names = volumes.map(|volume| text(volume, &["persistentVolumeClaim", "claimName"]));
+    names.filter(|name| !name.is_empty()).map(|name| ObjectName::new(&pod.namespace, name)).collect()
+}
+
+/// The storage in a list of amounts; nothing where it cannot be read.
+pub(super) fn storage(amounts: &Value) -> Quantity {
+    amounts["storage"].as_str().and_then(|text| Quantity::parse(text).ok()).unwrap_or_default()
+}
+
+pub(super) fn claim_reference(object: &Object) -> Value {
+    json!({
+        "kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": object.namespace, "name": object.name,
+        "uid": object.uid, "resourceVersion": object.resource_version.to_string(),
+    })
+}

@@ -1,0 +1,130 @@
+//! The phases of volumes: Available, Bound, Released, Failed; and what becomes of a volume whose claim is gone.
+
+// upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncVolume, reclaimVolume, unbindVolume (v1.36)
+
+use serde_json::{Value, json};
+
+use super::super::plane::Plane;
+use super::super::pods::writes;
+use super::super::queue::ObjectName;
+use super::super::value::{map_mut, text, time_text};
+use super::binding::{BOUND_BY_CONTROLLER, COMPONENT, PROVISIONED_BY, claim_key};
+use crate::cluster::{DeleteOptions, Part};
+use crate::object::Object;
+use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+
+impl Plane {
+    /// Brings the phase of a volume to what its claim says.
+    pub(super) fn sync_volume(&mut self, name: &str) {
+        let Some(object) = self.cluster.get(PERSISTENT_VOLUMES, "", name) else { return };
+        let value = object.value();
+        let reference = &value["spec"]["claimRef"];
+        let uid = text(reference, &["uid"]);
+        if reference.is_null() || uid.is_empty() {
+            self.write_phase(name, &value, "Available", None);
+            return;
+        }
+        let (namespace, claimed) = (text(reference, &["namespace"]), text(reference, &["name"]));
+        let claim = self.cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, claimed).filter(|claim| &*claim.uid == uid);
+        let Some(claim) = claim else {
+            self.release_volume(&object, &value);
+            return;
+        };
+        let claim_value = claim.value();
+        let chosen = text(&claim_value, &["spec", "volumeName"]);
+        if chosen == name {
+            self.write_phase(name, &value, "Bound", None);
+        } else if chosen.is_empty() {
+            self.note_other_mode(&object, &value, &claim, &claim_value);
+        } else if is_provisioned(&value) && text(&value, &["spec", "persistentVolumeReclaimPolicy"]) == "Delete" {
+            self.release_volume(&object, &value);
+        } else {
+            self.unbind_volume(name, &value);
+        }
+    }
+
+    /// The claim has no volume yet: it is to be bound to this one, unless they are used in different ways.
+    fn note_other_mode(&mut self, volume: &Object, value: &Value, claim: &Object, claim_value: &Value) {
+        let mode = |of: &Value| of["spec"]["volumeMode"].as_str().unwrap_or("Filesystem").to_owned();
+        if mode(value) == mode(claim_value) {
+            self.queue.add(claim_key(ObjectName::of(claim)));
+            return;
+        }
+        let message = format!(
+            "Cannot bind PersistentVolume to requested PersistentVolumeClaim \"{}\" due to incompatible volumeMode.",
+            claim.name
+        );
+        self.note(volume, COMPONENT, true, "VolumeMismatch", &message);
+        let message = format!(
+            "Cannot bind PersistentVolume \"{}\" to requested PersistentVolumeClaim due to incompatible volumeMode.",
+            volume.name
+        );
+        self.note(claim, COMPONENT, true, "VolumeMismatch", &message);
+    }
+
+    /// The claim of a volume is gone: it is released, and deleted if its policy says so.
+    fn release_volume(&mut self, object: &Object, value: &Value) {
+        if !matches!(text(value, &["status", "phase"]), "Released" | "Failed") {
+            self.write_phase(&object.name, value, "Released", None);
+        }
+        if text(value, &["spec", "persistentVolumeReclaimPolicy"]) != "Delete" || object.deleting {
+            return;
+        }
+        let path = text(value, &["spec", "hostPath", "path"]);
+        let fault = if is_provisioned(value) || path.starts_with("/tmp/") {
+            None
+        } else if path.is_empty() {
+            let what = "no deletable volume plugin matched";
+            Some(format!("error getting deleter volume plugin for volume \"{}\": {what}", object.name))
+        } else {
+            Some(format!("host_path deleter only supports /tmp/.+ but received provided {path}"))
+        };
+        let Some(fault) = fault else {
+            let options = DeleteOptions { uid: Some(object.uid.to_string()), ..DeleteOptions::default() };
+            let _deleted = self.cluster.delete(PERSISTENT_VOLUMES, "", &object.name, &options);
+            return;
+        };
+        if text(value, &["status", "phase"]) != "Failed" {
+            self.write_phase(&object.name, value, "Failed", Some(&fault));
+            self.note(object, COMPONENT, true, "VolumeFailedDelete", &fault);
+        }
+    }
+
+    /// The claim is bound to another volume: this one is free again, or waits for it if somebody kept it for the claim.
+    fn unbind_volume(&mut self, name: &str, value: &Value) {
+        let by_controller = !text(value, &["metadata", "annotations", BOUND_BY_CONTROLLER]).is_empty();
+        let unbind = |volume: &mut Value| {
+            if by_controller {
+                map_mut(&mut volume["spec"]).remove("claimRef");
+                map_mut(&mut volume["metadata"]["annotations"]).remove(BOUND_BY_CONTROLLER);
+            } else {
+                map_mut(&mut volume["spec"]["claimRef"]).remove("uid");
+            }
+        };
+        let _unbound = self.cluster.modify(PERSISTENT_VOLUMES, Part::Main, "", name, &writes(), unbind);
+        self.write_phase(name, value, "Available", None);
+    }
+
+    /// Writes the phase of a volume, if it is another one.
+    pub(super) fn write_phase(&self, name: &str, value: &Value, phase: &str, message: Option<&str>) {
+        if text(value, &["status", "phase"]) == phase && message.is_none() {
+            return;
+        }
+        let now = time_text(self.now());
+        let _written = self.cluster.modify(PERSISTENT_VOLUMES, Part::Status, "", name, &writes(), |volume| {
+            let status = map_mut(&mut volume["status"]);
+            if status.get("phase").is_none_or(|have| have != phase) {
+                status.insert("lastPhaseTransitionTime".to_owned(), json!(now));
+            }
+            status.insert("phase".to_owned(), json!(phase));
+            match message {
+                Some(message) => drop(status.insert("message".to_owned(), json!(message))),
+                None => drop(status.remove("message")),
+            }
+        });
+    }
+}
+
+fn is_provisioned(value: &Value) -> bool {
+    !text(value, &["metadata", "annotations", PROVISIONED_BY]).is_empty()
+}

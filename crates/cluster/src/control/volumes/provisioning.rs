@@ -1,0 +1,103 @@
+//! Volumes made on demand: hollow ones, by whom a storage class names.
+
+// upstream: pkg/controller/volume/persistentvolume/pv_controller.go provisionClaim, findProvisionablePlugin (v1.36)
+
+use k8s_openapi::api::core::v1::PersistentVolume;
+use serde_json::{Value, json};
+
+use super::super::plane::Plane;
+use super::super::pods::writes;
+use super::super::value::{map_mut, text};
+use super::super::view::NodeInfo;
+use super::binding::{COMPONENT, PROVISIONED_BY, claim_reference};
+use crate::cluster::Part;
+use crate::object::Object;
+use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use klab_scheduler::node_selector::NodeSelectorTerm;
+use klab_scheduler::selector::Labels;
+
+const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+const DISK_ZONE: &str = "topology.disk.csi.azure.com/zone";
+/// Provisioners that were part of Kubernetes, for which CSI drivers act now.
+const MIGRATED: [&str; 7] =
+    ["aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume"];
+
+impl Plane {
+    /// Makes a volume for a claim, within reach of the node if one is given, and binds the two.
+    pub(super) fn provision(&mut self, object: &Object, claim: &Value, class: &Value, node: Option<&NodeInfo>) {
+        let provisioner = text(class, &["provisioner"]).to_owned();
+        if provisioner.strip_prefix("kubernetes.io/").is_some_and(|name| !MIGRATED.contains(&name)) {
+            let message = format!("no volume plugin matched name: {provisioner}");
+            self.note(object, COMPONENT, true, "ProvisioningFailed", &message);
+            return;
+        }
+        let name = format!("pvc-{}", object.uid);
+        let mut volume = json!({
+            "metadata": { "name": name, "annotations": { PROVISIONED_BY: provisioner } },
+            "spec": {
+                "capacity": { "storage": claim["spec"]["resources"]["requests"]["storage"] },
+                "accessModes": claim["spec"]["accessModes"],
+                "persistentVolumeReclaimPolicy": class["reclaimPolicy"].as_str().unwrap_or("Delete"),
+                "storageClassName": class["metadata"]["name"],
+                "volumeMode": claim["spec"]["volumeMode"].as_str().unwrap_or("Filesystem"),
+                "csi": { "driver": provisioner, "volumeHandle": name },
+                "claimRef": claim_reference(object),
+            },
+        });
+        let zone = node.and_then(|node| node.object.label(DISK_ZONE));
+        if let Some(zone) = zone {
+            volume["spec"]["nodeAffinity"] = json!({ "required": { "nodeSelectorTerms": [
+                { "matchExpressions": [{ "key": DISK_ZONE, "operator": "In", "values": [zone] }] },
+            ]}});
+        }
+        if let Some(node) = node {
+            let node = node.object.name.to_string();
+            self.annotate_claim(object, &[(SELECTED_NODE, &node), (PROVISIONER, &provisioner)]);
+        } else {
+            self.annotate_claim(object, &[(PROVISIONER, &provisioner)]);
+        }
+        let volume = match self.cluster.create(PERSISTENT_VOLUMES, "", volume, &writes()) {
+            Ok(volume) => {
+                let message = format!("Successfully provisioned volume {name}");
+                self.note(object, &provisioner, false, "ProvisioningSucceeded", &message);
+                volume
+            }
+            Err(status) if status.reason == "AlreadyExists" => {
+                let Some(volume) = self.cluster.get(PERSISTENT_VOLUMES, "", &name) else { return };
+                volume
+            }
+            Err(status) => {
+                self.note(object, &provisioner, true, "ProvisioningFailed", &status.message);
+                return;
+            }
+        };
+        self.bind_claim(object, claim, &volume);
+    }
+
+    fn annotate_claim(&mut self, object: &Object, annotations: &[(&str, &str)]) {
+        let _annotated = self.cluster.modify(
+            PERSISTENT_VOLUME_CLAIMS,
+            Part::Main,
+            &object.namespace,
+            &object.name,
+            &writes(),
+            |claim| {
+                let map = map_mut(&mut claim["metadata"]["annotations"]);
+                for (key, value) in annotations {
+                    map.insert((*key).to_owned(), json!(value));
+                }
+            },
+        );
+    }
+}
+
+/// Whether pods on a node reach a volume.
+pub(super) fn reaches(volume: &Object, node: &NodeInfo) -> bool {
+    let Ok(volume) = volume.decode::<PersistentVolume>() else { return false };
+    let affinity = volume.spec.and_then(|spec| spec.node_affinity);
+    let Some(required) = affinity.and_then(|affinity| affinity.required) else { return true };
+    let labels: Labels = node.object.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let terms = required.node_selector_terms.iter().filter_map(|term| NodeSelectorTerm::from_api(term).ok());
+    terms.into_iter().any(|term| term.matches(&labels, &node.object.name))
+}

@@ -1,0 +1,225 @@
+//! What of a custom resource is kept, and what is filled in.
+//!
+//! // upstream: apiextensions-apiserver pkg/apiserver/schema/pruning/algorithm.go, defaulting/algorithm.go
+
+use serde_json::{Map, Value, json};
+
+use crate::schema as types;
+
+/// How deep is looked.
+const DEEPEST: usize = 100;
+
+/// Takes out the fields that the schema does not know; gives their paths.
+pub(crate) fn prune(schema: &Value, value: &mut Value) -> Vec<String> {
+    let mut unknown = Vec::new();
+    walk(schema, value, "", true, 0, &mut unknown);
+    unknown
+}
+
+fn below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// Whether whatever is there stays.
+fn keeps(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true
+}
+
+fn walk(schema: &Value, value: &mut Value, path: &str, resource: bool, depth: usize, unknown: &mut Vec<String>) {
+    if depth > DEEPEST {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            for (at, item) in items.iter_mut().enumerate() {
+                let inner = &schema["items"];
+                let path = format!("{path}[{at}]");
+                walk(inner, item, &path, inner["x-kubernetes-embedded-resource"] == true, depth + 1, unknown);
+            }
+        }
+        Value::Object(map) => object(schema, map, path, resource, depth, unknown),
+        _ => {}
+    }
+}
+
+fn object(
+    schema: &Value,
+    map: &mut Map<String, Value>,
+    path: &str,
+    resource: bool,
+    depth: usize,
+    unknown: &mut Vec<String>,
+) {
+    let embedded = resource && depth > 0;
+    let mut gone = Vec::new();
+    for (name, inner) in map.iter_mut() {
+        if resource && matches!(name.as_str(), "apiVersion" | "kind") {
+            continue;
+        }
+        if resource && name == "metadata" {
+            if embedded {
+                metadata(inner, &below(path, name), unknown);
+            }
+            continue;
+        }
+        let known = &schema["properties"][name.as_str()];
+        let additional = &schema["additionalProperties"];
+        if known.is_object() {
+            let holds = known["x-kubernetes-embedded-resource"] == true;
+            walk(known, inner, &below(path, name), holds, depth + 1, unknown);
+        } else if additional.is_object() {
+            let holds = additional["x-kubernetes-embedded-resource"] == true;
+            walk(additional, inner, &below(path, name), holds, depth + 1, unknown);
+        } else if *additional != true && !keeps(schema) {
+            unknown.push(below(path, name));
+            gone.push(name.clone());
+        }
+    }
+    for name in gone {
+        map.remove(&name);
+    }
+}
+
+/// The metadata of an embedded object.
+fn metadata(value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    let Some(id) = types::schema().kind("v1", "ConfigMap") else { return };
+    if let Ok(found) = types::schema().tidy_field(id, "metadata", value) {
+        let inner = found.unknown.iter().filter_map(|field| field.strip_prefix("metadata."));
+        unknown.extend(inner.map(|field| format!("{path}.{field}")));
+    }
+}
+
+/// Whether a schema fills in anything.
+pub(super) fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            map.contains_key("default")
+                || map.iter().any(|(key, inner)| match key.as_str() {
+                    "properties" => inner.as_object().is_some_and(|map| map.values().any(has_defaults)),
+                    "items" | "additionalProperties" => has_defaults(inner),
+                    _ => false,
+                })
+        }
+        _ => false,
+    }
+}
+
+/// Fills in what the schema has defaults for; nulls that it does not allow are no values.
+pub(crate) fn default(schema: &Value, value: &mut Value) {
+    fill(schema, value, 0);
+}
+
+fn fill(schema: &Value, value: &mut Value, depth: usize) {
+    if depth > DEEPEST {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            if let Some(properties) = schema["properties"].as_object() {
+                for (name, inner) in properties {
+                    if depth == 0 && matches!(name.as_str(), "metadata" | "apiVersion" | "kind") {
+                        continue;
+                    }
+                    let nullable = inner["nullable"] == true;
+                    let missing = map.get(name).is_none_or(|found| found.is_null() && !nullable);
+                    if !missing {
+                        continue;
+                    }
+                    match inner.get("default") {
+                        Some(default) if !default.is_null() || nullable => {
+                            map.insert(name.clone(), default.clone());
+                        }
+                        _ => drop(map.remove(name)),
+                    }
+                }
+            }
+            for (name, inner) in map.iter_mut() {
+                if depth == 0 && name == "metadata" {
+                    continue;
+                }
+                let known = &schema["properties"][name.as_str()];
+                let known = if known.is_object() { known } else { &schema["additionalProperties"] };
+                if known.is_object() {
+                    if inner.is_null() && known["nullable"] != true && known.get("default").is_some() {
+                        *inner = known["default"].clone();
+                    }
+                    fill(known, inner, depth + 1);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let inner = &schema["items"];
+            for item in items {
+                if item.is_null() && inner["nullable"] != true && inner.get("default").is_some() {
+                    *item = inner["default"].clone();
+                }
+                fill(inner, item, depth + 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a schema's root knows besides what is written in it.
+pub(super) fn with_object_metadata(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    schema["type"] = json!("object");
+    let text = json!({ "type": "string" });
+    schema["properties"]["kind"] = text.clone();
+    schema["properties"]["apiVersion"] = text.clone();
+    let mut metadata = json!({ "type": "object" });
+    metadata["properties"] = json!({ "name": text, "generateName": text });
+    let own = &schema["properties"]["metadata"]["properties"];
+    for name in ["name", "generateName"] {
+        if own[name].is_object() {
+            metadata["properties"][name] = own[name].clone();
+        }
+    }
+    schema["properties"]["metadata"] = metadata;
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_fields_go_and_are_named() {
+        let schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "size": {"type": "integer"},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "parts": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
+                "inner": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {}},
+            }},
+        }});
+        let mut value = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, "top": 1, "spec": {
+            "size": 1, "colour": "x", "free": {"any": [1]}, "parts": [{"name": "a", "x": 1}],
+            "inner": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "odd": 1}},
+        }});
+        let unknown = prune(&schema, &mut value);
+        assert_eq!(unknown, ["spec.colour", "spec.inner.metadata.odd", "spec.parts[0].x", "top"]);
+        assert_eq!(
+            value["spec"],
+            json!({"size": 1, "free": {"any": [1]}, "parts": [{"name": "a"}],
+            "inner": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}})
+        );
+    }
+
+    #[test]
+    fn defaults_are_filled_in_and_nulls_are_none() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {
+            "a": {"type": "string", "default": "x"}, "b": {"type": "string"}, "c": {"type": "string", "nullable": true},
+            "l": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}},
+        }}}});
+        let mut value = json!({"spec": {"a": null, "b": null, "c": null, "l": [{}]}});
+        default(&schema, &mut value);
+        assert_eq!(value, json!({"spec": {"a": "x", "c": null, "l": [{"n": 1}]}}));
+        let mut value = json!({});
+        default(&schema, &mut value);
+        assert_eq!(value, json!({"spec": {"a": "x"}}));
+    }
+}

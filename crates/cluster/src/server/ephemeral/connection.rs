@@ -1,0 +1,97 @@
+//! Connections to an ephemeral server: who it is, and what answers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use super::clock;
+use super::world::World;
+use crate::api::{Body, receive, status_response};
+use crate::server::refusal::{panicked, unauthorised};
+use crate::server::{exchange, tls};
+use crate::status::Status;
+
+/// Connections at the same time.
+const MOST: usize = 1000;
+
+/// Accepts connections for ever.
+pub(super) async fn serve(listener: TcpListener, world: Arc<World>) {
+    let free = Arc::new(Semaphore::new(MOST));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, most likely: let some connections end.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&free).try_acquire_owned() else { continue };
+        let world = Arc::clone(&world);
+        tokio::spawn(async move {
+            connection(stream, world).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, world: Arc<World>) {
+    // Answers are written whole; waiting for more would only delay them.
+    let _ = stream.set_nodelay(true);
+    let shaken = TlsAcceptor::from(Arc::clone(&world.identity().config)).accept(stream);
+    let Ok(Ok(stream)) = tokio::time::timeout(exchange::HANDSHAKE, shaken).await else { return };
+    let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
+    let known = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&known);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (world, known) = (Arc::clone(&world), Arc::clone(&seen));
+        async move {
+            let answered = exchange::in_time(answer(world, request, &known)).await;
+            Ok::<_, Infallible>(answered.unwrap_or_else(|status| status_response(&status)))
+        }
+    });
+    let builder = exchange::builder(http_2, exchange::HEAD);
+    tokio::select! {
+        // An error ends the connection; there is nobody left to tell.
+        _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service) => {}
+        () = probation(&known) => {}
+    }
+}
+
+/// Returns when the other end has had its time and has shown no credentials; else never.
+async fn probation(known: &AtomicBool) {
+    tokio::time::sleep(exchange::PROBATION).await;
+    if known.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn answer(world: Arc<World>, mut request: Request<Incoming>, known: &AtomicBool) -> Response<Body> {
+    let token = exchange::bearer(request.headers()).map(str::to_owned);
+    let Some((token, user)) = token.and_then(|token| world.user(&token).map(|user| (token, user))) else {
+        return unauthorised();
+    };
+    known.store(true, Ordering::Relaxed);
+    request.headers_mut().remove(AUTHORIZATION);
+    let of_clock = request.uri().path() == clock::PATH;
+    if of_clock && !world.is_administrator(&token) {
+        return status_response(&Status::new(403, "Forbidden", "the clock is the administrator's"));
+    }
+    request.extensions_mut().insert(user);
+    let (parts, body) = match receive(request).await {
+        Ok(received) => received,
+        Err(status) => return status_response(&status),
+    };
+    // On its own: whoever goes away while it is worked on does not leave half of what follows undone.
+    let answered = tokio::spawn(async move {
+        if of_clock { clock::answer(&world, &parts.method, &body).await } else { world.answer(parts, body).await }
+    });
+    answered.await.unwrap_or_else(|_| status_response(&panicked()))
+}

@@ -1,0 +1,152 @@
+//! The cluster behind an ephemeral server: who may ask it, what it answers, and what runs its control plane.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use http::request::Parts;
+use tokio::time::Instant;
+
+use super::clock_hand::ClockHand;
+use super::options::{CONTEXT, EphemeralOptions, Time};
+use crate::api::{Api, Body, User, token};
+use crate::clock::{Clock, SteppedClock, SystemClock};
+use crate::cluster::Cluster;
+use crate::embedded::{self, node::node};
+use crate::seed::Seed;
+use crate::server::control_thread::{ControlThreads, Running};
+use crate::server::credentials::{Digest, Token};
+use crate::server::lane::Lane;
+use crate::server::limits::Limits;
+use crate::server::share::Shares;
+use crate::server::start_error::StartError;
+use crate::server::tls::Identity;
+use crate::server::webhooks::HttpsWebhooks;
+use crate::system::Flavour;
+use crate::webhook::Transport;
+
+/// What a control plane may need until a new cluster is at rest.
+const REST: Duration = Duration::from_secs(1);
+
+/// The cluster, its credentials and its control plane.
+pub(super) struct World {
+    api: Api,
+    token: Token,
+    identity: Identity,
+    pace: Pace,
+    limits: Limits,
+    lane: Lane,
+    shares: Shares,
+}
+
+/// What runs the control plane.
+enum Pace {
+    /// Threads of their own, by the machine's clock; they end when this is dropped.
+    Machine { running: Mutex<Running>, _threads: ControlThreads },
+    /// Whoever asks waits until it has done what follows.
+    Stepped(ClockHand),
+}
+
+impl World {
+    pub(super) fn new(options: EphemeralOptions, address: SocketAddr) -> Result<Self, StartError> {
+        let identity = Identity::fleeting().map_err(StartError::Certificate)?;
+        let token = Token::random().map_err(StartError::Certificate)?;
+        let objects = (0..options.nodes).map(node).collect();
+        let seed = Seed { seed: options.seed, flavour: Flavour::Bare, objects, ..Seed::default() };
+        let mut settings = seed.settings();
+        settings.switched_off.extend(options.switched_off);
+        let stepped = (options.time == Time::Stepped).then(embedded::beginning);
+        let clock: Arc<dyn Clock> = match &stepped {
+            Some(clock) => Arc::<SteppedClock>::clone(clock),
+            None => Arc::new(SystemClock),
+        };
+        let cluster = Arc::new(Cluster::new(clock, seed.seed));
+        let webhooks: Arc<dyn Transport> = Arc::new(HttpsWebhooks::new(options.webhooks));
+        cluster.set_webhooks(Arc::clone(&webhooks));
+        if let Some(authority) = identity.signer() {
+            cluster.set_authority(Arc::new(authority));
+        }
+        cluster.set_root_certificate(&identity.authority);
+        seed.fill(&cluster, CONTEXT).map_err(StartError::Refused)?;
+        let api = Api::at(Arc::clone(&cluster), address.to_string());
+        let metrics = seed.metrics.metrics();
+        api.set_metrics(metrics);
+        let pace = if let Some(clock) = stepped {
+            let cluster = embedded::Cluster::served(api.clone(), settings, metrics, webhooks, clock);
+            Pace::Stepped(ClockHand::new(cluster))
+        } else {
+            let threads = ControlThreads::default();
+            let running = threads.run(&CONTEXT.into(), cluster, settings);
+            Pace::Machine { running: Mutex::new(running.map_err(StartError::ControlPlane)?), _threads: threads }
+        };
+        let limits = Limits::default();
+        Ok(Self { api, token, identity, pace, limits, lane: Lane::new(), shares: Shares::new() })
+    }
+
+    pub(super) fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// The administrator's.
+    pub(super) fn token(&self) -> &Token {
+        &self.token
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The certificate authority that clients are to trust, PEM.
+    pub(super) fn authority(&self) -> &str {
+        &self.identity.authority
+    }
+
+    /// What moves the clock, if it can be moved.
+    pub(super) fn hand(&self) -> Option<&ClockHand> {
+        match &self.pace {
+            Pace::Stepped(hand) => Some(hand),
+            Pace::Machine { .. } => None,
+        }
+    }
+
+    /// Whether a token is the administrator's.
+    pub(super) fn is_administrator(&self, token: &str) -> bool {
+        self.token.is(&Digest::of(token.as_bytes()))
+    }
+
+    /// Who shows a token: the administrator, or a ServiceAccount of the cluster.
+    pub(super) fn user(&self, token: &str) -> Option<User> {
+        if self.is_administrator(token) {
+            return Some(User::admin());
+        }
+        token::user_of(self.api.cluster(), token)
+    }
+
+    /// Answers a request whose body has arrived; where time stands still, when all that follows from it has been done.
+    pub(super) async fn answer(&self, parts: Parts, body: Bytes) -> Response<Body> {
+        let response = self.lane.answer(&self.api, parts, body, &self.limits, &self.shares).await;
+        if let Pace::Stepped(hand) = &self.pace {
+            hand.settle().await;
+        }
+        response
+    }
+
+    /// Waits until the control plane has done what there was to do, not for long.
+    pub(super) async fn settled(&self) {
+        match &self.pace {
+            Pace::Stepped(hand) => hand.settle().await,
+            Pace::Machine { running, .. } => {
+                let begun = Instant::now();
+                let rests = || {
+                    let rest = running.lock().unwrap_or_else(PoisonError::into_inner).rest();
+                    rest.is_some_and(|rest| rest.version >= self.api.cluster().version())
+                };
+                while !rests() && begun.elapsed() < REST {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A connection whose other end must take what is written to it within a time: one that does not is cut off.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// A stream that gives up when nothing of a write was taken for a while.
+pub(super) struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    /// Runs out while a write waits.
+    until: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    pub(super) fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, until: None }
+    }
+
+    /// What a write came to, if its time is not over.
+    fn within<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.until = None;
+            return outcome;
+        }
+        let patience = self.patience;
+        let until = self.until.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(until.as_mut().poll(context));
+        // Whoever asks again is refused again.
+        until.as_mut().reset(Instant::now());
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other end takes nothing")))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.within(context, outcome)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.within(context, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.within(context, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_nothing_is_cut_off_and_who_is_slow_is_not() {
+        let (patience, (near, _far)) = (Duration::from_secs(10), duplex(4));
+        let mut patient = Patient::new(near, patience);
+        let began = Instant::now();
+        let error = patient.write_all(&[0; 5]).await.unwrap_err();
+        assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, patience));
+
+        let (near, mut far) = duplex(4);
+        let mut patient = Patient::new(near, patience);
+        let slow = async {
+            for _ in 0..9 {
+                tokio::time::sleep(Duration::from_secs(9)).await;
+                far.read_exact(&mut [0; 1]).await.unwrap();
+            }
+        };
+        let (written, ()) = tokio::join!(patient.write_all(&[0; 4 + 9]), slow);
+        written.unwrap();
+    }
+}

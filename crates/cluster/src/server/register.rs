@@ -1,0 +1,284 @@
+//! The register of a server: what it must know of its clusters without opening them, in one file.
+//!
+//! Which are copies, of which template and under which names, with their tokens; which are parked, until when at most,
+//! and how much they hold. A copy that nobody has written to is nothing more than its entry here. The file is a sequence of
+//! [records](crate::record), each a change of an entry; what is true of a cluster is what was said last. A record is handed
+//! to the kernel before what it says is acknowledged, and is on the disk about a second later.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::files::sync_folder;
+use crate::log::Base;
+use crate::record;
+
+/// File of the register in the server's folder.
+const FILE: &str = "register.log";
+/// The file is written again when it is this many times what it was then, and larger than [`SMALL`].
+const GROWTH: u64 = 3;
+const SMALL: u64 = 1 << 20;
+
+/// What is known of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Entry {
+    /// What it is a copy of; none of one that has a seed in its own folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) copy: Option<CopyOf>,
+    /// Digest of its client certificate, if one was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) certificate: Option<String>,
+    /// Whether nothing in it changes any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) frozen: bool,
+    /// How it was put away; none while it is awake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parked: Option<Parked>,
+}
+
+/// Of what a cluster is a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CopyOf {
+    #[serde(flatten)]
+    pub(super) base: Base,
+    /// Feeds names and uids from the beginning of the copy on; those of the template go on where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) seed: Option<u64>,
+    pub(super) token: String,
+}
+
+/// A cluster that is put away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Parked {
+    /// When something is due in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) due: Option<Timestamp>,
+    /// When it was last asked for anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) used: Option<Timestamp>,
+    pub(super) objects: usize,
+    pub(super) bytes: usize,
+    pub(super) version: u64,
+    /// Whether it has a log of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) written: bool,
+}
+
+/// A change of the register.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Note {
+    /// What is known of a cluster from now on.
+    Is(String, Entry),
+    /// It is gone.
+    Gone(String),
+    /// It is put away.
+    Parked(String, Parked),
+    /// It is at work.
+    Awake(String),
+    /// For which address the kubeconfigs were written.
+    Place(String),
+}
+
+/// All that a register says.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) place: String,
+    /// What a person should know.
+    pub(super) notes: Vec<String>,
+}
+
+impl Contents {
+    fn take(&mut self, note: Note) {
+        match note {
+            Note::Is(name, entry) => drop(self.entries.insert(name, entry)),
+            Note::Gone(name) => drop(self.entries.remove(&name)),
+            Note::Parked(name, parked) => self.entries.entry(name).or_default().parked = Some(parked),
+            Note::Awake(name) => self.entries.entry(name).or_default().parked = None,
+            Note::Place(place) => self.place = place,
+        }
+    }
+}
+
+/// The open file.
+pub(super) struct Register {
+    path: PathBuf,
+    open: Mutex<Open>,
+}
+
+struct Open {
+    file: File,
+    size: u64,
+    /// Its size when it was last written again.
+    least: u64,
+    /// Whether it has records that may not be on the disk.
+    unsynced: bool,
+}
+
+/// The right to change the register: nobody else does meanwhile.
+pub(super) struct Writing<'a>(MutexGuard<'a, Open>);
+
+impl Register {
+    /// Opens the register in a server's folder, or makes it.
+    pub(super) fn open(state: &Path) -> io::Result<(Self, Contents)> {
+        let path = state.join(FILE);
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let mut contents = Contents::default();
+        let found = record::read(&Bytes::from(bytes), |payload| {
+            let note = serde_json::from_slice(&payload).map_err(|error| format!("a record was skipped: {error}"))?;
+            contents.take(note);
+            Ok(())
+        });
+        contents.notes = found.notes;
+        file.set_len(found.good)?;
+        file.seek(SeekFrom::Start(found.good))?;
+        let open = Open { file, size: found.good, least: 0, unsynced: false };
+        Ok((Self { path, open: Mutex::new(open) }, contents))
+    }
+
+    /// Whether a server's folder has one.
+    pub(super) fn is_in(state: &Path) -> bool {
+        state.join(FILE).is_file()
+    }
+
+    /// Removes the file.
+    pub(super) fn remove(self) -> io::Result<()> {
+        std::fs::remove_file(self.path)
+    }
+
+    /// Writes changes down, all or none of them.
+    pub(super) fn note(&self, notes: impl IntoIterator<Item = Note>) -> io::Result<()> {
+        self.write().note(notes)
+    }
+
+    /// The right to change it.
+    pub(super) fn write(&self) -> Writing<'_> {
+        Writing(self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes sure that all that was noted is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let file = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            if !std::mem::take(&mut open.unsynced) {
+                return Ok(());
+            }
+            open.file.try_clone()?
+        };
+        file.sync_data()
+    }
+
+    /// Whether it has grown enough to be written again.
+    pub(super) fn is_due(&self) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.size > SMALL && open.size > open.least.saturating_mul(GROWTH)
+    }
+
+    /// Writes it again with nothing but what is true now, which `entries` says: all that was noted before it is asked, at
+    /// least. It is on the disk when this returns.
+    pub(super) fn rewrite(&self, place: &str, entries: impl FnOnce() -> Vec<(String, Entry)>) -> io::Result<()> {
+        // Whoever notes something may hold what `entries` asks for: nothing is locked meanwhile.
+        let since = self.write().0.size;
+        let mut text = Vec::new();
+        append(&mut text, &Note::Place(place.to_owned()))?;
+        for (name, entry) in entries() {
+            append(&mut text, &Note::Is(name, entry))?;
+        }
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        file.write_all(&text)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut old = File::open(&self.path)?;
+        old.seek(SeekFrom::Start(since))?;
+        let noted = io::copy(&mut old.take(open.size - since), &mut file)?;
+        file.as_file().sync_all()?;
+        open.file = file.persist(&self.path)?;
+        sync_folder(folder)?;
+        let size = text.len() as u64 + noted;
+        (open.size, open.least, open.unsynced) = (size, size, false);
+        Ok(())
+    }
+}
+
+impl Writing<'_> {
+    /// Writes changes down, all or none of them.
+    pub(super) fn note(&mut self, notes: impl IntoIterator<Item = Note>) -> io::Result<()> {
+        let mut text = Vec::new();
+        for note in notes {
+            append(&mut text, &note)?;
+        }
+        let open = &mut *self.0;
+        if let Err(error) = open.file.write_all(&text) {
+            // Half a record would hide those behind it.
+            open.file.set_len(open.size)?;
+            open.file.seek(SeekFrom::Start(open.size))?;
+            return Err(error);
+        }
+        open.size += text.len() as u64;
+        open.unsynced = true;
+        Ok(())
+    }
+}
+
+fn append(text: &mut Vec<u8>, note: &Note) -> io::Result<()> {
+    let json = serde_json::to_vec(note)?;
+    record::append(text, |payload| payload.extend_from_slice(&json));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(template: &str) -> Entry {
+        let base = Base { template: template.to_owned(), renaming: crate::renaming::Renaming::default() };
+        Entry { copy: Some(CopyOf { base, seed: None, token: "t".to_owned() }), ..Entry::default() }
+    }
+
+    #[test]
+    fn what_was_noted_last_is_true_and_a_torn_end_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (register, contents) = Register::open(folder.path()).unwrap();
+        assert!(contents.entries.is_empty());
+        let parked = Parked { objects: 3, ..Parked::default() };
+        let notes = [
+            Note::Is("a".to_owned(), entry("x")),
+            Note::Is("b".to_owned(), entry("x")),
+            Note::Parked("a".to_owned(), parked),
+            Note::Gone("b".to_owned()),
+            Note::Place("here".to_owned()),
+        ];
+        register.note(notes).unwrap();
+        register.sync().unwrap();
+        drop(register);
+        let path = folder.path().join(FILE);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, [&whole[..], b"KREC\x09\0\0\0torn"].concat()).unwrap();
+        let (register, contents) = Register::open(folder.path()).unwrap();
+        assert_eq!(contents.entries.len(), 1);
+        assert_eq!(contents.entries["a"].parked, Some(parked));
+        assert_eq!((contents.place.as_str(), contents.notes.len()), ("here", 1));
+        register.note([Note::Awake("a".to_owned())]).unwrap();
+        let (register, contents) = Register::open(folder.path()).unwrap();
+        assert_eq!((contents.entries["a"].parked, contents.notes.len()), (None, 0));
+        let entries: Vec<_> = contents.entries.into_iter().collect();
+        register.rewrite("there", || entries.clone()).unwrap();
+        register.note([Note::Is("c".to_owned(), entry("y"))]).unwrap();
+        let (_, contents) = Register::open(folder.path()).unwrap();
+        assert_eq!(contents.entries.keys().collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(contents.entries["a"], entries[0].1);
+    }
+}

@@ -1,0 +1,230 @@
+//! What a cluster of a server answers to one who asks too much, or at the wrong time, and that others do not notice.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+
+use super::hosted::Hosted;
+use super::*;
+use crate::api::Body;
+use crate::resource::{CONFIG_MAPS, DEPLOYMENTS, PODS};
+
+async fn start(folder: &Path, limits: Limits) -> Server {
+    let options = ServerOptions { limits, park_after: None, ..ServerOptions::at(folder.join("state")) };
+    Server::start(options).await.unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+fn node() -> Value {
+    let resources = json!({ "cpu": "4", "memory": "8Gi", "pods": "110" });
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" },
+        "status": { "capacity": resources, "allocatable": resources, "conditions": [{ "type": "Ready", "status": "True" }] },
+    })
+}
+
+fn seed() -> Seed {
+    Seed { flavour: Flavour::Bare, objects: vec![node()], ..Seed::default() }
+}
+
+fn hosted(server: &Server, name: &str) -> Arc<Hosted> {
+    server.shared.cluster(name).unwrap()
+}
+
+async fn ask(hosted: &Arc<Hosted>, method: Method, path: &str, body: &Value) -> http::Response<Body> {
+    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = path.parse().unwrap();
+    request.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    hosted.answer(request).await
+}
+
+async fn told(response: http::Response<Body>) -> (StatusCode, Value) {
+    let status = response.status();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+fn map(name: &str, text: &str) -> Value {
+    json!({ "metadata": { "name": name }, "data": { "a": text } })
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_cluster_is_looked_at_and_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits::default()).await;
+    server.add("a", seed()).unwrap();
+    let hosted = hosted(&server, "a");
+    assert_eq!(ask(&hosted, Method::POST, MAPS, &map("before", "")).await.status(), 201);
+    server.freeze("a", true).unwrap();
+    assert!(server.state("a").unwrap().frozen);
+    for (method, path) in [
+        (Method::POST, MAPS.to_owned()),
+        (Method::PUT, format!("{MAPS}/before")),
+        (Method::PATCH, format!("{MAPS}/before")),
+        (Method::DELETE, format!("{MAPS}/before")),
+        (Method::DELETE, MAPS.to_owned()),
+    ] {
+        let (status, answer) = told(ask(&hosted, method.clone(), &path, &map("x", "")).await).await;
+        assert_eq!((status.as_u16(), &answer["reason"]), (403, &json!("Forbidden")), "{method} {path}");
+        assert!(answer["message"].as_str().is_some_and(|words| words.contains("frozen")), "{answer}");
+    }
+    assert_eq!(told(ask(&hosted, Method::GET, &format!("{MAPS}/before"), &Value::Null).await).await.0, 200);
+    let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    assert_eq!(told(ask(&hosted, Method::POST, reviews, &review).await).await.0, 201);
+    server.freeze("a", false).unwrap();
+    assert_eq!(ask(&hosted, Method::POST, MAPS, &map("after", "")).await.status(), 201);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_too_often_is_told_when_to_come_again_and_others_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { requests_per_second: Some(1), burst: 5, ..Limits::default() };
+    let server = start(folder.path(), limits).await;
+    server.add("a", seed()).unwrap();
+    server.add("b", seed()).unwrap();
+    let (flood, neighbour) = (hosted(&server, "a"), hosted(&server, "b"));
+    let mut refused = 0;
+    for _ in 0..50 {
+        let answer = ask(&flood, Method::GET, MAPS, &Value::Null).await;
+        if answer.status() == 429 {
+            refused += 1;
+            assert!(answer.headers().contains_key(http::header::RETRY_AFTER));
+            let (_, answer) = told(answer).await;
+            assert_eq!(answer["reason"], "TooManyRequests");
+        }
+    }
+    assert!(refused >= 40, "{refused}");
+    assert_eq!(ask(&neighbour, Method::GET, MAPS, &Value::Null).await.status(), 200);
+    assert_eq!(server.figures().refused, refused);
+    server.set_limits(Limits::default());
+    assert_eq!(ask(&flood, Method::GET, MAPS, &Value::Null).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_bodies_and_objects_have_their_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { watches: 2, body_bytes: 2_000, ..Limits::default() };
+    let server = start(folder.path(), limits).await;
+    server.add("a", seed()).unwrap();
+    let hosted = hosted(&server, "a");
+    let watch = || async { ask(&hosted, Method::GET, &format!("{MAPS}?watch=true"), &Value::Null).await };
+    let (one, other) = (watch().await, watch().await);
+    assert_eq!([one.status(), other.status(), watch().await.status()].map(|status| status.as_u16()), [200, 200, 429]);
+    drop(one);
+    assert_eq!(watch().await.status(), 200);
+    drop(other);
+
+    let (status, answer) = told(ask(&hosted, Method::POST, MAPS, &map("large", &"x".repeat(3_000))).await).await;
+    assert_eq!((status.as_u16(), &answer["reason"]), (413, &json!("RequestEntityTooLarge")));
+
+    assert_eq!(ask(&hosted, Method::POST, MAPS, &map("one", "")).await.status(), 201);
+    server.set_limits(Limits { objects: 1, ..limits });
+    let (status, answer) = told(ask(&hosted, Method::POST, MAPS, &map("two", "")).await).await;
+    assert_eq!(status, 403);
+    assert!(answer["message"].as_str().is_some_and(|words| words.contains("limited: objects=1")), "{answer}");
+    assert_eq!(ask(&hosted, Method::DELETE, &format!("{MAPS}/one"), &Value::Null).await.status(), 200);
+}
+
+/// A watch holds a place in the history and no changes: one that nobody reads costs its cluster nothing, and is told that
+/// its place is gone when what it has missed is too much.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_does_not_read_holds_up_nobody_and_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits { history_bytes: 200_000, ..Limits::default() }).await;
+    server.add("a", seed()).unwrap();
+    let hosted = hosted(&server, "a");
+    let slow = ask(&hosted, Method::GET, &format!("{MAPS}?watch=true&resourceVersion=1"), &Value::Null).await;
+    assert_eq!(ask(&hosted, Method::POST, MAPS, &map("one", "")).await.status(), 201);
+    let version = hosted.api().unwrap().cluster().version();
+    for round in 0..50 {
+        let text = format!("{round}{}", "x".repeat(20_000));
+        assert_eq!(ask(&hosted, Method::PUT, &format!("{MAPS}/one"), &map("one", &text)).await.status(), 200);
+    }
+    let api = hosted.api().unwrap();
+    assert!(api.cluster().since(version).is_err(), "a history of a megabyte is not kept");
+    let kept = (version..=api.cluster().version()).find_map(|version| api.cluster().since(version).ok()).unwrap();
+    let bytes: usize = kept.0.iter().map(|event| event.object.json.len()).sum();
+    assert!(bytes <= 200_000, "{bytes}");
+    let mut body = slow.into_body();
+    let frame = tokio::time::timeout(Duration::from_secs(10), body.frame()).await.unwrap().unwrap().unwrap();
+    let text = String::from_utf8_lossy(frame.data_ref().unwrap()).into_owned();
+    assert!(text.contains("\"code\":410"), "{text}");
+}
+
+/// What a control plane writes when it begins again is in the log of each cluster that is woken: nothing, where nothing has
+/// changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn to_wake_a_cluster_changes_nothing_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits::default()).await;
+    server.add("a", Seed { flavour: Flavour::Aks, ..seed() }).unwrap();
+    let web = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 3, "selector": { "matchLabels": { "a": "b" } },
+        "template": { "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "c", "image": "x" }] } } } });
+    let first = hosted(&server, "a");
+    let made = ask(&first, Method::POST, "/apis/apps/v1/namespaces/default/deployments", &web).await;
+    assert_eq!(made.status(), 201);
+    let running = || {
+        first
+            .api()
+            .unwrap()
+            .cluster()
+            .list(PODS, Some("default"))
+            .0
+            .iter()
+            .filter(|pod| pod.value()["status"]["phase"] == "Running")
+            .count()
+    };
+    while running() < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let copies = [NewCopy::named("b"), NewCopy::named("c")];
+    server.copy("a", &copies).unwrap();
+    let copy = hosted(&server, "b");
+    let before = server.state("b").unwrap();
+    let (api, due) = copy.at_rest(Duration::from_secs(10)).unwrap();
+    assert_eq!((api.cluster().size(), due), ((before.objects, before.bytes), before.due));
+    let version = api.cluster().version();
+    assert!(!api.cluster().is_written(), "{version}");
+    drop(api);
+    assert!(copy.park(Duration::ZERO), "nobody uses it");
+    assert_eq!(server.state("b"), Some(ClusterState { used: server.state("b").unwrap().used, ..before }));
+    // It acts as ever once it is asked to.
+    let scaled = json!({ "spec": { "replicas": 5 } });
+    let api = copy.api().unwrap();
+    let options = crate::cluster::WriteOptions::client("test");
+    let main = crate::cluster::Part::Main;
+    api.cluster()
+        .modify(DEPLOYMENTS, main, "default", "web", &options, |web| {
+            web["spec"]["replicas"] = scaled["spec"]["replicas"].clone();
+        })
+        .unwrap();
+    while api.cluster().list(PODS, Some("default")).0.len() < 5 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(api.cluster().get(CONFIG_MAPS, "default", "kube-root-ca.crt").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clusters_that_come_to_rest_after_a_change_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), Limits::default()).await;
+    server.add("a", seed()).unwrap();
+    server.add("b", seed()).unwrap();
+    for name in ["a", "b"] {
+        hosted(&server, name).at_rest(Duration::from_secs(10)).unwrap();
+    }
+    let mut settled = server.settled();
+    assert_eq!(ask(&hosted(&server, "b"), Method::POST, MAPS, &map("one", "")).await.status(), 201);
+    let told = tokio::time::timeout(Duration::from_secs(10), settled.next()).await.unwrap();
+    assert_eq!(told.into_iter().collect::<Vec<_>>(), ["b"]);
+}

@@ -1,0 +1,41 @@
+//! RuntimeClasses.
+
+// upstream: pkg/apis/node/validation/validation.go ValidateRuntimeClass, ValidateRuntimeClassUpdate (v1.36)
+
+use serde_json::{Value, json};
+
+use super::field::{entries, text};
+use super::{Errors, container, metadata, names, placement};
+use crate::schema::Path;
+
+pub(crate) fn check(value: &Value, errors: &mut Errors) {
+    let handler = text(value, "handler");
+    if handler.is_empty() {
+        errors.required("handler", "");
+    } else {
+        for fault in names::label(handler) {
+            errors.invalid("handler", &value["handler"], fault);
+        }
+    }
+    let path = Path::Root.field("overhead");
+    container::resources(&json!({ "limits": value["overhead"]["podFixed"] }), &path, errors);
+    let scheduling = &value["scheduling"];
+    let path = Path::Root.field("scheduling");
+    metadata::labels(&scheduling["nodeSelector"], &path.field("nodeSelector"), errors);
+    let list = path.field("tolerations");
+    placement::tolerations(scheduling, &list, errors);
+    for (at, toleration) in entries(scheduling, "tolerations") {
+        let same = |other: &Value| {
+            ["key", "operator", "value", "effect"].iter().all(|field| other[*field] == toleration[*field])
+        };
+        if entries(scheduling, "tolerations").take(at).any(|(_, other)| same(other)) {
+            errors.duplicate(list.index(at), toleration);
+        }
+    }
+}
+
+pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["handler"] != new["handler"] {
+        errors.invalid("handler", &new["handler"], "field is immutable");
+    }
+}

@@ -1,0 +1,118 @@
+//! The API server's own ends: timeouts, metrics, flows of requests, ranges of addresses.
+
+use serde_json::json;
+
+use super::ground::Ground;
+
+const FLOWS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+
+// upstream test: [sig-api-machinery] Server request timeout should return HTTP status code 400 if the user specifies an invalid timeout in the request URL
+#[test]
+fn a_timeout_must_be_a_duration() {
+    let ground = Ground::with_nodes(0);
+    let message = ground.get("/api/v1/namespaces?timeout=invalid").refused(400);
+    assert_eq!(message, "invalid timeout specified in the request URL - time: invalid duration \"invalid\"");
+    ground.get("/api/v1/namespaces?timeout=32s").good();
+    ground.get("/api/v1/namespaces?timeout=-1s").good();
+    assert!(!ground.events("/api/v1/namespaces?watch=1&timeout=invalid", &[]).is_empty(), "watches have no timeout");
+}
+
+// upstream test: [sig-instrumentation] MetricsGrabber should grab all metrics from API server.
+// upstream test: [sig-instrumentation] MetricsGrabber should grab all metrics slis from API server.
+#[test]
+fn an_api_server_tells_of_itself() {
+    let ground = Ground::with_nodes(3);
+    let metrics = ground.get("/metrics");
+    let text = String::from_utf8(metrics.bytes.to_vec()).unwrap();
+    assert_eq!(metrics.status, 200);
+    assert!(text.contains("apiserver_storage_objects{resource=\"nodes\"} 3\n"), "{text}");
+    assert!(text.contains("kubernetes_build_info{git_version=\"v1.36.2\",major=\"1\",minor=\"36\"} 1\n"), "{text}");
+    let slis = ground.get("/metrics/slis");
+    let text = String::from_utf8(slis.bytes.to_vec()).unwrap();
+    assert!(text.contains("kubernetes_healthcheck{name=\"ping\",type=\"readyz\"} 1\n"), "{text}");
+    assert_eq!(ground.get("/metrics/other").status, 404);
+}
+
+// upstream test: [sig-api-machinery] API priority and fairness should ensure that requests can be classified by adding FlowSchema and PriorityLevelConfiguration
+#[test]
+fn requests_belong_to_flows() {
+    let ground = Ground::with_nodes(0);
+    let level = json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration",
+        "metadata": { "name": "testing" },
+        "spec": { "type": "Limited", "limited": { "nominalConcurrencyShares": 1, "limitResponse": { "type": "Reject" } } },
+    });
+    let flow = |name: &str, level: &str| {
+        json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema", "metadata": { "name": name },
+            "spec": {
+                "matchingPrecedence": 1000, "priorityLevelConfiguration": { "name": level },
+                "distinguisherMethod": { "type": "ByUser" },
+                "rules": [{
+                    "subjects": [{ "kind": "User", "user": { "name": "jane" } }],
+                    "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
+                }],
+            },
+        })
+    };
+    let level = ground.post(&format!("{FLOWS}/prioritylevelconfigurations"), &level).good();
+    let own = ground.post(&format!("{FLOWS}/flowschemas"), &flow("testing", "testing")).good();
+    let condition = &own["status"]["conditions"][0];
+    assert_eq!((&condition["type"], &condition["status"]), (&json!("Dangling"), &json!("False")));
+    let lost = ground.post(&format!("{FLOWS}/flowschemas"), &flow("lost", "nowhere")).good();
+    assert_eq!(lost["status"]["conditions"][0]["status"], "True");
+    let class = |headers: &[(&str, &str)]| {
+        let answer = ground.send("GET", "/version", headers, "");
+        let header = |name: &str| answer.headers[name].to_str().unwrap().to_owned();
+        (header("x-kubernetes-pf-flowschema-uid"), header("x-kubernetes-pf-prioritylevel-uid"))
+    };
+    let uid = |value: &serde_json::Value| value["metadata"]["uid"].as_str().unwrap().to_owned();
+    // A schema of the same precedence comes first by its name.
+    ground.delete(&format!("{FLOWS}/flowschemas/lost")).good();
+    assert_eq!(class(&[("impersonate-user", "jane")]), (uid(&own), uid(&level)));
+    let built_in = |kind: &str, name: &str| uid(&ground.get(&format!("{FLOWS}/{kind}/{name}")).good());
+    let default =
+        (built_in("flowschemas", "global-default"), built_in("prioritylevelconfigurations", "global-default"));
+    assert_eq!(class(&[("impersonate-user", "joe")]), default);
+    assert_eq!(class(&[]), (built_in("flowschemas", "exempt"), built_in("prioritylevelconfigurations", "exempt")));
+}
+
+// upstream test: [sig-network] ServiceCIDR and IPAddress API should support ServiceCIDR API operations [Conformance]
+#[test]
+fn the_range_of_services_can_be_read() {
+    let ground = Ground::with_nodes(0);
+    let path = "/apis/networking.k8s.io/v1/servicecidrs";
+    let range = ground.get(&format!("{path}/kubernetes")).good();
+    assert_eq!(range["spec"]["cidrs"], json!(["10.0.0.0/16"]));
+    let status = ground.get(&format!("{path}/kubernetes/status")).good();
+    assert_eq!((&status["kind"], &status["metadata"]["uid"]), (&json!("ServiceCIDR"), &range["metadata"]["uid"]));
+    assert!(range["metadata"]["uid"].as_str().is_some_and(|uid| uid.len() == 36), "{range}");
+    assert_eq!(ground.get(path).good()["items"].as_array().unwrap().len(), 1);
+}
+
+// upstream test: [sig-network] ServiceCIDR and IPAddress API should support IPAddress API operations [Conformance]
+#[test]
+fn addresses_are_objects_called_after_themselves() {
+    let ground = Ground::with_nodes(0);
+    let path = "/apis/networking.k8s.io/v1/ipaddresses";
+    let address = |name: &str, kind: &str| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress", "metadata": { "name": name, "labels": { "type": kind } },
+            "spec": { "parentRef": { "group": "mygroup", "resource": "myresources", "namespace": "foo", "name": "bar" } },
+        })
+    };
+    ground.post(path, &address("255.255.255.255", "broadcast")).good();
+    ground.post(path, &address("fe80::42:1dff:fe84:f9e2", "link-local")).good();
+    ground.post(path, &address("fe80:0::1", "long")).refused(422);
+    ground.post(path, &address("here", "none")).refused(422);
+    let own = format!("{path}/255.255.255.255");
+    let patched = ground.merge(&own, &json!({ "metadata": { "annotations": { "patched": "true" } } })).good();
+    ground.put(&own, &patched).good();
+    assert_eq!(
+        ground.get(&format!("{path}?labelSelector=type%3Dbroadcast")).good()["items"].as_array().unwrap().len(),
+        1
+    );
+    ground.delete(&own).good();
+    ground.delete(&format!("{path}?labelSelector=type%3Dlink-local")).good();
+    assert_eq!(ground.get(path).good()["items"], json!([]));
+}

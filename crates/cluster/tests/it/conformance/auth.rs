@@ -1,0 +1,164 @@
+//! Who somebody is and what he may: tokens of ServiceAccounts, nodes, certificate requests.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::ground::Ground;
+
+const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+
+fn token(ground: &Ground, spec: &Value) -> String {
+    let request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
+    let made = ground.post(&format!("{ACCOUNTS}/robot/token"), &request).good();
+    made["status"]["token"].as_str().unwrap().to_owned()
+}
+
+fn review(ground: &Ground, token: &str, audiences: &Value) -> Value {
+    let review = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": { "token": token, "audiences": audiences },
+    });
+    ground.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).good()["status"].clone()
+}
+
+fn with_account() -> Ground {
+    let ground = Ground::with_nodes(1);
+    let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "robot" } });
+    ground.post(ACCOUNTS, &account).good();
+    ground
+}
+
+// upstream test: [sig-auth] ServiceAccounts should create a serviceAccountToken and ensure a successful TokenReview [Conformance]
+#[test]
+fn a_token_that_was_made_is_reviewed_as_its_account() {
+    let ground = with_account();
+    let made = token(&ground, &json!({}));
+    let status = review(&ground, &made, &Value::Null);
+    assert_eq!(status["authenticated"], true, "{status}");
+    assert_eq!(status["user"]["username"], "system:serviceaccount:default:robot");
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
+    assert_eq!(status["user"]["groups"], json!(groups));
+    assert_eq!(status["audiences"], json!(["https://kubernetes.default.svc"]));
+    let id = &status["user"]["extra"]["authentication.kubernetes.io/credential-id"][0];
+    assert!(id.as_str().is_some_and(|id| id.starts_with("JTI=")), "{status}");
+
+    let broken = format!("{}x", &made[..made.len() - 1]);
+    assert_eq!(review(&ground, &broken, &Value::Null), json!({ "user": {}, "error": "invalid bearer token" }));
+    assert!(review(&ground, &made, &json!(["vault"]))["error"].is_string());
+    let vault = token(&ground, &json!({ "audiences": ["vault", "other"] }));
+    assert_eq!(review(&ground, &vault, &json!(["vault"]))["audiences"], json!(["vault"]));
+}
+
+#[test]
+fn a_token_ends_with_its_time_its_account_and_what_it_is_bound_to() {
+    let ground = with_account();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" },
+        "spec": { "containers": [{ "name": "main", "image": "nginx:1.27" }] },
+    });
+    ground.post("/api/v1/namespaces/default/pods", &pod).good();
+    let bound = token(&ground, &json!({ "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": "web" } }));
+    let plain = token(&ground, &json!({ "expirationSeconds": 600 }));
+    let status = review(&ground, &bound, &Value::Null);
+    assert_eq!(status["user"]["extra"]["authentication.kubernetes.io/pod-name"], json!(["web"]));
+    assert_eq!(status["user"]["extra"]["authentication.kubernetes.io/node-name"], json!(["node-0"]));
+    ground.delete("/api/v1/namespaces/default/pods/web?gracePeriodSeconds=0").good();
+    assert!(review(&ground, &bound, &Value::Null)["error"].is_string());
+    assert_eq!(review(&ground, &plain, &Value::Null)["authenticated"], true);
+    ground.pass(601);
+    assert!(review(&ground, &plain, &Value::Null)["error"].as_str().unwrap().contains("expired"));
+    let last = token(&ground, &json!({}));
+    ground.delete(&format!("{ACCOUNTS}/robot")).good();
+    assert!(review(&ground, &last, &Value::Null)["error"].is_string());
+}
+
+// upstream test: [sig-auth] [Feature:NodeAuthorizer] Getting a secret for a workload the node has access to should succeed
+#[test]
+fn a_node_reads_what_its_pods_use() {
+    let ground = Ground::with_nodes(2);
+    for name in ["used", "other"] {
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } });
+        ground.post("/api/v1/namespaces/default/secrets", &secret).good();
+    }
+    let as_node = [("impersonate-user", "system:node:node-0"), ("impersonate-group", "system:nodes")];
+    let get = |path: &str| ground.send("GET", path, &as_node, "");
+    let used = "/api/v1/namespaces/default/secrets/used";
+    let message = get(used).refused(403);
+    assert!(message.ends_with("no relationship found between node 'node-0' and this object"), "{message}");
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" },
+        "spec": {
+            "nodeName": "node-0", "containers": [{ "name": "main", "image": "nginx:1.27" }],
+            "volumes": [{ "name": "keys", "secret": { "secretName": "used" } }],
+        },
+    });
+    ground.post("/api/v1/namespaces/default/pods", &pod).good();
+    get(used).good();
+    get("/api/v1/namespaces/default/pods/web").good();
+    get("/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-0").good();
+    get("/api/v1/nodes/node-0").good();
+    for path in [
+        "/api/v1/namespaces/default/secrets/other",
+        "/api/v1/namespaces/default/secrets",
+        "/api/v1/pods",
+        "/api/v1/nodes/node-1",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    ] {
+        get(path).refused(403);
+    }
+    let elsewhere = [("impersonate-user", "system:node:node-1"), ("impersonate-group", "system:nodes")];
+    ground.send("GET", used, &elsewhere, "").refused(403);
+}
+
+// upstream test: [sig-auth] Certificates API [Privileged:ClusterAdmin] should support CSR API operations [Conformance]
+#[test]
+fn certificate_requests_are_stored_selected_and_approved() {
+    let ground = Ground::with_nodes(0);
+    let pem = "-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n";
+    let request = |name: &str, signer: &str| {
+        json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": { "name": name },
+            "spec": {
+                "request": STANDARD.encode(pem), "signerName": signer, "usages": ["digital signature", "client auth"],
+                "expirationSeconds": 3600,
+            },
+        })
+    };
+    let made = ground.post(REQUESTS, &request("one", "example.com/e2e")).good();
+    assert_eq!((&made["spec"]["username"], &made["spec"]["groups"][0]), (&json!("admin"), &json!("system:masters")));
+    ground.post(REQUESTS, &request("two", "example.com/other")).good();
+    let list = ground.get(&format!("{REQUESTS}?fieldSelector=spec.signerName%3Dexample.com%2Fe2e")).good();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    let path = format!("{REQUESTS}/one");
+    let patched = ground
+        .merge(&path, &json!({ "metadata": { "annotations": { "patched": "true" } }, "spec": { "usages": [] } }))
+        .good();
+    assert_eq!(patched["spec"], made["spec"], "what was asked for stays");
+    let approved = json!([{ "type": "Approved", "status": "True", "reason": "E2E", "message": "fine" }]);
+    let mut changed = patched.clone();
+    changed["status"]["conditions"] = approved.clone();
+    let answer = ground.put(&format!("{path}/approval"), &changed).good();
+    assert_eq!(answer["status"]["conditions"][0]["reason"], "E2E");
+    assert_eq!(ground.get(&format!("{path}/approval")).good()["status"], answer["status"]);
+    let status =
+        ground.merge(&format!("{path}/status"), &json!({ "status": { "certificate": STANDARD.encode("x") } })).good();
+    assert_eq!(status["status"]["certificate"], STANDARD.encode("x"));
+    ground.delete(&path).good();
+    ground.delete(REQUESTS).good();
+    assert_eq!(ground.get(REQUESTS).good()["items"], json!([]));
+    for (field, value, wanted) in [
+        (
+            "signerName",
+            json!("nosuch"),
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'",
+        ),
+        ("expirationSeconds", json!(60), "may not specify a duration less than 600 seconds (10 minutes)"),
+        ("request", json!("aGVsbG8="), "PEM block type must be CERTIFICATE REQUEST"),
+    ] {
+        let mut broken = request("bad", "example.com/e2e");
+        broken["spec"][field] = value;
+        let message = ground.post(REQUESTS, &broken).refused(422);
+        assert!(message.ends_with(wanted), "{message}");
+    }
+}

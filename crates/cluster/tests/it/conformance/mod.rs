@@ -1,0 +1,20 @@
+//! Kubernetes' own end-to-end tests that need no container, in the project's words: one module an area.
+//!
+//! Above each test stands, once for each test of the suite it stands for, `// upstream test: [sig-…] name [Conformance]`.
+
+mod api_server;
+mod auth;
+mod collection;
+mod custom_resources;
+mod devices;
+mod endpoints;
+mod ground;
+mod jobs;
+mod kubelets;
+mod limits;
+mod negotiation;
+mod pods;
+mod policies;
+mod replication_controllers;
+mod volumes;
+mod webhooks;

@@ -1,0 +1,27 @@
+//! Dynamic resource allocation: which devices the claims of a pod get, on which nodes. `inventory` is what is known,
+//! `allocator` finds devices on one node, `verdicts` keeps what it found out, `outcome` is what is written down.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "numbers of claims, requests and devices are made from the lists they index"
+)]
+
+mod allocator;
+mod capacity;
+mod claim;
+mod constraint;
+mod counters;
+mod inventory;
+mod language;
+mod outcome;
+mod pools;
+mod slice;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod verdicts;
+
+pub(crate) use claim::Claim;
+pub(crate) use inventory::{ClaimChange, Devices, Felt};
+pub use language::{DeviceFacts, DeviceSelector, SelectorLanguage};
+pub(crate) use subject::{PodClaims, known_names};
+pub(crate) use verdicts::{Cells, ClaimCycle, DeviceCache, Verdict};

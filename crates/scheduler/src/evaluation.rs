@@ -1,0 +1,74 @@
+//! Every reason against a pod on a node, over all filters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::class_cache::ClassCaches;
+use super::cycle::Cycle;
+use super::delta::Delta;
+use super::devices::ClaimCycle;
+use super::error::ObjectError;
+use super::ids::NodeId;
+use super::node_info::NodeInfo;
+use super::plugins::{self, View, nominated_before, with_pods};
+use super::reason::Reason;
+use super::schedule::{Subject, claims_of, name_of, requested_node};
+use super::state::State;
+
+/// All reasons against one node.
+pub(crate) fn evaluate(
+    state: &mut State,
+    caches: &mut ClassCaches,
+    pod: &Pod,
+    node: &str,
+) -> Result<Option<Vec<Reason>>, ObjectError> {
+    with_cycle(state, caches, pod, |cycle| {
+        let id = cycle.state.node_id(node)?;
+        Some(reasons_against(cycle, id, cycle.node(id)?))
+    })
+}
+
+/// All reasons against all nodes.
+pub(crate) fn evaluate_all(
+    state: &mut State,
+    caches: &mut ClassCaches,
+    pod: &Pod,
+) -> Result<BTreeMap<Arc<str>, Vec<Reason>>, ObjectError> {
+    with_cycle(state, caches, pod, |cycle| {
+        let nodes = cycle.state.live_nodes();
+        nodes.map(|(id, node)| (Arc::clone(&node.spec.name), reasons_against(cycle, id, node))).collect()
+    })
+}
+
+fn with_cycle<T>(
+    state: &mut State,
+    caches: &mut ClassCaches,
+    pod: &Pod,
+    ask: impl FnOnce(&Cycle<'_>) -> T,
+) -> Result<T, ObjectError> {
+    let subject = Subject::of(state, pod, name_of(pod)?)?;
+    // Claims that are not there yet are told of by the decision.
+    let claims = claims_of(state, pod)?.ok().flatten();
+    let cells = claims.as_ref().map(|claims| caches.take_devices(state, claims));
+    let cache = caches.refreshed(state, subject.class, subject.labels, &subject.key.name);
+    let requested = requested_node(pod);
+    let mut cycle = Cycle::new(state, subject.class, subject.labels, &subject.key.name, requested, &cache.tallies);
+    let with_cells = claims.as_ref().zip(cells);
+    cycle.claims = with_cells.map(|(claims, cells)| ClaimCycle::new(&state.devices, claims, cells));
+    Ok(ask(&cycle))
+}
+
+fn reasons_against(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    plugins::pre_filter_all(cycle, &mut reasons);
+    let nominated = nominated_before(cycle, node);
+    let full = with_pods(cycle.state, node, &nominated);
+    let delta = Delta { added: nominated, removed: Vec::new() };
+    reasons.extend(plugins::all_reasons(cycle, &View { id, node: &full, delta: &delta }));
+    if reasons.is_empty() && !delta.is_empty() {
+        reasons = plugins::all_reasons(cycle, &View { id, node, delta: Delta::NONE });
+    }
+    reasons
+}

@@ -1,0 +1,43 @@
+//! What a learner changed that no step asks for, written into the report of the step that is graded.
+
+use super::change::{Change, Objects};
+use super::slips::slips;
+use super::told::Told;
+use crate::error::Result;
+use klab_lab::spec::Lab;
+use klab_lab::verify::{Aside, CheckResult, Report};
+
+/// Adds to the report of a step (from 0), or of the set-up, what was changed and not asked for, and, where nothing else says
+/// what to do, what the step asks for and is not done. Where that is nothing either, returns what leads back. `first` is what
+/// anything that is typed to mend something depends on.
+///
+/// # Errors
+/// When the lab cannot be made in this process, to compare with it.
+pub fn mention(
+    report: &mut Report,
+    lab: &Lab,
+    step: Option<usize>,
+    done: usize,
+    found: &Objects,
+    first: Option<Aside>,
+) -> Result<Option<String>> {
+    let steps = step.map_or(0, |step| step.saturating_add(1));
+    let slips = slips(lab, step, steps == done, found)?;
+    let asides = |changes: &[Change]| Told::all(changes, lab, steps).into_iter().map(Told::aside).collect();
+    // What is typed to mend anything would look there, so it comes first.
+    report.unasked = first.into_iter().chain::<Vec<Aside>>(asides(&slips.unasked)).collect();
+    let helpless = |check: &CheckResult| !check.verdict.is_held() && check.suggestions.is_empty();
+    if !report.checks.iter().any(helpless) {
+        return Ok(None);
+    }
+    report.open = asides(&slips.open);
+    let nothing = report.unasked.is_empty() && report.open.is_empty();
+    let name = &lab.name;
+    let before = step.and_then(|step| step.checked_sub(1)).and_then(|before| lab.steps.get(before));
+    Ok(nothing.then(|| match before.map(|step| &step.name) {
+        Some(before) => {
+            format!("all is as the step makes it, and came about otherwise: `klab reset {name} --to {before}` goes back to where it begins")
+        }
+        None => format!("`klab reset {name}` goes back to where the lesson begins"),
+    }))
+}

@@ -1,0 +1,49 @@
+//! What operations are made of, done: at once by the command that was typed, or by a process of its own.
+
+use super::super::one;
+use super::made::make;
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::pool::at_work::PoolsAtWork;
+use crate::provider::machines_of;
+use crate::state::azure::ClusterNote;
+use crate::state::operation::Task;
+
+/// Does one thing; where it is done already, nothing.
+///
+/// # Errors
+/// When it fails.
+pub(in super::super) fn perform(context: &Context, lab: &str, task: &Task) -> Result<()> {
+    let pools = || PoolsAtWork::of(context, lab, "az");
+    match task {
+        Task::Put { pool, keys } => pools()?.put(pool, keys.clone()).map(drop),
+        Task::Remove { pool } => {
+            let mut pools = pools()?;
+            if pools.live.names().contains(&pool.as_str()) {
+                pools.remove(pool)?;
+            }
+            let folder = context.home.lab(lab);
+            let mut note = ClusterNote::read(&folder)?;
+            match note.pools.remove(pool) {
+                Some(_) => note.write(&folder),
+                None => Ok(()),
+            }
+        }
+        Task::UpgradeControlPlane { from, to } => {
+            let version = |text: &str| {
+                text.parse()
+                    .map_err(|()| Error::message(Kind::Failed, format!("`{text}` is not a version of Kubernetes")))
+            };
+            pools()?.upgrade_control_plane(version(from)?, version(to)?)
+        }
+        Task::SetAutoscaler { settings } => pools()?.set_autoscaler(settings.clone()),
+        Task::Start => {
+            one::switch_one(context, lab, "az", |provider, lab, work| machines_of(provider, lab)?.resume(lab, work))
+        }
+        Task::Stop => {
+            one::switch_one(context, lab, "az", |provider, lab, work| machines_of(provider, lab)?.pause(lab, work))
+        }
+        Task::Make => make(context, lab),
+        Task::Down => one::remove(context, lab),
+    }
+}

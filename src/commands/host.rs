@@ -1,0 +1,316 @@
+//! `klab host`: a class that people join over the network, until it is ended.
+
+mod addresses;
+mod arguments;
+pub(super) mod kept;
+mod record;
+mod told;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+
+pub use self::arguments::Arguments;
+use self::arguments::Way;
+use self::record::Hosted;
+use super::Context;
+use super::seats::hosted;
+use crate::console::Console;
+use crate::error::{Context as _, Error, Kind, Result};
+use crate::event::Warning;
+use crate::host::code::{For, plain};
+use crate::host::front::Door;
+use crate::host::register::{Entry, Times};
+use crate::host::shards::Shards;
+use crate::host::state::{Course, Host, Settings};
+use crate::host::{observer, state, template, timers, webhook};
+use crate::provider::sim::server_lock::ServerLock;
+use crate::state::home::{HOSTED, state_error};
+use klab_cluster::server::files::create_private_folder;
+use klab_cluster::server::{Certificate, Limits, Public, Server, ServerOptions, StartError, Webhooks};
+use klab_lab::spec::Lab;
+
+/// How long a class may take to end once the user wants it to: a second Ctrl-C ends it at once.
+const LAST: Duration = Duration::from_secs(30);
+
+/// Hosts a class until the user ends it.
+///
+/// # Errors
+/// When it cannot be made, or its address cannot be had.
+pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
+    if arguments.on_kubernetes.is_wanted() {
+        return on_kubernetes(context, arguments);
+    }
+    if arguments.health {
+        let name = arguments.name.clone().map_or_else(|| only(context), Ok)?;
+        hosted::serves(context, &name)?;
+        context.ui.say(&format!("class `{name}` serves"));
+        return Ok(());
+    }
+    let way = arguments.way()?;
+    let webhook = arguments.webhook()?;
+    let code = arguments.join_code_file.as_deref().map(read_code).transpose()?;
+    let (hosted, is_new) = hosted(context, arguments)?;
+    let folder = folder(context, &hosted.name);
+    create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
+    let server_folder = folder.join("server");
+    let Some(lock) = ServerLock::take(&server_folder)? else {
+        let message = format!("class `{}` is hosted already, by another klab on this machine", hosted.name);
+        return Err(Error::message(Kind::Usage, message).hint("`--name` gives a second one a name of its own"));
+    };
+    lock.sign().map_err(|error| state_error(error, "sign the lock in", &server_folder))?;
+    let labs: Vec<Lab> = hosted.labs.iter().map(record::Kept::load).collect::<Result<_>>()?;
+    hosted.write(&folder)?;
+    let settings = Settings {
+        name: hosted.name.clone(),
+        proxies: way.proxies.clone(),
+        is_proxied: !way.proxies.is_empty(),
+        certificate: match &way.certificate {
+            Certificate::Given { chain, .. } => Some(chain.clone()),
+            Certificate::Own(_) | Certificate::Proxied { .. } => None,
+        },
+        shard: hosted.shard,
+        most: hosted.most,
+        shards: shards(arguments, code.as_deref())?,
+        console: console(context, arguments)?,
+        code,
+    };
+    let names: Vec<String> = labs.iter().map(|lab| lab.name.value.clone()).collect();
+    let host = Arc::new(Host::open(&folder, settings, &names)?);
+    let runtime = crate::client::runtime()?;
+    let outcome = runtime.block_on(serve(context, arguments, (way, webhook), Arc::clone(&host), labs, is_new));
+    drop(lock);
+    outcome
+}
+
+/// The code of the class, as a file has it.
+fn read_code(file: &Path) -> Result<String> {
+    let problem = || format!("could not read `{}`", file.display());
+    let text = std::fs::read_to_string(file).kind(Kind::Usage, problem)?;
+    let code = text.trim();
+    if plain(code).len() < SHORTEST_CODE {
+        let message = format!("the code in `{}` has less than {SHORTEST_CODE} letters and digits", file.display());
+        return Err(Error::message(Kind::Usage, message).hint("people would guess it"));
+    }
+    Ok(code.to_owned())
+}
+
+/// Fewest letters and digits of a code that somebody chooses.
+const SHORTEST_CODE: usize = 8;
+
+/// The other shards of the class, where it has any.
+fn shards(arguments: &Arguments, code: Option<&str>) -> Result<Option<Shards>> {
+    if arguments.shards == 1 {
+        return Ok(None);
+    }
+    let (Some(address), Some(code)) = (arguments.shard_address.clone(), code) else {
+        let message = format!("{} shards must know where the others are, and have one code", arguments.shards);
+        return Err(Error::message(Kind::Usage, message)
+            .hint("`--shard-address http://klab-{}.klab-shards:8443 --join-code-file FILE`"));
+    };
+    Ok(Some(Shards::new(arguments.shard, arguments.shards, address, code)))
+}
+
+/// The learners' console, where they are to have one.
+fn console(context: &Context, arguments: &Arguments) -> Result<Option<Arc<Console>>> {
+    let settings =
+        arguments.console.settings().kind(Kind::Failed, || "could not find klab's own program".to_owned())?;
+    let Some(settings) = settings else { return Ok(None) };
+    let console = Console::new(settings)?;
+    context.ui.say(&format!("learners have a console, with kubectl {}", console.version()));
+    for lack in console.lacks() {
+        context.ui.events().warn(Warning::Caveat, format!("the console's sandbox has a hole: {lack}"));
+    }
+    Ok(Some(Arc::new(console)))
+}
+
+/// The class as shards on a Kubernetes cluster.
+fn on_kubernetes(context: &Context, arguments: &Arguments) -> Result<()> {
+    let [lesson] = arguments.labs.as_slice() else {
+        return Err(Error::message(Kind::Usage, "a class on Kubernetes has one lab"));
+    };
+    let hosted = Hosted::new(context, arguments)?;
+    let labs: Vec<Lab> = hosted.labs.iter().map(record::Kept::load).collect::<Result<_>>()?;
+    let Some(lab) = labs.first() else { return Ok(()) };
+    let said = super::on_kubernetes::Said {
+        class: &hosted.name,
+        lesson: &lesson.to_string_lossy(),
+        lab,
+        url: arguments.url.as_deref().unwrap_or_default(),
+        seats: arguments.max_seats,
+        commands: arguments.console.console.then_some(u32::from(arguments.console.console_commands)),
+        certificate: arguments.tls_cert.as_deref().zip(arguments.tls_key.as_deref()),
+    };
+    super::on_kubernetes::run(context, &arguments.on_kubernetes, &said)
+}
+
+/// The folder of a hosted class.
+fn folder(context: &Context, name: &str) -> PathBuf {
+    context.home.hosts().join(name)
+}
+
+/// The class that is meant: one that was hosted before, or a new one.
+fn hosted(context: &Context, arguments: &Arguments) -> Result<(Hosted, bool)> {
+    let named = arguments.name.clone();
+    let is_there = |name: &str| folder(context, name).join(HOSTED).exists();
+    // A class that is to be there whenever its host starts begins with the first start.
+    let begins =
+        || -> Result<bool> { Ok(!arguments.labs.is_empty() && !is_there(&Hosted::new(context, arguments)?.name)) };
+    if arguments.resume && !begins()? {
+        let name = match (named, arguments.labs.first()) {
+            (Some(name), _) => name,
+            (None, Some(lab)) => lab.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned(),
+            (None, None) => only(context)?,
+        };
+        return Hosted::read(&folder(context, &name), &name).map(|hosted| (hosted, false));
+    }
+    let hosted = Hosted::new(context, arguments)?;
+    if is_there(&hosted.name) {
+        let message = format!("class `{}` was hosted before, and its seats are kept", hosted.name);
+        return Err(Error::message(Kind::Usage, message)
+            .hint(format!(
+                "`klab host --resume --name {}` brings it back with its codes, seats and progress",
+                hosted.name
+            ))
+            .hint(format!("`klab down {}` removes it with its seats", hosted.name))
+            .hint("`--name` gives a new one a name of its own"));
+    }
+    Ok((hosted, true))
+}
+
+/// The only class that was hosted.
+fn only(context: &Context) -> Result<String> {
+    let names = context.home.hosted().map_err(|error| state_error(error, "read", &context.home.hosts()))?;
+    match names.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Error::message(Kind::Usage, "no class was hosted here").hint("`klab host scheduling` hosts one")),
+        several => {
+            Err(Error::message(Kind::Usage, format!("several classes were hosted here: {}", several.join(", ")))
+                .hint("`--name` says which one is meant"))
+        }
+    }
+}
+
+async fn serve(
+    context: &Context,
+    arguments: &Arguments,
+    (way, webhook): (Way, Option<webhook::delivery::Settings>),
+    host: Arc<Host>,
+    labs: Vec<Lab>,
+    is_new: bool,
+) -> Result<()> {
+    let mut end = signal(SignalKind::terminate()).kind(Kind::Outside, || "could not take signals".to_owned())?;
+    // Whoever writes into a seat would have this machine call whomever they name.
+    let options = ServerOptions {
+        webhooks: Webhooks::Off,
+        limits: Limits::of_a_class(),
+        ..ServerOptions::at(host.folder.join("server"))
+    };
+    let public = Public {
+        listen: way.listen,
+        certificate: way.certificate.clone(),
+        url: way.url.clone(),
+        folder: state::SEATS.to_owned(),
+        front: Arc::new(Door::new(Arc::clone(&host))),
+    };
+    let server = Server::start_public(options, public).await.map_err(|error| start_error(error, &way))?;
+    let server = Arc::new(server);
+    let courses = make_courses(context, &server, &host.folder, labs).await?;
+    let begun = (Arc::clone(&host), Arc::clone(&server));
+    let begin = tokio::task::spawn_blocking(move || begun.0.begin(begun.1, courses));
+    begin.await.kind(Kind::Failed, || "could not begin the class".to_owned())??;
+    if is_new {
+        begin_class(&host, arguments).await?;
+    }
+    let until = arguments.code_expires.map(|when| when.from(Timestamp::now()));
+    host.take_code(until, arguments.code_uses).await?;
+    observer::begin(&host)?;
+    let telling = webhook.map(|settings| webhook::begin(&host, settings)).transpose()?;
+    way.note(&host.folder)?;
+    told::tell(context, &host, arguments, &way);
+    let interrupted = Arc::new(Notify::new());
+    context.interruption_cleans_up(Some(Box::new({
+        let interrupted = Arc::clone(&interrupted);
+        move || {
+            interrupted.notify_one();
+            // The class ends, and klab with it.
+            std::thread::sleep(LAST);
+        }
+    })));
+    let mut over = None;
+    tokio::select! {
+        () = server.stopped() => {}
+        ended = timers::run(&host) => over = Some(ended),
+        _ = end.recv() => {}
+        () = interrupted.notified() => {}
+    }
+    server.stop();
+    // Connections hear of it, and what they were given is on disk.
+    server.close_down().await;
+    if let Some(telling) = telling {
+        telling.ended().await;
+    }
+    let name = &host.settings.name;
+    if let Some(ended) = over {
+        ended?;
+        context.ui.say(&format!("class `{name}` is over, and its seats are removed"));
+        return Ok(());
+    }
+    context.ui.say(&format!("class `{name}` is kept: `klab host --resume --name {name}` brings it back"));
+    Ok(())
+}
+
+/// Makes the templates of all labs.
+async fn make_courses(
+    context: &Context,
+    server: &Arc<Server>,
+    folder: &Path,
+    labs: Vec<Lab>,
+) -> Result<BTreeMap<String, Course>> {
+    let mut courses = BTreeMap::new();
+    for lab in labs {
+        let name = lab.name.value.clone();
+        let (server, events) = (Arc::clone(server), context.ui.events());
+        let folder = folder.join("templates").join(&name);
+        let made = tokio::task::spawn_blocking(move || {
+            let begins = template::make(&server, &lab, &folder, &events)?;
+            Ok::<_, Error>(Course::new(lab, begins))
+        });
+        courses.insert(name, made.await.kind(Kind::Failed, || "could not make a template".to_owned())??);
+    }
+    Ok(courses)
+}
+
+/// Writes down the times of a new class, and makes its codes.
+async fn begin_class(host: &Host, arguments: &Arguments) -> Result<()> {
+    let now = Timestamp::now();
+    let opens = arguments.opens.map(|when| when.from(now));
+    let closes = arguments.closes.from(opens.unwrap_or(now));
+    let keep = SignedDuration::try_from(arguments.keep).unwrap_or(SignedDuration::MAX);
+    host.record(vec![Entry::Times(Times { opens, closes: Some(closes), keep })]).await?;
+    let until = arguments.code_expires.map(|when| when.from(now));
+    if host.settings.code.is_none() {
+        host.new_code(For::Class, until, arguments.code_uses).await?;
+    }
+    for _ in 0..arguments.seat_codes {
+        host.new_code(For::Seat, None, Some(1)).await?;
+    }
+    Ok(())
+}
+
+fn start_error(error: StartError, way: &Way) -> Error {
+    match error {
+        StartError::Folder(folder, error) => state_error(error, "use the server's folder", &folder),
+        certificate @ StartError::Certificate(_) => Error::new(Kind::Usage, certificate)
+            .hint("`--tls-cert` takes a certificate (and those that vouch for it) in PEM, `--tls-key` its private key"),
+        other => Error::new(Kind::Outside, other).hint(format!(
+            "another program uses it, or this machine has no such address; `--listen {}:PORT` takes another port",
+            way.listen.ip()
+        )),
+    }
+}

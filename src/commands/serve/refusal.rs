@@ -1,0 +1,16 @@
+//! Why a server could not start, for the person who started it.
+
+use klab_cluster::server::StartError;
+
+use crate::error::{Error, Kind};
+use crate::state::home::state_error;
+
+pub(super) fn start_error(error: StartError) -> Error {
+    match error {
+        StartError::Folder(folder, error) => state_error(error, "use the server's folder", &folder),
+        port @ StartError::Port(..) => {
+            Error::new(Kind::Outside, port).hint("another program uses it; without a port the server takes a free one")
+        }
+        other => Error::new(Kind::Outside, other),
+    }
+}

@@ -1,0 +1,237 @@
+//! What stands before the clusters of a hosted class: joining, pages, the API of lessons, and what operators look at.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures::future::BoxFuture;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tower::ServiceExt;
+
+use super::address::From;
+use super::answer::{secured, typed};
+use super::metrics::Gauges;
+use super::refusal::Refusal;
+use super::register::Phase;
+use super::state::Host;
+use super::{address, api, console, entrance, instructor, leading, learner, shards, templates};
+use klab_cluster::Status;
+use klab_cluster::server::{Asker, BodyError, Digest, Front, FrontBody};
+
+/// What scripts are called.
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// Largest body of a request.
+const LARGEST: usize = 64 * 1024;
+
+/// The front of a class.
+pub struct Door {
+    host: Arc<Host>,
+    router: OnceLock<Router>,
+}
+
+impl Door {
+    /// Of a class.
+    pub fn new(host: Arc<Host>) -> Self {
+        Self { host, router: OnceLock::new() }
+    }
+}
+
+impl Front for Door {
+    fn answer(
+        &self,
+        request: http::Request<Incoming>,
+        from: SocketAddr,
+    ) -> BoxFuture<'static, http::Response<FrontBody>> {
+        let router = self.router.get_or_init(|| router(&self.host)).clone();
+        let client = self.host.client(from.ip(), request.headers());
+        let base = self.host.base();
+        let refused = self.host.settings.is_proxied && !is_proxy_or_here(&self.host, from.ip());
+        Box::pin(async move {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(From(client));
+            let answer = match inner_path(request.uri(), &base) {
+                _ if refused => not_through_the_proxy(),
+                Some(uri) => {
+                    *request.uri_mut() = uri;
+                    // A router refuses nothing by itself.
+                    router.oneshot(request).await.unwrap_or_else(|never| match never {})
+                }
+                None => Refusal::bad_request("the request path is not valid").into_response(),
+            };
+            answer.map(|body| body.map_err(|error| BodyError(error.to_string())).boxed_unsync())
+        })
+    }
+
+    fn admits(&self, cluster: &str, token: &Digest) -> bool {
+        // What the instructor's kubeconfig of a seat carries.
+        Digest::of(self.host.secret.proof("look", cluster).as_bytes()).equals(token)
+    }
+
+    fn refusal(&self, cluster: &str, asker: Asker, request: &http::request::Parts) -> Option<Status> {
+        let reads = matches!(request.method, Method::GET | Method::HEAD);
+        let forbidden = |words: &str| Some(Status::new(403, "Forbidden", words));
+        match self.host.phase() {
+            Phase::Over => return forbidden("the class is over, and its seats are removed"),
+            Phase::Closed if !reads => return forbidden(&Refusal::closed().message),
+            _ => {}
+        }
+        if !reads && let Ok(seat) = cluster.parse() {
+            // Nobody may be looking on.
+            let _ = self.host.moves.send(seat);
+        }
+        let agreed = || cluster.parse().is_ok_and(|seat| self.host.register().agreed(seat));
+        if asker == Asker::Guest && !reads && !agreed() {
+            return forbidden("you look into somebody's seat: nothing is changed there until its learner agrees");
+        }
+        None
+    }
+}
+
+/// Whether a request came from a proxy that is known, or from this machine itself.
+fn is_proxy_or_here(host: &Host, from: IpAddr) -> bool {
+    from.to_canonical().is_loopback() || address::is_proxy(from.to_canonical(), &host.settings.proxies)
+}
+
+fn not_through_the_proxy() -> Response {
+    Refusal::forbidden("this class is reached through its proxy only: TLS ends there").into_response()
+}
+
+/// The URI without the part of the path that the class's own address has.
+fn inner_path(uri: &http::Uri, base: &str) -> Option<http::Uri> {
+    let path = match uri.path().strip_prefix(base) {
+        Some("") => "/",
+        Some(rest) if rest.starts_with('/') => rest,
+        _ => uri.path(),
+    };
+    let text = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    text.parse().ok()
+}
+
+fn router(host: &Arc<Host>) -> Router {
+    let lead = middleware::from_fn_with_state(Arc::clone(host), leading::lead);
+    Router::new()
+        .route("/", get(entrance::page))
+        .route("/join", post(entrance::by_form).layer(lead.clone()))
+        .route("/api/join", post(entrance::by_program).layer(lead))
+        .route(shards::ROOM, post(leading::room))
+        .route("/api/seats/{seat}", get(api::seat))
+        .route("/api/seats/{seat}/guide", get(api::guide))
+        .route("/api/seats/{seat}/explain", get(api::explain))
+        .route("/api/seats/{seat}/board", get(api::board))
+        .route("/api/seats/{seat}/verify", post(api::grade))
+        .route("/api/seats/{seat}/step", post(api::step))
+        .route("/api/seats/{seat}/reset", post(api::reset))
+        .route("/learn/{lab}/", get(learner::whole))
+        .route("/learn/{lab}/next", post(learner::next))
+        .route("/learn/{lab}/reset", post(learner::reset))
+        .route("/learn/{lab}/agree", post(learner::agree))
+        .route("/learn/{lab}/{what}", get(learner::part))
+        .route("/teach/", get(instructor::whole))
+        .route("/teach/open", post(instructor::open))
+        .route("/teach/events", get(instructor::events))
+        .route("/teach/class.json", get(instructor::document))
+        .route("/teach/class.csv", get(instructor::sheet))
+        .route("/teach/extend", post(instructor::extend))
+        .route("/teach/close", post(instructor::close))
+        .route("/teach/hint", post(instructor::hint))
+        .route("/teach/open-next", post(instructor::open_next))
+        .route("/teach/codes", post(instructor::codes))
+        .route("/teach/revoke", post(instructor::revoke))
+        .route("/teach/seats/{seat}/", get(instructor::look))
+        .route("/teach/seats/{seat}/{what}", get(instructor::part).post(instructor::act))
+        .route("/learn.js", get(|| async { typed(SCRIPT, templates::LEARN) }))
+        .route("/look.js", get(|| async { typed(SCRIPT, "\"use strict\";\n") }))
+        .route("/teach.js", get(|| async { typed(SCRIPT, templates::TEACH) }))
+        .route("/host.css", get(|| async { typed("text/css; charset=utf-8", templates::style()) }))
+        .route("/ca.pem", get(authority))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .merge(console::routes())
+        .fallback(nowhere)
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .layer(middleware::from_fn_with_state(Arc::clone(host), at_the_door))
+        .with_state(Arc::clone(host))
+}
+
+/// Refuses what a page of another place sends with this browser's cookies, and says of every answer what a browser may do.
+async fn at_the_door(State(host): State<Arc<Host>>, request: Request, next: Next) -> Response {
+    let answer = match refused_origin(&host, request.method(), request.headers()) {
+        Some(refusal) => refusal.into_response(),
+        None => next.run(request).await,
+    };
+    secured(answer, host.is_secure())
+}
+
+fn refused_origin(host: &Host, method: &Method, headers: &HeaderMap) -> Option<Refusal> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return None;
+    }
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    match text(header::ORIGIN) {
+        Some(origin) if host.is_own_origin(origin, text(header::HOST)) => None,
+        Some(_) => Some(Refusal::forbidden("only the class's own pages may ask for this")),
+        // Programs send none; browsers that send cookies with what changes something always do.
+        None if headers.contains_key(header::COOKIE) => {
+            Some(Refusal::forbidden("only the class's own pages may ask for this"))
+        }
+        None => None,
+    }
+}
+
+async fn nowhere() -> Refusal {
+    Refusal::not_found("there is nothing at this address")
+}
+
+async fn authority(State(host): State<Arc<Host>>) -> Response {
+    match host.server().and_then(|server| server.authority().map(str::to_owned)) {
+        Some(text) => typed("application/x-pem-file", text),
+        None => Refusal::not_found("this class needs no certificate authority of its own").into_response(),
+    }
+}
+
+async fn ready(State(host): State<Arc<Host>>) -> Response {
+    match (host.server(), host.phase()) {
+        (None, _) => (StatusCode::SERVICE_UNAVAILABLE, "the class is being made\n").into_response(),
+        (Some(_), Phase::Over) => (StatusCode::SERVICE_UNAVAILABLE, "the class is over\n").into_response(),
+        (Some(_), _) => "ok\n".into_response(),
+    }
+}
+
+async fn metrics(State(host): State<Arc<Host>>) -> Response {
+    let gauges = {
+        let is_open = host.phase() == Phase::Open;
+        let register = host.register();
+        Gauges { seats: register.seats().count(), most: host.settings.most, people: register.people(), is_open }
+    };
+    typed("application/openmetrics-text; version=1.0.0; charset=utf-8", host.metrics.text(&host.settings.name, gauges))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_the_class_is_taken_away_once() {
+        for (uri, base, inner) in [
+            ("/join?x=1", "", "/join?x=1"),
+            ("/labs", "/labs", "/"),
+            ("/labs/join?x=1", "/labs", "/join?x=1"),
+            ("/labs/labs/join", "/labs", "/labs/join"),
+            ("/labsy", "/labs", "/labsy"),
+        ] {
+            let inner_uri = inner_path(&uri.parse().unwrap(), base).unwrap();
+            assert_eq!(inner_uri.to_string(), inner, "{uri} {base}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The lesson of a seat, graded where the seat is: nobody grades himself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+
+use super::metrics::count;
+use super::seat::SeatId;
+use super::state::Host;
+use super::talk::Talk;
+use crate::changes::{live_objects, mention};
+use crate::error::{Context, Error, Kind, Result};
+use crate::event::{Events, Verb, Warning};
+use crate::grade::{hinted, verdict};
+use crate::lesson::pass::{self, Looks, Passed};
+use crate::lesson::words::{find, label};
+use crate::lesson::{note_before, open_next, staged};
+use crate::observe;
+use crate::state::Progress;
+use crate::until_decided::{Live, Until, look_until};
+use klab_lab::spec::Lab;
+use klab_lab::verify::{self, Before, Report};
+use klab_lab::words::plural;
+
+/// Longest that somebody may wait for checks.
+pub const LONGEST: Duration = Duration::from_mins(10);
+
+/// A seat whose lesson is worked on, and nobody else works on it.
+pub struct AtWork<'h> {
+    /// The class.
+    pub host: &'h Host,
+    /// The seat.
+    pub seat: SeatId,
+    /// The lab in it.
+    pub lab: &'h Lab,
+    _turn: super::turns::Turn<'h>,
+}
+
+impl<'h> AtWork<'h> {
+    /// The seat, if nobody else works on it.
+    ///
+    /// # Errors
+    /// When somebody does, or there is no such lab.
+    pub fn new(host: &'h Host, seat: SeatId, lab: &str) -> Result<Self> {
+        let course = host.course(lab).ok_or_else(|| Error::message(Kind::Outside, "the lab is not in this class"))?;
+        let busy = || {
+            Error::message(Kind::Failed, "something else is under way on this seat: `step`, `reset` or `verify`")
+                .hint("wait until it ends, and try again")
+        };
+        let turn = host.turns.take(seat).ok_or_else(busy)?;
+        Ok(Self { host, seat, lab: course.lab(), _turn: turn })
+    }
+
+    /// How far the lesson has come.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn progress(&self) -> Result<Progress> {
+        self.host.progress(self.seat, &self.lab.name.value)
+    }
+
+    /// A client of the seat's cluster, for the runtime that it is made in.
+    ///
+    /// # Errors
+    /// When there is no such cluster.
+    pub fn client(&self) -> Result<Client> {
+        self.host.client_of(self.seat)
+    }
+}
+
+/// The cluster of a seat, as its host looks at it.
+struct AtTheHost<'a> {
+    client: &'a Client,
+    lab: &'a Lab,
+    progress: &'a Progress,
+    timeout: Duration,
+}
+
+impl Looks for AtTheHost<'_> {
+    async fn wait(&mut self, step: Option<usize>, once: Option<Duration>) -> Result<Report> {
+        let stage = staged(self.lab, self.progress, step);
+        let timeout = once.unwrap_or(self.timeout);
+        let mut live = Live::new(self.client, &stage.checks, timeout, false);
+        let (mut report, _) = look_until(&mut live, &stage, Until::Decided(timeout), |_| {}).await?;
+        hinted(&mut report, step.and_then(|step| self.lab.steps.get(step)?.hint.as_deref()));
+        Ok(report)
+    }
+
+    async fn glance(&mut self, step: usize) -> Result<Report> {
+        let stage = staged(self.lab, self.progress, Some(step));
+        let mut snapshot = observe::look(self.client).await?;
+        observe::fetch(self.client, &stage.checks, &mut snapshot).await?;
+        Ok(verify::evaluate(&stage.checks, &snapshot, &verify::Context::of(&stage)))
+    }
+}
+
+/// Waits for the checks of where a learner is, or of a step by its name, and moves the learner on where they hold.
+///
+/// # Errors
+/// When a check does not hold, as `klab verify` says it.
+pub async fn grade(
+    host: &Host,
+    seat: SeatId,
+    lab: &str,
+    step: Option<&str>,
+    timeout: Duration,
+    talk: &Talk,
+) -> Result<()> {
+    let at_work = AtWork::new(host, seat, lab)?;
+    let (lab, mut progress, client) = (at_work.lab, at_work.progress()?, at_work.client()?);
+    let timeout = timeout.min(LONGEST);
+    count(&host.metrics.verified);
+    let mut looks = AtTheHost { client: &client, lab, progress: &progress, timeout };
+    let mut graded = match step {
+        Some(name) => {
+            let step = find(lab, name)?;
+            pass::Graded { step: Some(step), report: looks.wait(Some(step), None).await? }
+        }
+        None => pass::graded(&mut looks, lab, &progress, timeout).await?,
+    };
+    let events = Events::new(Arc::new(talk.clone()));
+    let way_back = add_slips(lab, &mut graded, progress.done, &client).await.unwrap_or_else(|error| {
+        let words = format!("what differs from the lab could not be found: {error}");
+        events.warn(Warning::DifferencesUnknown, words);
+        None
+    });
+    let what = graded.step.map_or_else(|| "the lab".to_owned(), |step| label(lab, step));
+    let named = graded
+        .step
+        .and_then(|step| Some((step.saturating_add(1), lab.steps.len(), lab.steps.get(step)?.name.value.as_str())));
+    talk.report(&graded.report, named);
+    let next = progress.next(lab.steps.len());
+    let words = verdict(&graded.report, timeout, &what).map_err(|error| {
+        let error = way_back.into_iter().fold(error, Error::hint);
+        match next.filter(|_| !progress.is_opened()).and_then(|next| lab.steps.get(next)) {
+            Some(next) if step.is_none() => error
+                .hint(format!("`klab guide` opens the next step; `klab verify --step {}` checks that one", next.name)),
+            _ => error,
+        }
+    })?;
+    events.note(Verb::VerifyLab, words);
+    if step.is_some() {
+        return Ok(());
+    }
+    match pass::passed(lab, &progress, graded.step) {
+        Passed::All if lab.steps.is_empty() => {}
+        Passed::All => events.note(Verb::FinishSteps, format!("all {}", plural(lab.steps.len(), "step"))),
+        Passed::Before(done) => {
+            let words = next.map_or(String::new(), |next| {
+                format!("; `klab guide` opens {}, then `klab verify` grades that", label(lab, next))
+            });
+            events.note(Verb::HoldStep, format!("{}, as before{words}", label(lab, done.saturating_sub(1))));
+        }
+        Passed::Now(done) => {
+            let words = match (graded.step, lab.steps.len() > done) {
+                (None, true) => format!("the set-up; `klab guide` shows {}", label(lab, 0)),
+                (None, false) => "the set-up".to_owned(),
+                (Some(step), true) => format!("{}; `klab guide` shows the next", label(lab, step)),
+                (Some(step), false) => format!("{}: the lesson is done", label(lab, step)),
+            };
+            if pass::moves_on(&progress, done) {
+                progress.reach(done);
+                note(lab, &mut progress, &client).await?;
+                host.moved(seat, progress)?;
+                count(&host.metrics.passed);
+            }
+            events.note(Verb::PassStep, words);
+        }
+    }
+    Ok(())
+}
+
+/// Notes the pods as they are now, where checks of the next step will compare with them.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn note(lab: &Lab, progress: &mut Progress, client: &Client) -> Result<()> {
+    if lab.steps.get(progress.done).is_some_and(|step| Before::is_asked_for(&step.checks)) {
+        note_before(lab, progress, &observe::look(client).await?);
+    }
+    Ok(())
+}
+
+async fn add_slips(lab: &Lab, graded: &mut pass::Graded, done: usize, client: &Client) -> Result<Option<String>> {
+    if lab.steps.is_empty() || (graded.step.is_none() && graded.report.ok()) {
+        return Ok(None);
+    }
+    let found = live_objects(client).await?;
+    let (lab, step, mut report) = (lab.clone(), graded.step, graded.report.clone());
+    // The twin of the lab is made by a runtime of its own.
+    let compared = tokio::task::spawn_blocking(move || {
+        let way_back = mention(&mut report, &lab, step, done, &found, None)?;
+        Ok::<_, Error>((report, way_back))
+    });
+    let (report, way_back) = compared.await.kind(Kind::Failed, || "could not compare the cluster".to_owned())??;
+    graded.report = report;
+    Ok(way_back)
+}
+
+/// Opens the next step for a learner who is shown it.
+///
+/// # Errors
+/// When the cluster does not answer, or the state cannot be written.
+pub async fn open(host: &Host, seat: SeatId, lab: &str) -> Result<()> {
+    let Some(course) = host.course(lab) else { return Ok(()) };
+    let (lab, mut progress) = (course.lab(), host.progress(seat, lab)?);
+    let Some(step) = lab.steps.get(progress.done).filter(|_| !progress.opened) else { return Ok(()) };
+    if Before::is_asked_for(&step.checks) {
+        let snapshot = observe::look(&host.client_of(seat)?).await?;
+        open_next(lab, &mut progress, &snapshot);
+    } else {
+        progress.opened = true;
+    }
+    progress.started = true;
+    host.moved(seat, progress)
+}

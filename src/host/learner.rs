@@ -1,0 +1,156 @@
+//! The learner's page: the board of the seat, the lesson beside it, and lines for the learner's own terminal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::answer::{failed, page, refused, typed};
+use super::refusal::Refusal;
+use super::register::{Entry, Phase};
+use super::stage::Viewer;
+use super::state::{Host, Learner};
+use super::talk::Talk;
+use super::{grading, performing, viewing};
+use crate::error::Kind;
+use crate::exec::quoted;
+
+/// How long the page waits for checks before it says which do not hold.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn of(host: &Host, lab: &str, headers: &HeaderMap) -> Result<Learner, Refusal> {
+    host.learner(headers, lab).ok_or_else(Refusal::unauthorised)
+}
+
+fn at_work(host: &Host, lab: &str, headers: &HeaderMap) -> Result<Learner, Refusal> {
+    let learner = of(host, lab, headers)?;
+    if host.phase() == Phase::Open { Ok(learner) } else { Err(Refusal::closed()) }
+}
+
+/// The page itself.
+pub async fn whole(State(host): State<Arc<Host>>, Path(lab): Path<String>, headers: HeaderMap) -> Response {
+    match of(&host, &lab, &headers) {
+        Ok(learner) => {
+            let seat = (learner.seat, lab.as_str(), Viewer::Learner);
+            let answer = viewing::answer(&host, seat, ("", ""), &headers).await;
+            answer.unwrap_or_else(|refusal| refused(refusal, &headers, &host.base()))
+        }
+        // Whoever is not known is led to the entrance.
+        Err(_) => Redirect::to(&format!("{}/", host.base())).into_response(),
+    }
+}
+
+/// What the page asks for.
+pub async fn part(
+    State(host): State<Arc<Host>>,
+    Path((lab, what)): Path<(String, String)>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let learner = of(&host, &lab, &headers)?;
+    match what.as_str() {
+        "kubeconfig" => {
+            let text = host.kubeconfig(learner.seat, &lab).ok_or_else(|| Refusal::not_found("the seat is gone"))?;
+            let name = format!("attachment; filename=\"klab-{lab}.yaml\"");
+            Ok(([(header::CONTENT_DISPOSITION, name)], typed("application/yaml", text)).into_response())
+        }
+        "lines" => Ok(lines(&host, &lab)),
+        what => {
+            let seat = (learner.seat, lab.as_str(), Viewer::Learner);
+            viewing::answer(&host, seat, (what, uri.query().unwrap_or_default()), &headers).await
+        }
+    }
+}
+
+/// Lines for the learner's own terminal.
+fn lines(host: &Host, lab: &str) -> Response {
+    let file = format!("klab-{lab}.yaml");
+    let url = host.url();
+    let shells = [
+        ("bash, zsh", format!("chmod 600 {file}\nexport KUBECONFIG=\"$PWD/{file}\"\nkubectl get nodes")),
+        ("PowerShell", format!("$env:KUBECONFIG = \"$PWD\\{file}\"\nkubectl get nodes")),
+    ];
+    let print = host.fingerprint();
+    let address = print.as_ref().map_or_else(|| format!("{url}/"), |print| format!("{url}/#ca={print}"));
+    let authority = if print.is_some() { " --cacert klab-ca.pem" } else { "" };
+    let document = json!({
+        "base": host.base(), "lab": lab,
+        "shells": shells.map(|(name, lines)| json!({ "name": name, "lines": lines })),
+        "curl": format!(
+            "curl -fsS{authority} -d code=CODE -d name=NAME -d pin=PIN {url}/api/join > {file}\nexport KUBECONFIG=\"$PWD/{file}\""
+        ),
+        "klab": format!("klab join {} CODE --name NAME", quoted(&address)),
+    });
+    page("lines.html", &document)
+}
+
+/// Goes on to the next step, where what is to be done is done.
+pub async fn next(
+    State(host): State<Arc<Host>>,
+    Path(lab): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let learner = at_work(&host, &lab, &headers)?;
+    let progress = host.progress(learner.seat, &lab).map_err(|error| failed(&error))?;
+    if progress.is_opened() || !progress.started {
+        let talk = Talk::nowhere();
+        let graded = grading::grade(&host, learner.seat, &lab, None, PATIENCE, &talk).await;
+        if let Err(error) = graded {
+            let code = if error.kind == Kind::Failed { StatusCode::CONFLICT } else { StatusCode::PRECONDITION_FAILED };
+            return Ok((code, format!("not yet: {}\n", error.source)).into_response());
+        }
+    }
+    grading::open(&host, learner.seat, &lab).await.map_err(|error| failed(&error))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Brings the seat back to its set-up.
+pub async fn reset(
+    State(host): State<Arc<Host>>,
+    Path(lab): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let learner = at_work(&host, &lab, &headers)?;
+    host.audit.seat("reset", learner.seat, "learner");
+    bring_back(&host, &learner, None).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Brings a seat back, and on to where so many steps are done.
+///
+/// # Errors
+/// When it could not be brought there.
+pub async fn bring_back(host: &Arc<Host>, learner: &Learner, steps: Option<usize>) -> Result<(), Refusal> {
+    let (host, seat, lab) = (Arc::clone(host), learner.seat, learner.lab.clone());
+    let work = move || {
+        let way = steps.map(performing::Way::Steps);
+        performing::reset(&host, seat, &lab, way.as_ref(), &Talk::nowhere())
+    };
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::internal(error.to_string()))?;
+    done.map_err(|error| Refusal::conflict(error.to_string()))
+}
+
+/// Whether the instructor may change something in the seat.
+#[derive(Debug, Deserialize)]
+pub struct Agreed {
+    writes: bool,
+}
+
+/// Lets the instructor change things in the seat, or not any more.
+pub async fn agree(
+    State(host): State<Arc<Host>>,
+    Path(lab): Path<String>,
+    Query(Agreed { writes }): Query<Agreed>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let learner = at_work(&host, &lab, &headers)?;
+    let entry = Entry::Agreed { seat: learner.seat, writes };
+    host.record(vec![entry]).await.map_err(|error| failed(&error))?;
+    host.audit.seat(if writes { "agree" } else { "disagree" }, learner.seat, "learner");
+    let _ = host.moves.send(learner.seat);
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

@@ -1,0 +1,123 @@
+//! Pure: why somebody is not let in, or is not given what they ask for: in words for them, and as Kubernetes would say it.
+
+use jiff::Timestamp;
+use klab_lab::words::plural;
+use serde_json::{Value, json};
+
+use super::code::Spent;
+
+/// Why something is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    /// Kubernetes' word for it.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+    /// After how many seconds it is worth trying again.
+    pub retry_after: Option<u64>,
+    /// Whether it may have been a guess, which counts.
+    pub is_guess: bool,
+}
+
+impl Refusal {
+    /// One of a status.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), retry_after: None, is_guess: false }
+    }
+
+    fn guess(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { is_guess: true, ..Self::new(code, reason, message) }
+    }
+
+    /// What nobody can do.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// What is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(404, "NotFound", message)
+    }
+
+    /// What this person may not do.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, "Forbidden", message)
+    }
+
+    /// Somebody who has not shown who they are.
+    pub fn unauthorised() -> Self {
+        Self::new(401, "Unauthorized", "join first: your browser or your token is not known here")
+    }
+
+    /// Something that came too late or too early.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
+    /// Something of klab's own went wrong.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", message)
+    }
+
+    pub(super) fn wrong_code() -> Self {
+        Self::guess(403, "Forbidden", "this code opens nothing here: type it again as it is on the instructor's screen")
+    }
+
+    pub(super) fn wrong_pin(name: &str) -> Self {
+        let message = format!(
+            "this is not the PIN of {name}; if you are another {name}, take a longer name; if you have forgotten the PIN, \
+             the instructor can take it away"
+        );
+        Self::guess(403, "Forbidden", message)
+    }
+
+    pub(super) fn name_taken(name: &str) -> Self {
+        let message = format!(
+            "{name} is here already: say the PIN that {name} was given to come back to that seat, or take a longer name"
+        );
+        Self::guess(409, "AlreadyExists", message)
+    }
+
+    pub(super) fn spent(spent: Spent) -> Self {
+        let message = match spent {
+            Spent::Expired => "the time of this code is over: ask the instructor for the new one",
+            Spent::Used => "as many people have come with this code as it lets in: ask the instructor for another one",
+            Spent::Revoked => "the instructor has taken this code back: ask for the new one",
+        };
+        Self::forbidden(message)
+    }
+
+    pub(super) fn full(most: u32) -> Self {
+        let seats = plural(most as usize, "seat");
+        Self {
+            retry_after: Some(60),
+            ..Self::new(503, "ServiceUnavailable", format!("the class is full: it has {seats}"))
+        }
+    }
+
+    pub(super) fn ahead(opens: Option<Timestamp>) -> Self {
+        let when = opens.map_or(String::new(), |at| format!(" at {}", at.strftime("%Y-%m-%d %H:%M UTC")));
+        Self { retry_after: Some(30), ..Self::forbidden(format!("the class is not open yet; it opens{when}")) }
+    }
+
+    /// A class that is over.
+    pub fn closed() -> Self {
+        Self::forbidden("the class is closed: what is there can be looked at, and nothing be changed")
+    }
+
+    /// Too many tries.
+    pub fn too_many(seconds: u64) -> Self {
+        let message = format!("too many tries from here: wait {} and try again", plural(seconds as usize, "second"));
+        Self { retry_after: Some(seconds), ..Self::new(429, "TooManyRequests", message) }
+    }
+
+    /// As the API of a cluster says it.
+    pub fn document(&self) -> Value {
+        json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
+            "reason": self.reason, "code": self.code,
+        })
+    }
+}

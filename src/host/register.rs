@@ -1,0 +1,434 @@
+//! Pure: who is in a class: people, seats, codes, times. What changes it is an entry of the journal, and nothing else.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::code::{Code, For, Spent};
+use super::refusal::Refusal;
+use super::seat::SeatId;
+
+/// Longest name of a person, in letters.
+const NAME: usize = 60;
+
+/// What happened to a class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "kebab-case", rename_all_fields = "snake_case")]
+pub enum Entry {
+    /// There is a code more.
+    Code(Code),
+    /// A code lets nobody in any more.
+    Revoked {
+        /// Its number.
+        code: u32,
+    },
+    /// Somebody has come for the first time.
+    Person(Person),
+    /// Somebody has a seat.
+    Seat(Seat),
+    /// Somebody may or may not look into the seat and write there.
+    Agreed {
+        /// The seat.
+        seat: SeatId,
+        /// Whether the instructor may change something in it.
+        writes: bool,
+    },
+    /// A person may choose another PIN: whoever comes with the name next says it.
+    PinForgotten {
+        /// Whose.
+        person: u32,
+    },
+    /// A person has a PIN.
+    Pin {
+        /// Whose.
+        person: u32,
+        /// Its slow hash.
+        pin: String,
+    },
+    /// The class has these times from now on.
+    Times(Times),
+    /// A word of the instructor to one, or to all.
+    Hint {
+        /// The seat; none: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seat: Option<SeatId>,
+        /// The word; nothing takes the last one back.
+        text: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// All seats were removed, and the class is over.
+    Over {
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// Somebody who has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    /// From 1.
+    pub number: u32,
+    /// As they call themselves.
+    pub name: String,
+    /// The slow hash of their PIN; none for somebody with a seat code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<String>,
+    /// The code they came with.
+    pub code: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A seat, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// Which.
+    pub seat: SeatId,
+    /// Whose.
+    pub person: u32,
+    /// The lab that is in it.
+    pub lab: String,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// When a class opens and closes, and for how long it is kept then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Times {
+    /// From when on people may come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens: Option<Timestamp>,
+    /// From when on nobody comes any more, and nothing is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closes: Option<Timestamp>,
+    /// For how long it is kept after that.
+    pub keep: SignedDuration,
+}
+
+/// Where a class is in its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Not yet open.
+    Ahead,
+    /// Open.
+    Open,
+    /// Closed: what is there can be looked at.
+    Closed,
+    /// All is to be removed.
+    Over,
+}
+
+impl Phase {
+    /// As people and programs are told it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ahead => "not open yet",
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Over => "over",
+        }
+    }
+}
+
+impl Times {
+    /// Where the class is at a moment.
+    pub fn phase(&self, now: Timestamp) -> Phase {
+        let over = self.closes.and_then(|closes| closes.checked_add(self.keep).ok());
+        match (self.opens, self.closes, over) {
+            (_, _, Some(over)) if over <= now => Phase::Over,
+            (_, Some(closes), _) if closes <= now => Phase::Closed,
+            (Some(opens), _, _) if opens > now => Phase::Ahead,
+            _ => Phase::Open,
+        }
+    }
+
+    /// When that changes next.
+    pub fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
+        let over = self.closes.and_then(|closes| closes.checked_add(self.keep).ok());
+        [self.opens, self.closes, over].into_iter().flatten().filter(|at| *at > now).min()
+    }
+}
+
+/// What somebody brings who wants to come in. Hashes were made before.
+#[derive(Debug)]
+pub struct Joining<'a> {
+    /// As they call themselves; nothing, where a seat code says who it is.
+    pub name: &'a str,
+    /// The hash of the code.
+    pub code: &'a str,
+    /// The slow hash of the PIN they said, if they said one.
+    pub pin: Option<String>,
+    /// The lab; none: the first.
+    pub lab: Option<&'a str>,
+}
+
+/// What became of it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Whose seat.
+    pub person: u32,
+    /// Which.
+    pub seat: SeatId,
+    /// The lab in it.
+    pub lab: String,
+    /// What is to be written down before it is told.
+    pub entries: Vec<Entry>,
+}
+
+/// Who is in a class.
+#[derive(Debug, Default)]
+pub struct Register {
+    /// The shard of this host.
+    pub shard: u32,
+    /// The labs, the first one first.
+    pub labs: Vec<String>,
+    /// Most seats.
+    pub most: u32,
+    times: Times,
+    codes: BTreeMap<u32, Code>,
+    by_hash: HashMap<String, u32>,
+    revoked: std::collections::BTreeSet<u32>,
+    used: HashMap<u32, u32>,
+    people: BTreeMap<u32, Person>,
+    by_name: HashMap<String, u32>,
+    by_code: HashMap<u32, u32>,
+    seats: BTreeMap<SeatId, Seat>,
+    by_person: HashMap<(u32, String), SeatId>,
+    agreed: HashMap<SeatId, bool>,
+    hints: HashMap<Option<SeatId>, (String, Timestamp)>,
+    over: bool,
+}
+
+/// A name as it is kept: without what cannot be seen, and not too long.
+pub fn tidy(name: &str) -> String {
+    let seen: String = name.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter }).collect();
+    let hidden = |letter: &char| {
+        !letter.is_control()
+            && !matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let words: Vec<String> = seen.split(' ').map(|word| word.chars().filter(hidden).collect::<String>()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    words.join(" ").chars().take(NAME).collect()
+}
+
+/// What two spellings of a name have in common.
+pub fn key(name: &str) -> String {
+    tidy(name).to_lowercase()
+}
+
+impl Register {
+    /// Of a class that nobody has come to yet.
+    pub fn new(shard: u32, labs: &[String], most: u32) -> Self {
+        Self { shard, labs: labs.to_vec(), most, ..Self::default() }
+    }
+
+    /// Takes in what happened.
+    pub fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Code(code) => {
+                self.by_hash.insert(code.hash.clone(), code.number);
+                self.codes.insert(code.number, code);
+            }
+            Entry::Revoked { code } => drop(self.revoked.insert(code)),
+            Entry::Person(person) => {
+                let used = self.used.entry(person.code).or_default();
+                *used = used.saturating_add(1);
+                if self.codes.get(&person.code).is_some_and(|code| code.of == For::Seat) {
+                    self.by_code.insert(person.code, person.number);
+                } else {
+                    self.by_name.insert(key(&person.name), person.number);
+                }
+                self.people.insert(person.number, person);
+            }
+            Entry::Seat(seat) => {
+                self.by_person.insert((seat.person, seat.lab.clone()), seat.seat);
+                self.seats.insert(seat.seat, seat);
+            }
+            Entry::Agreed { seat, writes } => drop(self.agreed.insert(seat, writes)),
+            Entry::PinForgotten { person } => {
+                if let Some(person) = self.people.get_mut(&person) {
+                    person.pin = None;
+                }
+            }
+            Entry::Pin { person, pin } => {
+                if let Some(person) = self.people.get_mut(&person) {
+                    person.pin = Some(pin);
+                }
+            }
+            Entry::Times(times) => self.times = times,
+            Entry::Hint { seat, text, at } => {
+                if text.is_empty() {
+                    self.hints.remove(&seat);
+                } else {
+                    self.hints.insert(seat, (text, at));
+                }
+            }
+            Entry::Over { .. } => {
+                self.over = true;
+                self.seats.clear();
+                self.by_person.clear();
+            }
+        }
+    }
+
+    /// The times of the class.
+    pub fn times(&self) -> Times {
+        self.times
+    }
+
+    /// Where the class is in its time.
+    pub fn phase(&self, now: Timestamp) -> Phase {
+        if self.over { Phase::Over } else { self.times.phase(now) }
+    }
+
+    /// The codes, each with how many have come with it, and whether it was taken back.
+    pub fn codes(&self) -> impl Iterator<Item = (&Code, u32, bool)> {
+        self.codes.values().map(|code| {
+            let used = self.used.get(&code.number).copied().unwrap_or_default();
+            (code, used, self.revoked.contains(&code.number))
+        })
+    }
+
+    /// Whether there is a code of this hash.
+    pub fn knows(&self, code: &str) -> bool {
+        self.by_hash.contains_key(code)
+    }
+
+    /// The number of the next code.
+    pub fn next_code(&self) -> u32 {
+        self.codes.keys().next_back().map_or(1, |last| last.saturating_add(1))
+    }
+
+    /// All seats, in their order.
+    pub fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.seats.values()
+    }
+
+    /// A seat.
+    pub fn seat(&self, seat: SeatId) -> Option<&Seat> {
+        self.seats.get(&seat)
+    }
+
+    /// The lab in which a person has a seat; the first such seat's.
+    pub fn first_lab_of(&self, person: u32) -> Option<String> {
+        self.seats.values().find(|seat| seat.person == person).map(|seat| seat.lab.clone())
+    }
+
+    /// The seat of a person in a lab.
+    pub fn seat_of(&self, person: u32, lab: &str) -> Option<SeatId> {
+        self.by_person.get(&(person, lab.to_owned())).copied()
+    }
+
+    /// A person.
+    pub fn person(&self, number: u32) -> Option<&Person> {
+        self.people.get(&number)
+    }
+
+    /// How many people have come.
+    pub fn people(&self) -> usize {
+        self.people.len()
+    }
+
+    /// Whether the instructor may change something in a seat.
+    pub fn agreed(&self, seat: SeatId) -> bool {
+        self.agreed.get(&seat).copied().unwrap_or_default()
+    }
+
+    /// The instructor's last words to somebody: to them alone, and to all.
+    pub fn hints(&self, seat: SeatId) -> Vec<&str> {
+        [None, Some(seat)].iter().filter_map(|to| self.hints.get(to)).map(|(text, _)| text.as_str()).collect()
+    }
+
+    /// The person whom a name and a code of the class mean, where somebody of that name has come; then a PIN is needed.
+    pub fn needs_pin(&self, name: &str) -> Option<&Person> {
+        self.by_name.get(&key(name)).and_then(|number| self.people.get(number))
+    }
+
+    /// Finds somebody's seat, or gives them one. `is_pin` says whether the hash of a PIN is that of a person.
+    ///
+    /// # Errors
+    /// Why they cannot come in. [`Refusal::is_guess`] says whether it may have been a guess.
+    pub fn join(&self, joining: &Joining<'_>, now: Timestamp, new_pin: &str) -> Result<Joined, Refusal> {
+        let code = self.by_hash.get(joining.code).and_then(|number| self.codes.get(number));
+        let code = code.ok_or_else(Refusal::wrong_code)?;
+        let lab = match joining.lab {
+            None => self.labs.first(),
+            Some(lab) => self.labs.iter().find(|known| *known == lab),
+        };
+        let lab = lab.ok_or_else(|| Refusal::bad_request("there is no such lab in this class"))?.clone();
+        let phase = self.phase(now);
+        let known = match code.of {
+            For::Seat => self.by_code.get(&code.number).copied(),
+            For::Class => self.with_pin(joining)?,
+        };
+        let mut entries = Vec::new();
+        let person = match known {
+            // Who has come may always come back, but for codes that were taken back: those who have them are not known.
+            Some(_) if code.of == For::Seat && self.revoked.contains(&code.number) => {
+                return Err(Refusal::spent(Spent::Revoked));
+            }
+            Some(person) => {
+                if let (Some(pin), None) = (&joining.pin, self.people.get(&person).and_then(|one| one.pin.as_ref()))
+                    && code.of == For::Class
+                {
+                    entries.push(Entry::Pin { person, pin: pin.clone() });
+                }
+                person
+            }
+            None => {
+                let used = self.used.get(&code.number).copied().unwrap_or_default();
+                if let Some(spent) = code.spent(now, used, self.revoked.contains(&code.number)) {
+                    return Err(Refusal::spent(spent));
+                }
+                refuse_untimely(phase, &self.times)?;
+                let name = tidy(joining.name);
+                if name.is_empty() {
+                    return Err(Refusal::bad_request("say your name: `name` is empty"));
+                }
+                let number = self.people.keys().next_back().map_or(1, |last| last.saturating_add(1));
+                let pin = (code.of == For::Class).then(|| joining.pin.clone().unwrap_or_else(|| new_pin.to_owned()));
+                entries.push(Entry::Person(Person { number, name, pin, code: code.number, at: now }));
+                number
+            }
+        };
+        let seat = if let Some(seat) = self.seat_of(person, &lab) {
+            seat
+        } else {
+            refuse_untimely(phase, &self.times)?;
+            if self.seats.len() >= self.most as usize {
+                return Err(Refusal::full(self.most));
+            }
+            let number = self.seats.keys().next_back().map_or(1, |last| last.number.saturating_add(1));
+            let seat = SeatId { shard: self.shard, number };
+            entries.push(Entry::Seat(Seat { seat, person, lab: lab.clone(), at: now }));
+            seat
+        };
+        Ok(Joined { person, seat, lab, entries })
+    }
+
+    /// The person of a name, whose PIN was said; none where nobody of that name has come.
+    fn with_pin(&self, joining: &Joining<'_>) -> Result<Option<u32>, Refusal> {
+        let Some(person) = self.needs_pin(joining.name) else { return Ok(None) };
+        match (&person.pin, &joining.pin) {
+            (None, Some(_)) => Ok(Some(person.number)),
+            (_, None) => Err(Refusal::name_taken(&person.name)),
+            (Some(wanted), Some(said)) if super::secret::ring_equal(wanted.as_bytes(), said.as_bytes()) => {
+                Ok(Some(person.number))
+            }
+            (Some(_), Some(_)) => Err(Refusal::wrong_pin(&person.name)),
+        }
+    }
+}
+
+fn refuse_untimely(phase: Phase, times: &Times) -> Result<(), Refusal> {
+    match phase {
+        Phase::Open => Ok(()),
+        Phase::Ahead => Err(Refusal::ahead(times.opens)),
+        Phase::Closed | Phase::Over => Err(Refusal::closed()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,579 @@
+//! A hosted class while it runs: who is in it, its server, what is kept of it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use http::HeaderMap;
+use jiff::Timestamp;
+
+use super::address::{self, Network};
+use super::audit::Audit;
+use super::code::{Code, For, plain};
+use super::cookie;
+use super::fingerprint;
+use super::journal::{self, Journal};
+use super::limit::Limits;
+use super::metrics::Metrics;
+use super::refusal::Refusal;
+use super::register::{Entry, Joining, Phase, Register, Times, key};
+use super::seat::SeatId;
+use super::secret::{Secret, new_pin};
+use super::shards::Shards;
+use super::stage::Stages;
+use super::standings::Standings;
+use super::template;
+use super::turns::Turns;
+use crate::board::Written;
+use crate::console::Console;
+use crate::error::{Error, Kind, Result};
+use crate::state::Progress;
+use crate::state::home::state_error;
+use klab_cluster::server::files::create_private_folder;
+use klab_cluster::server::{Digest, NewCopy, Server};
+use klab_lab::spec::Lab;
+
+/// How a class is reached, and how large it may be.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// What the class is called, here and in what is counted.
+    pub name: String,
+    /// Proxies that are believed.
+    pub proxies: Vec<Network>,
+    /// Whether only proxies may ask, as TLS ends there.
+    pub is_proxied: bool,
+    /// The certificate that was given (a chain, PEM), where it is not klab's own.
+    pub certificate: Option<String>,
+    /// The shard.
+    pub shard: u32,
+    /// Most seats.
+    pub most: u32,
+    /// All shards, where there are several.
+    pub shards: Option<Shards>,
+    /// The console of the learners, where they have one.
+    pub console: Option<Arc<Console>>,
+    /// The code of the class, where it is given and not made.
+    pub code: Option<String>,
+}
+
+/// A lab of the class.
+pub struct Course {
+    /// The lab, and what it is called in Azure: nothing.
+    pub written: Written,
+    /// How far its lesson has come when a seat begins.
+    pub begins: Progress,
+}
+
+/// A hosted class while it runs.
+pub struct Host {
+    /// How it is reached.
+    pub settings: Settings,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What only it knows.
+    pub secret: Secret,
+    /// What happened, for whoever answers for it.
+    pub audit: Audit,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Where all learners are.
+    pub standings: Standings,
+    /// Seats that somebody looks at.
+    pub stages: Stages,
+    /// Seats that somebody works on.
+    pub turns: Turns,
+    /// Seats whose lesson has gone on, for those who look at them.
+    pub moves: tokio::sync::broadcast::Sender<SeatId>,
+    journal: Journal,
+    register: Mutex<Register>,
+    limits: Mutex<Limits>,
+    progress: Mutex<BTreeMap<SeatId, Progress>>,
+    begun: OnceLock<Begun>,
+    /// Tells this run of the host from others, for pages.
+    pub run: String,
+    times: tokio::sync::watch::Sender<()>,
+}
+
+/// What there is once the server runs.
+struct Begun {
+    server: Arc<Server>,
+    courses: BTreeMap<String, Course>,
+    /// The first one's name.
+    first: String,
+}
+
+/// Somebody who wants to come in.
+#[derive(Debug, Clone, Default)]
+pub struct Attempt {
+    /// The code, as typed.
+    pub code: String,
+    /// The name, as typed.
+    pub name: String,
+    /// The PIN, where one was typed.
+    pub pin: Option<String>,
+    /// The lab; none: the first.
+    pub lab: Option<String>,
+}
+
+/// What somebody has who has come in.
+#[derive(Debug, Clone)]
+pub struct Ticket {
+    /// Whose it is.
+    pub person: u32,
+    /// The seat.
+    pub seat: SeatId,
+    /// The lab in it.
+    pub lab: String,
+    /// The PIN that klab chose for them.
+    pub pin: Option<String>,
+}
+
+/// Somebody who has come, and one of their seats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learner {
+    /// Who.
+    pub person: u32,
+    /// As they call themselves.
+    pub name: String,
+    /// The seat.
+    pub seat: SeatId,
+    /// The lab in it.
+    pub lab: String,
+}
+
+/// The part of the path before a seat.
+pub const SEATS: &str = "seats";
+
+/// Longest code, name and PIN that are looked at.
+const LONGEST: usize = 200;
+
+impl Host {
+    /// A class of this folder: as it was left, or a new one with these times.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or its journal is damaged.
+    pub fn open(folder: &Path, settings: Settings, labs: &[String]) -> Result<Self> {
+        let secret = Secret::open(folder)?;
+        let (journal, entries) = Journal::open::<Vec<Entry>>(&folder.join(journal::FILE))?;
+        let mut register = Register::new(settings.shard, labs, settings.most);
+        entries.into_iter().flatten().for_each(|entry| register.take(entry));
+        Ok(Self {
+            audit: Audit::open(&folder.join("audit.log"))?,
+            metrics: Metrics::default(),
+            standings: Standings::default(),
+            stages: Stages::default(),
+            turns: Turns::default(),
+            moves: tokio::sync::broadcast::Sender::new(4096),
+            settings,
+            folder: folder.to_owned(),
+            secret,
+            journal,
+            register: Mutex::new(register),
+            limits: Mutex::default(),
+            progress: Mutex::default(),
+            begun: OnceLock::new(),
+            run: format!("{:x}", Timestamp::now().as_millisecond()),
+            times: tokio::sync::watch::Sender::new(()),
+        })
+    }
+
+    /// Begins to let people in: the server runs, and its templates are made.
+    ///
+    /// # Errors
+    /// When a seat that somebody has could not be made again.
+    pub fn begin(&self, server: Arc<Server>, courses: BTreeMap<String, Course>) -> Result<()> {
+        let first = self.register().labs.first().cloned().unwrap_or_default();
+        let seats: Vec<(SeatId, String)> = self.register().seats().map(|seat| (seat.seat, seat.lab.clone())).collect();
+        // Somebody was told of each of these, and a host was killed before it was made, perhaps.
+        let there: std::collections::HashSet<String> = server.names().into_iter().collect();
+        for (seat, lab) in seats.iter().filter(|(seat, _)| !there.contains(&seat.to_string())) {
+            make_seat(&server, *seat, lab).map_err(|refusal| Error::message(Kind::Failed, refusal.message))?;
+        }
+        // Of one that was being made nobody was told.
+        let wanted: std::collections::HashSet<String> = seats.iter().map(|(seat, _)| seat.to_string()).collect();
+        for stray in there.iter().filter(|name| name.parse::<SeatId>().is_ok() && !wanted.contains(*name)) {
+            server.remove(stray).map_err(|status| Error::message(Kind::Failed, status.message))?;
+        }
+        let _ = self.begun.set(Begun { server, courses, first });
+        Ok(())
+    }
+
+    /// Who is in the class.
+    pub fn register(&self) -> MutexGuard<'_, Register> {
+        self.register.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server; none before it runs.
+    pub fn server(&self) -> Option<&Arc<Server>> {
+        self.begun.get().map(|begun| &begun.server)
+    }
+
+    /// The labs by name.
+    pub fn courses(&self) -> impl Iterator<Item = (&String, &Course)> {
+        self.begun.get().into_iter().flat_map(|begun| &begun.courses)
+    }
+
+    /// A lab of the class.
+    pub fn course(&self, lab: &str) -> Option<&Course> {
+        self.begun.get()?.courses.get(lab)
+    }
+
+    /// The lab that is meant where nobody says.
+    pub fn first_lab(&self) -> &str {
+        self.begun.get().map_or("", |begun| &begun.first)
+    }
+
+    /// Whom a request comes from.
+    pub fn client(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
+        address::client(from, headers, &self.settings.proxies)
+    }
+
+    /// Takes in what happened, and returns when it is on disk.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub async fn record(&self, entries: Vec<Entry>) -> Result<()> {
+        let written = self.take(&mut self.register(), entries);
+        written.on_disk().await
+    }
+
+    /// What is taken in while the register is locked stands in the journal in the same order.
+    fn take(&self, register: &mut Register, entries: Vec<Entry>) -> super::journal::Written {
+        let written = self.journal.write(&entries);
+        for entry in entries {
+            register.take(entry);
+        }
+        written
+    }
+
+    /// Makes a code, and gives its text.
+    ///
+    /// # Errors
+    /// When it could not be written down.
+    pub async fn new_code(&self, of: For, until: Option<Timestamp>, uses: Option<u32>) -> Result<String> {
+        let (written, text) = {
+            let mut register = self.register();
+            let (code, text) = Code::new(&self.secret, register.next_code(), of, until, uses);
+            (self.take(&mut register, vec![Entry::Code(code)]), text)
+        };
+        written.on_disk().await?;
+        Ok(text)
+    }
+
+    /// All shards, where there are several.
+    pub fn shards(&self) -> Option<&Shards> {
+        self.settings.shards.as_ref()
+    }
+
+    /// The console of the learners, where they have one.
+    pub fn console(&self) -> Option<&Arc<Console>> {
+        self.settings.console.as_ref()
+    }
+
+    /// Lets people in by the code that is given, where one is.
+    ///
+    /// # Errors
+    /// When it could not be written down.
+    pub async fn take_code(&self, until: Option<Timestamp>, uses: Option<u32>) -> Result<()> {
+        let Some(text) = &self.settings.code else { return Ok(()) };
+        let hash = self.secret.hash(&plain(text));
+        let written = {
+            let mut register = self.register();
+            if register.knows(&hash) {
+                return Ok(());
+            }
+            let code = Code { number: register.next_code(), of: For::Class, hash, until, uses };
+            self.take(&mut register, vec![Entry::Code(code)])
+        };
+        written.on_disk().await
+    }
+
+    /// The text of the newest code of the class that is good.
+    pub fn class_code(&self) -> Option<String> {
+        if let Some(code) = &self.settings.code {
+            return Some(code.clone());
+        }
+        let register = self.register();
+        let now = Timestamp::now();
+        let good = register
+            .codes()
+            .filter(|(code, used, revoked)| code.of == For::Class && code.spent(now, *used, *revoked).is_none());
+        good.last().map(|(code, ..)| code.text(&self.secret))
+    }
+
+    /// Lets somebody in: finds their seat, or makes one.
+    ///
+    /// # Errors
+    /// Why they cannot come in.
+    pub async fn join(&self, attempt: &Attempt, from: IpAddr) -> Result<Ticket, Refusal> {
+        let began = Instant::now();
+        let joined = self.admit(attempt, from).await;
+        self.metrics.joined(&joined, began.elapsed());
+        match &joined {
+            Ok(ticket) => self.audit.joined(ticket.seat, &ticket.lab, from),
+            Err(refusal) => self.audit.refused("join", refusal, from),
+        }
+        joined
+    }
+
+    async fn admit(&self, attempt: &Attempt, from: IpAddr) -> Result<Ticket, Refusal> {
+        let pin = attempt.pin.as_deref().map(str::trim).filter(|pin| !pin.is_empty());
+        if [&attempt.code, &attempt.name].iter().any(|text| text.len() > LONGEST)
+            || pin.is_some_and(|pin| pin.len() > LONGEST)
+        {
+            return Err(Refusal::bad_request("that is too long"));
+        }
+        let Some(server) = self.server() else {
+            return Err(Refusal::new(503, "ServiceUnavailable", "the class is being made: try again in a moment"));
+        };
+        let person = key(&attempt.name);
+        if let Some(seconds) = self.limits().wait(from, &person, Instant::now()) {
+            return Err(Refusal::too_many(seconds));
+        }
+        let code = self.secret.hash(&plain(&attempt.code));
+        let made = new_pin().map_err(|error| Refusal::internal(error.to_string()))?;
+        let said = pin.is_some();
+        // A slow hash is made for nobody who has no code.
+        let hash = if self.register().knows(&code) {
+            let (secret, pin) = (self.secret.clone(), pin.unwrap_or(&made).to_owned());
+            let hashed = tokio::task::spawn_blocking(move || secret.pin(&person, &pin)).await;
+            hashed.map_err(|error| Refusal::internal(error.to_string()))?
+        } else {
+            String::new()
+        };
+        let (joined, written) = {
+            let mut register = self.register();
+            let joining = Joining {
+                name: &attempt.name,
+                code: &code,
+                pin: said.then(|| hash.clone()),
+                lab: attempt.lab.as_deref().filter(|lab| !lab.is_empty()),
+            };
+            let joined = register.join(&joining, Timestamp::now(), &hash).inspect_err(|refusal| {
+                if refusal.is_guess {
+                    let name = register.needs_pin(&attempt.name).is_some().then(|| key(&attempt.name));
+                    self.limits().guessed(from, name.as_deref(), Instant::now());
+                }
+            })?;
+            let written = (!joined.entries.is_empty()).then(|| self.take(&mut register, joined.entries.clone()));
+            (joined, written)
+        };
+        if let Some(written) = written {
+            written.on_disk().await.map_err(|error| Refusal::internal(error.to_string()))?;
+        }
+        let is_new = |entry: &Entry| matches!(entry, Entry::Person(person) if person.pin.is_some());
+        let pin = (!said && joined.entries.iter().any(is_new)).then_some(made);
+        let (server, seat, lab) = (Arc::clone(server), joined.seat, joined.lab.clone());
+        let seated = tokio::task::spawn_blocking(move || make_seat(&server, seat, &lab)).await;
+        seated.map_err(|error| Refusal::internal(error.to_string()))??;
+        Ok(Ticket { person: joined.person, seat: joined.seat, lab: joined.lab, pin })
+    }
+
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a guess at something that lets people in.
+    pub fn guessed(&self, from: IpAddr) {
+        self.limits().guessed(from, None, Instant::now());
+    }
+
+    /// How many seconds somebody has to wait before they may try again.
+    pub fn wait(&self, from: IpAddr) -> Option<u64> {
+        self.limits().wait(from, "", Instant::now())
+    }
+
+    /// The learner whose browser it is, in a lab.
+    pub fn learner(&self, headers: &HeaderMap, lab: &str) -> Option<Learner> {
+        let person = self.person(headers)?;
+        let register = self.register();
+        let seat = register.seat_of(person, lab)?;
+        let name = register.person(person)?.name.clone();
+        Some(Learner { person, name, seat, lab: lab.to_owned() })
+    }
+
+    /// The person whose browser it is.
+    pub fn person(&self, headers: &HeaderMap) -> Option<u32> {
+        let value = cookie::value(headers, cookie::LEARNER)?;
+        let (person, proof) = value.split_once('.')?;
+        let is_good = self.secret.is_proof("learner", person, proof);
+        person.parse().ok().filter(|_| is_good)
+    }
+
+    /// Whether the browser is the instructor's.
+    pub fn is_instructor(&self, headers: &HeaderMap) -> bool {
+        cookie::value(headers, cookie::INSTRUCTOR)
+            .is_some_and(|proof| self.secret.is_proof("instructor", "browser", proof))
+    }
+
+    /// What the instructor's link says.
+    pub fn instructor_word(&self) -> String {
+        self.secret.word("instructor", "link", 26)
+    }
+
+    /// The owner of a seat, by the token of its cluster.
+    pub fn owner(&self, seat: SeatId, headers: &HeaderMap) -> Option<Learner> {
+        let token = bearer(headers)?;
+        let is_own = self.server()?.is_token(&seat.to_string(), &Digest::of(token.as_bytes()));
+        let register = self.register();
+        let known = register.seat(seat).filter(|_| is_own)?;
+        let name = register.person(known.person)?.name.clone();
+        Some(Learner { person: known.person, name, seat, lab: known.lab.clone() })
+    }
+
+    /// The kubeconfig of a seat, with words about it before.
+    pub fn kubeconfig(&self, seat: SeatId, lab: &str) -> Option<String> {
+        self.server()?.kubeconfig_called(&seat.to_string(), &format!("klab-{lab}"))
+    }
+
+    /// What tells its certificate authority from all others: as much of its SHA-256 as nobody can make again.
+    pub fn fingerprint(&self) -> Option<String> {
+        Some(fingerprint::of(self.server()?.authority()?))
+    }
+
+    /// What people call the host, without a slash at the end.
+    pub fn url(&self) -> String {
+        self.server().map(|server| server.url()).unwrap_or_default()
+    }
+
+    /// The path of that, without a slash at the end: pages link below it.
+    pub fn base(&self) -> String {
+        let url = self.url();
+        let after = url.split_once("://").map_or("", |(_, after)| after);
+        after.find('/').map_or("", |at| &after[at..]).to_owned()
+    }
+
+    /// Whether browsers reach it by TLS.
+    pub fn is_secure(&self) -> bool {
+        self.url().starts_with("https://")
+    }
+
+    /// Whether a page's origin is this host: by the name that it has, or by the one the browser asked for.
+    pub fn is_own_origin(&self, origin: &str, asked: Option<&str>) -> bool {
+        let url = self.url();
+        let own = url.strip_suffix(&self.base()).unwrap_or(&url);
+        let scheme = own.split("://").next().unwrap_or_default();
+        let by_name =
+            |asked: &str| origin.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) == Some(asked);
+        origin == own || (!self.settings.is_proxied && asked.is_some_and(by_name))
+    }
+
+    /// Where the class is in its time.
+    pub fn phase(&self) -> Phase {
+        self.register().phase(Timestamp::now())
+    }
+
+    /// The times of the class.
+    pub fn times(&self) -> Times {
+        self.register().times()
+    }
+
+    /// Says that the times of the class are other ones.
+    pub fn retimed(&self) {
+        self.times.send_replace(());
+        self.standings.stir();
+        self.stages.poke_all();
+    }
+
+    /// Hears of it.
+    pub fn times_changed(&self) -> tokio::sync::watch::Receiver<()> {
+        self.times.subscribe()
+    }
+
+    /// The folder of a seat's own state.
+    pub fn seat_folder(&self, seat: SeatId) -> PathBuf {
+        self.folder.join("seats").join(seat.to_string())
+    }
+
+    /// How far the lesson of a seat has come.
+    ///
+    /// # Errors
+    /// When its folder cannot be read.
+    pub fn progress(&self, seat: SeatId, lab: &str) -> Result<Progress> {
+        if let Some(known) = self.progresses().get(&seat) {
+            return Ok(known.clone());
+        }
+        let folder = self.seat_folder(seat);
+        let begins = self.course(lab).map(|course| course.begins.clone()).unwrap_or_default();
+        let steps = self.course(lab).map_or(0, |course| course.written.lab.steps.len());
+        let progress = if folder.is_dir() { Progress::of(&folder, steps)? } else { begins };
+        self.progresses().insert(seat, progress.clone());
+        Ok(progress)
+    }
+
+    /// Notes how far the lesson of a seat has come. On disk when this returns.
+    ///
+    /// # Errors
+    /// When its folder cannot be written.
+    pub fn set_progress(&self, seat: SeatId, progress: Progress) -> Result<()> {
+        let folder = self.seat_folder(seat);
+        create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
+        progress.write(&folder)?;
+        self.progresses().insert(seat, progress);
+        Ok(())
+    }
+
+    /// Notes how far the lesson of a seat has come, and tells those who look at it.
+    ///
+    /// # Errors
+    /// When its folder cannot be written.
+    pub fn moved(&self, seat: SeatId, progress: Progress) -> Result<()> {
+        self.set_progress(seat, progress)?;
+        // Nobody may be looking.
+        let _ = self.moves.send(seat);
+        Ok(())
+    }
+
+    /// Has the cluster of a seat begin again, with the same token.
+    ///
+    /// # Errors
+    /// When there is none, or its files cannot be used.
+    pub fn renew(&self, seat: SeatId) -> Result<()> {
+        let gone = || Error::message(Kind::Outside, "the class has not begun");
+        let renewed = self.server().ok_or_else(gone)?.reset(&seat.to_string());
+        renewed.map_err(|status| Error::message(Kind::Failed, status.message))
+    }
+
+    /// A client of a seat's cluster, for the runtime that it is made in.
+    ///
+    /// # Errors
+    /// When there is no such cluster.
+    pub fn client_of(&self, seat: SeatId) -> Result<kube::Client> {
+        let api = self.server().and_then(|server| server.api(&seat.to_string()));
+        let gone = || Error::message(Kind::Outside, format!("seat {seat} has no cluster"));
+        Ok(api.ok_or_else(gone)?.client())
+    }
+
+    fn progresses(&self) -> MutexGuard<'_, BTreeMap<SeatId, Progress>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bearer token of a request.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Makes a seat, where there is none yet.
+fn make_seat(server: &Server, seat: SeatId, lab: &str) -> Result<(), Refusal> {
+    let copy = NewCopy::named(seat.to_string());
+    let made =
+        server.copy(&template::name(lab), &[copy]).and_then(|made| made.into_iter().collect::<Result<Vec<_>, _>>());
+    made.map(drop).map_err(|status| Refusal::internal(format!("the seat could not be made: {}", status.message)))
+}
+
+impl Course {
+    /// A lab of the class.
+    pub fn new(lab: Lab, begins: Progress) -> Self {
+        Self { written: Written { lab, azure: crate::provider::AzureNames::default() }, begins }
+    }
+
+    /// The lab.
+    pub fn lab(&self) -> &Lab {
+        &self.written.lab
+    }
+}

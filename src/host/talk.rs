@@ -1,0 +1,102 @@
+//! What a long request says while it works: a line of JSON for each thing that happens, and one for its end.
+//!
+//! A learner who asks for a step waits longer than proxies and servers wait for an answer: the answer begins at once, and grows.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::answer::typed;
+use crate::error::Error;
+use crate::event::{Event, Sink};
+use klab_lab::report::{self, Styles, Suite};
+use klab_lab::verify::Report;
+
+/// Lines that wait for a slow reader before work waits for them.
+const WAITING: usize = 256;
+/// How often a line comes that says nothing.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Where lines go.
+#[derive(Clone)]
+pub struct Talk {
+    lines: mpsc::Sender<Value>,
+}
+
+impl Talk {
+    /// A talk, and the answer that carries it.
+    pub fn new() -> (Self, Response) {
+        let (lines, receiver) = mpsc::channel(WAITING);
+        let stream = futures::stream::unfold(receiver, |mut receiver| async move {
+            let text = match tokio::time::timeout(HEARTBEAT, receiver.recv()).await {
+                Ok(Some(line)) => format!("{line}\n"),
+                Ok(None) => return None,
+                Err(_) => "\n".to_owned(),
+            };
+            Some((Ok::<_, Infallible>(Bytes::from(text)), receiver))
+        });
+        (Self { lines }, typed("application/x-ndjson", Body::from_stream(stream)))
+    }
+
+    /// A talk that nobody hears, for work that tells what it comes to in another way.
+    pub fn nowhere() -> Self {
+        Self { lines: mpsc::channel(1).0 }
+    }
+
+    /// Says a line. Where the reader is too slow, lines are left out; the last ones are waited for by [`Talk::end`].
+    fn say(&self, line: Value) {
+        let _ = self.lines.try_send(line);
+    }
+
+    /// A command that does the same as what klab does.
+    pub fn command(&self, line: &str) {
+        self.say(json!({ "command": line }));
+    }
+
+    /// A report, in all its forms: whoever reads it has them as klab would have made them there.
+    pub fn report(&self, report: &Report, step: Option<(usize, usize, &str)>) {
+        let mut document = report::json(report);
+        if let Some((number, of, name)) = step {
+            document["step"] = json!({ "name": name, "number": number, "of": of });
+        }
+        let name = step.map_or(report.lab.as_str(), |(_, _, name)| name);
+        let junit = report::junit(&[Suite { name, report }]).unwrap_or_default();
+        self.say(json!({
+            "report": { "human": report::human(report, Styles::coloured()), "json": document, "junit": junit, "ok": report.ok() },
+        }));
+    }
+
+    /// The end: what came of it.
+    pub async fn end(self, outcome: Result<(), Error>) {
+        let line = match outcome {
+            Ok(()) => json!({ "end": { "ok": true } }),
+            Err(error) => {
+                let chain: Vec<String> = error.source.chain().map(ToString::to_string).collect();
+                json!({ "end": { "ok": false, "exit_code": error.kind.exit_code(), "causes": chain, "hints": error.hints } })
+            }
+        };
+        // Nobody may listen any more.
+        let _ = self.lines.send(line).await;
+    }
+
+    /// Returns when nobody listens any more.
+    pub async fn unheard(&self) {
+        self.lines.closed().await;
+    }
+}
+
+impl Sink for Talk {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Finished { verb, what, facts, .. } => {
+                self.say(json!({ "done": what, "verb": verb, "action": facts.action }));
+            }
+            Event::Warned { message, .. } => self.say(json!({ "warning": message })),
+            Event::Started { .. } | Event::Progress { .. } | Event::Ended { .. } | Event::UnderWay { .. } => {}
+        }
+    }
+}

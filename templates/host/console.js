@@ -1,0 +1,328 @@
+// The console of a learner's page: lines are sent as they are typed, and what comes back is shown as text.
+// @ts-check
+"use strict";
+
+/** @typedef {{ output?: string, talk?: string, code?: number, note?: string | null, refused?: string }} Piece */
+
+(() => {
+  const MOST_ENTRIES = 100;
+  const MOST_OFFERS = 12;
+  /** @type {<T extends HTMLElement>(id: string) => T} */
+  const one = (id) => /** @type {any} */ (document.getElementById(id));
+  const section = one("console");
+  if (!section) return;
+  const base = section.dataset.base ?? "";
+  const lab = section.dataset.lab ?? "";
+  const screen = one("console-screen");
+  /** @type {HTMLTextAreaElement} */
+  const line = one("console-line");
+  /** @type {HTMLButtonElement} */
+  const end = one("console-end");
+  const offers = one("console-offers");
+  /** @type {HTMLSelectElement} */
+  const chooser = one("console-file");
+  /** @type {HTMLTextAreaElement} */
+  const text = one("console-text");
+  /** @type {HTMLFormElement} */
+  const naming = one("console-naming");
+
+  // ---- what this browser keeps until it is closed
+
+  /** @template T @param {string} name @param {T} otherwise @returns {T} */
+  const kept = (name, otherwise) => {
+    try {
+      return JSON.parse(sessionStorage.getItem(`klab-${lab}-${name}`) ?? "null") ?? otherwise;
+    } catch {
+      return otherwise;
+    }
+  };
+  /** @param {string} name @param {unknown} value */
+  const keep = (name, value) => {
+    try {
+      sessionStorage.setItem(`klab-${lab}-${name}`, JSON.stringify(value));
+    } catch {
+      // A browser that keeps nothing forgets it with the page.
+    }
+  };
+
+  // ---- the editor
+
+  /** @type {Record<string, string>} */
+  const files = kept("files", {});
+  let open = "";
+
+  /** @param {string} name */
+  const show = (name) => {
+    open = name in files ? name : (Object.keys(files)[0] ?? "");
+    chooser.replaceChildren(
+      ...Object.keys(files).map((file) => {
+        const option = document.createElement("option");
+        option.value = option.textContent = file;
+        option.selected = file === open;
+        return option;
+      }),
+    );
+    text.value = files[open] ?? "";
+    text.disabled = open === "";
+  };
+  /** @param {string} name @param {string} content */
+  const put = (name, content) => {
+    files[name] = content;
+    keep("files", files);
+    show(name);
+    /** @type {HTMLDetailsElement} */ (one("console-editor")).open = true;
+  };
+  chooser.addEventListener("change", () => show(chooser.value));
+  text.addEventListener("input", () => {
+    files[open] = text.value;
+    keep("files", files);
+  });
+  let leaving = false;
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Tab" && !event.shiftKey && !leaving) {
+      event.preventDefault();
+      text.setRangeText("  ", text.selectionStart, text.selectionEnd, "end");
+      text.dispatchEvent(new Event("input"));
+    }
+    leaving = event.key === "Escape";
+  });
+  one("console-new").addEventListener("click", () => {
+    naming.hidden = false;
+    one("console-name").focus();
+  });
+  naming.addEventListener("submit", (event) => {
+    event.preventDefault();
+    naming.hidden = true;
+    const name = /** @type {HTMLInputElement} */ (one("console-name")).value;
+    put(name, files[name] ?? "");
+    text.focus();
+  });
+  one("console-drop").addEventListener("click", () => {
+    delete files[open];
+    keep("files", files);
+    show("");
+    chooser.focus();
+  });
+  one("console-apply").addEventListener("click", () => {
+    if (open) run(`kubectl apply -f ${open}`);
+  });
+
+  // ---- running
+
+  /** @type {AbortController | null} */
+  let running = null;
+  /** @type {string[]} */
+  const history = kept("history", []);
+  let at = history.length;
+
+  /** @param {HTMLElement} entry @param {string} kind @param {string} words */
+  const say = (entry, kind, words) => {
+    const last = /** @type {HTMLElement | null} */ (entry.lastElementChild);
+    const wasAtEnd = screen.scrollHeight - screen.scrollTop - screen.clientHeight < 40;
+    if (last && last.className === kind) {
+      last.append(words);
+    } else {
+      const pre = document.createElement("pre");
+      pre.className = kind;
+      pre.textContent = words;
+      entry.append(pre);
+    }
+    if (wasAtEnd) screen.scrollTop = screen.scrollHeight;
+  };
+
+  /** A button that puts what was printed into the editor. @param {HTMLElement} entry @param {string} typed */
+  const offerEditing = (entry, typed) => {
+    const printed = [...entry.querySelectorAll(".output")].map((part) => part.textContent).join("");
+    if (!/^(apiVersion|kind|---)/.test(printed)) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "To the editor";
+    button.addEventListener("click", () => {
+      const words = typed.split(/\s+/).filter((word) => /^[a-z0-9][a-z0-9./-]*$/.test(word) && !["kubectl", "k", "get", "yaml"].includes(word));
+      put(`${(words.slice(0, 2).join("-") || "my").replaceAll("/", "-").slice(0, 60)}.yaml`, printed);
+      text.focus();
+    });
+    entry.append(button);
+  };
+
+  /** @param {Piece} piece @param {HTMLElement} entry */
+  const take = (piece, entry) => {
+    if (piece.output !== undefined) say(entry, "output", piece.output);
+    if (piece.talk !== undefined) say(entry, "talk", piece.talk);
+    if (piece.refused !== undefined) say(entry, "note", piece.refused);
+    if (piece.note) say(entry, "note", piece.note);
+    if (piece.code) say(entry, "note", `exit code ${piece.code}`);
+  };
+
+  /** @param {string} typed */
+  const run = async (typed) => {
+    if (running) return;
+    const entry = document.createElement("div");
+    entry.className = "entry";
+    screen.append(entry);
+    while (screen.children.length > MOST_ENTRIES) screen.firstElementChild?.remove();
+    say(entry, "typed", `$ ${typed}`);
+    screen.scrollTop = screen.scrollHeight;
+    if (history[history.length - 1] !== typed) history.push(typed);
+    at = history.length;
+    keep("history", history.slice(-200));
+    const control = new AbortController();
+    running = control;
+    end.hidden = false;
+    try {
+      const answer = await fetch(`${base}/learn/${lab}/console/run`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ line: typed, files }),
+        signal: control.signal,
+      });
+      if (!answer.ok || !answer.body) throw new Error((await answer.json().catch(() => null))?.message ?? answer.statusText);
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        const lines = (rest + (value ?? "")).split("\n");
+        rest = done ? "" : (lines.pop() ?? "");
+        for (const each of lines) if (each) take(/** @type {Piece} */ (JSON.parse(each)), entry);
+        if (done) break;
+      }
+      offerEditing(entry, typed);
+    } catch (error) {
+      const words = control.signal.aborted ? "ended" : `the console does not answer: ${error instanceof Error ? error.message : error}`;
+      say(entry, "note", words);
+    } finally {
+      running = null;
+      end.hidden = true;
+    }
+  };
+  end.addEventListener("click", () => {
+    running?.abort();
+    line.focus();
+  });
+
+  // ---- completion
+
+  /** @type {{ verbs: Record<string, string[]>, kinds: string[] }} */
+  let words = { verbs: {}, kinds: [] };
+  fetch(`${base}/learn/${lab}/console/words`).then(async (answer) => { if (answer.ok) words = await answer.json(); }).catch(() => {});
+
+  /** What may stand where the line ends. @returns {string[]} */
+  const possible = () => {
+    const before = line.value.slice(0, line.selectionStart);
+    if (line.selectionStart !== line.value.length || before.includes("\n") || /['"]/.test(before)) return [];
+    const typed = before.split(/\s+/);
+    const last = typed.pop() ?? "";
+    if (typed.length === 0) return last && "kubectl".startsWith(last) && last !== "kubectl" ? ["kubectl "] : [];
+    if (typed[0] !== "kubectl" && typed[0] !== "k") return [];
+    const said = typed.slice(1).filter((word) => !word.startsWith("-"));
+    const previous = typed[typed.length - 1];
+    if (previous === "-f" || previous === "--filename") return Object.keys(files).filter((file) => file.startsWith(last));
+    const verbs = Object.keys(words.verbs);
+    const verb = [3, 2, 1].map((length) => said.slice(0, length).join(" ")).find((name) => verbs.includes(name));
+    if (last.startsWith("-")) return (words.verbs[verb ?? ""] ?? []).filter((flag) => flag.startsWith(last)).map((flag) => (flag.endsWith("=") ? flag : `${flag} `));
+    const path = said.join(" ");
+    const next = verbs.filter((name) => name.startsWith(path ? `${path} ` : "")).map((name) => name.split(" ")[said.length]);
+    const kinds = verb && said.length === verb.split(" ").length && !verb.startsWith("create") ? words.kinds : [];
+    return [...new Set([...next, ...kinds])].filter((word) => word?.startsWith(last) && word !== last).map((word) => `${word} `);
+  };
+  /** @type {string[]} */
+  let offered = [];
+  let chosen = 0;
+  const offer = () => {
+    offered = possible().slice(0, MOST_OFFERS);
+    chosen = 0;
+    draw();
+  };
+  const draw = () => {
+    offers.hidden = offered.length === 0;
+    offers.replaceChildren(
+      ...offered.map((word, number) => {
+        const item = document.createElement("li");
+        item.id = `console-offer-${number}`;
+        item.setAttribute("role", "option");
+        item.setAttribute("aria-selected", String(number === chosen));
+        item.textContent = word.trim();
+        item.addEventListener("mousedown", (event) => {
+          event.preventDefault();
+          chosen = number;
+          accept();
+        });
+        return item;
+      }),
+    );
+    if (offered.length) line.setAttribute("aria-activedescendant", `console-offer-${chosen}`);
+    else line.removeAttribute("aria-activedescendant");
+  };
+  const accept = () => {
+    const word = offered[chosen];
+    if (word === undefined) return;
+    line.value = line.value.replace(/\S*$/, () => word);
+    offer();
+  };
+  const close = () => {
+    offered = [];
+    draw();
+  };
+  line.addEventListener("input", () => {
+    line.rows = Math.min(10, line.value.split("\n").length);
+    offer();
+  });
+  line.addEventListener("blur", close);
+
+  // ---- keys of the line
+
+  /** A line is whole where its here-document is, and no backslash stands at its end. */
+  const isWhole = () => {
+    const word = /<<\s*['"]?(\w+)['"]?/.exec(line.value.split("\n")[0])?.[1];
+    return word ? line.value.split("\n").slice(1).includes(word) : !line.value.endsWith("\\");
+  };
+  const submit = () => {
+    const typed = line.value.trim();
+    if (!typed || running) return;
+    line.value = "";
+    line.rows = 1;
+    close();
+    run(typed);
+  };
+  /** @param {number} step */
+  const recall = (step) => {
+    const next = at + step;
+    if (next < 0 || next > history.length) return;
+    at = next;
+    line.value = history[at] ?? "";
+    line.rows = Math.min(10, line.value.split("\n").length);
+    close();
+  };
+  line.addEventListener("keydown", (event) => {
+    const single = !line.value.includes("\n");
+    if (event.key === "Enter" && !event.shiftKey && isWhole()) {
+      event.preventDefault();
+      submit();
+    } else if ((event.key === "Tab" || event.key === "ArrowRight") && offered.length && !event.shiftKey) {
+      event.preventDefault();
+      accept();
+    } else if (event.key === "Escape" && offered.length) {
+      event.preventDefault();
+      close();
+    } else if ((event.key === "ArrowUp" || event.key === "ArrowDown") && event.ctrlKey === false && single) {
+      event.preventDefault();
+      const step = event.key === "ArrowUp" ? -1 : 1;
+      if (offered.length && at === history.length && step === 1) {
+        chosen = (chosen + 1) % offered.length;
+        draw();
+      } else recall(step);
+    } else if (event.key === "c" && event.ctrlKey && line.selectionStart === line.selectionEnd) {
+      event.preventDefault();
+      if (running) running.abort();
+      else {
+        line.value = "";
+        close();
+      }
+    }
+  });
+  one("console-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  show("");
+})();

@@ -1,0 +1,35 @@
+// The learner's page beside the board: buttons that ask the class for something.
+// @ts-check
+"use strict";
+
+(() => {
+  /** @param {string} words */
+  const say = (words) => {
+    const said = document.getElementById("said");
+    if (said) said.textContent = words;
+  };
+
+  document.addEventListener("click", async (event) => {
+    const target = /** @type {Element} */ (event.target);
+    const button = /** @type {HTMLButtonElement | null} */ (target.closest("button"));
+    if (!button) return;
+    // The board's own script copies on the board's page.
+    if (button.dataset.copy !== undefined && !document.querySelector("script[src='board.js']")) {
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = "Copied";
+        say("copied");
+      } catch {
+        say("this browser does not let the page copy");
+        button.textContent = "Not allowed";
+      }
+      setTimeout(() => (button.textContent = "Copy"), 1500);
+    }
+    if (!button.dataset.post) return;
+    if (button.dataset.ask && !confirm(button.dataset.ask)) return;
+    button.disabled = true;
+    const answer = await fetch(button.dataset.post, { method: "POST" });
+    say(answer.ok ? "done" : await answer.text());
+    button.disabled = false;
+  });
+})();

@@ -1,0 +1,206 @@
+// The instructor's page: the link is exchanged for a cookie; then the class as it changes.
+// @ts-check
+"use strict";
+
+/** @typedef {{ seat: string, lab: string, name: string, step: number, step_name: string, done: number, steps: number,
+ *   held: [number, number] | null, failing: string, since: string, stuck: boolean, agreed: boolean }} Row */
+
+(() => {
+  /** @type {(id: string) => HTMLElement} */
+  const one = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+  /** @param {string} words */
+  const say = (words) => {
+    one("said").textContent = words;
+  };
+
+  /** @param {string} path @param {string} [body] */
+  const post = async (path, body) => {
+    const answer = await fetch(path, { method: "POST", body, headers: { "content-type": "text/plain; charset=utf-8" } });
+    const text = await answer.text();
+    if (!answer.ok) {
+      let words = text;
+      try {
+        words = JSON.parse(text).message;
+      } catch {
+        // It is words already.
+      }
+      say(words);
+      return null;
+    }
+    say("");
+    return text;
+  };
+
+  const open = async () => {
+    const word = new URLSearchParams(location.hash.slice(1)).get("open");
+    // What stands in the address is seen by whoever looks at the screen.
+    history.replaceState(null, "", location.pathname);
+    if (!word) return say("This page needs the instructor's link, which klab host prints.");
+    if ((await post("open", word)) !== null) location.reload();
+  };
+  if (document.body.dataset.known !== "true") {
+    open();
+    return;
+  }
+  if (location.hash) history.replaceState(null, "", location.pathname);
+
+  /** @type {Map<string, Row>} */
+  const rows = new Map();
+  /** @type {Map<string, HTMLTableRowElement>} */
+  const lines = new Map();
+  let hidden = false;
+
+  /** @param {string} since */
+  const ago = (since) => {
+    const minutes = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 60000));
+    return minutes < 1 ? "just now" : minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+  };
+
+  /** @param {string} seat */
+  const order = (seat) => seat.split("-").map(Number);
+
+  /** @param {Row} row */
+  const draw = (row) => {
+    let line = lines.get(row.seat);
+    if (!line) {
+      line = document.createElement("tr");
+      for (let cell = 0; cell < 8; cell += 1) line.insertCell();
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = "Seat…";
+      button.dataset.open = row.seat;
+      button.setAttribute("aria-label", `Seat ${row.seat}`);
+      line.cells[7].append(button);
+      line.cells[1].className = "who";
+      lines.set(row.seat, line);
+      const [shard, number] = order(row.seat);
+      const after = [...lines.keys()].find((other) => {
+        const [otherShard, otherNumber] = order(other);
+        return (otherShard > shard || (otherShard === shard && otherNumber > number)) && lines.get(other)?.isConnected;
+      });
+      one("rows").insertBefore(line, after ? /** @type {Node} */ (lines.get(after)) : null);
+    }
+    const all = row.steps > 0 && row.done >= row.steps;
+    const step = all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps} ${row.step_name}`;
+    const texts = [row.seat, row.name, row.lab, step, ago(row.since), row.held ? `${row.held[0]} of ${row.held[1]}` : "–", row.failing];
+    texts.forEach((text, cell) => {
+      const place = /** @type {HTMLTableRowElement} */ (line).cells[cell];
+      if (place.textContent !== text) place.textContent = text;
+    });
+    const stuck = Date.now() - Date.parse(row.since) > 300000 && !all && row.held !== null && row.held[0] < row.held[1];
+    line.classList.toggle("stuck", stuck);
+    if (stuck) line.cells[4].textContent = `${ago(row.since)}, stuck`;
+  };
+
+  const histogram = () => {
+    const place = one("histogram");
+    place.textContent = "";
+    for (const lab of new Set([...rows.values()].map((row) => row.lab))) {
+      const own = [...rows.values()].filter((row) => row.lab === lab);
+      const steps = Math.max(0, ...own.map((row) => row.steps));
+      const counts = Array.from({ length: steps + 2 }, () => 0);
+      for (const row of own) counts[row.steps > 0 && row.done >= row.steps ? steps + 1 : row.step] += 1;
+      const title = document.createElement("h2");
+      title.textContent = lab;
+      const list = document.createElement("ul");
+      counts.forEach((count, step) => {
+        const item = document.createElement("li");
+        const label = step === 0 ? "set-up" : step > steps ? "done" : String(step);
+        const bar = document.createElement("meter");
+        bar.max = Math.max(1, own.length);
+        bar.value = count;
+        bar.setAttribute("aria-label", `${label}: ${count}`);
+        const words = document.createElement("span");
+        words.textContent = `${label}: ${count}`;
+        item.append(words, bar);
+        list.append(item);
+      });
+      place.append(title, list);
+    }
+  };
+
+  /** @param {any} facts */
+  const tell = (facts) => {
+    const words = [facts.phase, `${rows.size} of ${facts.most} seats`, `${facts.people} ${facts.people === 1 ? "person" : "people"}`];
+    if (facts.closes) words.push(`closes ${new Date(facts.closes).toLocaleString()}`);
+    if (facts.code) words.push(`code ${facts.code}`);
+    one("facts").textContent = words.join(" · ");
+    const codes = one("codes");
+    codes.textContent = "";
+    for (const code of facts.codes) {
+      const line = document.createElement("p");
+      line.textContent = `${code.of === "class" ? "class" : "seat"} code ${code.number}: ${code.used} came${code.revoked ? ", taken back" : ""} `;
+      if (!code.revoked) {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.dataset.act = `revoke?code=${code.number}`;
+        button.textContent = "Take back";
+        line.append(button);
+      }
+      codes.append(line);
+    }
+  };
+
+  const source = new EventSource("events");
+  source.addEventListener("class", (event) => {
+    const news = JSON.parse(event.data);
+    if (news.all) {
+      rows.clear();
+      for (const line of lines.values()) line.remove();
+      lines.clear();
+    }
+    for (const row of news.rows) {
+      rows.set(row.seat, row);
+      draw(row);
+    }
+    tell(news.class);
+    histogram();
+  });
+  source.addEventListener("error", () => say("The host does not answer; the page tries again."));
+  source.addEventListener("open", () => say(""));
+  setInterval(() => rows.forEach(draw), 30000);
+
+  // ---- what the instructor does
+
+  let seat = "";
+  const dialog = /** @type {HTMLDialogElement} */ (one("seat"));
+
+  document.addEventListener("click", async (event) => {
+    const button = /** @type {Element} */ (event.target).closest("button");
+    if (!button) return;
+    const { act, ask, open: opened, seat: does, codes } = button.dataset;
+    if (act && (!ask || confirm(ask))) await post(act);
+    if (opened) {
+      seat = opened;
+      const row = rows.get(seat);
+      one("seat-title").textContent = `Seat ${seat}${row && !hidden ? `, ${row.name}` : ""}`;
+      /** @type {HTMLAnchorElement} */ (one("look")).href = `seats/${seat}/`;
+      dialog.showModal();
+    }
+    if (does) {
+      const hint = /** @type {HTMLInputElement} */ (one("seat-hint")).value;
+      const step = /** @type {HTMLInputElement} */ (one("seat-step")).value;
+      const path = does === "steps" ? `seats/${seat}/steps?done=${encodeURIComponent(step)}` : `seats/${seat}/${does}`;
+      if (does === "reset" && !confirm(`All that was done in seat ${seat} is taken back. Go on?`)) return;
+      button.disabled = true;
+      await post(path, does === "hint" ? hint : undefined);
+      button.disabled = false;
+    }
+    if (codes) {
+      const text = await post(codes === "class" ? "codes" : `codes?seats=${codes}`);
+      if (text) one("fresh").textContent = text;
+    }
+    if (button.id === "names") {
+      hidden = !hidden;
+      document.body.classList.toggle("nameless", hidden);
+      button.setAttribute("aria-pressed", String(hidden));
+      button.textContent = hidden ? "Show names" : "Hide names";
+    }
+  });
+
+  one("hint").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const input = /** @type {HTMLInputElement} */ (one("hint").querySelector("input"));
+    await post("hint", input.value);
+  });
+})();

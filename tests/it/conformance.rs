@@ -1,0 +1,183 @@
+//! `docs/conformance.md`: what of Kubernetes' own suite passes, made of what was found when it was run and of the tests of
+//! `klab-cluster` that stand for tests of it. `KLAB_BLESS=1 cargo test -p klab --test it conformance::` writes it again, and the line
+//! of the README that has its number.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// Where the tests are, and what was found.
+const FOLDER: &str = "crates/cluster/tests/it/conformance";
+const PAGE: &str = "docs/conformance.md";
+/// How the line of the README begins.
+const LINE: &str = "- [Kubernetes' own tests](docs/conformance.md): ";
+
+/// What was found when the suite was run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suite {
+    conformance: Vec<Group>,
+    further: Vec<Group>,
+    failed: Vec<Failed>,
+}
+
+/// The tests of one SIG.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    sig: String,
+    tests: usize,
+    passed: usize,
+    containers: usize,
+    skipped: usize,
+}
+
+/// Tests that did not pass.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failed {
+    because: String,
+    tests: Vec<String>,
+}
+
+fn sources() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
+    let mut sources: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "rs")).collect();
+    sources.sort();
+    sources
+}
+
+/// Of each test of the suite that one of klab's stands for: file and name of the first that does.
+fn own_tests() -> BTreeMap<String, (String, String)> {
+    let mut own = BTreeMap::new();
+    for path in sources() {
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut named = Vec::new();
+        let mut is_test = false;
+        for line in std::fs::read_to_string(&path).unwrap().lines().map(str::trim) {
+            if let Some(name) = line.strip_prefix("// upstream test: ") {
+                named.push(name.to_owned());
+            } else if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+                is_test = true;
+            } else if let Some(rest) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn ")) {
+                let name = rest.split('(').next().unwrap().to_owned();
+                assert!(named.is_empty() || is_test, "{file}: {name} names tests of the suite and is no test");
+                for test in named.drain(..) {
+                    own.entry(test).or_insert_with(|| (file.clone(), name.clone()));
+                }
+                is_test = false;
+            }
+        }
+        assert!(named.is_empty(), "{file}: no test follows {named:?}");
+    }
+    own
+}
+
+fn is_conformance(test: &str) -> bool {
+    test.contains("[Conformance]")
+}
+
+fn sig(test: &str) -> &str {
+    test.trim_start_matches('[').split(']').next().unwrap()
+}
+
+/// What one kind of tests comes to: passed when the suite was run, taken care of since, not looked at since.
+#[derive(Default, Clone, Copy)]
+struct Sum {
+    passed: usize,
+    since: usize,
+    open: usize,
+}
+
+fn table(groups: &[Group], failed: &[(&str, bool)], page: &mut String) -> Sum {
+    page.push_str("| SIG | tests | need containers | passed when the suite was run | a test of klab's stands for it since | not looked at since |\n");
+    page.push_str("|---|---|---|---|---|---|\n");
+    let mut total = Sum::default();
+    let (mut tests, mut containers) = (0, 0);
+    for group in groups {
+        let of_sig = || failed.iter().filter(|(test, _)| sig(test) == group.sig);
+        let since = of_sig().filter(|(_, since)| *since).count();
+        let open = of_sig().count() - since;
+        let known = group.passed + group.containers + group.skipped + since + open;
+        assert_eq!(known, group.tests, "{}: every test is somewhere", group.sig);
+        let (sig, needed) = (&group.sig, group.containers);
+        let all = group.tests - group.skipped;
+        page.push_str(&format!("| {sig} | {all} | {needed} | {} | {since} | {open} |\n", group.passed));
+        (tests, containers) = (tests + all, containers + needed);
+        total = Sum { passed: total.passed + group.passed, since: total.since + since, open: total.open + open };
+    }
+    let Sum { passed, since, open } = total;
+    page.push_str(&format!("| all | {tests} | {containers} | {passed} | {since} | {open} |\n\n"));
+    total
+}
+
+/// The page, and the line of the README.
+fn documents() -> (String, String) {
+    let suite: Suite = toml::from_str(&std::fs::read_to_string(Path::new(FOLDER).join("suite.toml")).unwrap()).unwrap();
+    let own = own_tests();
+    let failed: Vec<(&str, bool)> = suite
+        .failed
+        .iter()
+        .flat_map(|group| &group.tests)
+        .map(|test| (test.as_str(), own.contains_key(test)))
+        .collect();
+    let of = |wanted: bool| -> Vec<(&str, bool)> {
+        failed.iter().copied().filter(|(test, _)| is_conformance(test) == wanted).collect()
+    };
+    let mut page = "# Kubernetes' own tests\n\n\
+        An earlier klab was held against the end-to-end suite of Kubernetes v1.36.2. This page says what passed, and what became of the rest.\n\
+        It is made by a test from what was found then ([suite.toml](../crates/cluster/tests/it/conformance/suite.toml)) and from the tests of\n\
+        [klab-cluster](../crates/cluster/tests/it/conformance/mod.rs) that stand for tests of the suite: in process, on a stepped clock, each\n\
+        below the names of those that it stands for. The suite itself was not run again: where a test of klab's passes, that is klab's word for\n\
+        it, and what nobody looked at since may pass or not.\n\n\
+        Tests that need running containers (they execute commands, read logs, send packets, mount volumes, or have their webhook or server in\n\
+        a pod) can never pass here: [fidelity.md](fidelity.md).\n\n\
+        ## Conformance\n\n"
+        .to_owned();
+    let sum = table(&suite.conformance, &of(true), &mut page);
+    page.push_str("## Further tests that were chosen because they might need no container\n\n");
+    table(&suite.further, &of(false), &mut page);
+    page.push_str("## The tests that did not pass\n\nBy what kept them from it when the suite was run.\n");
+    for group in &suite.failed {
+        page.push_str(&format!("\n### {}\n\n| test | now |\n|---|---|\n", group.because));
+        for test in &group.tests {
+            let now = own.get(test).map_or_else(
+                || "not looked at since".to_owned(),
+                |(file, name)| format!("passes: [{name}](../{FOLDER}/{file})"),
+            );
+            page.push_str(&format!("| {} | {now} |\n", test.replace('|', "\\|")));
+        }
+    }
+    let rest: Vec<_> = own.iter().filter(|(test, _)| !failed.iter().any(|(failed, _)| failed == test)).collect();
+    if !rest.is_empty() {
+        page.push_str("\n### Not among them, with a test of klab's as well\n\n| test | now |\n|---|---|\n");
+        for (test, (file, name)) in rest {
+            page.push_str(&format!("| {} | passes: [{name}](../{FOLDER}/{file}) |\n", test.replace('|', "\\|")));
+        }
+    }
+    let all = sum.passed + sum.since + sum.open;
+    let line = format!(
+        "{LINE}of {all} conformance tests that need no container {} passed when the suite was run, for {} more klab has a test of its own since, {} are open.",
+        sum.passed, sum.since, sum.open,
+    );
+    (page, line)
+}
+
+#[test]
+fn the_page_is_what_the_tests_say() {
+    let (page, line) = documents();
+    let readme = std::fs::read_to_string("README.md").unwrap();
+    let with_line = |readme: &str| -> String {
+        let lines = readme.lines().map(|old| if old.starts_with(LINE) { &*line } else { old });
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    if std::env::var_os("KLAB_BLESS").is_some() {
+        std::fs::write(PAGE, &page).unwrap();
+        std::fs::write("README.md", with_line(&readme)).unwrap();
+    }
+    let again = "`KLAB_BLESS=1 cargo test -p klab --test it conformance::` writes it again";
+    assert!(std::fs::read_to_string(PAGE).is_ok_and(|written| written == page), "{PAGE}: {again}");
+    let readme = std::fs::read_to_string("README.md").unwrap();
+    assert!(readme.lines().any(|written| written == line), "README.md does not say: {line}\n{again}");
+}

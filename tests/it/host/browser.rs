@@ -1,0 +1,49 @@
+//! The pages of a class in a real browser, driven by `tests/browser/drive.mjs` as the board's are.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::running::Running;
+use crate::board::browser::is_driven;
+use crate::environment::has_kubectl;
+
+/// Longest that a scenario may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Plays a scenario with a class: its address, its code, the instructor's link.
+fn play(host: &Running, scenario: &str) {
+    let said = host.home().join("drive.err");
+    let mut node = Command::new("node");
+    node.arg(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/browser/drive.mjs")).arg(scenario);
+    node.args([&host.url, &host.code, host.document["instructor"].as_str().unwrap()]);
+    let mut node = node.stdin(Stdio::null()).stderr(std::fs::File::create(&said).unwrap()).spawn().unwrap();
+    let until = Instant::now() + PATIENCE;
+    let status = loop {
+        match node.try_wait().unwrap() {
+            Some(status) => break Some(status),
+            None if Instant::now() > until => break None,
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    if status.is_none() {
+        let _ = node.kill();
+        let _ = node.wait();
+    }
+    let said = std::fs::read_to_string(said).unwrap();
+    assert!(status.is_some_and(|status| status.success()), "{scenario}: {said}");
+}
+
+#[test]
+fn somebody_joins_and_learns_while_the_instructor_helps() {
+    if is_driven() {
+        play(&Running::start(&["scheduling"]), "class");
+    }
+}
+
+#[test]
+fn a_console_is_typed_in_by_keyboard_and_axe_finds_nothing() {
+    if is_driven() && has_kubectl() {
+        play(&Running::start(&["scheduling", "--console", "--console-unconfined"]), "console");
+    }
+}

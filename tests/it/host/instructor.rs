@@ -1,0 +1,93 @@
+//! What an instructor sees and does, and what not.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::api::{Api, ListParams, PostParams};
+use serde_json::{Value, json};
+
+use super::map;
+use super::running::{Running, client_of};
+
+#[tokio::test]
+async fn the_link_is_given_for_a_cookie_and_stands_in_no_address() {
+    let host = Running::start(&["scheduling"]);
+    let link = host.document["instructor"].as_str().unwrap();
+    assert!(link.contains("/teach/#open="), "what stands behind # is sent to nobody: {link}");
+    assert_eq!(host.ask("GET", "/teach/class.json", &[], Vec::new()).await.0, 401);
+    assert_eq!(host.ask("POST", "/teach/open", &[], b"wrong".to_vec()).await.0, 403);
+    let origin = [("origin", host.url.as_str())];
+    let (status, headers, _) = host.ask("POST", "/teach/open", &origin, host.word().into_bytes()).await;
+    assert_eq!(status, 204);
+    let cookie = headers["set-cookie"].to_str().unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap();
+    let (status, _, text) = host.ask("GET", "/teach/class.json", &[("cookie", pair)], Vec::new()).await;
+    assert_eq!(status, 200, "{text}");
+    assert_eq!(host.ask("POST", "/teach/close", &[("cookie", pair)], Vec::new()).await.0, 403, "without an origin");
+}
+
+#[tokio::test]
+async fn the_class_is_seen_and_a_seat_is_brought_to_a_step() {
+    let host = Running::start(&["scheduling"]);
+    let ann = host.join(&host.code, "=Ann", "2468").await.unwrap();
+    let class = |text: String| serde_json::from_str::<Value>(&text).unwrap();
+    let seen = class(host.instruct("GET", "/teach/class.json").await.unwrap());
+    assert_eq!(seen["class"]["phase"], json!("open"));
+    assert_eq!((&seen["seats"][0]["seat"], &seen["seats"][0]["done"]), (&json!("0-1"), &json!(0)));
+    host.instruct("POST", "/teach/seats/0-1/steps?done=2").await.unwrap();
+    let status = host.of_seat(&ann, "GET", "").await.unwrap();
+    assert_eq!(status["done"], json!(2));
+    let sheet = host.instruct("GET", "/teach/class.csv").await.unwrap();
+    assert!(sheet.lines().nth(1).unwrap().starts_with("0-1,'=Ann,scheduling,2,"), "{sheet}");
+    let sheet = host.instruct("GET", "/teach/class.csv?nameless=true").await.unwrap();
+    assert!(!sheet.contains("Ann"), "{sheet}");
+    host.instruct("POST", "/teach/seats/0-1/reset").await.unwrap();
+    assert_eq!(host.of_seat(&ann, "GET", "").await.unwrap()["done"], json!(0));
+    assert!(host.instruct("POST", "/teach/seats/0-9/reset").await.unwrap_err().starts_with("404"));
+    // The token is the same after all that.
+    assert!(Api::<Node>::all(client_of(&ann["kubeconfig"]).await).list(&ListParams::default()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_look_changes_nothing_until_the_learner_agrees() {
+    let host = Running::start(&["scheduling"]);
+    host.join(&host.code, "Ann", "2468").await.unwrap();
+    let kubeconfig = Value::String(host.instruct("GET", "/teach/seats/0-1/kubeconfig").await.unwrap());
+    let client = client_of(&kubeconfig).await;
+    assert_eq!(Api::<Node>::all(client.clone()).list(&ListParams::default()).await.unwrap().items.len(), 3);
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let refused = maps.create(&PostParams::default(), &map("meddling")).await.unwrap_err();
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
+    let form = format!("code={}&name=Ann&pin=2468", host.code);
+    let own = [("content-type", "application/x-www-form-urlencoded"), ("origin", host.url.as_str())];
+    let (_, headers, _) = host.ask("POST", "/join", &own, form.into_bytes()).await;
+    let pair = headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let own = [("cookie", pair.as_str()), ("origin", host.url.as_str())];
+    assert_eq!(host.ask("POST", "/learn/scheduling/agree?writes=true", &own, Vec::new()).await.0, 204);
+    maps.create(&PostParams::default(), &map("helping")).await.unwrap();
+    assert_eq!(host.ask("POST", "/learn/scheduling/agree?writes=false", &own, Vec::new()).await.0, 204);
+    assert!(maps.create(&PostParams::default(), &map("again")).await.is_err());
+}
+
+#[tokio::test]
+async fn what_an_instructor_says_is_said_to_those_it_is_for() {
+    let host = Running::start(&["scheduling"]);
+    let ann = host.join(&host.code, "Ann", "").await.unwrap();
+    let bob = host.join(&host.code, "Bob", "").await.unwrap();
+    let bearer = format!("Bearer {}", host.word());
+    let headers = [("authorization", bearer.as_str())];
+    for (path, text) in [("/teach/hint", "look at the taints"), ("/teach/seats/0-2/hint", "well <done>")] {
+        assert_eq!(host.ask("POST", path, &headers, text.as_bytes().to_vec()).await.0, 204);
+    }
+    for (seat, wanted) in [(&ann, json!(["look at the taints"])), (&bob, json!(["look at the taints", "well <done>"]))]
+    {
+        assert_eq!(host.of_seat(seat, "GET", "").await.unwrap()["hints"], wanted);
+    }
+    let (status, _, page) = host.ask("GET", "/teach/seats/0-2/", &headers, Vec::new()).await;
+    assert_eq!(status, 200);
+    assert!(page.contains("well &lt;done&gt;") && !page.contains("<done>"), "{page}");
+    assert!(
+        page.contains("data-part=\"lesson\"") && !page.contains("data-next"),
+        "the instructor does not go on for the learner"
+    );
+    assert!(!host.of_seat(&ann, "GET", "/guide").await.unwrap().to_string().contains("Bob"));
+}
