@@ -6,6 +6,7 @@ use base64::Engine as _;
 use serde_json::{Map, Value};
 
 use super::MAGIC;
+use super::wire::{bytes, double, varint};
 use crate::schema::{Field, Scalar, Shape, TypeId, schema};
 
 /// Whether objects of a kind can be written.
@@ -124,46 +125,25 @@ fn status(value: &Value) -> Vec<u8> {
     out
 }
 
-fn raw_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn varint(out: &mut Vec<u8>, number: u32, value: u64) {
-    raw_varint(out, u64::from(number) << 3);
-    raw_varint(out, value);
-}
-
-fn bytes(out: &mut Vec<u8>, number: u32, content: &[u8]) {
-    raw_varint(out, u64::from(number) << 3 | 2);
-    raw_varint(out, content.len() as u64);
-    out.extend_from_slice(content);
-}
-
 /// A message of a type; embedded messages are written where they live.
 fn message(id: TypeId, map: &Map<String, Value>) -> Vec<u8> {
+    part(id, map, &[])
+}
+
+/// The message embedded in it that lives there.
+fn part(id: TypeId, map: &Map<String, Value>, outer: &[u32]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut embedded: Vec<(u32, Vec<u8>)> = Vec::new();
+    let mut embedded: Vec<u32> = Vec::new();
     for field in schema().get(id).fields.iter().filter(|field| field.number != 0) {
         let Some(value) = map.get(field.name).filter(|value| !value.is_null()) else { continue };
-        match field.outer_number {
-            None => field_of(&mut out, field, value),
-            Some(outer) => {
-                let at = embedded.iter().position(|(number, _)| *number == outer).unwrap_or_else(|| {
-                    embedded.push((outer, Vec::new()));
-                    embedded.len().saturating_sub(1)
-                });
-                if let Some((_, inner)) = embedded.get_mut(at) {
-                    field_of(inner, field, value);
-                }
-            }
+        match field.outer.strip_prefix(outer).map(<[u32]>::first) {
+            Some(None) => field_of(&mut out, field, value),
+            Some(Some(next)) if !embedded.contains(next) => embedded.push(*next),
+            _ => {}
         }
     }
-    for (number, inner) in embedded {
-        bytes(&mut out, number, &inner);
+    for number in embedded {
+        bytes(&mut out, number, &part(id, map, &[outer, &[number]].concat()));
     }
     out
 }
@@ -227,8 +207,7 @@ fn scalar_of(out: &mut Vec<u8>, number: u32, scalar: Scalar, value: &Value) {
             varint(out, number, value.as_i64().unwrap_or_default() as u64);
         }
         (Scalar::Float64, Value::Number(value)) => {
-            raw_varint(out, u64::from(number) << 3 | 1);
-            out.extend_from_slice(&value.as_f64().unwrap_or_default().to_bits().to_le_bytes());
+            double(out, number, value.as_f64().unwrap_or_default());
         }
         (Scalar::Bytes, Value::String(text)) => {
             let decoded = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
@@ -276,6 +255,19 @@ mod tests {
 
     use super::*;
     use crate::protobuf::decode;
+
+    #[test]
+    fn messages_in_embedded_messages_are_where_go_has_them() {
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
+            "spec": {"matchConstraints": {"resourceRules": [{"operations": ["CREATE"], "apiGroups": ["apps"]}]},
+                "validations": [{"expression": "true"}]},
+        });
+        let written = encode(&policy).expect("known");
+        let rule = b"\x12\x10\x0a\x06CREATE\x12\x06\x0a\x04apps";
+        assert!(written.windows(rule.len()).any(|part| part == rule), "{}", written.escape_ascii());
+        assert_eq!(decode(&written).expect("read"), policy);
+    }
 
     #[test]
     fn what_is_written_is_read_again() {

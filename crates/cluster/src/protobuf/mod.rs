@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{Field, Scalar, Shape, TypeId, schema};
 use wire::{Reader, Token};
+pub(crate) use wire::{bytes, double, varint};
 
 /// The first bytes of every body.
 const MAGIC: &[u8] = b"k8s\0";
@@ -53,14 +54,14 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
     let Some(id) = schema().kind(version, &kind) else {
         return Err(format!("no kind \"{kind}\" is registered for version \"{api_version}\""));
     };
-    let mut value = Value::Object(struct_of(raw, id, None, 0)?);
+    let mut value = Value::Object(struct_of(raw, id, &[], 0)?);
     value["apiVersion"] = json!(api_version);
     value["kind"] = json!(kind);
     Ok(value)
 }
 
 /// Reads a message of that type; of a message embedded in it (`outer`) only the fields that live there.
-fn struct_of(message: &[u8], id: TypeId, outer: Option<u32>, depth: usize) -> Result<Map<String, Value>, String> {
+fn struct_of(message: &[u8], id: TypeId, outer: &[u32], depth: usize) -> Result<Map<String, Value>, String> {
     if depth > DEEPEST {
         return Err("messages nest too deeply".to_owned());
     }
@@ -68,14 +69,16 @@ fn struct_of(message: &[u8], id: TypeId, outer: Option<u32>, depth: usize) -> Re
     let mut map = Map::new();
     let mut reader = Reader::new(message);
     while let Some((number, token)) = reader.next()? {
-        if outer.is_none()
-            && fields.iter().any(|field| field.outer_number == Some(number))
+        let embeds = |field: &Field| {
+            field.outer.strip_prefix(outer).and_then(<[u32]>::first).is_some_and(|next| *next == number)
+        };
+        if fields.iter().any(embeds)
             && let Token::Bytes(inner) = token
         {
-            map.extend(struct_of(inner, id, Some(number), depth + 1)?);
+            map.extend(struct_of(inner, id, &[outer, &[number]].concat(), depth + 1)?);
             continue;
         }
-        let field = fields.iter().find(|field| field.number == number && field.outer_number == outer && number != 0);
+        let field = fields.iter().find(|field| field.number == number && field.outer == outer && number != 0);
         if let Some(field) = field {
             read_field(&mut map, field, &token, depth)?;
         }
@@ -125,7 +128,7 @@ fn read_field(map: &mut Map<String, Value>, field: &Field, token: &Token<'_>, de
 
 fn value_of(shape: &Shape, token: &Token<'_>, depth: usize) -> Result<Value, String> {
     match (shape, token) {
-        (Shape::Struct(id), Token::Bytes(message)) => Ok(Value::Object(struct_of(message, *id, None, depth + 1)?)),
+        (Shape::Struct(id), Token::Bytes(message)) => Ok(Value::Object(struct_of(message, *id, &[], depth + 1)?)),
         (Shape::Schema(id), Token::Bytes(message)) => schema_of(message, *id, depth + 1),
         (Shape::Scalar(scalar), token) => scalar_of(*scalar, token),
         _ => Err(misplaced("a nested value")),
@@ -140,11 +143,11 @@ fn schema_of(message: &[u8], id: TypeId, depth: usize) -> Result<Value, String> 
     while let Some((number, token)) = reader.next()? {
         match (number, token) {
             (1, Token::Number(number)) => allowed = Some(number != 0),
-            (1, Token::Bytes(inner)) => one = Some(Value::Object(struct_of(inner, id, None, depth)?)),
+            (1, Token::Bytes(inner)) => one = Some(Value::Object(struct_of(inner, id, &[], depth)?)),
             (2, Token::Bytes(inner)) if allowed.is_some() => {
-                one = Some(Value::Object(struct_of(inner, id, None, depth)?));
+                one = Some(Value::Object(struct_of(inner, id, &[], depth)?));
             }
-            (2, Token::Bytes(inner)) => list.push(match struct_of(inner, id, None, depth) {
+            (2, Token::Bytes(inner)) => list.push(match struct_of(inner, id, &[], depth) {
                 Ok(map) => Value::Object(map),
                 Err(_) => json!(String::from_utf8_lossy(inner)),
             }),

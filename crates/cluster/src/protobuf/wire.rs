@@ -69,3 +69,30 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 }
+
+fn raw_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Writes a field that is a number.
+pub(crate) fn varint(out: &mut Vec<u8>, number: u32, value: u64) {
+    raw_varint(out, u64::from(number) << 3);
+    raw_varint(out, value);
+}
+
+/// Writes a field that is a floating point number.
+pub(crate) fn double(out: &mut Vec<u8>, number: u32, value: f64) {
+    raw_varint(out, u64::from(number) << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Writes a field that is a string, a message or a packed list.
+pub(crate) fn bytes(out: &mut Vec<u8>, number: u32, content: &[u8]) {
+    raw_varint(out, u64::from(number) << 3 | 2);
+    raw_varint(out, content.len() as u64);
+    out.extend_from_slice(content);
+}

@@ -31,8 +31,8 @@ pub struct Type {
 pub struct Field {
     /// JSON name.
     pub name: &'static str,
-    /// Protobuf number of the message around it, where Go embeds one.
-    pub outer_number: Option<u32>,
+    /// Protobuf numbers of the messages around it, the outermost first, where Go embeds some.
+    pub outer: Vec<u32>,
     /// Protobuf number.
     pub number: u32,
     /// Type.
@@ -186,14 +186,12 @@ impl Field {
         flags: std::str::Split<'static, char>,
         ids: &HashMap<&str, TypeId>,
     ) -> Self {
-        let (outer, number) = match numbers.split_once('/') {
-            Some((outer, number)) => (outer.parse().ok(), number),
-            None => (None, numbers),
-        };
+        let mut outer: Vec<u32> = numbers.split('/').map(|number| number.parse().unwrap_or_default()).collect();
+        let number = outer.pop().unwrap_or_default();
         let mut field = Self {
             name,
-            outer_number: outer,
-            number: number.parse().unwrap_or_default(),
+            outer,
+            number,
             pointer: shape.starts_with('*'),
             shape: Shape::parse(shape, ids),
             keep: false,
