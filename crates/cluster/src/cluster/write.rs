@@ -266,8 +266,9 @@ impl<'a> Transaction<'a> {
 
     pub(crate) fn writer(&self, resource: ResourceId, part: Part) -> Writer<'a> {
         let has_status = self.has_status(resource);
+        let definition = self.state.definitions.of(&self.state.store, resource);
         let resource = self.served(resource);
-        Writer { manager: self.options.manager, resource, part, has_status, now: self.now }
+        Writer { manager: self.options.manager, resource, part, has_status, now: self.now, definition }
     }
 
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.

@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::managed::{Managed, Writer, difference, strip};
-use super::typed::{Difference, Place, faults, fields_of, merge, prune};
+use super::place::Place;
+use super::typed::{Difference, faults, fields_of, merge, prune};
 use crate::cluster::{Fault, Part, Transaction};
 use crate::custom;
 use crate::object::Object;
 use crate::resource::{Resource, ResourceId};
-use crate::schema::{Shape, schema};
+use crate::schema::schema;
 use crate::status::Status;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -52,8 +53,8 @@ impl Transaction<'_> {
         }
         Self::address(resource, namespace, name, &mut config)?;
         let writer = self.writer(resource, part);
-        let shape = shape.map(Shape::Struct);
-        let place = Place::root(shape.as_ref());
+        let root = writer.root();
+        let place = root.place();
         let mut wanted = fields_of(&config, place);
         strip(&mut wanted, &writer);
         let Some(current) = self.state.store.get(resource, namespace, name).cloned() else {

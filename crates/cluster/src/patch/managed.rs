@@ -2,14 +2,18 @@
 
 // upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go BuildManagerIdentifier (v1.36)
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::fields::Fields;
-use super::typed::{Difference, Place, compare};
+use super::place::Root;
+use super::typed::{Difference, compare};
 use crate::cluster::{Part, time_text};
+use crate::custom::{Definition, Version};
 use crate::resource::ResourceId;
-use crate::schema::{Shape, schema};
+use crate::schema::schema;
 
 /// More managers of plain writes than this are merged into one, the oldest first.
 const MAX_UPDATERS: usize = 10;
@@ -68,7 +72,7 @@ impl Entry {
 pub(crate) struct Managed(pub(super) Vec<Entry>);
 
 /// Whose write it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Writer<'a> {
     pub(crate) manager: &'a str,
     pub(crate) resource: ResourceId,
@@ -76,6 +80,17 @@ pub(crate) struct Writer<'a> {
     /// Whether the kind has a `status` subresource.
     pub(crate) has_status: bool,
     pub(crate) now: Timestamp,
+    /// Of a custom resource.
+    pub(crate) definition: Option<Arc<Definition>>,
+}
+
+impl Writer<'_> {
+    /// What is known of the kind, in the version that is written.
+    pub(super) fn root(&self) -> Root<'_> {
+        let row = self.resource.row();
+        let version = self.definition.as_ref().and_then(|definition| definition.version(self.resource));
+        Root::new(&row.api_version(), row.kind, version.map(Version::schema))
+    }
 }
 
 impl Managed {
@@ -169,7 +184,7 @@ impl Managed {
         let mut managed = Self::of(live);
         if managed.0.is_empty() {
             let difference = difference(&zero(writer.resource), live, writer);
-            let first = Writer { manager: BEFORE_APPLY, ..*writer };
+            let first = Writer { manager: BEFORE_APPLY, ..writer.clone() };
             managed.note_update(&difference, &first);
         }
         managed
@@ -226,9 +241,7 @@ fn zero(resource: ResourceId) -> Value {
 
 /// How two versions differ in fields that can be owned through the writer's part.
 pub(super) fn difference(old: &Value, new: &Value, writer: &Writer<'_>) -> Difference {
-    let row = writer.resource.row();
-    let shape = schema().kind(&row.api_version(), row.kind).map(Shape::Struct);
-    let mut difference = compare(old, new, Place::root(shape.as_ref()));
+    let mut difference = compare(old, new, writer.root().place());
     strip(&mut difference.changed, writer);
     strip(&mut difference.removed, writer);
     difference

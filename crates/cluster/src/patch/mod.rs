@@ -4,6 +4,7 @@ mod apply;
 mod fields;
 mod go_text;
 mod managed;
+mod place;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -43,8 +44,7 @@ pub enum Patch {
 /// Merges a configuration of a kind into an object, as server-side apply does, whoever owns its fields.
 pub(crate) fn merge_configuration(resource: ResourceId, object: &mut Value, config: &Value) {
     let row = resource.row();
-    let shape = schema().kind(&row.api_version(), row.kind).map(Shape::Struct);
-    typed::merge(object, config, typed::Place::root(shape.as_ref()));
+    typed::merge(object, config, place::Root::new(&row.api_version(), row.kind, None).place());
 }
 
 impl Cluster {

@@ -8,85 +8,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::{Map, Value, json};
 
 use super::fields::Fields;
-use crate::schema::{Ownership, Schema, Shape, TypeId, schema};
-
-/// What is known of a place: its type, and how lists and maps there are owned.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    shape: Option<&'a Shape>,
-    ownership: &'a Ownership,
-}
-
-static UNSAID: Ownership = Ownership::Unsaid;
-
-/// How a place is owned once its type is looked at.
-enum Kind<'a> {
-    Whole,
-    Map,
-    Set,
-    Keyed(&'a [&'static str]),
-}
-
-impl<'a> Place<'a> {
-    /// An object of a kind; without a type everything is owned field by field, and lists as a whole.
-    pub(super) fn root(shape: Option<&'a Shape>) -> Self {
-        Self { shape, ownership: &UNSAID }
-    }
-
-    fn kind(&self, value: &Value) -> Kind<'a> {
-        match (self.ownership, value) {
-            (Ownership::Atomic, _) => Kind::Whole,
-            (Ownership::Set, Value::Array(_)) => Kind::Set,
-            (Ownership::Keys(keys), Value::Array(_)) => Kind::Keyed(keys),
-            (_, Value::Object(_)) => match self.shape {
-                Some(Shape::Struct(id)) if schema().get(*id).atomic => Kind::Whole,
-                Some(Shape::Scalar(_)) => Kind::Whole,
-                _ => Kind::Map,
-            },
-            _ => Kind::Whole,
-        }
-    }
-
-    pub(super) fn field(&self, name: &str) -> Place<'a> {
-        match self.shape {
-            Some(Shape::Struct(id)) => match schema().get(*id).field(name) {
-                Some(field) => Place { shape: Some(&field.shape), ownership: &field.ownership },
-                None => Place { shape: None, ownership: &UNSAID },
-            },
-            Some(Shape::Map(inner)) => Place { shape: Some(inner), ownership: &UNSAID },
-            _ => Place { shape: None, ownership: &UNSAID },
-        }
-    }
-
-    fn entry(&self) -> Place<'a> {
-        match self.shape {
-            Some(Shape::List(inner)) => Place { shape: Some(inner), ownership: &UNSAID },
-            _ => Place { shape: None, ownership: &UNSAID },
-        }
-    }
-
-    /// The element of a list entry: `k:{"name":"main"}`. Keys that are absent have their default.
-    fn element(&self, entry: &Value, keys: &[&'static str]) -> String {
-        let mut map = Map::new();
-        for key in keys {
-            let value = match entry.get(*key) {
-                Some(value) => Some(value.clone()),
-                None => self.default_of(key),
-            };
-            if let Some(value) = value {
-                map.insert((*key).to_owned(), value);
-            }
-        }
-        format!("k:{}", Value::Object(map))
-    }
-
-    fn default_of(&self, key: &str) -> Option<Value> {
-        match self.entry().shape {
-            Some(Shape::Struct(id)) => schema().get(*id).field(key)?.default.map(|text| json!(text)),
-            _ => None,
-        }
-    }
-}
+use super::place::{Kind, Place};
+use crate::schema::{Schema, Shape, TypeId};
 
 /// The fields an applied configuration sets.
 pub(super) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
@@ -191,7 +114,7 @@ fn walk(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, removed: &mu
                 let list = value.and_then(Value::as_array).into_iter().flatten();
                 list.map(|entry| {
                     let element = match &shape {
-                        Kind::Keyed(keys) => place.element(entry, keys),
+                        Kind::Keyed(keys) => place.element(entry, *keys),
                         _ => format!("v:{entry}"),
                     };
                     (element, entry.clone())
@@ -314,7 +237,7 @@ pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Plac
     // Entries are found by their keys and taken out together, so that long lists are walked only once.
     let mut places: HashMap<String, usize> = match (&kind, &*value) {
         (Kind::Keyed(keys), Value::Array(list)) => {
-            list.iter().enumerate().rev().map(|(at, entry)| (place.element(entry, keys), at)).collect()
+            list.iter().enumerate().rev().map(|(at, entry)| (place.element(entry, *keys), at)).collect()
         }
         _ => HashMap::new(),
     };
@@ -328,8 +251,7 @@ pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Plac
                 let Some(inner) = map.get_mut(name) else { continue };
                 let below = place.field(name);
                 // Entries of a plain map may be there without anyone's claim; fields of a struct go with it.
-                let plain_map =
-                    matches!(below.shape, Some(Shape::Map(_))) && inner.is_object() && !was.below.is_empty();
+                let plain_map = below.is_map() && inner.is_object() && !was.below.is_empty();
                 match now {
                     None if !plain_map => drop(map.remove(name)),
                     None => {
@@ -346,10 +268,8 @@ pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Plac
                 match now {
                     None => drop(gone.insert(at)),
                     Some(now) => {
-                        let held: Vec<(String, Value)> = keys
-                            .iter()
-                            .filter_map(|key| Some(((*key).to_owned(), list[at].get(*key)?.clone())))
-                            .collect();
+                        let held: Vec<(String, Value)> =
+                            keys.iter().filter_map(|key| Some((key.to_owned(), list[at].get(key)?.clone()))).collect();
                         prune(&mut list[at], was, now, place.entry());
                         if let Some(entry) = list[at].as_object_mut() {
                             entry.extend(held);

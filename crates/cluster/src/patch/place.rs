@@ -1,0 +1,182 @@
+//! Places in an object: what is known of their type, and how lists and maps there are owned.
+
+// upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/schema/elements.go (v1.36)
+// upstream: vendor/k8s.io/kube-openapi/pkg/schemaconv/openapi.go parseList, parseObject (v1.36)
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{Ownership, Shape, schema};
+
+/// What is known of a kind.
+#[derive(Debug)]
+pub(super) struct Root<'a> {
+    shape: Option<Shape>,
+    schema: Option<&'a Value>,
+}
+
+impl<'a> Root<'a> {
+    /// A kind of Kubernetes', or one with that schema; without either everything is owned field by field, and lists as a
+    /// whole.
+    pub(super) fn new(api_version: &str, kind: &str, schema_of_custom: Option<&'a Value>) -> Self {
+        Self { shape: schema().kind(api_version, kind).map(Shape::Struct), schema: schema_of_custom }
+    }
+
+    /// The place of a whole object.
+    pub(super) fn place(&self) -> Place<'_> {
+        let known = match (&self.shape, self.schema) {
+            (Some(shape), _) => Known::Shape(shape),
+            (None, Some(schema)) => Known::Schema(schema, true),
+            (None, None) => Known::Nothing,
+        };
+        Place { known, owned: Owned::Unsaid }
+    }
+}
+
+/// The type of a place.
+#[derive(Debug, Clone, Copy)]
+enum Known<'a> {
+    Nothing,
+    Shape(&'a Shape),
+    /// The schema of a custom resource; whether there is an object with metadata of its own.
+    Schema(&'a Value, bool),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Owned<'a> {
+    Unsaid,
+    Atomic,
+    Set,
+    Keys(Keys<'a>),
+}
+
+/// The fields by which the entries of a list are told apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Keys<'a> {
+    BuiltIn(&'a [&'static str]),
+    Custom(&'a [Value]),
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn iter(self) -> impl Iterator<Item = &'a str> {
+        let (built_in, custom) = match self {
+            Self::BuiltIn(keys) => (keys, &[][..]),
+            Self::Custom(keys) => (&[][..], keys),
+        };
+        built_in.iter().copied().chain(custom.iter().filter_map(Value::as_str))
+    }
+}
+
+/// What is known of a place: its type, and how lists and maps there are owned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    known: Known<'a>,
+    owned: Owned<'a>,
+}
+
+/// How a place is owned once its type is looked at.
+pub(super) enum Kind<'a> {
+    Whole,
+    Map,
+    Set,
+    Keyed(Keys<'a>),
+}
+
+const UNKNOWN: Place<'static> = Place { known: Known::Nothing, owned: Owned::Unsaid };
+
+impl<'a> Place<'a> {
+    fn of(shape: &'a Shape, ownership: &'a Ownership) -> Self {
+        let owned = match ownership {
+            Ownership::Unsaid => Owned::Unsaid,
+            Ownership::Atomic => Owned::Atomic,
+            Ownership::Set => Owned::Set,
+            Ownership::Keys(keys) => Owned::Keys(Keys::BuiltIn(keys)),
+        };
+        Self { known: Known::Shape(shape), owned }
+    }
+
+    fn custom(schema: &'a Value) -> Self {
+        let said = |extension: &str| schema[extension].as_str();
+        let owned = match (said("x-kubernetes-list-type"), said("x-kubernetes-map-type")) {
+            (Some("map"), _) => match schema["x-kubernetes-list-map-keys"].as_array() {
+                Some(keys) => Owned::Keys(Keys::Custom(keys)),
+                None => Owned::Atomic,
+            },
+            (Some("set"), _) => Owned::Set,
+            (Some("atomic"), _) | (_, Some("atomic")) => Owned::Atomic,
+            _ => Owned::Unsaid,
+        };
+        Self { known: Known::Schema(schema, schema["x-kubernetes-embedded-resource"] == true), owned }
+    }
+
+    pub(super) fn kind(&self, value: &Value) -> Kind<'a> {
+        match (self.owned, value) {
+            (Owned::Atomic, _) => Kind::Whole,
+            (Owned::Set, Value::Array(_)) => Kind::Set,
+            (Owned::Keys(keys), Value::Array(_)) => Kind::Keyed(keys),
+            (_, Value::Object(_)) => match self.known {
+                Known::Shape(Shape::Struct(id)) if schema().get(*id).atomic => Kind::Whole,
+                Known::Shape(Shape::Scalar(_)) => Kind::Whole,
+                _ => Kind::Map,
+            },
+            _ => Kind::Whole,
+        }
+    }
+
+    pub(super) fn field(&self, name: &str) -> Place<'a> {
+        match self.known {
+            Known::Shape(Shape::Struct(id)) => {
+                schema().get(*id).field(name).map_or(UNKNOWN, |field| Place::of(&field.shape, &field.ownership))
+            }
+            Known::Shape(Shape::Map(inner)) => Place { known: Known::Shape(inner), owned: Owned::Unsaid },
+            Known::Schema(_, true) if name == "metadata" => metadata(),
+            Known::Schema(known, _) => {
+                let field = known["properties"].get(name).or_else(|| known.get("additionalProperties"));
+                field.filter(|field| field.is_object()).map_or(UNKNOWN, Place::custom)
+            }
+            _ => UNKNOWN,
+        }
+    }
+
+    pub(super) fn entry(&self) -> Place<'a> {
+        match self.known {
+            Known::Shape(Shape::List(inner)) => Place { known: Known::Shape(inner), owned: Owned::Unsaid },
+            Known::Schema(known, _) if known["items"].is_object() => Place::custom(&known["items"]),
+            _ => UNKNOWN,
+        }
+    }
+
+    /// Whether it is a map from any names to values of one type.
+    pub(super) fn is_map(&self) -> bool {
+        match self.known {
+            Known::Shape(shape) => matches!(shape, Shape::Map(_)),
+            Known::Schema(known, _) => known["additionalProperties"].is_object(),
+            Known::Nothing => false,
+        }
+    }
+
+    /// The element of a list entry: `k:{"name":"main"}`. Keys that are absent have their default.
+    pub(super) fn element(&self, entry: &Value, keys: Keys<'_>) -> String {
+        let mut map = Map::new();
+        for key in keys.iter() {
+            let value = entry.get(key).cloned().or_else(|| self.default_of(key));
+            if let Some(value) = value {
+                map.insert(key.to_owned(), value);
+            }
+        }
+        format!("k:{}", Value::Object(map))
+    }
+
+    fn default_of(&self, key: &str) -> Option<Value> {
+        match self.entry().known {
+            Known::Shape(Shape::Struct(id)) => schema().get(*id).field(key)?.default.map(|text| json!(text)),
+            Known::Schema(known, _) => known["properties"][key].get("default").cloned(),
+            _ => None,
+        }
+    }
+}
+
+/// The metadata that objects of every kind have.
+fn metadata() -> Place<'static> {
+    let any = schema().kind("v1", "ConfigMap").and_then(|id| schema().get(id).field("metadata"));
+    any.map_or(UNKNOWN, |field| Place::of(&field.shape, &field.ownership))
+}
