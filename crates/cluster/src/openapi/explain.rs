@@ -30,6 +30,8 @@ const DESCRIPTIONS: &[u8] = include_bytes!("descriptions.gz");
 /// The schema of every object's metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
+/// How deep the schemas of definitions are followed.
+const DEEPEST: usize = 100;
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -114,6 +116,14 @@ fn custom_schema(cluster: &Cluster, row: &Resource) -> Value {
     if !schema.is_object() {
         schema = json!({"type": "object"});
     }
+    embed(&mut schema, 0);
+    declare(&mut schema);
+    schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
+    schema
+}
+
+/// The fields that every object has.
+fn declare(schema: &mut Value) {
     for (field, description) in [("apiVersion", API_VERSION), ("kind", KIND)] {
         schema["properties"][field] = json!({"type": "string", "description": description});
     }
@@ -121,8 +131,28 @@ fn custom_schema(cluster: &Cluster, row: &Resource) -> Value {
         "allOf": [{"$ref": format!("#/components/schemas/{OBJECT_META}")}],
         "description": METADATA, "default": {},
     });
-    schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
-    schema
+}
+
+/// Declares them for objects within objects, too.
+///
+/// // upstream: apiextensions-apiserver pkg/controller/openapi/builder/builder.go addEmbeddedProperties
+fn embed(schema: &mut Value, depth: usize) {
+    if depth > DEEPEST || !schema.is_object() {
+        return;
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, inner)| embed(inner, depth + 1));
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(key) {
+            embed(inner, depth + 1);
+        }
+    }
+    if depth > 0 && schema["x-kubernetes-embedded-resource"] == true {
+        declare(schema);
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let missing = ["kind", "apiVersion"].into_iter().map(Value::from).filter(|name| !required.contains(name));
+        schema["required"] = required.iter().cloned().chain(missing).collect();
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@
 
 mod explain;
 mod version2;
+mod version2_message;
 
 use std::fmt::Write;
 
-use http::header::{ETAG, IF_NONE_MATCH};
+use bytes::Bytes;
+use http::header::{ETAG, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::api::{Body, group_versions, resources_of};
@@ -18,23 +20,36 @@ use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
 
 /// In the hash of documents with descriptions.
 const RICH: &str = "EXPLAIN";
+/// The header in which kubectl names its command.
+const COMMAND: &str = "kubectl-command";
+/// `/openapi/v2` as a message.
+const MESSAGE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// `/openapi/v2`: as JSON, complete; as a message, which old kubectls ask for, an empty one is enough.
+/// `/openapi/v2`: as JSON, or as a message; to a kubectl that is not to explain anything, an empty one is enough.
 pub(super) fn version2(cluster: &Cluster, headers: &HeaderMap) -> Response<Body> {
     let protobuf = headers
         .get(http::header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("proto-openapi"));
-    if protobuf {
-        return respond("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", String::new(), None);
+    // Those of before 1.21 do not name their command; they would check what they apply against it, slowly.
+    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    let old = agent.starts_with("kubectl/") && !headers.contains_key(COMMAND);
+    if protobuf && (old || !explains(headers)) {
+        return respond(MESSAGE, String::new(), None);
     }
     let mut made_of = String::new();
     for (group, version) in group_versions(cluster) {
         made_of.push_str(&identity(cluster, &resources_of(cluster, group, version)));
     }
     let tag = format!("\"{}\"", hash(&made_of));
-    unless_known(headers, &tag)
-        .unwrap_or_else(|| respond("application/json", version2::document(cluster).to_string(), Some(&tag)))
+    unless_known(headers, &tag).unwrap_or_else(|| {
+        let document = version2::document(cluster);
+        if protobuf {
+            respond(MESSAGE, version2_message::encode(&document), Some(&tag))
+        } else {
+            respond("application/json", document.to_string(), Some(&tag))
+        }
+    })
 }
 
 /// What tells one state of a group and version from another one: its kinds, and how far their definitions are.
@@ -51,7 +66,7 @@ fn identity(cluster: &Cluster, resources: &[&Resource]) -> String {
 
 /// Whether the client has use for fields and descriptions.
 fn explains(headers: &HeaderMap) -> bool {
-    let command = headers.get("kubectl-command").and_then(|command| command.to_str().ok());
+    let command = headers.get(COMMAND).and_then(|command| command.to_str().ok());
     command.is_none_or(|command| ["kubectl explain", "kubectl get"].iter().any(|rich| command.starts_with(rich)))
 }
 
@@ -110,7 +125,7 @@ pub(super) fn document(
     Some(respond("application/json", text, Some(&tag)))
 }
 
-fn respond(kind: &'static str, text: String, tag: Option<&str>) -> Response<Body> {
+fn respond(kind: &'static str, text: impl Into<Bytes>, tag: Option<&str>) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     let headers = response.headers_mut();
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));

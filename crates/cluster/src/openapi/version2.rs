@@ -54,13 +54,13 @@ fn older(schema: &mut Value, root: bool) {
         }
     }
     if map.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(true)) {
-        for key in ["items", "properties"] {
-            if !(root && key == "properties") {
-                map.remove(key);
-            }
+        if root {
+            // With any property, kubectl takes all others for mistakes.
+            map.retain(|key, _| key == "type" || key == "x-kubernetes-group-version-kind");
+            return;
         }
-        if !root {
-            map.remove("type");
+        for key in ["items", "properties", "type"] {
+            map.remove(key);
         }
     }
     if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
@@ -97,5 +97,11 @@ mod tests {
                 "maybe": {},
             })
         );
+        let mut open = json!({
+            "type": "object", "description": "d", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {}},
+            "x-kubernetes-group-version-kind": [],
+        });
+        older(&mut open, true);
+        assert_eq!(open, json!({"type": "object", "x-kubernetes-group-version-kind": []}));
     }
 }

@@ -206,7 +206,13 @@ fn schemas_are_published() {
     assert!(definitions["io.k8s.api.core.v1.Pod"]["properties"]["spec"].is_object());
     let tag = second.headers["etag"].to_str().unwrap();
     assert_eq!(ground.send("GET", "/openapi/v2", &[("if-none-match", tag)], "").status, 304);
+    // client-go asks for a message: a type's name and its fields are in it.
+    let message = [("accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")];
+    let bytes = ground.send("GET", "/openapi/v2", &message, "").bytes;
+    assert!(bytes.windows(26).any(|part| part == b"com.example.shop.v1.Widget"), "{}", bytes.len());
     // kubectl parses the documents for every object it applies, and gets small ones.
+    let applies = [message[0], ("kubectl-command", "kubectl apply")];
+    assert!(ground.send("GET", "/openapi/v2", &applies, "").bytes.is_empty());
     let small = ground.send("GET", "/openapi/v3", &[("kubectl-command", "kubectl apply")], "").good();
     let url = small["paths"]["api/v1"]["serverRelativeURL"].as_str().unwrap();
     assert!(ground.get(url).bytes.len() < 20_000);
@@ -245,4 +251,58 @@ fn fields_that_are_there_twice_are_named() {
     assert!(refusal.contains("line 7: key \"size\" already set in map"), "{refusal}");
     let applied = ground.apply(&format!("{WIDGETS}/w"), "&fieldValidation=Warn", yaml).good();
     assert_eq!(applied["spec"]["size"], 2);
+}
+
+// upstream test: [sig-api-machinery] ServerSideApply should work for CRDs
+#[test]
+fn lists_of_custom_resources_are_applied_entry_by_entry_where_the_definition_says_so() {
+    let ports = json!({
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+        "items": {
+            "type": "object", "required": ["port"],
+            "properties": {
+                "name": { "type": "string" }, "port": { "type": "integer" },
+                "protocol": { "type": "string", "default": "TCP" },
+            },
+        },
+    });
+    let ground = with(&json!({
+        "type": "object",
+        "properties": {
+            "ports": ports,
+            "hosts": { "type": "array", "items": { "type": "string" } },
+            "tags": { "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } },
+            "limits": {
+                "type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": { "type": "integer" },
+            },
+        },
+    }));
+    let one = format!("{WIDGETS}/one");
+    let applied = |manager: &str, metadata: Value, spec: &Value| {
+        let mut config = widget("one", spec);
+        if !metadata.is_null() {
+            config["metadata"]["finalizers"] = metadata;
+        }
+        let kind = [("content-type", "application/apply-patch+yaml")];
+        ground.send("PATCH", &format!("{one}?fieldManager={manager}"), &kind, config.to_string())
+    };
+    let first = json!({ "ports": [{ "port": 80, "name": "http" }], "tags": ["a"], "limits": { "x": 1 } });
+    applied("first", json!(["shop.example.com/one"]), &first).good();
+    // Another one's finalizer, port and tag are no conflict; where a whole is owned, they are.
+    ground
+        .merge(&one, &json!({ "metadata": { "finalizers": ["shop.example.com/one", "shop.example.com/two"] } }))
+        .good();
+    let second = json!({ "ports": [{ "port": 443, "name": "https" }], "tags": ["b"] });
+    applied("second", Value::Null, &second).good();
+    let conflict = applied("second", Value::Null, &json!({ "limits": { "y": 2 } })).refused(409);
+    assert_eq!(conflict, "Apply failed with 1 conflict: conflict with \"first\": .spec.limits");
+    let conflict = applied("second", Value::Null, &json!({ "ports": [{ "port": 80, "name": "web" }] })).refused(409);
+    assert!(conflict.ends_with("conflict with \"first\": .spec.ports[port=80,protocol=\"TCP\"].name"), "{conflict}");
+    // What is no longer applied goes, and nothing else.
+    let left = applied("first", json!(["shop.example.com/one"]), &json!({ "limits": { "x": 1 } })).good();
+    let expected = json!({
+        "ports": [{ "port": 443, "name": "https", "protocol": "TCP" }], "tags": ["b"], "limits": { "x": 1 },
+    });
+    assert_eq!(left["spec"], expected);
+    assert_eq!(left["metadata"]["finalizers"], json!(["shop.example.com/one", "shop.example.com/two"]));
 }
