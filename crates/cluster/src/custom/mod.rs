@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::cel::Budget;
+use crate::cel::{Budget, Declaration};
 use crate::object::Object;
 use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
 use crate::store::Store;
@@ -189,6 +189,11 @@ pub(crate) fn priority(version: &str) -> (u8, u64, u64) {
 
 impl Version {
     /// Its schema.
+    /// Its schema as what expressions are compiled against.
+    pub(crate) fn declaration(&self) -> Option<Declaration> {
+        declaration::declare(self.schema(), true, self.id.row().kind)
+    }
+
     pub(crate) fn schema(&self) -> &Value {
         &self.spec["schema"]["openAPIV3Schema"]
     }

@@ -81,7 +81,7 @@ pub(super) fn spec_or_annotations(old: &Value, new: &Value) -> bool {
 
 /// The expressions of a policy are held against the types of the kinds it is for.
 pub(super) fn check_types(
-    _: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_>,
     replaced: Option<(&Object, &Value)>,
     new: &mut Value,
     _: &mut Errors,
@@ -89,7 +89,13 @@ pub(super) fn check_types(
     let generation = replaced
         .map_or(1, |(_, old)| old["metadata"]["generation"].as_i64().unwrap_or_default() + i64::from(spec(old, new)));
     if replaced.is_none_or(|(_, old)| spec(old, new)) {
-        new["status"] = type_check::status(new, generation);
+        let state = &transaction.state;
+        let of_custom = |group: &str, version: &str, plural: &str| {
+            let definition = state.definitions.named(&state.store, &format!("{plural}.{group}"))?;
+            let version = definition.versions.iter().find(|known| known.id.row().version == version)?;
+            Some((version.id, version.declaration()?))
+        };
+        new["status"] = type_check::status(new, generation, &of_custom);
     }
     None
 }

@@ -17,15 +17,18 @@ const MAX_KINDS: usize = 10;
 /// How deep types are followed; no type of Kubernetes nests deeper but those that hold themselves.
 const DEEPEST: usize = 20;
 
+/// The type of a custom resource by group, version and plural, and its kind.
+pub(crate) type OfCustom<'a> = &'a dyn Fn(&str, &str, &str) -> Option<(ResourceId, Declaration)>;
+
 /// The status of a policy.
-pub(crate) fn status(policy: &Json, generation: i64) -> Json {
-    let warnings = warnings(&policy["spec"]);
+pub(crate) fn status(policy: &Json, generation: i64, of_custom: OfCustom<'_>) -> Json {
+    let warnings = warnings(&policy["spec"], of_custom);
     let checked = if warnings.is_empty() { json!({}) } else { json!({ "expressionWarnings": warnings }) };
     json!({ "observedGeneration": generation, "typeChecking": checked })
 }
 
-fn warnings(spec: &Json) -> Vec<Json> {
-    let kinds = kinds(spec);
+fn warnings(spec: &Json, of_custom: OfCustom<'_>) -> Vec<Json> {
+    let kinds = kinds(spec, of_custom);
     let of_params = spec["paramKind"].is_object().then(|| {
         let text = |field: &str| spec["paramKind"][field].as_str().unwrap_or_default();
         declaration(text("apiVersion"), text("kind"))
@@ -75,7 +78,7 @@ fn names<'a>(
 }
 
 /// The kinds that rules name without wildcards, as `apps/v1, Kind=Deployment`, with their types.
-fn kinds(spec: &Json) -> Vec<(String, Declaration)> {
+fn kinds(spec: &Json, of_custom: OfCustom<'_>) -> Vec<(String, Declaration)> {
     let mut found: BTreeMap<String, Declaration> = BTreeMap::new();
     for rule in spec["matchConstraints"]["resourceRules"].as_array().into_iter().flatten() {
         let list = |field: &str| -> Vec<&str> {
@@ -83,9 +86,13 @@ fn kinds(spec: &Json) -> Vec<(String, Declaration)> {
         };
         let (groups, versions, resources) = (list("apiGroups"), list("apiVersions"), list("resources"));
         for (group, version) in groups.iter().flat_map(|group| versions.iter().map(move |version| (*group, *version))) {
-            for id in resources.iter().filter_map(|plural| ResourceId::by_path(group, version, plural)) {
-                let row = id.row();
-                let Some(declared) = declaration(&row.api_version(), row.kind) else { continue };
+            for plural in &resources {
+                let declared = match ResourceId::by_path(group, version, plural) {
+                    Some(id) => declaration(&id.row().api_version(), id.row().kind).map(|declared| (id, declared)),
+                    None => of_custom(group, version, plural),
+                };
+                let Some((id, declared)) = declared else { continue };
+                let (row, declared) = (id.row(), with_metadata(declared));
                 let version = if group.is_empty() { format!("/{version}") } else { row.api_version() };
                 if found.len() < MAX_KINDS {
                     found.insert(format!("{version}, Kind={}", row.kind), declared);
@@ -99,6 +106,19 @@ fn kinds(spec: &Json) -> Vec<(String, Declaration)> {
 /// The type of a kind of Kubernetes' own.
 fn declaration(api_version: &str, kind: &str) -> Option<Declaration> {
     schema().kind(api_version, kind).map(|id| object(id, kind, 0))
+}
+
+/// Kinds of all sorts have the same metadata.
+fn with_metadata(mut declared: Declaration) -> Declaration {
+    let any = schema().kind("v1", "ConfigMap").and_then(|id| schema().get(id).field("metadata"));
+    if let (Shape::Object(object), Some(field)) = (&mut declared.shape, any) {
+        let declaration = of_shape(&field.shape, &format!("{}.metadata", object.name), 0);
+        let field = Field { key: "metadata".to_owned(), declaration };
+        if let Some(object) = Arc::get_mut(object) {
+            object.fields.insert("metadata".to_owned(), field);
+        }
+    }
+    declared
 }
 
 fn object(id: TypeId, name: &str, depth: usize) -> Declaration {

@@ -137,6 +137,39 @@ fn expressions_are_held_against_the_types_of_their_kinds() {
     assert_eq!(changed["status"], json!({ "observedGeneration": 2, "typeChecking": {} }));
 }
 
+// upstream test: [sig-api-machinery] ValidatingAdmissionPolicy [Privileged:ClusterAdmin] should type check a CRD
+#[test]
+fn expressions_are_held_against_the_schemas_of_definitions() {
+    let ground = Ground::with_nodes(0);
+    let schema = json!({ "type": "object", "properties": {
+        "spec": { "type": "object", "properties": { "replicas": { "type": "integer" } } },
+    } });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "crontabs.stable.example.com" },
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced", "names": { "kind": "CronTab", "plural": "crontabs" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+        },
+    });
+    ground.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).good();
+    let rules = json!({ "validations": [
+        { "expression": "object.spec.replicas > 1 && object.metadata.labels.size() > 0" },
+        { "expression": "object.spec.replicas > '1'" },
+        { "expression": "object.spec.replicass > 1" },
+    ] });
+    let made = validating(&ground, "typed", ("stable.example.com", "crontabs"), &rules, &json!({}));
+    let warnings = made["status"]["typeChecking"]["expressionWarnings"].as_array().unwrap();
+    let said: Vec<(&str, &str)> = (warnings.iter())
+        .filter_map(|warning| Some((warning["fieldRef"].as_str()?, warning["warning"].as_str()?)))
+        .collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(said[0].0, "spec.validations[1].expression");
+    let overload = "stable.example.com/v1, Kind=CronTab: ERROR: <input>:1:22: found no matching overload";
+    assert!(said[0].1.starts_with(overload), "{}", said[0].1);
+    assert!(said[1].1.contains("undefined field 'replicass'"), "{}", said[1].1);
+}
+
 // upstream test: [sig-api-machinery] MutatingAdmissionPolicy [Privileged:ClusterAdmin] should mutate a Deployment [Conformance]
 #[test]
 fn a_policy_applies_a_part_of_an_object() {
