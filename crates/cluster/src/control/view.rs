@@ -14,6 +14,7 @@ use super::settings::{DEVICES_ANNOTATION, PRESSURE_ANNOTATION, STOPPED};
 use super::value::selects;
 use crate::object::Object;
 use crate::resource::ResourceId;
+use crate::validation::names::is_extended_resource;
 use klab_scheduler::selector::Selector;
 
 /// `status.phase` of a pod.
@@ -168,6 +169,8 @@ pub(crate) struct NodeInfo {
     pub(crate) pressure: Box<str>,
     /// What a lab says it has of devices.
     pub(crate) devices: Box<str>,
+    /// Whether its capacity has other extended resources than pods can have.
+    pub(crate) is_ahead: bool,
     /// Whether a condition says that it runs short of something.
     pub(crate) under_pressure: bool,
     /// Region and zone, as its labels say; empty for nodes without them, which are one zone together.
@@ -201,6 +204,18 @@ struct NodeSpecBrief {
 struct NodeStatusBrief {
     addresses: Vec<AddressBrief>,
     conditions: Vec<NodeConditionBrief>,
+    capacity: BTreeMap<String, Value>,
+    allocatable: BTreeMap<String, Value>,
+}
+
+impl NodeStatusBrief {
+    /// Whether its capacity says something of extended resources that pods do not get.
+    fn is_ahead(&self) -> bool {
+        let differs = |have: &BTreeMap<String, Value>, of: &BTreeMap<String, Value>| {
+            have.iter().any(|(name, amount)| is_extended_resource(name) && of.get(name) != Some(amount))
+        };
+        differs(&self.capacity, &self.allocatable) || differs(&self.allocatable, &self.capacity)
+    }
 }
 
 #[derive(Deserialize)]
@@ -229,6 +244,7 @@ fn node_info(object: &Arc<Object>, heartbeat: &str) -> NodeInfo {
         ready: ready.map(|condition| condition.status.as_str()).unwrap_or_default().into(),
         pressure: brief.metadata.annotations.get(PRESSURE_ANNOTATION).map(String::as_str).unwrap_or_default().into(),
         devices: brief.metadata.annotations.get(DEVICES_ANNOTATION).map(String::as_str).unwrap_or_default().into(),
+        is_ahead: brief.status.is_ahead(),
         under_pressure: (brief.status.conditions.iter())
             .any(|condition| condition.kind.ends_with("Pressure") && condition.status == "True"),
         zone: ["region", "zone"]

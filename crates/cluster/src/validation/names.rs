@@ -192,6 +192,12 @@ pub(super) fn port(text: &str) -> Vec<String> {
     faults
 }
 
+/// Whether a text names a resource that is not Kubernetes' own.
+pub(crate) fn is_extended_resource(name: &str) -> bool {
+    let native = !name.contains('/') || name.contains("kubernetes.io/");
+    !native && !name.starts_with("requests.") && qualified(&format!("requests.{name}")).is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

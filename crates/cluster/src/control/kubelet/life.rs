@@ -15,7 +15,7 @@ use super::command::{End, Program, World, follow, program};
 use super::container::{Container, Role, State};
 use super::images::{Pull, pull};
 use super::memory::{Memory, doubled};
-use super::probe::{Probed, probed};
+use super::probe::{Probed, complaint, probed};
 use super::restart::restarts;
 use super::volumes::Volumes;
 use crate::clock::later;
@@ -24,6 +24,9 @@ use crate::clock::later;
 pub(super) const KILLED: i64 = 137;
 /// How long a failed pull is shown before its back-off is.
 const PULL_FAILURE: SignedDuration = SignedDuration::from_secs(1);
+
+/// Stands in messages for the pod's address, which it may be given by this look.
+pub(super) const ADDRESS: &str = "\u{1}";
 
 /// An event about a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,7 +247,7 @@ impl Look<'_, '_> {
         let name = self.containers[index].name();
         if killed <= self.now && !std::mem::replace(&mut self.memory.of(name).told_of_end, true) {
             if !std::mem::replace(&mut self.memory.of(name).told, true) {
-                self.say(index, true, "Unhealthy", format!("{kind} probe failed: "));
+                self.say(index, true, "Unhealthy", self.complaint(index, kind));
             }
             let message = format!("Container {name} failed {} probe, will be restarted", kind.to_lowercase());
             self.say(index, false, "Killing", message);
@@ -258,6 +261,11 @@ impl Look<'_, '_> {
             self.wake(killed);
         }
         natural.filter(|natural| natural.at < by_probe.at).or(Some(by_probe))
+    }
+
+    /// What is said of a probe that fails.
+    fn complaint(&self, index: usize, kind: &str) -> String {
+        complaint(self.containers[index].spec, kind, ADDRESS)
     }
 
     fn probes(&self, index: usize, program: &Program, since: Timestamp) -> Probed {
@@ -280,7 +288,7 @@ impl Look<'_, '_> {
             && later(since, at) <= self.now
             && !std::mem::replace(&mut self.memory.of(container.name()).told, true)
         {
-            self.say(index, true, "Unhealthy", format!("{kind} probe failed: "));
+            self.say(index, true, "Unhealthy", self.complaint(index, kind));
         }
         if let Some(next) = probed.next {
             let kept = self.memory.of(self.containers[index].name());

@@ -44,7 +44,9 @@ use super::reconcile::{Change, Reconciler};
 use super::value::{integer, items, text, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
 use crate::clock::later;
+use crate::cluster::{Part, WriteOptions};
 use crate::resource::{NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES};
+use crate::validation::names::is_extended_resource;
 
 /// Ways to run containers that every node has; more are in its status.
 const HANDLERS: [&str; 3] = ["", "runc", "test-handler"];
@@ -107,7 +109,10 @@ impl Reconciler for Kubelet {
 
     fn sync(&mut self, plane: &mut Plane, key: &Key) {
         match key.object() {
-            Some((NODES, name)) => self.pressures.sync(plane, &name.name),
+            Some((NODES, name)) => {
+                advertise(plane, &name.name);
+                self.pressures.sync(plane, &name.name);
+            }
             _ => self.sync_pod(plane, &key.name),
         }
     }
@@ -127,9 +132,24 @@ fn node_changed(plane: &mut Plane, change: &Change<'_>) {
         }
     }
     let pressed = |node: Option<&NodeInfo>| node.is_some_and(|node| !node.pressure.is_empty());
-    if pressed(before) || pressed(after) || after.is_some_and(|node| node.under_pressure) {
+    if pressed(before) || pressed(after) || after.is_some_and(|node| node.under_pressure || node.is_ahead) {
         plane.queue.add(node_key(&change.object.name));
     }
+}
+
+/// Pods can have what somebody says the node has of extended resources, by its capacity.
+// upstream: pkg/kubelet/nodestatus/setters.go MachineInfo (v1.36)
+fn advertise(plane: &Plane, name: &str) {
+    let ahead = plane.view.node(name).is_some_and(|node| node.is_ahead && !node.stopped);
+    if !ahead || plane.settings.hollow.as_recorded {
+        return;
+    }
+    let _written = plane.cluster.modify(NODES, Part::Status, "", name, &WriteOptions::by("kubelet"), |node| {
+        let capacity = node["status"]["capacity"].as_object().cloned().unwrap_or_default();
+        let Some(allocatable) = node["status"]["allocatable"].as_object_mut() else { return };
+        allocatable.retain(|name, _| !is_extended_resource(name));
+        allocatable.extend(capacity.into_iter().filter(|(name, _)| is_extended_resource(name)));
+    });
 }
 
 /// Whether a pod may hold less of its node than before.
@@ -236,7 +256,7 @@ impl Kubelet {
         }
         if let Some(message) = written_too_much(&mut look) {
             let said = std::mem::take(&mut look.said);
-            tell(plane, pod, said);
+            tell(plane, pod, pod.ip.as_deref().unwrap_or_default(), said);
             pressure::evict(plane, pod, &message, false);
             return;
         }
@@ -255,6 +275,7 @@ impl Kubelet {
             self.deferred.remove(&pod.name());
         }
         let (next, said) = (look.next, std::mem::take(&mut look.said));
+        let address = text(&report.status, &["podIP"]).to_owned();
         if report.is_news(value) && !plane.write_pod_status(pod, report) {
             return;
         }
@@ -262,7 +283,7 @@ impl Kubelet {
             let message = "Pod was active on the node longer than the specified deadline";
             plane.say(&pod.node, &reference(&pod.object), false, "DeadlineExceeded", message);
         }
-        tell(plane, pod, said);
+        tell(plane, pod, &address, said);
         for (warning, reason, message) in resized.said {
             plane.say(&pod.node, &reference(&pod.object), warning, reason, &message);
         }
@@ -290,10 +311,10 @@ impl Kubelet {
     }
 }
 
-fn tell(plane: &mut Plane, pod: &PodInfo, said: Vec<life::Said>) {
+fn tell(plane: &mut Plane, pod: &PodInfo, address: &str, said: Vec<life::Said>) {
     for said in said {
         let about = container_reference(pod, said.role.field(), &said.container);
-        plane.say(&pod.node, &about, said.warning, said.reason, &said.message);
+        plane.say(&pod.node, &about, said.warning, said.reason, &said.message.replace(life::ADDRESS, address));
     }
 }
 

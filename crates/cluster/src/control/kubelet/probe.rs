@@ -28,7 +28,7 @@ pub(super) fn probed(container: &Value, program: &Program, ran: SignedDuration) 
     let mut probed = Probed { started: true, ready: true, ..Probed::default() };
     let mut from = Some(SignedDuration::ZERO);
     if container["startupProbe"].is_object() {
-        let probe = Probe::new(&container["startupProbe"], "Startup", program);
+        let probe = Probe::new(container, &container["startupProbe"], "Startup", program);
         let flip = probe.flips(SignedDuration::ZERO, None).into_iter().next();
         probed.note(&probe, SignedDuration::ZERO, ran);
         from = flip.filter(|(_, passed)| *passed).map(|(at, _)| at);
@@ -44,7 +44,7 @@ pub(super) fn probed(container: &Value, program: &Program, ran: SignedDuration) 
         return probed;
     };
     if container["readinessProbe"].is_object() {
-        let probe = Probe::new(&container["readinessProbe"], "Readiness", program);
+        let probe = Probe::new(container, &container["readinessProbe"], "Readiness", program);
         let flips = probe.flips(from, Some(false));
         probed.note(&probe, from, ran);
         probed.ready = flips.iter().take_while(|(at, _)| *at <= ran).last().is_some_and(|(_, passed)| *passed);
@@ -54,7 +54,7 @@ pub(super) fn probed(container: &Value, program: &Program, ran: SignedDuration) 
     }
     probed.ready &= probed.started;
     if container["livenessProbe"].is_object() {
-        let probe = Probe::new(&container["livenessProbe"], "Liveness", program);
+        let probe = Probe::new(container, &container["livenessProbe"], "Liveness", program);
         probed.note(&probe, from, ran);
         if let Some((at, _)) = probe.flips(from, Some(true)).into_iter().find(|(_, passed)| !passed) {
             probed.kill(&probe, at);
@@ -94,13 +94,14 @@ struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    fn new(spec: &'a Value, kind: &'static str, program: &Program) -> Self {
+    fn new(container: &Value, spec: &'a Value, kind: &'static str, program: &Program) -> Self {
         let outcomes = if spec["exec"].is_object() {
             let command: Vec<&str> = items(&spec["exec"]["command"]).iter().filter_map(Value::as_str).collect();
             executed(&command, &program.course, SignedDuration::from_secs(number(spec, "timeoutSeconds", 1)))
         } else {
             let elsewhere = spec["httpGet"]["host"].is_string() || spec["tcpSocket"]["host"].is_string();
-            vec![(SignedDuration::ZERO, program.listens || elsewhere)]
+            let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|how| spec[*how].get("port"));
+            vec![(SignedDuration::ZERO, elsewhere || program.listens.at(port.and_then(|port| named(container, port))))]
         };
         Self { spec, kind, outcomes }
     }
@@ -154,6 +155,35 @@ impl<'a> Probe<'a> {
         }
         flips
     }
+}
+
+/// What is said of a probe of that kind that fails, for a pod at that address.
+// upstream: pkg/probe/http/http.go DoHTTPProbe, pkg/probe/tcp/tcp.go DoTCPProbe (v1.36)
+pub(super) fn complaint(container: &Value, kind: &str, address: &str) -> String {
+    let spec = &container[format!("{}Probe", kind.to_lowercase())];
+    let port = |how: &Value| named(container, &how["port"]).unwrap_or_default();
+    let said = |how: &Value, field: &str, otherwise: &'static str| match how[field].as_str() {
+        Some(text) if !text.is_empty() => text.to_owned(),
+        _ => otherwise.to_owned(),
+    };
+    let refused = |port: i64| format!("dial tcp {address}:{port}: connect: connection refused");
+    let (http, tcp) = (&spec["httpGet"], &spec["tcpSocket"]);
+    let reason = if http.is_object() {
+        let (scheme, path, port) = (said(http, "scheme", "HTTP").to_lowercase(), said(http, "path", "/"), port(http));
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        format!("Get \"{scheme}://{address}:{port}{slash}{path}\": {}", refused(port))
+    } else if tcp.is_object() {
+        refused(port(tcp))
+    } else {
+        String::new()
+    };
+    format!("{kind} probe failed: {reason}")
+}
+
+/// A port by its number or the name that the container gives it.
+fn named(container: &Value, port: &Value) -> Option<i64> {
+    let by_name = || items(&container["ports"]).iter().find(|own| own["name"] == *port);
+    port.as_i64().or_else(|| integer(by_name()?, &["containerPort"]))
 }
 
 fn after(at: SignedDuration, period: SignedDuration, times: i128) -> SignedDuration {

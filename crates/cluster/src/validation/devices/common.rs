@@ -272,9 +272,3 @@ pub(super) fn counters(value: &Value, path: &Path<'_>, errors: &mut Errors) {
         label(&json!(name), path, errors);
     }
 }
-
-/// Whether a text names a resource that is not Kubernetes' own.
-pub(super) fn is_extended_resource(name: &str) -> bool {
-    let native = !name.contains('/') || name.contains("kubernetes.io/");
-    !native && !name.starts_with("requests.") && names::qualified(&format!("requests.{name}")).is_empty()
-}

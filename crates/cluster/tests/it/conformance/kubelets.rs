@@ -306,3 +306,29 @@ fn pods_that_are_not_ready_yet_count_as_unhealthy() {
         assert_eq!(ground.post(&format!("{PODS}/{name}/eviction"), &eviction).status, code, "{policy} {ready}");
     }
 }
+
+// upstream test: [sig-scheduling] SchedulerPredicates [Serial] validates pod overhead is considered along with resource limits of pods that are allowed to run verify pod overhead is accounted for
+#[test]
+fn what_is_said_of_a_nodes_capacity_is_given_to_pods() {
+    let ground = Ground::with_nodes(1);
+    let status = "/api/v1/nodes/node-0/status";
+    let amounts = || {
+        let node = ground.get("/api/v1/nodes/node-0").good();
+        (node["status"]["allocatable"]["example.com/dongle"].clone(), node["status"]["allocatable"]["cpu"].clone())
+    };
+    let cpu = amounts().1;
+    ground.merge(status, &json!({ "status": { "capacity": { "example.com/dongle": "4" } } })).good();
+    assert_eq!(amounts(), (json!("4"), cpu.clone()));
+    let class = json!({ "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": { "name": "heavy" },
+        "handler": "runc", "overhead": { "podFixed": { "example.com/dongle": "1" } } });
+    ground.post("/apis/node.k8s.io/v1/runtimeclasses", &class).good();
+    let resources = json!({ "limits": { "example.com/dongle": "2" }, "requests": { "example.com/dongle": "2" } });
+    let wants = json!([{ "name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": resources }]);
+    let first = create(&ground, "first", json!({ "runtimeClassName": "heavy", "containers": wants }));
+    assert_eq!(first["spec"]["nodeName"], "node-0");
+    let second = create(&ground, "second", json!({ "containers": wants }));
+    let because = condition(&second, "PodScheduled")["message"].as_str().unwrap_or_default();
+    assert!(because.starts_with("0/1 nodes are available: 1 Insufficient example.com/dongle."), "{because}");
+    ground.merge(status, &json!({ "status": { "capacity": { "example.com/dongle": null } } })).good();
+    assert_eq!(amounts(), (Value::Null, cpu));
+}

@@ -151,8 +151,9 @@ fn probes_are_asked_after_their_delay() {
         let web = json!({ "name": name, "image": "registry.k8s.io/e2e-test-images/agnhost:2.57", "args": ["test-webserver"], "readinessProbe": probe });
         ground.create(name, json!({ "containers": [web] }));
     };
-    probed("delayed", json!({ "httpGet": { "path": "/", "port": 81 }, "initialDelaySeconds": 15 }));
-    probed("failing", json!({ "exec": { "command": ["/bin/false"] } }));
+    probed("delayed", json!({ "httpGet": { "path": "/", "port": 80 }, "initialDelaySeconds": 15 }));
+    probed("failing", json!({ "httpGet": { "path": "/", "port": 81 } }));
+    probed("false", json!({ "exec": { "command": ["/bin/false"] } }));
     ground.pass(14);
     assert_eq!(condition(&ground.pod("delayed"), "Ready")["status"], "False");
     ground.pass(1);
@@ -166,7 +167,12 @@ fn probes_are_asked_after_their_delay() {
         (&failing["status"]["phase"], &failing["status"]["containerStatuses"][0]["restartCount"]),
         (&json!("Running"), &json!(0))
     );
-    assert_eq!(ground.events_of("Unhealthy"), ["Readiness probe failed: "]);
+    assert_eq!(condition(&ground.pod("false"), "Ready")["message"], "containers with unready status: [false]");
+    let address = failing["status"]["podIP"].as_str().unwrap();
+    let refused = format!(
+        "Readiness probe failed: Get \"http://{address}:81/\": dial tcp {address}:81: connect: connection refused"
+    );
+    assert_eq!(ground.events_of("Unhealthy"), [refused.as_str(), "Readiness probe failed: "]);
 }
 
 #[test]

@@ -33,8 +33,27 @@ pub(super) struct Program {
     /// How long it takes to end on SIGTERM, and its exit code; `None`: it does not heed it, and is killed when its grace is
     /// over.
     pub(super) on_term: Option<(SignedDuration, i64)>,
-    /// Whether something may listen at its ports.
-    pub(super) listens: bool,
+    pub(super) listens: Listens,
+}
+
+/// At which ports a program takes connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listens {
+    Nowhere,
+    /// Nobody knows: at those that it is asked at.
+    Anywhere,
+    At(u16),
+}
+
+impl Listens {
+    /// Whether a connection to that port is taken; a name that no port has leads nowhere.
+    pub(super) fn at(self, port: Option<i64>) -> bool {
+        match self {
+            Self::Nowhere => false,
+            Self::Anywhere => true,
+            Self::At(own) => port == Some(i64::from(own)),
+        }
+    }
 }
 
 /// Ends at once.
@@ -46,10 +65,11 @@ impl Program {
     fn of_course(course: Course) -> Self {
         // A program that is not known is taken to end as it should.
         let on_term = if course.known { course.on_term } else { course.on_term.or(Some(at_once(0))) };
-        Self { on_term, listens: !course.known, course }
+        let listens = if course.known { Listens::Nowhere } else { Listens::Anywhere };
+        Self { course, on_term, listens }
     }
 
-    fn endless(code: i64, listens: bool) -> Self {
+    fn endless(code: i64, listens: Listens) -> Self {
         Self { course: Course::endless(), on_term: Some(at_once(code)), listens }
     }
 }
@@ -85,16 +105,45 @@ pub(super) fn program(pod: &Value, container: &Value, files: Option<&BTreeSet<St
 
 fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
     match (name, args.first().copied()) {
-        ("pause", _) => Program::endless(0, false),
+        ("pause", _) => Program::endless(0, Listens::Nowhere),
         // Kubernetes' image for tests: its servers run until they are stopped.
-        ("agnhost", None | Some("pause")) => Program::endless(2, false),
-        ("agnhost", _) => Program::endless(0, true),
+        ("agnhost", None | Some("pause")) => Program::endless(2, Listens::Nowhere),
+        ("agnhost", Some("test-webserver")) => Program::endless(0, Listens::At(option(args, "port", 80))),
+        ("agnhost", Some("netexec")) => Program::endless(0, Listens::At(option(args, "http-port", 8080))),
+        ("agnhost", _) => Program::endless(0, Listens::Anywhere),
+        // As the image comes; a configuration in a volume may have it listen elsewhere.
+        ("nginx" | "httpd", _) if !is_configured(container) => {
+            Program { listens: Listens::At(80), ..Program::of_course(follow(&[""], &World::default())) }
+        }
         _ if SHELLS.contains(&name) => {
             let waits = container["stdin"] == true || container["tty"] == true;
             Program::of_course(if waits { Course::endless() } else { follow(&["sh"], &World::default()) })
         }
         _ => Program::of_course(follow(&[""], &World::default())),
     }
+}
+
+/// Whether there are files of the pod's, beside the credentials that every container has.
+fn is_configured(container: &Value) -> bool {
+    let own = |mount: &Value| !text(mount, &["mountPath"]).starts_with("/var/run/secrets/");
+    items(&container["volumeMounts"]).iter().any(own)
+}
+
+/// The port that `--name=80` or `--name 80` gives.
+fn option(args: &[&str], name: &str, otherwise: u16) -> u16 {
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let Some(said) = arg.trim_start_matches('-').strip_prefix(name).filter(|_| arg.starts_with('-')) else {
+            continue;
+        };
+        let value = match said.strip_prefix('=') {
+            Some(value) => Some(value),
+            None if said.is_empty() => rest.next().copied(),
+            None => continue,
+        };
+        return value.and_then(|value| value.parse().ok()).unwrap_or(otherwise);
+    }
+    otherwise
 }
 
 /// The variables that a pod gives a container, as far as the pod alone says them.
@@ -134,16 +183,24 @@ mod tests {
     #[test]
     fn images_and_commands_say_what_runs() {
         let pause = of(json!({"image": "registry.k8s.io/pause:3.10"}));
-        assert_eq!((pause.course.end, pause.on_term, pause.listens), (End::Never, Some(at_once(0)), false));
+        assert_eq!((pause.course.end, pause.on_term, pause.listens), (End::Never, Some(at_once(0)), Listens::Nowhere));
         let nginx = of(json!({"image": "nginx:1.27"}));
-        assert!(matches!(nginx.course.end, End::Unknown(..)) && nginx.on_term == Some(at_once(0)) && nginx.listens);
+        assert!(matches!(nginx.course.end, End::Unknown(..)) && nginx.on_term == Some(at_once(0)));
+        assert_eq!(nginx.listens, Listens::At(80));
         let sleep = of(json!({"image": "busybox@sha256:1", "command": ["sleep"], "args": ["5"]}));
-        assert!(matches!(sleep.course.end, End::After(..)) && sleep.on_term.is_none() && !sleep.listens);
+        assert!(matches!(sleep.course.end, End::After(..)) && sleep.on_term.is_none());
+        assert_eq!(sleep.listens, Listens::Nowhere);
         assert!(matches!(of(json!({"image": "busybox"})).course.end, End::After(..)));
         assert_eq!(of(json!({"image": "docker.io/library/busybox", "stdin": true})).course.end, End::Never);
         let exits = json!({"image": "acme/tool", "args": ["sh", "-c", "exit 3"]});
         assert_eq!(of(exits).course.end, End::After(SignedDuration::ZERO, 3));
-        assert!(of(json!({"image": "k8s/agnhost:2", "args": ["netexec"]})).listens);
+        let agnhost = |args: &[&str]| of(json!({"image": "k8s/agnhost:2", "args": args})).listens;
+        assert_eq!(agnhost(&["netexec"]), Listens::At(8080));
+        assert_eq!(agnhost(&["netexec", "--http-port=81"]), Listens::At(81));
+        assert_eq!(agnhost(&["test-webserver", "-port", "82"]), Listens::At(82));
+        assert_eq!(agnhost(&["nettest"]), Listens::Anywhere);
+        let configured = json!({"image": "nginx", "volumeMounts": [{"name": "conf", "mountPath": "/etc/nginx"}]});
+        assert_eq!(of(configured).listens, Listens::Anywhere);
     }
 
     #[test]
