@@ -16,12 +16,14 @@ pub struct Status {
     pub message: String,
     /// `details` of the Status object: name, group, kind, causes.
     pub details: Value,
+    /// With what the rest of a list can be had whose first pages are too old.
+    pub continue_token: Option<String>,
 }
 
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason, message: message.into(), details: Value::Null, continue_token: None }
     }
 
     /// 404: `pods "x" not found`.
@@ -79,7 +81,7 @@ impl Status {
         if !resource.group.is_empty() {
             details["group"] = json!(resource.group);
         }
-        Self { code, reason, message, details }
+        Self { code, reason, message, details, continue_token: None }
     }
 
     /// The Status object as JSON.
@@ -90,6 +92,9 @@ impl Status {
         });
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = json!(token);
         }
         if !self.details.is_null() {
             status["details"] = self.details.clone();

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::super::clock::later;
-use super::super::cluster::Cluster;
+use super::super::cluster::{Cluster, Part, WriteOptions};
 use super::super::control::HEARTBEAT_ANNOTATION;
 use super::super::object::Object;
 use super::super::resource::{LEASES, NODES};
@@ -17,6 +17,19 @@ use super::super::resource::{LEASES, NODES};
 const NAMESPACE: &str = "kube-node-lease";
 /// How often a kubelet renews its lease, in seconds.
 const PERIOD: i64 = 10;
+
+/// Writes down how far the leases of all nodes are renewed.
+pub(super) fn renew(cluster: &Cluster) {
+    for object in cluster.list(LEASES, Some(NAMESPACE)).0 {
+        let now = renewed(cluster, Arc::clone(&object)).value();
+        if now != object.value() {
+            let _written =
+                cluster.modify(LEASES, Part::Main, NAMESPACE, &object.name, &WriteOptions::by("kubelet"), |lease| {
+                    lease["spec"]["renewTime"] = now["spec"]["renewTime"].clone();
+                });
+        }
+    }
+}
 
 /// A lease as the kubelet of its node has renewed it by now; every other object as it is.
 pub(super) fn renewed(cluster: &Cluster, object: Arc<Object>) -> Arc<Object> {

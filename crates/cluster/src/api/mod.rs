@@ -20,6 +20,7 @@ mod impersonation;
 mod leases;
 mod metrics;
 mod negotiate;
+mod pages;
 mod path;
 mod present;
 mod prometheus;

@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::alphabet::URL_SAFE;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::Response;
 use serde_json::{Value, json};
 
@@ -18,6 +15,7 @@ use super::body::Body;
 use super::builtin;
 use super::call::{Call, Target};
 use super::leases;
+use super::pages::Continue;
 use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
@@ -69,7 +67,10 @@ impl Call<'_> {
                 "Forbidden: sendInitialEvents is forbidden for list",
             ));
         }
-        let wanted = wanted_version(&self.query)?;
+        let wanted = match &from {
+            Some(from) => self.wanted_by(from)?,
+            None => wanted_version(&self.query)?,
+        };
         let (mut objects, version) = match selector.name().zip(target.namespace.as_deref().or(Some(""))) {
             // One object by name: no walk over all of them.
             Some((name, namespace)) if target.namespace.is_some() || !target.resource.row().namespaced => {
@@ -81,7 +82,10 @@ impl Call<'_> {
             Wanted::NotOlderThan(wanted) if wanted > version => return Err(too_large(wanted, version)),
             Wanted::Any | Wanted::NotOlderThan(_) => {}
             Wanted::Exact(wanted) if wanted == version => {}
-            Wanted::Exact(wanted) => objects = self.at_version(target, objects, wanted, version)?,
+            Wanted::Exact(wanted) => {
+                let then = self.at_version(target, objects, wanted, version);
+                objects = then.map_err(|gone| from.as_ref().map_or(gone, |from| self.expired(from)))?;
+            }
         }
         let builtin = built_in(self.cluster(), target.resource);
         if !builtin.is_empty() {
@@ -99,17 +103,18 @@ impl Call<'_> {
             metadata.version = wanted;
         }
         if let Some(from) = &from {
-            metadata.version = from.version;
             objects.retain(|object| (object.namespace.as_ref(), object.name.as_ref()) > from.after());
         }
+        let now = self.cluster().now().as_second();
         if limit > 0 && objects.len() > limit {
             metadata.remaining = all.then(|| objects.len() - limit);
             objects.truncate(limit);
             metadata.more = objects.last().map(|last| {
                 Continue {
-                    version: metadata.version,
+                    version: Some(metadata.version),
                     namespace: last.namespace.as_ref().to_owned(),
                     name: last.name.as_ref().to_owned(),
+                    begun: from.as_ref().filter(|from| from.version.is_some()).map_or(now, |from| from.begun),
                 }
                 .to_token()
             });
@@ -221,54 +226,6 @@ pub(super) fn invalid_options(kind: &str, field: &str, reason: &str, message: &s
             "causes": [{"reason": reason, "message": message, "field": field}],
         }),
         ..Status::new(422, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {field}: {message}"))
-    }
-}
-
-/// As lenient as Go's decoder about what follows the last whole byte.
-const TOKENS: GeneralPurpose = GeneralPurpose::new(
-    &URL_SAFE,
-    GeneralPurposeConfig::new()
-        .with_encode_padding(false)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
-
-/// Where the next page of a list begins.
-struct Continue {
-    version: u64,
-    namespace: String,
-    name: String,
-}
-
-impl Continue {
-    fn to_token(&self) -> String {
-        let start = format!("{}/{}\u{0}", self.namespace, self.name);
-        let value = json!({"v": "meta.k8s.io/v1", "rv": self.version, "start": start});
-        TOKENS.encode(value.to_string())
-    }
-
-    fn parse(token: &str) -> Result<Self, Status> {
-        let bad =
-            |why: String| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-        let bytes = TOKENS.decode(token).map_err(|error| bad(error.to_string()))?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|_| match bytes.first() {
-            Some(byte) if byte.is_ascii_graphic() => {
-                bad(format!("invalid character '{}' looking for beginning of value", char::from(*byte)))
-            }
-            Some(byte) => bad(format!("invalid character '\\x{byte:02x}' looking for beginning of value")),
-            None => bad("unexpected end of JSON input".to_owned()),
-        })?;
-        let start = value["start"].as_str().and_then(|start| start.strip_suffix('\u{0}')).unwrap_or_default();
-        match (value["rv"].as_u64(), start.split_once('/')) {
-            (Some(version), Some((namespace, name))) => {
-                Ok(Self { version, namespace: namespace.to_owned(), name: name.to_owned() })
-            }
-            _ => Err(bad("encoded start key or resource version is missing".to_owned())),
-        }
-    }
-
-    fn after(&self) -> (&str, &str) {
-        (&self.namespace, &self.name)
     }
 }
 

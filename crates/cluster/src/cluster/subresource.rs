@@ -318,12 +318,9 @@ impl Transaction<'_> {
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
         if replicas < 0 {
             let message = "must be greater than or equal to 0";
+            let whole =
+                format!("Scale.autoscaling \"{name}\" is invalid: spec.replicas: Invalid value: {replicas}: {message}");
             return Err(Status {
-                code: 422,
-                reason: "Invalid",
-                message: format!(
-                    "Scale.autoscaling \"{name}\" is invalid: spec.replicas: Invalid value: {replicas}: {message}"
-                ),
                 details: json!({
                     "name": name, "group": "autoscaling", "kind": "Scale",
                     "causes": [{
@@ -332,6 +329,7 @@ impl Transaction<'_> {
                         "field": "spec.replicas",
                     }],
                 }),
+                ..Status::new(422, "Invalid", whole)
             });
         }
         let mut new = (*old).clone();

@@ -199,12 +199,7 @@ impl Errors {
         if !resource.group.is_empty() {
             details["group"] = json!(resource.group);
         }
-        Err(Status {
-            code: 422,
-            reason: "Invalid",
-            message: format!("{kind} \"{name}\" is invalid: {summary}"),
-            details,
-        })
+        Err(Status { details, ..Status::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {summary}")) })
     }
 }
 

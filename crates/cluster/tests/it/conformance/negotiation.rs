@@ -1,6 +1,6 @@
 //! Tables, metadata alone, and messages.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ground::Ground;
 
@@ -71,4 +71,39 @@ fn messages_go_to_those_who_take_nothing_else() {
     let partial = [("accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")];
     let list = ground.send("GET", MAPS, &partial, "");
     assert_eq!((list.status, &list.bytes[..4]), (200, &b"k8s\0"[..]));
+}
+
+// upstream test: [sig-api-machinery] Servers with support for API chunking should support continue listing from the last key if the original version has been compacted away, though the list is inconsistent [Slow] [Conformance]
+#[test]
+fn a_list_in_pages_shows_one_state_until_it_is_forgotten() {
+    let ground = Ground::with_nodes(1);
+    let map = |name: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
+    let names = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().into_iter().flatten();
+        items.filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect()
+    };
+    for name in ["a", "c", "e", "g"] {
+        ground.post(MAPS, &map(name)).good();
+    }
+    let first = ground.get(&format!("{MAPS}?limit=2")).good();
+    assert_eq!(names(&first), ["a", "c"]);
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    // What was made in the meantime is on none of the pages, what was deleted still is.
+    ground.post(MAPS, &map("d")).good();
+    ground.delete(&format!("{MAPS}/e")).good();
+    let second = ground.get(&format!("{MAPS}?limit=2&continue={token}")).good();
+    assert_eq!(names(&second), ["e", "g"]);
+    assert_eq!(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+    ground.pass(301);
+    let expired = ground.get(&format!("{MAPS}?limit=2&continue={token}"));
+    let message = expired.refused(410);
+    assert!(message.starts_with("The provided continue parameter is too old"), "{message}");
+    let status = expired.json();
+    assert_eq!(status["reason"], "Expired");
+    let rest = status["metadata"]["continue"].as_str().unwrap();
+    let second = ground.get(&format!("{MAPS}?limit=2&continue={rest}")).good();
+    assert_eq!(names(&second), ["d", "g"]);
+    assert_ne!(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+    let last = second["metadata"]["continue"].as_str().unwrap();
+    assert_eq!(names(&ground.get(&format!("{MAPS}?continue={last}")).good()), ["kube-root-ca.crt"]);
 }
