@@ -65,6 +65,15 @@ impl Default for Delays {
     }
 }
 
+impl Delays {
+    /// For clusters on the machine's clock: a pod that is deleted is still to be seen for a tenth of a second, for nobody
+    /// ends at once.
+    #[must_use]
+    pub fn in_real_time() -> Self {
+        Self { stop: 100, ..Self::default() }
+    }
+}
+
 /// What the metrics API of a cluster shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -39,9 +39,6 @@ use klab_lab::words::plural;
 /// How long `down` asks a server before it ends it.
 const ASKED: Duration = Duration::from_secs(10);
 
-/// How long a pod that is deleted is still to be seen, in milliseconds: nobody ends at once.
-const LAST_MOMENT: i64 = 100;
-
 /// Labs on the embedded cluster.
 pub struct Sim {
     home: Home,
@@ -107,8 +104,7 @@ impl Sim {
             work.events.about(About::Cluster, name).start(Verb::CreateCluster, format!("cluster {name} (embedded)"));
         self.server(name)?;
         work.intend("add-cluster", name)?;
-        let delays = Delays { stop: LAST_MOMENT, ..Delays::default() };
-        let seed = Seed { delays, ..seed(lab, lab.sim.seed.unwrap_or_default()) };
+        let seed = Seed { delays: Delays::in_real_time(), ..seed(lab, lab.sim.seed.unwrap_or_default()) };
         let cluster = once_more(|| {
             let access = self.server(name)?;
             self.block_on(async { server::Client::new(&access).await?.add(name, &seed).await })

@@ -243,7 +243,11 @@ impl Plane {
         }
         if text(claim, &["status", "phase"]) != "Bound" {
             let (modes, capacity) = (&value["spec"]["accessModes"], &value["spec"]["capacity"]);
-            self.write_claim_status(object, json!({ "phase": "Bound", "accessModes": modes, "capacity": capacity }));
+            let mut status = json!({ "phase": "Bound", "accessModes": modes, "capacity": capacity });
+            if let Some(class) = value["spec"]["volumeAttributesClassName"].as_str() {
+                status["currentVolumeAttributesClassName"] = json!(class);
+            }
+            self.write_claim_status(object, status);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::api::{Api, Body, User, token};
 use crate::clock::{Clock, SteppedClock, SystemClock};
 use crate::cluster::Cluster;
 use crate::embedded::{self, node::node};
-use crate::seed::Seed;
+use crate::seed::{Delays, Seed};
 use crate::server::control_thread::{ControlThreads, Running};
 use crate::server::credentials::{Digest, Token};
 use crate::server::lane::Lane;
@@ -54,7 +54,11 @@ impl World {
         let identity = Identity::fleeting().map_err(StartError::Certificate)?;
         let token = Token::random().map_err(StartError::Certificate)?;
         let objects = (0..options.nodes).map(node).collect();
-        let seed = Seed { seed: options.seed, flavour: Flavour::Bare, objects, ..Seed::default() };
+        let delays = match options.time {
+            Time::Stepped => Delays::default(),
+            Time::Machine => Delays::in_real_time(),
+        };
+        let seed = Seed { seed: options.seed, flavour: Flavour::Bare, objects, delays, ..Seed::default() };
         let mut settings = seed.settings();
         settings.switched_off.extend(options.switched_off);
         let stepped = (options.time == Time::Stepped).then(embedded::beginning);

@@ -203,6 +203,22 @@ fn quotas_count_claims_by_their_class_of_attributes() {
     assert!(message.contains("exceeded quota: gold, requested: persistentvolumeclaims=1"), "{message}");
     ground.delete(&format!("{claims}/one")).good();
     assert_eq!(used(), "0");
+    // A claim that is bound has the class of its volume until it is modified.
+    let mut bound = claim("bound", "gold");
+    bound["spec"]["storageClassName"] = json!("");
+    ground.post(claims, &bound).good();
+    let volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": "disk" },
+        "spec": {
+            "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "volumeAttributesClassName": "gold",
+            "csi": { "driver": "disks.example.com", "volumeHandle": "1" },
+        },
+    });
+    ground.post("/api/v1/persistentvolumes", &volume).good();
+    let modified = json!({ "spec": { "volumeAttributesClassName": "silver" } });
+    let modified = ground.merge(&format!("{claims}/bound"), &modified).good();
+    assert_eq!(modified["status"]["currentVolumeAttributesClassName"], "gold");
+    assert_eq!(used(), "1");
 }
 
 #[test]
