@@ -4,17 +4,22 @@
 // upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/rule.go matchesFlowSchema;
 // staging/src/k8s.io/apiserver/pkg/server/filters/priority-and-fairness.go setResponseHeaders (v1.36)
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use http::{HeaderValue, Response};
 use serde_json::Value;
 
+use super::super::cluster::Cluster;
 use super::super::rbac::{Attributes, Subject, User};
 use super::super::resource::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use super::super::store::Store;
 use super::body::Body;
 use super::builtin;
+use super::unstored::unstored;
 
+/// Requests that an API server works on at a time: 400 of readers and 200 of writers.
+const SEATS: i64 = 600;
 const FLOW: &str = "x-kubernetes-pf-flowschema-uid";
 const LEVEL: &str = "x-kubernetes-pf-prioritylevel-uid";
 
@@ -65,6 +70,26 @@ pub(super) fn classify(store: &Store, user: &User, asked: &Attributes<'_>) -> Cl
         None => builtin::uid(PRIORITY_LEVEL_CONFIGURATIONS, level),
     };
     Class::of(&flow.uid, &level)
+}
+
+/// How many requests at a time each level may have that is limited, as its share says: nobody is held to it here.
+// upstream: staging/src/k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go updateConcurrency (v1.36)
+pub(super) fn nominal_limits(cluster: &Cluster) -> BTreeMap<String, i64> {
+    let stored = cluster.list(PRIORITY_LEVEL_CONFIGURATIONS, None).0;
+    // Of two with one name, what is stored counts.
+    let mut shares: BTreeMap<String, i64> = BTreeMap::new();
+    for level in unstored(cluster, PRIORITY_LEVEL_CONFIGURATIONS).into_iter().chain(stored) {
+        let value = level.value();
+        let (spec, kind) = (&value["spec"], if value["spec"]["type"] == "Exempt" { "exempt" } else { "limited" });
+        let otherwise = if kind == "exempt" { 0 } else { 30 };
+        shares.insert(level.name.to_string(), spec[kind]["nominalConcurrencyShares"].as_i64().unwrap_or(otherwise));
+    }
+    let sum = shares.values().fold(0_i64, |sum, share| sum.saturating_add((*share).max(0))).max(1);
+    let limit = |share: i64| {
+        let wanted = share.max(0).saturating_mul(SEATS);
+        wanted.saturating_add(sum - 1).checked_div(sum).unwrap_or_default()
+    };
+    shares.into_iter().map(|(name, share)| (name, limit(share))).collect()
 }
 
 /// Of the flows that every API server tells apart, the one of this user: precedence, name, level.

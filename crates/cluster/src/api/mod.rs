@@ -33,6 +33,7 @@ mod streams;
 mod subresource;
 pub(crate) mod token;
 mod twice;
+mod unstored;
 mod usage;
 pub(crate) mod versions;
 mod watch;

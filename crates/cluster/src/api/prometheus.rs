@@ -7,7 +7,7 @@ use http::{HeaderValue, Response, header};
 
 use super::super::cluster::Cluster;
 use super::body::Body;
-use super::{answer, health};
+use super::{answer, fairness, health};
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
@@ -33,6 +33,13 @@ pub(super) fn metrics(cluster: &Cluster) -> Response<Body> {
     for ((group, resource), count) in &counts {
         let dot = if group.is_empty() { "" } else { "." };
         let _ = writeln!(text, "apiserver_storage_objects{{resource=\"{resource}{dot}{group}\"}} {count}");
+    }
+    text.push_str(
+        "# HELP apiserver_flowcontrol_nominal_limit_seats [BETA] Nominal number of execution seats configured for each priority level\n\
+         # TYPE apiserver_flowcontrol_nominal_limit_seats gauge\n",
+    );
+    for (level, seats) in fairness::nominal_limits(cluster) {
+        let _ = writeln!(text, "apiserver_flowcontrol_nominal_limit_seats{{priority_level=\"{level}\"}} {seats}");
     }
     let version = health::git_version(cluster);
     let minor = version.split('.').nth(1).unwrap_or_default();

@@ -1,24 +1,20 @@
 //! get and list.
 
-use std::sync::Arc;
-
 use http::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::super::cluster::Cluster;
-use super::super::object::Object;
 use super::super::registry;
-use super::super::resource::{LEASES, NAMESPACES, ResourceId};
+use super::super::resource::LEASES;
 use super::super::status::Status;
 use super::answer;
 use super::body::Body;
-use super::builtin;
 use super::call::{Call, Target};
 use super::leases;
 use super::pages::Continue;
 use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
+use super::unstored::unstored;
 
 impl Call<'_> {
     pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {
@@ -26,7 +22,7 @@ impl Call<'_> {
         let row = target.resource.row();
         let found = self.cluster().get(target.stored(), target.namespace(), target.name());
         let found = found.or_else(|| {
-            let builtin = built_in(self.cluster(), target.resource);
+            let builtin = unstored(self.cluster(), target.resource);
             builtin.into_iter().find(|object| object.name.as_ref() == target.name())
         });
         let object = found.ok_or_else(|| Status::not_found(row, target.name()))?;
@@ -87,7 +83,7 @@ impl Call<'_> {
                 objects = then.map_err(|gone| from.as_ref().map_or(gone, |from| self.expired(from)))?;
             }
         }
-        let builtin = built_in(self.cluster(), target.resource);
+        let builtin = unstored(self.cluster(), target.resource);
         if !builtin.is_empty() {
             objects.extend(builtin);
             // Sorting is stable: of two with the same name the stored one comes first, and stays.
@@ -227,22 +223,4 @@ pub(super) fn invalid_options(kind: &str, field: &str, reason: &str, message: &s
         }),
         ..Status::new(422, "Invalid", format!("{kind}.meta.k8s.io \"\" is invalid: {field}: {message}"))
     }
-}
-
-/// The objects of a kind that no store holds; none for nearly all kinds.
-fn built_in(cluster: &Cluster, resource: ResourceId) -> Vec<Arc<Object>> {
-    let Some(make) = registry::of(resource).built_in else { return Vec::new() };
-    // They are as old as the cluster.
-    let since = cluster.get(NAMESPACES, "", "kube-system").map(|namespace| namespace.value());
-    let since = since.map_or(Value::Null, |namespace| namespace["metadata"]["creationTimestamp"].clone());
-    make(cluster)
-        .into_iter()
-        .map(|mut value| {
-            value["metadata"]["creationTimestamp"] = since.clone();
-            value["metadata"]["resourceVersion"] = json!("1");
-            let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            value["metadata"]["uid"] = json!(builtin::uid(resource, &name));
-            Arc::new(Object::new(resource, 1, &value))
-        })
-        .collect()
 }

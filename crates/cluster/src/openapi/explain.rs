@@ -94,6 +94,12 @@ pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
             // The types always have metadata; the API does not demand it.
             if let Some(required) = schema["required"].as_array_mut() {
                 required.retain(|field| field != "metadata");
+                // Go reads an empty list and writes none.
+                if required.is_empty()
+                    && let Some(schema) = schema.as_object_mut()
+                {
+                    schema.remove("required");
+                }
             }
             schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
         }

@@ -13,6 +13,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use http::header::{ETAG, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
 
 use super::api::{Body, group_versions, resources_of};
 use super::cluster::Cluster;
@@ -118,9 +119,10 @@ pub(super) fn document(
     if let Some(known) = unless_known(headers, &tag) {
         return Some(known);
     }
-    if rich {
+    let schemas = if rich { explain::schemas(cluster, &resources) } else { Value::Null };
+    if schemas.as_object().is_some_and(|schemas| !schemas.is_empty()) {
         text.pop();
-        let _ = write!(text, ",\"components\":{{\"schemas\":{}}}}}", explain::schemas(cluster, &resources));
+        let _ = write!(text, ",\"components\":{{\"schemas\":{schemas}}}}}");
     }
     Some(respond("application/json", text, Some(&tag)))
 }

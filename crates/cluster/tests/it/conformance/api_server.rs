@@ -56,6 +56,14 @@ fn requests_belong_to_flows() {
         })
     };
     let level = ground.post(&format!("{FLOWS}/prioritylevelconfigurations"), &level).good();
+    let metrics = ground.get("/metrics").bytes;
+    let metrics = String::from_utf8_lossy(&metrics);
+    for line in
+        ["{priority_level=\"testing\"} 3", "{priority_level=\"workload-low\"} 244", "{priority_level=\"exempt\"} 0"]
+    {
+        let line = format!("apiserver_flowcontrol_nominal_limit_seats{line}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
     let own = ground.post(&format!("{FLOWS}/flowschemas"), &flow("testing", "testing")).good();
     let condition = &own["status"]["conditions"][0];
     assert_eq!((&condition["type"], &condition["status"]), (&json!("Dangling"), &json!("False")));

@@ -253,6 +253,35 @@ fn fields_that_are_there_twice_are_named() {
     assert_eq!(applied["spec"]["size"], 2);
 }
 
+// upstream test: [sig-api-machinery] OpenAPIV3 should round trip OpenAPI V3 for all built-in group versions
+#[test]
+fn documents_say_nothing_that_go_would_not_write_again() {
+    fn empty(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (name, inner) in map {
+                    let said = ["required", "schemas", "properties", "enum"].contains(&name.as_str());
+                    let nothing = inner.as_array().is_some_and(Vec::is_empty)
+                        || inner.as_object().is_some_and(serde_json::Map::is_empty);
+                    if said && nothing {
+                        found.push(format!("{path}.{name}"));
+                    }
+                    empty(inner, &format!("{path}.{name}"), found);
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|inner| empty(inner, path, found)),
+            _ => {}
+        }
+    }
+    let ground = Ground::with_nodes(0);
+    let index = ground.get("/openapi/v3").good();
+    let mut found = Vec::new();
+    for (name, path) in index["paths"].as_object().unwrap() {
+        empty(&ground.get(path["serverRelativeURL"].as_str().unwrap()).good(), name, &mut found);
+    }
+    assert!(found.is_empty(), "{found:?}");
+}
+
 // upstream test: [sig-api-machinery] ServerSideApply should work for CRDs
 #[test]
 fn lists_of_custom_resources_are_applied_entry_by_entry_where_the_definition_says_so() {
