@@ -112,7 +112,7 @@ fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
         ("agnhost", Some("netexec")) => Program::endless(0, Listens::At(option(args, "http-port", 8080))),
         ("agnhost", _) => Program::endless(0, Listens::Anywhere),
         // As the image comes; a configuration in a volume may have it listen elsewhere.
-        ("nginx" | "httpd", _) if !is_configured(container) => {
+        ("nginx" | "httpd", _) if is_official(container, name) && !is_configured(container) => {
             Program { listens: Listens::At(80), ..Program::of_course(follow(&[""], &World::default())) }
         }
         _ if SHELLS.contains(&name) => {
@@ -121,6 +121,14 @@ fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
         }
         _ => Program::of_course(follow(&[""], &World::default())),
     }
+}
+
+/// Whether the image is the one that everybody means by that name: others of the name may listen elsewhere.
+fn is_official(container: &Value, name: &str) -> bool {
+    let image = text(container, &["image"]).split('@').next().unwrap_or_default();
+    let home = image.rfind(name).and_then(|at| image.get(..at)).unwrap_or_default();
+    let home = home.strip_prefix("docker.io/").unwrap_or(home);
+    matches!(home, "" | "library/" | "registry.k8s.io/e2e-test-images/")
 }
 
 /// Whether there are files of the pod's, beside the credentials that every container has.
@@ -199,6 +207,15 @@ mod tests {
         assert_eq!(agnhost(&["netexec", "--http-port=81"]), Listens::At(81));
         assert_eq!(agnhost(&["test-webserver", "-port", "82"]), Listens::At(82));
         assert_eq!(agnhost(&["nettest"]), Listens::Anywhere);
+        for (image, port) in [
+            ("nginx", Listens::At(80)),
+            ("docker.io/library/httpd:2.4", Listens::At(80)),
+            ("registry.k8s.io/e2e-test-images/nginx:1.15-4@sha256:1", Listens::At(80)),
+            ("bitnami/nginx:1.27", Listens::Anywhere),
+            ("localhost:5000/nginx", Listens::Anywhere),
+        ] {
+            assert_eq!(of(json!({"image": image})).listens, port, "{image}");
+        }
         let configured = json!({"image": "nginx", "volumeMounts": [{"name": "conf", "mountPath": "/etc/nginx"}]});
         assert_eq!(of(configured).listens, Listens::Anywhere);
     }
