@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use super::super::status::Status;
 use super::call::Call;
 use super::leases;
-use super::read::Wanted;
 
 /// How long a list can be continued, in seconds: so often upstream forgets what was.
-const KEPT: i64 = 300;
+pub(super) const KEPT: i64 = 300;
 
 /// As lenient as Go's decoder about what follows the last whole byte.
 const TOKENS: GeneralPurpose = GeneralPurpose::new(
@@ -74,13 +73,6 @@ impl Continue {
 }
 
 impl Call<'_> {
-    /// Which state the next page shows.
-    pub(super) fn wanted_by(&self, from: &Continue) -> Result<Wanted, Status> {
-        let Some(version) = from.version else { return Ok(Wanted::Any) };
-        let age = self.cluster().now().as_second().saturating_sub(from.begun);
-        if age > KEPT { Err(self.expired(from)) } else { Ok(Wanted::Exact(version)) }
-    }
-
     /// 410 for a page of a state that is forgotten, with what gets the rest as it is now.
     pub(super) fn expired(&self, from: &Continue) -> Status {
         // In the meantime every node has renewed its lease: the next version is another one.

@@ -10,7 +10,7 @@ use super::answer;
 use super::body::Body;
 use super::call::{Call, Target};
 use super::leases;
-use super::pages::Continue;
+use super::pages::{Continue, KEPT};
 use super::present::ListMetadata;
 use super::query::Query;
 use super::selector::Selector;
@@ -122,6 +122,13 @@ impl Call<'_> {
         let mut response = self.objects(target.resource, &metadata, objects)?;
         self.warn_of_age(&mut response, target);
         Ok(response)
+    }
+
+    /// Which state the next page shows.
+    fn wanted_by(&self, from: &Continue) -> Result<Wanted, Status> {
+        let Some(version) = from.version else { return Ok(Wanted::Any) };
+        let age = self.cluster().now().as_second().saturating_sub(from.begun);
+        if age > KEPT { Err(self.expired(from)) } else { Ok(Wanted::Exact(version)) }
     }
 
     /// The objects as they were at an earlier version: undoes the changes since then.
