@@ -19,8 +19,6 @@ pub(crate) enum Reason {
     NoContainers,
     /// ComponentStatuses show parts that are one process here.
     OneProcess,
-    /// OpenAPI v2 is empty, because kubectl would parse it again for every object.
-    EmptyOpenApi2,
     /// OpenAPI v3 lists only versions of groups, with hashes of its own.
     OwnOpenApi3,
     /// Documents for `explain` lack the texts about single values.
@@ -47,7 +45,6 @@ impl fmt::Display for Reason {
             Self::OtherKubectl => "another kubectl than the one that recorded the flow",
             Self::NoContainers => "the embedded cluster runs no containers, and says so",
             Self::OneProcess => "scheduler and controllers are no processes of their own",
-            Self::EmptyOpenApi2 => "OpenAPI v2 is empty",
             Self::OwnOpenApi3 => "OpenAPI v3 has documents of its own",
             Self::RecordersRole => "the control plane recorded had a role of its distribution's own",
             Self::NotYet => "not as recorded yet",
@@ -57,8 +54,7 @@ impl fmt::Display for Reason {
 }
 
 use Reason::{
-    Chance, ChoiceTexts, EmptyOpenApi2, NoContainers, OneProcess, OtherKubectl, OwnOpenApi3, OwnWrites, Pace,
-    RecordersRole,
+    Chance, ChoiceTexts, NoContainers, OneProcess, OtherKubectl, OwnOpenApi3, OwnWrites, Pace, RecordersRole,
 };
 
 /// Flow, steps, reason.
@@ -70,7 +66,6 @@ const KNOWN: &[(&str, &[usize], Reason)] = &[
     ("misc", &[23], RecordersRole),
     ("auth2", &[35], OwnOpenApi3),
     ("misc", &[12], ChoiceTexts),
-    ("misc", &[18], EmptyOpenApi2),
     ("misc", &[37], OwnWrites),
     ("misc", &[45, 46], OneProcess),
     ("unreachable", &[20], NoContainers),
