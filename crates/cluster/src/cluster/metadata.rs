@@ -121,6 +121,10 @@ pub(super) fn carry_over(resource: &Resource, name: &str, old: &Value, new: &mut
         return Ok(());
     };
     metadata.insert("name".to_owned(), json!(name));
+    // upstream: apiserver pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace
+    if let Some(namespace) = before.get("namespace") {
+        metadata.entry("namespace").or_insert_with(|| namespace.clone());
+    }
     let uid = text(metadata, "uid");
     if !uid.is_empty() && uid != text(before, "uid") {
         let because = format!(

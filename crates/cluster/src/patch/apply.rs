@@ -85,6 +85,7 @@ impl Transaction<'_> {
         if !last.is_empty() {
             let mut kept = Fields::default();
             managed.0.iter().for_each(|entry| kept.add(&entry.fields));
+            kept.keep_identity();
             prune(&mut merged, &last, &kept, place);
         }
         self.decode(resource, &mut merged).map_err(|fault| unusable(row, &config, &fault))?;

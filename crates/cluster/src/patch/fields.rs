@@ -24,6 +24,13 @@ impl Fields {
         !self.member && self.below.values().all(Self::is_empty)
     }
 
+    /// Says that an object's metadata stays, whoever gives up labels and annotations in it: what makes the object itself
+    /// (name, namespace, finalizers, owners) is nobody's to apply.
+    pub(super) fn keep_identity(&mut self) {
+        let metadata = self.below.entry("f:metadata".to_owned()).or_default();
+        metadata.below.entry("f:name".to_owned()).or_default().member = true;
+    }
+
     /// Reads FieldsV1; what is not understood is left out.
     pub(super) fn read(value: &Value) -> Self {
         let mut set = Self::default();

@@ -110,6 +110,30 @@ fn a_dropped_field_goes_and_defaults_come_back() {
     assert_eq!(third["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"]);
 }
 
+/// test/cmd/apply.sh run_kubectl_server_side_apply_tests: the last label goes, and the object is the same one.
+#[test]
+fn an_object_that_loses_its_last_label_stays_where_it_is() {
+    let (_, cluster) = cluster();
+    let mut labelled = config_map(json!({ "a": "1" }));
+    labelled["metadata"]["labels"] = json!({ "only": "one" });
+    let (first, _) = apply(&cluster, "alpha", CONFIG_MAPS, labelled, false).expect("made");
+    cluster
+        .modify(CONFIG_MAPS, Part::Main, "default", "ssa", &WriteOptions::by("klab"), |value| {
+            value["metadata"]["finalizers"] = json!(["lab.example/kept"]);
+        })
+        .expect("a finalizer");
+    let (second, created) =
+        apply(&cluster, "alpha", CONFIG_MAPS, config_map(json!({ "a": "1" })), false).expect("same");
+    assert!(!created);
+    for field in ["name", "namespace", "uid", "creationTimestamp"] {
+        assert_eq!(second["metadata"][field], first["metadata"][field], "{field}");
+        assert!(second["metadata"][field].is_string(), "{field}");
+    }
+    assert_eq!(second["metadata"]["labels"], Value::Null);
+    assert_eq!(second["metadata"]["finalizers"], json!(["lab.example/kept"]));
+    assert_eq!(cluster.list(CONFIG_MAPS, None).0.iter().filter(|object| &*object.name == "ssa").count(), 1);
+}
+
 #[test]
 fn a_probe_goes_with_its_defaults_and_a_container_with_all_its_fields() {
     let (_, cluster) = cluster();
