@@ -51,6 +51,8 @@ pub(super) fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
 #[derive(Debug, Clone)]
 pub(super) struct Listing {
     pub(super) row: &'static Resource,
+    /// What one of them is called: `kubectl get <singular>`.
+    pub(super) singular: String,
     pub(super) short_names: Vec<String>,
     pub(super) categories: Vec<String>,
     pub(super) subresources: &'static [Subresource],
@@ -61,17 +63,40 @@ impl Listing {
     pub(super) fn of(row: &'static Resource) -> Self {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let (short_names, categories) = (texts(row.short_names), texts(row.categories));
-        Self { row, short_names, categories, subresources: row.subresources }
+        Self { row, singular: row.singular(), short_names, categories, subresources: row.subresources }
     }
 }
 
-/// All resources of this cluster as discovery lists them.
+/// All resources of this cluster as discovery lists them: groups of custom resources by name, their versions most stable first.
+// upstream: kube-aggregator pkg/apis/apiregistration/v1/helper ByGroupPriorityMinimum and ByVersionPriority (v1.36); all groups
+// and versions of custom resources have one priority.
 pub(super) fn listings(cluster: &Cluster) -> Vec<Listing> {
     let mut found: Vec<Listing> = RESOURCES.iter().map(Listing::of).collect();
-    for definition in cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0 {
-        found.extend(listings_of(&definition.value()));
-    }
+    let definitions = cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0;
+    let mut custom: Vec<Listing> = definitions.iter().flat_map(|definition| listings_of(&definition.value())).collect();
+    custom.sort_by(|one, other| {
+        let versions = || stability(other.row.version).cmp(&stability(one.row.version));
+        let names = || one.row.version.cmp(other.row.version);
+        one.row.group.cmp(other.row.group).then_with(versions).then_with(names)
+    });
+    found.extend(custom);
     found
+}
+
+/// How far a version has come, as `v2` > `v1` > `v1beta2` > `v1alpha1` > any other text.
+// upstream: apimachinery pkg/version CompareKubeAwareVersionStrings
+fn stability(version: &str) -> (u8, u64, u64) {
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let parsed = version.strip_prefix('v').and_then(|rest| {
+        if let Some((major, minor)) = rest.split_once("alpha") {
+            return Some((1, number(major)?, number(minor)?));
+        }
+        if let Some((major, minor)) = rest.split_once("beta") {
+            return Some((2, number(major)?, number(minor)?));
+        }
+        Some((3, number(rest)?, 0))
+    });
+    parsed.unwrap_or_default()
 }
 
 /// Group and version of everything a cluster serves, each once, sorted.
@@ -119,11 +144,14 @@ fn listings_of(definition: &Value) -> Vec<Listing> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let (short_names, categories) = (texts(&names["shortNames"]), texts(&names["categories"]));
+    let singular = name(&names["singular"]);
     let listing = |(version, id): (&Value, ResourceId)| {
         let subresources =
             custom_parts(version["subresources"]["scale"].is_object(), version["subresources"]["status"].is_object());
         let (short_names, categories) = (short_names.clone(), categories.clone());
-        Listing { row: id.row(), short_names, categories, subresources }
+        let row = id.row();
+        let singular = singular.map_or_else(|| row.singular(), str::to_owned);
+        Listing { row, singular, short_names, categories, subresources }
     };
     defined(definition).map(listing).collect()
 }
@@ -252,6 +280,53 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_how_stable_they_are() {
+        let ordered = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2"];
+        assert!(ordered.is_sorted_by(|one, other| stability(one) > stability(other)));
+        for other in ["foo1", "v", "v1gamma1", "v+1", "v1beta", "1", "v99999999999999999999"] {
+            assert_eq!(stability(other), (0, 0, 0), "{other}");
+        }
+    }
+
+    #[test]
+    fn groups_are_ordered_by_name_and_resources_named_as_the_definition_says() {
+        let clock = std::sync::Arc::new(crate::clock::SteppedClock::new(jiff::Timestamp::UNIX_EPOCH));
+        let cluster = Cluster::new(clock, 7);
+        for (plural, group, singular) in [("as", "z.example", "one-a"), ("zs", "b.example", "")] {
+            let versions = ["v1beta1", "v1"].map(|version| {
+                json!({
+                    "name": version, "served": true, "storage": version == "v1",
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                })
+            });
+            let definition = json!({
+                "metadata": {"name": format!("{plural}.{group}")},
+                "spec": {
+                    "group": group, "scope": "Namespaced",
+                    "names": {"kind": "Thing", "plural": plural, "singular": singular},
+                    "versions": versions,
+                },
+            });
+            cluster
+                .create(CUSTOM_RESOURCE_DEFINITIONS, "", definition, &WriteOptions::client("test"))
+                .expect("a definition");
+        }
+        let listings = listings(&cluster);
+        let found: Vec<_> = listings
+            .iter()
+            .filter(|listing| listing.row.custom)
+            .map(|listing| (listing.row.group, listing.row.version, listing.singular.as_str()))
+            .collect();
+        let expected = [
+            ("b.example", "v1", "thing"),
+            ("b.example", "v1beta1", "thing"),
+            ("z.example", "v1", "one-a"),
+            ("z.example", "v1beta1", "one-a"),
+        ];
+        assert_eq!(found, expected);
+    }
 
     #[test]
     fn each_served_version_is_a_resource() {

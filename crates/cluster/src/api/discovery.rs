@@ -149,7 +149,7 @@ impl Call<'_> {
         for listing in listings {
             let row = listing.row;
             // The metrics server gives no singular names.
-            let singular = if row.group == metrics::GROUP { String::new() } else { row.singular() };
+            let singular = if row.group == metrics::GROUP { String::new() } else { listing.singular.clone() };
             resources.push(Listed {
                 name: row.plural.to_owned(),
                 singular_name: singular,
@@ -277,7 +277,7 @@ fn aggregated_resource(listing: &Listing) -> Value {
     let mut resource = json!({
         "resource": row.plural, "scope": scope, "verbs": row.verbs,
         "responseKind": {"group": "", "version": "", "kind": row.kind},
-        "singularResource": row.singular(),
+        "singularResource": listing.singular,
     });
     // The metrics server and definitions are aggregated from elsewhere, and name group and version.
     if row.custom || row.group == metrics::GROUP {
