@@ -4,6 +4,7 @@ mod authorizer;
 mod change;
 mod condition;
 mod consultation;
+pub(crate) mod default_class;
 pub(crate) mod devices;
 mod dynamic;
 pub(crate) mod expression;
@@ -12,6 +13,7 @@ mod kept;
 mod label_keys;
 mod limit_range;
 mod matching;
+mod pod_security;
 pub(crate) mod pods;
 pub(crate) mod policy;
 mod priority;
@@ -34,27 +36,12 @@ use super::status::Status;
 pub(crate) use consultation::{Beginning, Consultation};
 pub(crate) use dynamic::{Deed, has_webhooks, is_configured};
 pub(crate) use kept::Kept;
+pub(crate) use pod_security::Newcomer;
 pub(crate) use quota::Bookkeeping;
 pub(crate) use request::Operation;
 pub(crate) use resources::quality_of_service;
 
 impl Transaction<'_> {
-    /// Gives a new claim the default storage class.
-    pub(crate) fn add_storage_class(&self, claim: &mut Value) {
-        const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
-        if !claim["spec"]["storageClassName"].is_null() || !claim["spec"].is_object() {
-            return;
-        }
-        let class = self
-            .state
-            .store
-            .list(STORAGE_CLASSES, None)
-            .find(|class| class.value()["metadata"]["annotations"][DEFAULT] == "true");
-        if let Some(class) = class {
-            claim["spec"]["storageClassName"] = json!(class.name);
-        }
-    }
-
     /// Fills in what a new version of an object does not say, because of other objects.
     pub(crate) fn admit_update(&self, part: Part, current: &Object, new: &mut Value) {
         match (current.resource, part) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::transaction::Transaction;
 use super::{FieldValidation, Intent, Part, bootstrap, metadata};
-use crate::admission::{Bookkeeping, Deed, Operation};
+use crate::admission::{Bookkeeping, Deed, Newcomer, Operation};
 use crate::custom;
 use crate::object::Object;
 use crate::patch::{Managed, Writer, track};
@@ -116,6 +116,8 @@ impl<'a> Transaction<'a> {
         if let Some(restrict) = aspects.restriction {
             restrict(self, namespace, &value)?;
         }
+        let newcomer = Newcomer { resource, part: Part::Main, namespace, name: &name, old: None, new: &value };
+        self.check_pod_security(&newcomer)?;
         self.judge(&deed, Some(&value))?;
         self.check_quota(resource, namespace, None, &value)?;
         self.has_room(resource, &name)?;
@@ -335,6 +337,7 @@ impl<'a> Transaction<'a> {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
         }
         self.restrict_update(part, current, &new)?;
+        self.check_pod_security(&Newcomer { resource, part, namespace, name, old: Some(old), new: &new })?;
         self.judge(&deed, Some(&new))?;
         if new == *old {
             return Ok(Arc::clone(current));

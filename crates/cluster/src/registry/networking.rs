@@ -2,6 +2,7 @@
 
 use super::aspects::{Aspects, InitialStatus, Validation};
 use super::strategy;
+use crate::admission::default_class;
 use crate::api::builtin;
 use crate::defaults;
 use crate::resource::{
@@ -26,7 +27,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             metadata_reports: 2,
             restriction: None,
             quota: None,
-            generation: None,
+            generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
             built_in: None,
@@ -46,13 +47,13 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             defaults: None,
             prepare: None,
             complete: None,
-            admission: None,
+            admission: Some(default_class::of_ingress),
             validation: Validation::None,
             update_validation: None,
             metadata_reports: 2,
             restriction: None,
             quota: None,
-            generation: None,
+            generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
             built_in: None,
@@ -104,7 +105,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             metadata_reports: 2,
             restriction: None,
             quota: None,
-            generation: None,
+            generation: Some(strategy::spec),
             orphans_dependents: false,
             answers_with_deleted: false,
             built_in: None,

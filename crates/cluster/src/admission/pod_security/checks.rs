@@ -1,0 +1,637 @@
+//! What the standards of pod security ask of a pod: a table of checks, each from a version of Kubernetes on.
+
+// upstream: staging/src/k8s.io/pod-security-admission/policy/check_*.go, registry.go (v1.36)
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::level::{Level, Standard};
+
+/// A pod, or what one will be made of.
+pub(super) struct Pod<'a> {
+    pub(super) annotations: &'a Value,
+    pub(super) spec: &'a Value,
+}
+
+/// What a pod does that a standard forbids.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) reason: String,
+    pub(super) detail: String,
+}
+
+/// Looks at a pod by the rules of a minor version.
+type Look = fn(&Pod<'_>, u32) -> Option<Finding>;
+
+struct Check {
+    id: &'static str,
+    level: Level,
+    /// The first minor version that has it.
+    since: u32,
+    /// The check of a lower level that it makes needless.
+    instead_of: &'static str,
+    look: Look,
+}
+
+/// From this version on nothing has changed.
+const LATEST: u32 = 35;
+
+/// In the order in which findings are named.
+#[rustfmt::skip]
+const CHECKS: &[Check] = &[
+    baseline("appArmorProfile", 0, app_armor),
+    baseline("capabilities_baseline", 0, added_capabilities),
+    baseline("hostNamespaces", 0, host_namespaces),
+    baseline("hostPathVolumes", 0, host_paths),
+    baseline("hostPorts", 0, host_ports),
+    baseline("hostProbesAndHostLifecycle", 34, probe_hosts),
+    baseline("privileged", 0, privileged),
+    baseline("procMount", 0, |pod, minor| if in_user_namespace(pod, minor) { None } else { proc_mounts(pod, minor) }),
+    baseline("seLinuxOptions", 0, se_linux),
+    baseline("seccompProfile_baseline", 0, given_seccomp),
+    baseline("sysctls", 0, sysctls),
+    baseline("windowsHostProcess", 0, host_process),
+    restricted("allowPrivilegeEscalation", 8, "", escalation),
+    restricted("capabilities_restricted", 22, "capabilities_baseline", dropped_capabilities),
+    restricted("procMount_restricted", 35, "procMount", proc_mounts),
+    restricted("restrictedVolumes", 0, "hostPathVolumes", volumes),
+    restricted("runAsNonRoot", 0, "", non_root),
+    restricted("runAsUser", 23, "", root),
+    restricted("seccompProfile_restricted", 19, "seccompProfile_baseline", seccomp),
+];
+
+const fn baseline(id: &'static str, since: u32, look: Look) -> Check {
+    Check { id, level: Level::Baseline, since, instead_of: "", look }
+}
+
+const fn restricted(id: &'static str, since: u32, instead_of: &'static str, look: Look) -> Check {
+    Check { id, level: Level::Restricted, since, instead_of, look }
+}
+
+/// What a pod does that a standard forbids, in upstream's order.
+pub(super) fn evaluate(standard: Standard, pod: &Pod<'_>) -> Vec<Finding> {
+    let minor = standard.version.unwrap_or(LATEST).min(LATEST);
+    let applies = |check: &&Check| check.level <= standard.level && check.since <= minor;
+    let needless = |id: &str| CHECKS.iter().filter(applies).any(|check| check.instead_of == id);
+    let checks = CHECKS.iter().filter(applies).filter(|check| !needless(check.id));
+    checks.filter_map(|check| (check.look)(pod, minor)).collect()
+}
+
+impl Pod<'_> {
+    fn containers(&self) -> impl Iterator<Item = &Value> {
+        let lists = ["initContainers", "containers", "ephemeralContainers"];
+        lists.into_iter().flat_map(|list| self.spec[list].as_array().into_iter().flatten())
+    }
+
+    /// The names of the containers of which something is true.
+    fn containers_that(&self, mut is: impl FnMut(&Value) -> bool) -> Vec<String> {
+        let bad = self.containers().filter(|container| is(container));
+        bad.map(|container| text(&container["name"]).to_owned()).collect()
+    }
+
+    fn is_of_windows(&self) -> bool {
+        self.spec["os"]["name"] == "windows"
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn quoted<'a>(items: impl IntoIterator<Item = &'a String>) -> String {
+    items.into_iter().map(|item| format!("\"{item}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// `container "a"`, `containers "a", "b"`.
+fn named(containers: &[String]) -> String {
+    format!("{} {}", if containers.len() == 1 { "container" } else { "containers" }, quoted(containers))
+}
+
+/// `pod and container "a"`; `None` where nobody is to blame.
+fn blamed(pod: bool, containers: &[String]) -> Option<String> {
+    let containers = (!containers.is_empty()).then(|| named(containers));
+    match (pod, containers) {
+        (true, Some(containers)) => Some(format!("pod and {containers}")),
+        (true, None) => Some("pod".to_owned()),
+        (false, containers) => containers,
+    }
+}
+
+fn number<'a>(one: &'a str, many: &'a str, count: usize) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+fn finding(reason: &str, detail: String) -> Option<Finding> {
+    Some(Finding { reason: reason.to_owned(), detail })
+}
+
+/// KEP-127: from 1.35 on, who is root in a user namespace only is not root.
+fn in_user_namespace(pod: &Pod<'_>, minor: u32) -> bool {
+    minor >= 35 && pod.spec["hostUsers"] == false
+}
+
+/// From 1.25 on, fields that a Windows pod cannot have are not asked of it.
+fn is_exempt(pod: &Pod<'_>, minor: u32) -> bool {
+    minor >= 25 && pod.is_of_windows()
+}
+
+fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+    let mut values = BTreeSet::new();
+    let mut bad = |context: &Value| {
+        let profile = &context["appArmorProfile"];
+        let good = !profile.is_object() || matches!(text(&profile["type"]), "RuntimeDefault" | "Localhost");
+        if !good {
+            values.insert(text(&profile["type"]).to_owned());
+        }
+        !good
+    };
+    let of_pod = bad(&pod.spec["securityContext"]);
+    let containers = pod.containers_that(|container| bad(&container["securityContext"]));
+    let mut setters: Vec<String> = blamed(of_pod, &containers).into_iter().collect();
+    let allowed = |profile: &str| matches!(profile, "" | "runtime/default") || profile.starts_with("localhost/");
+    let annotations = pod.annotations.as_object().into_iter().flatten();
+    let mut annotations: Vec<String> = annotations
+        .filter(|(key, value)| key.starts_with(PREFIX) && !allowed(text(value)))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    annotations.sort();
+    if !annotations.is_empty() {
+        setters.push(number("annotation", "annotations", annotations.len()).to_owned());
+    }
+    let values: Vec<String> = values.into_iter().chain(annotations).collect();
+    let reason = number("forbidden AppArmor profile", "forbidden AppArmor profiles", values.len());
+    let detail = format!("{} must not set AppArmor profile type to {}", setters.join(" and "), quoted(&values));
+    if setters.is_empty() { None } else { finding(reason, detail) }
+}
+
+/// Containers that add capabilities beside those allowed, and which.
+fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
+    let mut forbidden = BTreeSet::new();
+    let containers = pod.containers_that(|container| {
+        let added = container["securityContext"]["capabilities"]["add"].as_array().into_iter().flatten();
+        let bad: Vec<String> = added.map(|one| text(one).to_owned()).filter(|one| !allowed.contains(&&**one)).collect();
+        let any = !bad.is_empty();
+        forbidden.extend(bad);
+        any
+    });
+    let said = || {
+        format!("{} must not include {} in securityContext.capabilities.add", named(&containers), quoted(&forbidden))
+    };
+    (!containers.is_empty()).then(said)
+}
+
+fn added_capabilities(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    const ALLOWED: &[&str] = &[
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    ];
+    finding("non-default capabilities", adding(pod, ALLOWED)?)
+}
+
+fn dropped_capabilities(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    if is_exempt(pod, minor) {
+        return None;
+    }
+    let keeping = pod.containers_that(|container| {
+        let dropped = container["securityContext"]["capabilities"]["drop"].as_array();
+        !dropped.into_iter().flatten().any(|one| one == "ALL")
+    });
+    let keeping = (!keeping.is_empty())
+        .then(|| format!("{} must set securityContext.capabilities.drop=[\"ALL\"]", named(&keeping)));
+    let details: Vec<String> = keeping.into_iter().chain(adding(pod, &["NET_BIND_SERVICE"])).collect();
+    if details.is_empty() { None } else { finding("unrestricted capabilities", details.join("; ")) }
+}
+
+fn host_namespaces(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| pod.spec[*field] == true);
+    let shared: Vec<String> = shared.map(|field| format!("{field}=true")).collect();
+    if shared.is_empty() { None } else { finding("host namespaces", shared.join(", ")) }
+}
+
+fn host_paths(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    let volumes = pod.spec["volumes"].as_array().into_iter().flatten();
+    let volumes = volumes.filter(|volume| volume["hostPath"].is_object());
+    let volumes: Vec<String> = volumes.map(|volume| text(&volume["name"]).to_owned()).collect();
+    if volumes.is_empty() {
+        return None;
+    }
+    finding("hostPath volumes", format!("{} {}", number("volume", "volumes", volumes.len()), quoted(&volumes)))
+}
+
+fn host_ports(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    let mut ports = BTreeSet::new();
+    let containers = pod.containers_that(|container| {
+        let before = ports.len();
+        let given = container["ports"].as_array().into_iter().flatten();
+        let given: Vec<u64> = given.filter_map(|port| port["hostPort"].as_u64()).filter(|port| *port != 0).collect();
+        let any = !given.is_empty();
+        ports.extend(given.iter().map(ToString::to_string));
+        any || ports.len() > before
+    });
+    if containers.is_empty() {
+        return None;
+    }
+    let uses = number("uses", "use", containers.len());
+    let what = number("hostPort", "hostPorts", ports.len());
+    let ports: Vec<String> = ports.into_iter().collect();
+    finding("hostPort", format!("{} {uses} {what} {}", named(&containers), ports.join(", ")))
+}
+
+fn probe_hosts(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    let mut hosts = BTreeSet::new();
+    let mut containers = pod.containers_that(|container| {
+        let lifecycle = &container["lifecycle"];
+        let handlers = [
+            &container["livenessProbe"],
+            &container["readinessProbe"],
+            &container["startupProbe"],
+            &lifecycle["postStart"],
+            &lifecycle["preStop"],
+        ];
+        let given =
+            handlers.into_iter().flat_map(|handler| ["httpGet", "tcpSocket"].map(|kind| text(&handler[kind]["host"])));
+        let given: Vec<String> = given.filter(|host| !host.is_empty()).map(str::to_owned).collect();
+        let any = !given.is_empty();
+        hosts.extend(given);
+        any
+    });
+    if containers.is_empty() {
+        return None;
+    }
+    containers.sort();
+    containers.dedup();
+    let uses = number("uses", "use", containers.len());
+    let what = number("probe or lifecycle host", "probe or lifecycle hosts", hosts.len());
+    finding("probe or lifecycle host", format!("{} {uses} {what} {}", named(&containers), quoted(&hosts)))
+}
+
+fn privileged(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    let containers = pod.containers_that(|container| container["securityContext"]["privileged"] == true);
+    let blamed = blamed(false, &containers)?;
+    finding("privileged", format!("{blamed} must not set securityContext.privileged=true"))
+}
+
+fn proc_mounts(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    let mut kinds = BTreeSet::new();
+    let containers = pod.containers_that(|container| {
+        let kind = container["securityContext"]["procMount"].as_str().filter(|kind| *kind != "Default");
+        kinds.extend(kind.map(str::to_owned));
+        kind.is_some()
+    });
+    let blamed = blamed(false, &containers)?;
+    finding("procMount", format!("{blamed} must not set securityContext.procMount to {}", quoted(&kinds)))
+}
+
+fn se_linux(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    let (mut types, mut user, mut role) = (BTreeSet::new(), false, false);
+    let mut bad = |context: &Value| {
+        let options = &context["seLinuxOptions"];
+        let kind = text(&options["type"]);
+        let good = matches!(kind, "" | "container_t" | "container_init_t" | "container_kvm_t")
+            || (minor >= 31 && kind == "container_engine_t");
+        if !good {
+            types.insert(kind.to_owned());
+        }
+        let (has_user, has_role) = (!text(&options["user"]).is_empty(), !text(&options["role"]).is_empty());
+        user |= has_user;
+        role |= has_role;
+        !good || has_user || has_role
+    };
+    let of_pod = bad(&pod.spec["securityContext"]);
+    let containers = pod.containers_that(|container| bad(&container["securityContext"]));
+    let blamed = blamed(of_pod, &containers)?;
+    let mut data = Vec::new();
+    if !types.is_empty() {
+        data.push(format!("{} {}", number("type", "types", types.len()), quoted(&types)));
+    }
+    data.extend(user.then(|| "user may not be set".to_owned()));
+    data.extend(role.then(|| "role may not be set".to_owned()));
+    finding("seLinuxOptions", format!("{blamed} set forbidden securityContext.seLinuxOptions: {}", data.join("; ")))
+}
+
+/// Who gives a seccomp profile that is none of the good ones, and which.
+fn bad_seccomp(pod: &Pod<'_>) -> Option<Finding> {
+    let mut values = BTreeSet::new();
+    let mut bad = |context: &Value| {
+        let profile = &context["seccompProfile"];
+        let good = !profile.is_object() || matches!(text(&profile["type"]), "RuntimeDefault" | "Localhost");
+        if !good {
+            values.insert(text(&profile["type"]).to_owned());
+        }
+        !good
+    };
+    let of_pod = bad(&pod.spec["securityContext"]);
+    let containers = pod.containers_that(|container| bad(&container["securityContext"]));
+    let blamed = blamed(of_pod, &containers)?;
+    finding(
+        "seccompProfile",
+        format!("{blamed} must not set securityContext.seccompProfile.type to {}", quoted(&values)),
+    )
+}
+
+fn given_seccomp(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    if minor >= 19 {
+        return bad_seccomp(pod);
+    }
+    // Before there was a field for it.
+    const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    let keys = pod
+        .containers()
+        .map(|container| format!("container.seccomp.security.alpha.kubernetes.io/{}", text(&container["name"])));
+    let allowed =
+        |profile: &str| matches!(profile, "runtime/default" | "docker/default") || profile.starts_with("localhost/");
+    let forbidden: BTreeSet<String> = std::iter::once(POD.to_owned())
+        .chain(keys)
+        .filter_map(|key| {
+            let value = pod.annotations.get(&key)?;
+            (!allowed(text(value))).then(|| format!("{key}={value}"))
+        })
+        .collect();
+    if forbidden.is_empty() {
+        return None;
+    }
+    let what = number("annotation", "annotations", forbidden.len());
+    let forbidden: Vec<String> = forbidden.into_iter().collect();
+    finding("seccompProfile", format!("forbidden {what} {}", forbidden.join(", ")))
+}
+
+fn seccomp(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    if is_exempt(pod, minor) {
+        return None;
+    }
+    if let Some(bad) = bad_seccomp(pod) {
+        return Some(bad);
+    }
+    if pod.spec["securityContext"]["seccompProfile"].is_object() {
+        return None;
+    }
+    let silent = pod.containers_that(|container| !container["securityContext"]["seccompProfile"].is_object());
+    let blamed = blamed(false, &silent)?;
+    let detail =
+        format!("pod or {blamed} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\"");
+    finding("seccompProfile", detail)
+}
+
+fn sysctls(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    const ALLOWED: &[(&str, u32)] = &[
+        ("kernel.shm_rmid_forced", 0),
+        ("net.ipv4.ip_local_port_range", 0),
+        ("net.ipv4.tcp_syncookies", 0),
+        ("net.ipv4.ping_group_range", 0),
+        ("net.ipv4.ip_unprivileged_port_start", 0),
+        ("net.ipv4.ip_local_reserved_ports", 27),
+        ("net.ipv4.tcp_keepalive_time", 29),
+        ("net.ipv4.tcp_fin_timeout", 29),
+        ("net.ipv4.tcp_keepalive_intvl", 29),
+        ("net.ipv4.tcp_keepalive_probes", 29),
+        ("net.ipv4.tcp_rmem", 32),
+        ("net.ipv4.tcp_wmem", 32),
+    ];
+    let allowed = |name: &str| ALLOWED.iter().any(|(known, since)| *known == name && *since <= minor);
+    let given = pod.spec["securityContext"]["sysctls"].as_array().into_iter().flatten();
+    let forbidden: Vec<&str> = given.map(|one| text(&one["name"])).filter(|name| !allowed(name)).collect();
+    if forbidden.is_empty() { None } else { finding("forbidden sysctls", forbidden.join(", ")) }
+}
+
+fn host_process(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    let is = |holder: &Value| holder["securityContext"]["windowsOptions"]["hostProcess"] == true;
+    let blamed = blamed(is(pod.spec), &pod.containers_that(is))?;
+    finding("hostProcess", format!("{blamed} must not set securityContext.windowsOptions.hostProcess=true"))
+}
+
+fn escalation(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    if is_exempt(pod, minor) {
+        return None;
+    }
+    let may = |container: &Value| container["securityContext"]["allowPrivilegeEscalation"] != false;
+    let blamed = blamed(false, &pod.containers_that(may))?;
+    let detail = format!("{blamed} must set securityContext.allowPrivilegeEscalation=false");
+    finding("allowPrivilegeEscalation != false", detail)
+}
+
+fn volumes(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    const ALLOWED: &[&str] = &[
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    ];
+    const FORBIDDEN: &[&str] = &[
+        "hostPath",
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "gitRepo",
+        "nfs",
+        "iscsi",
+        "glusterfs",
+        "rbd",
+        "flexVolume",
+        "cinder",
+        "cephfs",
+        "flocker",
+        "fc",
+        "azureFile",
+        "vsphereVolume",
+        "quobyte",
+        "azureDisk",
+        "photonPersistentDisk",
+        "portworxVolume",
+        "scaleIO",
+        "storageos",
+    ];
+    let mut kinds = BTreeSet::new();
+    let mut names = Vec::new();
+    for volume in pod.spec["volumes"].as_array().into_iter().flatten() {
+        if ALLOWED.iter().any(|kind| volume[*kind].is_object()) {
+            continue;
+        }
+        names.push(text(&volume["name"]).to_owned());
+        kinds.insert((*FORBIDDEN.iter().find(|kind| volume[**kind].is_object()).unwrap_or(&"unknown")).to_owned());
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let (volumes, uses) = (number("volume", "volumes", names.len()), number("uses", "use", names.len()));
+    let what = number("restricted volume type", "restricted volume types", kinds.len());
+    finding("restricted volume types", format!("{volumes} {} {uses} {what} {}", quoted(&names), quoted(&kinds)))
+}
+
+fn non_root(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    if in_user_namespace(pod, minor) {
+        return None;
+    }
+    let says = |holder: &Value| holder["securityContext"]["runAsNonRoot"].as_bool();
+    let of_pod = says(pod.spec);
+    let refusing = pod.containers_that(|container| says(container) == Some(false));
+    if let Some(blamed) = blamed(of_pod == Some(false), &refusing) {
+        return finding("runAsNonRoot != true", format!("{blamed} must not set securityContext.runAsNonRoot=false"));
+    }
+    let silent = pod.containers_that(|container| of_pod != Some(true) && says(container).is_none());
+    let blamed = blamed(false, &silent)?;
+    finding("runAsNonRoot != true", format!("pod or {blamed} must set securityContext.runAsNonRoot=true"))
+}
+
+fn root(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    if in_user_namespace(pod, minor) {
+        return None;
+    }
+    let is = |holder: &Value| holder["securityContext"]["runAsUser"] == 0;
+    let blamed = blamed(is(pod.spec), &pod.containers_that(is))?;
+    finding("runAsUser=0", format!("{blamed} must not set runAsUser=0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(level: Level, version: Option<u32>, spec: &Value) -> String {
+        let pod = Pod { annotations: &spec["annotations"], spec };
+        let found = evaluate(Standard { level, version }, &pod);
+        found.iter().map(|finding| format!("{}: {}", finding.reason, finding.detail)).collect::<Vec<_>>().join(" | ")
+    }
+
+    fn good() -> Value {
+        json!({
+            "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
+            "containers": [{
+                "name": "a",
+                "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
+            }],
+        })
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_names_in_each_level() {
+        let of = |level: Level| CHECKS.iter().filter(move |check| check.level == level).map(|check| check.id);
+        assert!(of(Level::Baseline).is_sorted() && of(Level::Restricted).is_sorted());
+        assert!(CHECKS.iter().map(|check| check.level).is_sorted());
+        for check in CHECKS.iter().filter(|check| !check.instead_of.is_empty()) {
+            assert!(of(Level::Baseline).any(|id| id == check.instead_of), "{}", check.id);
+        }
+        assert_eq!(CHECKS.iter().map(|check| check.since).max(), Some(LATEST));
+    }
+
+    #[test]
+    fn a_careful_pod_meets_the_strictest_standard_and_a_plain_one_does_not() {
+        assert_eq!(found(Level::Restricted, None, &good()), "");
+        let plain = json!({ "containers": [{ "name": "a" }, { "name": "b" }] });
+        assert_eq!(found(Level::Baseline, None, &plain), "");
+        assert_eq!(
+            found(Level::Restricted, None, &plain),
+            "allowPrivilegeEscalation != false: containers \"a\", \"b\" must set securityContext.allowPrivilegeEscalation=false \
+             | unrestricted capabilities: containers \"a\", \"b\" must set securityContext.capabilities.drop=[\"ALL\"] \
+             | runAsNonRoot != true: pod or containers \"a\", \"b\" must set securityContext.runAsNonRoot=true \
+             | seccompProfile: pod or containers \"a\", \"b\" must set securityContext.seccompProfile.type to \
+             \"RuntimeDefault\" or \"Localhost\""
+        );
+    }
+
+    #[test]
+    fn each_check_finds_what_it_is_for() {
+        let context = |fields: Value| json!({ "containers": [{ "name": "a", "securityContext": fields }] });
+        let cases = [
+            (json!({ "hostPID": true, "hostNetwork": true }), "host namespaces: hostNetwork=true, hostPID=true"),
+            (json!({ "volumes": [{ "name": "v", "hostPath": {} }] }), "hostPath volumes: volume \"v\""),
+            (
+                json!({ "containers": [{ "name": "a", "ports": [{ "hostPort": 80 }, { "hostPort": 443 }, { "hostPort": 0 }] }] }),
+                "hostPort: container \"a\" uses hostPorts 443, 80",
+            ),
+            (
+                json!({ "containers": [{ "name": "a", "livenessProbe": { "httpGet": { "host": "10.0.0.1" } } }] }),
+                "probe or lifecycle host: container \"a\" uses probe or lifecycle host \"10.0.0.1\"",
+            ),
+            (
+                context(json!({ "privileged": true })),
+                "privileged: container \"a\" must not set securityContext.privileged=true",
+            ),
+            (
+                context(json!({ "procMount": "Unmasked" })),
+                "procMount: container \"a\" must not set securityContext.procMount to \"Unmasked\"",
+            ),
+            (
+                context(json!({ "capabilities": { "add": ["NET_RAW", "CHOWN"] } })),
+                "non-default capabilities: container \"a\" must not include \"NET_RAW\" in securityContext.capabilities.add",
+            ),
+            (
+                context(json!({ "seLinuxOptions": { "type": "x_t", "user": "u" } })),
+                "seLinuxOptions: container \"a\" set forbidden securityContext.seLinuxOptions: type \"x_t\"; user may not be set",
+            ),
+            (
+                json!({ "securityContext": { "seccompProfile": { "type": "Unconfined" } } }),
+                "seccompProfile: pod must not set securityContext.seccompProfile.type to \"Unconfined\"",
+            ),
+            (
+                json!({ "securityContext": { "sysctls": [{ "name": "kernel.msgmax" }, { "name": "net.ipv4.tcp_rmem" }] } }),
+                "forbidden sysctls: kernel.msgmax",
+            ),
+            (
+                json!({ "securityContext": { "windowsOptions": { "hostProcess": true } } }),
+                "hostProcess: pod must not set securityContext.windowsOptions.hostProcess=true",
+            ),
+            (
+                json!({ "annotations": { "container.apparmor.security.beta.kubernetes.io/a": "unconfined" } }),
+                "forbidden AppArmor profile: annotation must not set AppArmor profile type to \
+                 \"container.apparmor.security.beta.kubernetes.io/a=\"unconfined\"\"",
+            ),
+            (
+                json!({ "securityContext": { "appArmorProfile": { "type": "Unconfined" } } }),
+                "forbidden AppArmor profile: pod must not set AppArmor profile type to \"Unconfined\"",
+            ),
+        ];
+        for (spec, expected) in cases {
+            assert_eq!(found(Level::Baseline, None, &spec), expected, "{spec}");
+        }
+        let mut root = good();
+        root["securityContext"]["runAsUser"] = json!(0);
+        assert_eq!(found(Level::Restricted, None, &root), "runAsUser=0: pod must not set runAsUser=0");
+        let mut disk = good();
+        disk["volumes"] =
+            json!([{ "name": "v", "hostPath": {} }, { "name": "w", "nfs": {} }, { "name": "e", "emptyDir": {} }]);
+        assert_eq!(
+            found(Level::Restricted, None, &disk),
+            "restricted volume types: volumes \"v\", \"w\" use restricted volume types \"hostPath\", \"nfs\""
+        );
+    }
+
+    #[test]
+    fn versions_ask_for_what_they_knew() {
+        let root = json!({ "hostUsers": false, "securityContext": { "runAsUser": 0 }, "containers": [] });
+        assert_eq!(found(Level::Restricted, Some(22), &root), "");
+        assert_eq!(found(Level::Restricted, Some(34), &root), "runAsUser=0: pod must not set runAsUser=0");
+        assert_eq!(found(Level::Restricted, None, &root), "", "root in a user namespace of its own");
+        let windows = json!({
+            "os": { "name": "windows" }, "securityContext": { "runAsNonRoot": true }, "containers": [{ "name": "a" }],
+        });
+        assert_eq!(found(Level::Restricted, Some(99), &windows), "");
+        assert!(found(Level::Restricted, Some(24), &windows).contains("seccompProfile"));
+        let old = json!({
+            "annotations": { "seccomp.security.alpha.kubernetes.io/pod": "unconfined" }, "containers": [{ "name": "a" }],
+        });
+        assert_eq!(
+            found(Level::Baseline, Some(18), &old),
+            "seccompProfile: forbidden annotation seccomp.security.alpha.kubernetes.io/pod=\"unconfined\""
+        );
+        assert_eq!(found(Level::Baseline, Some(19), &old), "");
+        assert_eq!(found(Level::Privileged, None, &json!({ "hostPID": true })), "");
+    }
+}
