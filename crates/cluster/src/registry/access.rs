@@ -12,12 +12,24 @@ use crate::table;
 use crate::validation::{self, names};
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
-    (SELF_SUBJECT_REVIEWS, ANSWERED_ONLY),
-    (TOKEN_REVIEWS, ANSWERED_ONLY),
-    (LOCAL_SUBJECT_ACCESS_REVIEWS, ANSWERED_ONLY),
-    (SELF_SUBJECT_ACCESS_REVIEWS, ANSWERED_ONLY),
-    (SELF_SUBJECT_RULES_REVIEWS, ANSWERED_ONLY),
-    (SUBJECT_ACCESS_REVIEWS, ANSWERED_ONLY),
+    (SELF_SUBJECT_REVIEWS, Aspects { schema: Some("io.k8s.api.authentication.v1.SelfSubjectReview"), ..ANSWERED_ONLY }),
+    (TOKEN_REVIEWS, Aspects { schema: Some("io.k8s.api.authentication.v1.TokenReview"), ..ANSWERED_ONLY }),
+    (
+        LOCAL_SUBJECT_ACCESS_REVIEWS,
+        Aspects { schema: Some("io.k8s.api.authorization.v1.LocalSubjectAccessReview"), ..ANSWERED_ONLY },
+    ),
+    (
+        SELF_SUBJECT_ACCESS_REVIEWS,
+        Aspects { schema: Some("io.k8s.api.authorization.v1.SelfSubjectAccessReview"), ..ANSWERED_ONLY },
+    ),
+    (
+        SELF_SUBJECT_RULES_REVIEWS,
+        Aspects { schema: Some("io.k8s.api.authorization.v1.SelfSubjectRulesReview"), ..ANSWERED_ONLY },
+    ),
+    (
+        SUBJECT_ACCESS_REVIEWS,
+        Aspects { schema: Some("io.k8s.api.authorization.v1.SubjectAccessReview"), ..ANSWERED_ONLY },
+    ),
     (
         CERTIFICATE_SIGNING_REQUESTS,
         Aspects {

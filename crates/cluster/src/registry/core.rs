@@ -16,7 +16,7 @@ use crate::table;
 use crate::validation::{self, names};
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
-    (BINDINGS, ANSWERED_ONLY),
+    (BINDINGS, Aspects { schema: Some("io.k8s.api.core.v1.Binding"), ..ANSWERED_ONLY }),
     (
         COMPONENT_STATUSES,
         Aspects {

@@ -43,7 +43,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         MUTATING_ADMISSION_POLICIES,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::admission::policy),
@@ -69,7 +69,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         MUTATING_ADMISSION_POLICY_BINDINGS,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::admission::policy_binding),
@@ -95,7 +95,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         MUTATING_WEBHOOK_CONFIGURATIONS,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::admission::webhooks),
@@ -121,7 +121,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         VALIDATING_ADMISSION_POLICIES,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: Some(defaults::admission::policy),
@@ -147,7 +147,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         VALIDATING_ADMISSION_POLICY_BINDINGS,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::admission::policy_binding),
@@ -173,7 +173,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         VALIDATING_WEBHOOK_CONFIGURATIONS,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: Some(defaults::admission::webhooks),
@@ -225,7 +225,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         FLOW_SCHEMAS,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.flowcontrol.v1.FlowSchema"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,
@@ -251,7 +251,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         PRIORITY_LEVEL_CONFIGURATIONS,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,

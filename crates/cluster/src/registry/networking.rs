@@ -67,7 +67,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         IP_ADDRESSES,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.networking.v1.IPAddress"),
             name: names::ip_address,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
@@ -119,7 +119,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         SERVICE_CIDRS,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.networking.v1.ServiceCIDR"),
             name: names::subdomain,
             initial_status: InitialStatus::Empty,
             defaults: None,

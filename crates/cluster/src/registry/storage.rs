@@ -145,7 +145,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (
         VOLUME_ATTRIBUTES_CLASSES,
         Aspects {
-            schema: None,
+            schema: Some("io.k8s.api.storage.v1.VolumeAttributesClass"),
             name: names::subdomain,
             initial_status: InitialStatus::AsGiven,
             defaults: None,
