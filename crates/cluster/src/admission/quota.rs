@@ -35,18 +35,24 @@ impl Transaction<'_> {
         old: Option<&Value>,
         new: &Value,
     ) -> Result<(), Status> {
+        // What a pod must state is asked for all quotas before any of them is counted.
+        // upstream: plugin/pkg/admission/resourcequota/controller.go CheckRequest (v1.36)
+        for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
+            let quota = object.value();
+            if old.is_none()
+                && resource == kinds::PODS
+                && in_scope(&quota, resource, new)
+                && let Some(missing) = unstated(&amounts(&quota["spec"]["hard"]), new)
+            {
+                return Err(forbidden(resource, new, &format!("failed quota: {}: {missing}", object.name)));
+            }
+        }
         for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
             let quota = object.value();
             if !in_scope(&quota, resource, new) {
                 continue;
             }
             let hard = amounts(&quota["spec"]["hard"]);
-            if old.is_none()
-                && resource == kinds::PODS
-                && let Some(missing) = unstated(&hard, new)
-            {
-                return Err(forbidden(resource, new, &format!("failed quota: {}: {missing}", object.name)));
-            }
             let before = old.filter(|old| in_scope(&quota, resource, old)).map(|old| usage(resource, old));
             let mut asked = usage(resource, new);
             for (name, amount) in before.iter().flatten() {
@@ -132,7 +138,7 @@ impl Transaction<'_> {
                 *slot += amount;
             }
             value["status"]["used"] = shown(&used);
-            self.commit_plain(RESOURCE_QUOTAS, value);
+            self.commit_quota(&current, value, "kube-apiserver");
         }
     }
 
@@ -159,7 +165,7 @@ impl Transaction<'_> {
         let status = json!({ "hard": value["spec"]["hard"], "used": shown(&used) });
         if value["status"] != status {
             value["status"] = status;
-            self.commit_plain(RESOURCE_QUOTAS, value);
+            self.commit_quota(quota, value, "kube-controller-manager");
         }
     }
 }

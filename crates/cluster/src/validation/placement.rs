@@ -206,7 +206,7 @@ fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
         let same = |(_, other): &(usize, &Value)| {
             other["topologyKey"] == constraint["topologyKey"] && other["whenUnsatisfiable"] == *when
         };
-        if entries(spec, "topologySpreadConstraints").take(at).any(|other| same(&other)) {
+        if entries(spec, "topologySpreadConstraints").skip(at + 1).any(|other| same(&other)) {
             let pair = format!("{{{}, {}}}", text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
             errors.duplicate(path.field("{topologyKey, whenUnsatisfiable}"), &json!(pair));
         }

@@ -64,6 +64,9 @@ pub(super) struct Look<'a, 'm> {
     pub(super) said: Vec<Said>,
 }
 
+/// By this the kubelets that were recorded were told what becomes of a pod.
+const RECORDED_STATE: &str = "hollow/state";
+
 /// How and when a running container ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ending {
@@ -221,6 +224,16 @@ impl Look<'_, '_> {
         let container = &self.containers[index];
         let since = self.since(index)?;
         let of_job = self.pod.object.controller().is_some_and(|owner| &*owner.kind == "Job");
+        if self.hollow.as_recorded && container.role == Role::Main {
+            let code = match text(self.value, &["metadata", "annotations", RECORDED_STATE]) {
+                "Succeeded" => Some(0),
+                "Failed" => Some(1),
+                _ => None,
+            };
+            if let Some(code) = code {
+                return Some(Ending { at: later(since, self.hollow.job), code });
+            }
+        }
         if self.hollow.as_recorded && !of_job {
             let done = Ending { at: since, code: 0 };
             return (container.role == Role::Init).then_some(done);
@@ -270,7 +283,8 @@ impl Look<'_, '_> {
 
     fn probes(&self, index: usize, program: &Program, since: Timestamp) -> Probed {
         if self.hollow.as_recorded {
-            return Probed { started: true, ready: true, ..Probed::default() };
+            let ready = text(self.value, &["metadata", "annotations", RECORDED_STATE]) != "NotReady";
+            return Probed { started: true, ready, ..Probed::default() };
         }
         let ran = self.now.duration_since(since);
         probed(self.containers[index].spec, program, ran)
