@@ -72,6 +72,7 @@ mod defaults;
 mod device_selector;
 mod embedded;
 mod log;
+mod managed_fields;
 pub mod node_pools;
 pub mod object;
 mod openapi;

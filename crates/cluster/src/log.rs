@@ -459,7 +459,7 @@ fn remove(buffer: &mut Vec<u8>, object: &Object, version: u64, random: u64) {
 }
 
 fn put(buffer: &mut Vec<u8>, object: &Object, random: u64) {
-    record(buffer, PUT, object.resource_version, random, &object.json);
+    record(buffer, PUT, object.resource_version, random, &object.served());
 }
 
 fn define(buffer: &mut Vec<u8>, resource: ResourceId, random: u64) {

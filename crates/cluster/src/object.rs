@@ -1,16 +1,20 @@
 //! One stored object: the metadata the machinery asks for all the time, and the JSON as served.
 
+mod text;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
+use self::text::{MANAGED, encode, managed_text, metadata_of, place_of_managed, taken_apart};
+use super::managed_fields::ManagedFields;
 use super::resource::ResourceId;
 
 /// An immutable version of an object. Kept as JSON text; a tree takes ten times the memory, so the one it was written
-/// from stays only while the cluster works with it.
+/// from stays only while the cluster works with it. Its `metadata.managedFields` stand beside the text, which nobody in
+/// this process reads with them: [`Object::served`] has the two together.
 #[derive(Debug, Clone)]
 pub struct Object {
     /// Which row of the resource table.
@@ -29,8 +33,12 @@ pub struct Object {
     pub owners: Box<[Owner]>,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// The whole object as JSON text, resourceVersion included.
+    /// The object as JSON text, resourceVersion included, without `metadata.managedFields`.
     pub json: Bytes,
+    managed: Option<ManagedFields>,
+    /// Where they stand in the whole text: at the end of the metadata; of custom resources, whose fields are sorted, before
+    /// the name.
+    managed_at: u32,
     tree: Tree,
 }
 
@@ -62,6 +70,12 @@ pub struct Owner {
 impl Object {
     /// Makes an object of a complete JSON value (with uid, name and resourceVersion in its metadata).
     pub fn new(resource: ResourceId, resource_version: u64, value: &Value) -> Self {
+        let managed = managed_text(resource, &value["metadata"]["managedFields"]);
+        Self::of_parts(resource, resource_version, value, managed.map(|text| ManagedFields::of(&text)))
+    }
+
+    /// An object of a value, whatever this says of its managers, and of its managers.
+    fn of_parts(resource: ResourceId, resource_version: u64, value: &Value, managed: Option<ManagedFields>) -> Self {
         let metadata = &value["metadata"];
         let text = |field: &str| -> Box<str> { metadata[field].as_str().unwrap_or_default().into() };
         let mut labels: Vec<(Box<str>, Box<str>)> = metadata["labels"]
@@ -83,6 +97,7 @@ impl Object {
                 blocks_deletion: owner["blockOwnerDeletion"].as_bool().unwrap_or_default(),
             })
             .collect();
+        let (json, managed_at) = encode(resource, value);
         Self {
             resource,
             namespace: text("namespace"),
@@ -92,7 +107,9 @@ impl Object {
             labels: labels.into(),
             owners,
             deleting: !metadata["deletionTimestamp"].is_null(),
-            json: encode(resource, value),
+            json,
+            managed,
+            managed_at,
             tree: Tree::default(),
         }
     }
@@ -105,7 +122,10 @@ impl Object {
         uid: &str,
         resource_version: u64,
         text: &[u8],
+        managed: Option<ManagedFields>,
     ) -> Self {
+        let json = Bytes::copy_from_slice(text);
+        let managed_at = place_of_managed(resource, &json);
         Self {
             resource,
             namespace: namespace.into(),
@@ -115,19 +135,32 @@ impl Object {
             labels: Box::default(),
             owners: Box::default(),
             deleting: false,
-            json: Bytes::copy_from_slice(text),
+            json,
+            managed,
+            managed_at,
             tree: Tree::default(),
         }
     }
 
-    /// [`Object::new`], which keeps the value.
-    pub(crate) fn with_tree(resource: ResourceId, resource_version: u64, value: Value) -> Self {
-        let object = Self::new(resource, resource_version, &value);
+    /// [`Object::new`], which keeps the value; its managers are told beside it.
+    pub(crate) fn with_tree(
+        resource: ResourceId,
+        resource_version: u64,
+        mut value: Value,
+        managed: Option<ManagedFields>,
+    ) -> Self {
+        value["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+        let object = Self::of_parts(resource, resource_version, &value, managed);
         Self { tree: Tree(Mutex::new(Some(Arc::new(value)))), ..object }
     }
 
-    /// The same version with other texts, such as names: `json` is the whole object, `other` says what becomes of a text
-    /// of its metadata, if anything.
+    /// The same version with other managers.
+    pub(crate) fn managed_by(self, managed: Option<ManagedFields>) -> Self {
+        Self { managed, ..self }
+    }
+
+    /// The same version with other texts, such as names: `json` is the object, `other` says what becomes of a text
+    /// of its metadata, if anything. Its managers stay.
     #[cfg(feature = "server")]
     pub(crate) fn with_text(&self, json: Bytes, other: impl Fn(&str) -> Option<String>) -> Self {
         let text = |text: &str| -> Box<str> { other(text).map_or_else(|| text.into(), Into::into) };
@@ -145,20 +178,90 @@ impl Object {
             uid: text(&self.uid),
             labels,
             owners: self.owners.iter().map(owner).collect(),
+            managed_at: place_of_managed(self.resource, &json),
             json,
+            managed: self.managed.clone(),
             tree: Tree::default(),
             ..*self
         }
     }
 
-    /// The metadata as it stands in the JSON text.
-    pub(crate) fn metadata_text(&self) -> &str {
-        #[derive(serde::Deserialize)]
-        struct Outline<'a> {
-            #[serde(borrow)]
-            metadata: &'a RawValue,
+    /// Who manages which of its fields.
+    pub(crate) fn managed(&self) -> Option<&ManagedFields> {
+        self.managed.as_ref()
+    }
+
+    /// `metadata.managedFields`, null if there are none.
+    pub fn managed_fields(&self) -> Value {
+        // It is text that was written as JSON.
+        self.managed.as_ref().and_then(|managed| serde_json::from_str(&managed.text()).ok()).unwrap_or_default()
+    }
+
+    /// Bytes of the object as it is served.
+    pub fn size(&self) -> usize {
+        let (before, behind) = self.around_managed();
+        self.json.len() + self.managed.as_ref().map_or(0, |managed| before.len() + managed.len() + behind.len())
+    }
+
+    /// The whole object as API servers write it, `metadata.managedFields` included.
+    pub fn served(&self) -> Bytes {
+        if self.managed.is_none() {
+            return self.json.clone();
         }
-        serde_json::from_slice::<Outline<'_>>(&self.json).map_or("{}", |outline| outline.metadata.get())
+        let mut text = Vec::with_capacity(self.size());
+        self.write_from(0, &mut text);
+        text.into()
+    }
+
+    /// The whole object as a JSON tree, `metadata.managedFields` included.
+    pub fn whole(&self) -> Value {
+        let mut value = self.to_value();
+        if self.managed.is_some() {
+            value["metadata"]["managedFields"] = self.managed_fields();
+        }
+        value
+    }
+
+    /// The whole metadata as API servers write it.
+    pub(crate) fn metadata_text(&self) -> String {
+        if self.resource.row().custom {
+            return metadata_of(&self.served()).unwrap_or("{}").to_owned();
+        }
+        let mut text = Vec::with_capacity(self.size().min(4096));
+        let end = (self.managed_at as usize).min(self.json.len());
+        let start = (self.start_without_type() + "\"metadata\":".len()).min(end);
+        text.extend_from_slice(&self.json[start..end]);
+        self.write_managed(&mut text);
+        text.push(b'}');
+        String::from_utf8(text).unwrap_or_default()
+    }
+
+    /// Adds the whole text from `start` on, which lies before the place of the managers.
+    fn write_from(&self, start: usize, text: &mut impl BufMut) {
+        let end = (self.managed_at as usize).clamp(start, self.json.len());
+        text.put_slice(&self.json[start..end]);
+        self.write_managed(text);
+        text.put_slice(&self.json[end..]);
+    }
+
+    /// What stands before the list of managers in the whole text, and behind it: it is the last field, the only one, or
+    /// there is a next one.
+    fn around_managed(&self) -> (&'static str, &'static str) {
+        let at = self.managed_at as usize;
+        let alone = &MANAGED[1..];
+        match (self.json.get(at.saturating_sub(1)), self.json.get(at)) {
+            (_, Some(b'"')) => (alone, ","),
+            (Some(b'{'), _) => (alone, ""),
+            _ => (MANAGED, ""),
+        }
+    }
+
+    fn write_managed(&self, text: &mut impl BufMut) {
+        let Some(managed) = &self.managed else { return };
+        let (before, behind) = self.around_managed();
+        text.put_slice(before.as_bytes());
+        managed.pieces().for_each(|piece| text.put_slice(piece.as_bytes()));
+        text.put_slice(behind.as_bytes());
     }
 
     /// Leaves the text alone to tell what the object is.
@@ -166,9 +269,9 @@ impl Object {
         *self.tree.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Makes an object of its own JSON text, as [`Object::json`] has it. `resource_of` knows the kinds, by `apiVersion`,
+    /// Makes an object of its own JSON text, as [`Object::served`] has it. `resource_of` knows the kinds, by `apiVersion`,
     /// `kind` and whether the object has a namespace. `None` if the text is no object.
-    pub fn restore(json: Bytes, resource_of: impl Fn(&str, &str, bool) -> Option<ResourceId>) -> Option<Self> {
+    pub fn restore(text: Bytes, resource_of: impl Fn(&str, &str, bool) -> Option<ResourceId>) -> Option<Self> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Header<'a> {
@@ -176,21 +279,38 @@ impl Object {
             api_version: &'a str,
             metadata: Value,
         }
+        let (json, managed) = match taken_apart(&text) {
+            Some((json, managed)) => (json, Some(managed)),
+            None => (text, None),
+        };
         let header: Header<'_> = serde_json::from_slice(&json).ok()?;
         let has_namespace = header.metadata["namespace"].is_string();
         let resource = resource_of(header.api_version, header.kind, has_namespace)?;
         let version = header.metadata["resourceVersion"].as_str()?.parse().ok()?;
-        let small = Self::new(resource, version, &serde_json::json!({ "metadata": header.metadata }));
-        Some(Self { json, ..small })
+        if header.metadata["managedFields"].is_array() {
+            // Not as this program writes it.
+            return Some(Self::new(resource, version, &serde_json::from_slice(&json).ok()?));
+        }
+        let small = Self::of_parts(resource, version, &serde_json::json!({ "metadata": header.metadata }), managed);
+        Some(Self { managed_at: place_of_managed(resource, &json), json, ..small })
     }
 
-    /// The object without its leading `kind` and `apiVersion`, as items of lists are: `{"metadata":…`.
-    /// Given as two pieces of which the first is `{`, so that nothing is copied.
-    pub fn without_type(&self) -> (&'static [u8], Bytes) {
+    /// Bytes of what [`Object::write_without_type`] writes.
+    pub(crate) fn size_without_type(&self) -> usize {
+        1 + self.size() - self.start_without_type()
+    }
+
+    /// Adds the whole object without its leading `kind` and `apiVersion`, as items of lists are: `{"metadata":…`.
+    pub(crate) fn write_without_type(&self, text: &mut impl BufMut) {
+        text.put_u8(b'{');
+        self.write_from(self.start_without_type(), text);
+    }
+
+    fn start_without_type(&self) -> usize {
         let row = self.resource.row();
         let typed = r#"{"kind":"","apiVersion":"","#.len() + row.kind.len() + row.version.len();
         let group = if row.group.is_empty() { 0 } else { row.group.len() + 1 };
-        (b"{", self.json.slice((typed + group).min(self.json.len())..))
+        (typed + group).min(self.json.len())
     }
 
     /// The object as a JSON tree to read.
@@ -231,98 +351,11 @@ impl Object {
     }
 }
 
-/// Fields of metadata in the order API servers write them; readers of raw answers see the same text.
-const METADATA_ORDER: &[&str] = &[
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-
-const MANAGED_FIELDS_ORDER: &[&str] =
-    &["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
-
-/// Writes `kind`, `apiVersion`, `metadata`, then the rest; [`Object::without_type`] relies on the first two.
-fn encode(resource: ResourceId, value: &Value) -> Bytes {
-    let row = resource.row();
-    let mut text = Vec::with_capacity(4096);
-    text.extend_from_slice(br#"{"kind":""#);
-    text.extend_from_slice(row.kind.as_bytes());
-    text.extend_from_slice(br#"","apiVersion":""#);
-    if !row.group.is_empty() {
-        text.extend_from_slice(row.group.as_bytes());
-        text.push(b'/');
-    }
-    text.extend_from_slice(row.version.as_bytes());
-    text.extend_from_slice(br#"","metadata":"#);
-    ordered(&mut text, &value["metadata"], METADATA_ORDER, |text, field, value| {
-        if field != "managedFields" {
-            return write_value(text, value);
-        }
-        text.push(b'[');
-        for (at, entry) in value.as_array().into_iter().flatten().enumerate() {
-            if at > 0 {
-                text.push(b',');
-            }
-            ordered(text, entry, MANAGED_FIELDS_ORDER, |text, _, value| write_value(text, value));
-        }
-        text.push(b']');
-    });
-    for (field, value) in value.as_object().into_iter().flatten() {
-        if !matches!(field.as_str(), "kind" | "apiVersion" | "metadata") {
-            text.push(b',');
-            write_value(&mut text, field);
-            text.push(b':');
-            write_value(&mut text, value);
-        }
-    }
-    text.push(b'}');
-    // Most objects are much smaller than the room that was made, and they stay for long.
-    Bytes::copy_from_slice(&text)
-}
-
-/// Writes a JSON object with the fields of `order` first, then what else there is.
-fn ordered(text: &mut Vec<u8>, value: &Value, order: &[&str], write: impl Fn(&mut Vec<u8>, &str, &Value)) {
-    let Some(map) = value.as_object() else { return text.extend_from_slice(b"{}") };
-    let first = order.iter().filter_map(|field| map.get_key_value(*field));
-    let rest = map.iter().filter(|(field, _)| !order.contains(&field.as_str()));
-    text.push(b'{');
-    for (at, (field, value)) in first.chain(rest).enumerate() {
-        if at > 0 {
-            text.push(b',');
-        }
-        write_value(text, field);
-        text.push(b':');
-        write(text, field, value);
-    }
-    text.push(b'}');
-}
-
-fn write_value<T: serde::Serialize + ?Sized>(text: &mut Vec<u8>, value: &T) {
-    let start = text.len();
-    // Strings and trees of strings always serialise.
-    if serde_json::to_writer(&mut *text, value).is_err() {
-        text.truncate(start);
-        text.extend_from_slice(b"null");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::resource::{DEPLOYMENTS, NAMESPACES};
+    use super::super::resource::{CustomName, DEPLOYMENTS, NAMESPACES};
     use super::*;
 
     #[test]
@@ -334,20 +367,81 @@ mod tests {
         });
         let object = Object::new(NAMESPACES, 7, &value);
         assert_eq!(
-            object.json,
+            object.served(),
             concat!(
                 r#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"x","uid":"u","resourceVersion":"7","labels":{"a":"b"},"#,
                 r#""managedFields":[{"manager":"m","operation":"Update","time":"t"}]},"#,
                 r#""spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}"#
             )
         );
-        assert_eq!(*object.value(), value);
+        assert_eq!(object.whole(), value);
+        assert_eq!(object.size(), object.served().len());
+        assert_eq!(object.managed_fields(), value["metadata"]["managedFields"]);
+        let metadata: Value = serde_json::from_str(&object.metadata_text()).unwrap();
+        assert_eq!(metadata, value["metadata"]);
+        // Who reads it in this process is not told who wrote it.
+        assert_eq!(object.value()["metadata"]["managedFields"], Value::Null);
+        assert!(!String::from_utf8_lossy(&object.json).contains("managedFields"));
+    }
+
+    #[test]
+    fn an_object_comes_back_from_its_text_however_that_is_ordered() {
+        let of = |text: &'static str| {
+            Object::restore(Bytes::from_static(text.as_bytes()), |_, _, _| Some(NAMESPACES)).unwrap()
+        };
+        let ordered = of(concat!(
+            r#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"7","#,
+            r#""managedFields":[{"manager":"m","operation":"Update"}]},"spec":{"metadata":{"a":1}}}"#
+        ));
+        let other = of(concat!(
+            r#"{"spec":{"metadata":{"a":1}},"kind":"Namespace","apiVersion":"v1","#,
+            r#""metadata":{"managedFields":[{"manager":"m","operation":"Update"}],"name":"x","resourceVersion":"7"}}"#
+        ));
+        for object in [&ordered, &other] {
+            assert_eq!(object.whole(), ordered.whole());
+            assert_eq!(object.managed_fields()[0]["manager"], "m");
+            let served: Value = serde_json::from_slice(&object.served()).unwrap();
+            assert_eq!(served, ordered.whole());
+        }
+    }
+
+    #[test]
+    fn managers_are_the_only_thing_to_say_of_an_answer() {
+        let value = json!({"metadata": {"managedFields": [{"manager": "m", "operation": "Update"}]}, "spec": {}});
+        let object = Object::new(NAMESPACES, 0, &value);
+        let text = object.served();
+        assert_eq!(serde_json::from_slice::<Value>(&text).unwrap()["metadata"], value["metadata"]);
+        assert_eq!(object.size(), text.len());
+    }
+
+    #[test]
+    fn custom_resources_are_sorted() {
+        let name = CustomName { group: "a.example", version: "v1", kind: "Thing", plural: "things", namespaced: true };
+        let value = json!({
+            "spec": {"b": 1, "a": 2}, "data": 1, "kind": "Thing", "apiVersion": "a.example/v1",
+            "metadata": {"uid": "u", "name": "x", "annotations": {"name": "y"},
+                "managedFields": [{"time": "t", "operation": "Update", "manager": "m"}]},
+        });
+        let object = Object::new(ResourceId::define(&name), 7, &value);
+        assert_eq!(
+            object.served(),
+            concat!(
+                r#"{"apiVersion":"a.example/v1","data":1,"kind":"Thing","metadata":{"annotations":{"name":"y"},"#,
+                r#""managedFields":[{"manager":"m","operation":"Update","time":"t"}],"name":"x","uid":"u"},"#,
+                r#""spec":{"a":2,"b":1}}"#
+            )
+        );
+        assert_eq!((object.whole(), object.size()), (value.clone(), object.served().len()));
+        let metadata: Value = serde_json::from_str(&object.metadata_text()).unwrap();
+        assert_eq!(metadata, value["metadata"]);
     }
 
     #[test]
     fn list_items_lose_only_their_type() {
         let object = Object::new(DEPLOYMENTS, 1, &json!({"metadata": {"name": "web"}, "spec": {}}));
-        let (open, rest) = object.without_type();
-        assert_eq!([open, &rest].concat(), br#"{"metadata":{"name":"web"},"spec":{}}"#);
+        let mut text = Vec::new();
+        object.write_without_type(&mut text);
+        assert_eq!(text, br#"{"metadata":{"name":"web"},"spec":{}}"#);
+        assert_eq!(text.len(), object.size_without_type());
     }
 }

@@ -132,11 +132,11 @@ impl Renaming {
 
     /// The object under its other names; the same one where it has none of these.
     pub(crate) fn object(&self, object: &Arc<Object>) -> Arc<Object> {
-        let text = String::from_utf8_lossy(&object.json);
-        if !self.concerns(&text) {
+        let text = object.served();
+        if !self.concerns(&String::from_utf8_lossy(&text)) {
             return Arc::clone(object);
         }
-        let mut value = object.to_value();
+        let mut value = object.whole();
         if !self.touches(&value) {
             return Arc::clone(object);
         }

@@ -32,6 +32,9 @@ impl Renaming {
 
     /// Where the names stand in an object. It is good for every renaming of the same names.
     pub(crate) fn stencil(&self, object: &Arc<Object>) -> Stencil {
+        if self.touches(&object.managed_fields()) {
+            return Stencil::InTree;
+        }
         let text = String::from_utf8_lossy(&object.json);
         if !self.concerns(&text) {
             return Stencil::Nowhere;

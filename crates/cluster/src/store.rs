@@ -87,8 +87,8 @@ impl Store {
         let object = Arc::new(object);
         let key = (object.namespace.clone(), object.name.clone());
         let previous = self.objects.entry(object.resource).or_default().insert(key, Arc::clone(&object));
-        self.bytes += object.json.len();
-        self.bytes -= previous.as_ref().map_or(0, |previous| previous.json.len());
+        self.bytes += object.size();
+        self.bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         let change = if previous.is_some() { Change::Modified } else { Change::Added };
         self.remember(Event { change, version: object.resource_version, object: Arc::clone(&object), previous });
         object
@@ -99,7 +99,7 @@ impl Store {
         let last = Arc::new(last);
         let key = (last.namespace.clone(), last.name.clone());
         let previous = self.objects.get_mut(&last.resource).and_then(|kind| kind.remove(&key));
-        self.bytes -= previous.as_ref().map_or(0, |previous| previous.json.len());
+        self.bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         self.remember(Event {
             change: Change::Deleted,
             version: last.resource_version,
@@ -150,15 +150,15 @@ impl Store {
     /// Puts back an object of an earlier run, without history.
     pub(crate) fn restore(&mut self, object: Arc<Object>) {
         let key = (object.namespace.clone(), object.name.clone());
-        self.bytes += object.json.len();
+        self.bytes += object.size();
         let previous = self.objects.entry(object.resource).or_default().insert(key, object);
-        self.bytes -= previous.map_or(0, |previous| previous.json.len());
+        self.bytes -= previous.map_or(0, |previous| previous.size());
     }
 
     /// Takes out an object that an earlier run removed, without history.
     pub(crate) fn forget(&mut self, resource: ResourceId, namespace: &str, name: &str) {
         let removed = self.objects.get_mut(&resource).and_then(|kind| kind.remove(&(namespace.into(), name.into())));
-        self.bytes -= removed.map_or(0, |removed| removed.json.len());
+        self.bytes -= removed.map_or(0, |removed| removed.size());
     }
 
     /// Goes on from the version an earlier run reached. Its history is gone.
@@ -170,7 +170,7 @@ impl Store {
     /// Takes back all changes after `version`, as if they had never been. They must not have been trimmed.
     pub(crate) fn undo(&mut self, version: u64) {
         while let Some(event) = self.history.pop_back_if(|event| event.version > version) {
-            self.history_bytes -= event.object.json.len();
+            self.history_bytes -= event.object.size();
             let object = &event.object;
             let key = (object.namespace.clone(), object.name.clone());
             let kind = self.objects.entry(object.resource).or_default();
@@ -202,7 +202,7 @@ impl Store {
     }
 
     fn remember(&mut self, event: Event) {
-        self.history_bytes += event.object.json.len();
+        self.history_bytes += event.object.size();
         self.history.push_back(event);
     }
 
@@ -211,7 +211,7 @@ impl Store {
     pub(crate) fn trim(&mut self, bytes: usize) {
         while self.history.len() > HISTORY || self.history_bytes > bytes {
             let Some(oldest) = self.history.pop_front() else { return };
-            self.history_bytes -= oldest.object.json.len();
+            self.history_bytes -= oldest.object.size();
             self.forgotten = oldest.version;
         }
     }

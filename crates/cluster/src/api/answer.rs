@@ -25,6 +25,13 @@ pub(super) fn json_text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     with(code, JSON, Body::whole(text))
 }
 
+/// JSON text of an object, which ends its line as encoders of API servers do.
+pub(super) fn json_line(code: u16, text: impl Into<Vec<u8>>) -> Response<Body> {
+    let mut text = text.into();
+    text.push(b'\n');
+    json_text(code, text)
+}
+
 /// A message in Kubernetes' envelope.
 pub(super) fn protobuf(code: u16, message: Vec<u8>) -> Response<Body> {
     with(code, PROTOBUF, Body::whole(message))

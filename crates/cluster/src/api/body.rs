@@ -45,13 +45,7 @@ impl Body {
 
     /// `head`, the objects without their types and with commas between, `tail`. Objects are copied when they are sent.
     pub(super) fn list(head: String, items: Vec<Arc<Object>>, tail: &'static str) -> Self {
-        let objects: usize = items
-            .iter()
-            .map(|object| {
-                let (open, rest) = object.without_type();
-                open.len() + rest.len()
-            })
-            .sum();
+        let objects: usize = items.iter().map(|object| object.size_without_type()).sum();
         let left = (head.len() + objects + items.len().saturating_sub(1) + tail.len()) as u64;
         Self::of(Kind::List(List {
             head: Some(head.into()),
@@ -96,13 +90,11 @@ impl List {
                 }
                 break;
             };
-            let (open, rest) = object.without_type();
-            chunk.reserve(rest.len() + 2);
+            chunk.reserve(object.size_without_type() + 1);
             if !std::mem::take(&mut self.first) {
                 chunk.put_u8(b',');
             }
-            chunk.put_slice(open);
-            chunk.put(rest);
+            object.write_without_type(&mut chunk);
         }
         self.left -= (chunk.len() as u64).min(self.left);
         (!chunk.is_empty()).then(|| chunk.freeze())

@@ -50,5 +50,5 @@ pub(super) fn renewed(cluster: &Cluster, object: Arc<Object>) -> Arc<Object> {
     }
     let time = later(last, SignedDuration::from_secs(periods.saturating_mul(PERIOD)));
     value["spec"]["renewTime"] = json!(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string());
-    Arc::new(Object::new(LEASES, object.resource_version, &value))
+    Arc::new(Object::new(LEASES, object.resource_version, &value).managed_by(object.managed().cloned()))
 }

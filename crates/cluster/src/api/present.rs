@@ -71,10 +71,10 @@ impl Call<'_> {
     pub(super) fn object_as(&self, code: u16, resource: ResourceId, object: &Object) -> Result<Response<Body>, Status> {
         let text = || versions::text(self.cluster(), resource, object);
         Ok(match self.form()? {
-            Form::Json | Form::Discovery => answer::json_text(code, text()),
+            Form::Json | Form::Discovery => answer::json_line(code, text()),
             Form::Yaml => answer::yaml_value(code, &serde_json::from_slice::<Value>(&text()).unwrap_or_default()),
-            Form::Metadata(meta) => answer::json_text(code, meta.of(partial(object))),
-            Form::ProtobufMetadata => answer::protobuf(code, protobuf::encode_partial(&object.value()["metadata"])),
+            Form::Metadata(meta) => answer::json_line(code, meta.of(partial(object))),
+            Form::ProtobufMetadata => answer::protobuf(code, protobuf::encode_partial(&object.whole()["metadata"])),
             Form::Protobuf => {
                 let value: Value = serde_json::from_slice(&text()).unwrap_or_default();
                 answer::protobuf(code, protobuf::encode(&value).ok_or_else(negotiate::not_acceptable)?)
@@ -82,7 +82,7 @@ impl Call<'_> {
             Form::Table(meta) => {
                 let metadata = format!("{{\"resourceVersion\":\"{}\"}}", object.resource_version);
                 let now = self.cluster().now();
-                answer::json_text(
+                answer::json_line(
                     code,
                     meta.of(table::document(
                         self.cluster(),
@@ -114,12 +114,12 @@ impl Call<'_> {
         );
         Ok(match self.form()? {
             Form::Json | Form::Discovery if row.stored_as.is_none() && !row.custom => {
-                answer::json_body(200, Body::list(head, items, "]}"))
+                answer::json_body(200, Body::list(head, items, "]}\n"))
             }
             Form::Json | Form::Discovery => {
                 let texts: Vec<Bytes> =
                     items.iter().map(|object| versions::text(self.cluster(), resource, object)).collect();
-                answer::json_text(200, joined(&head, texts.iter().map(Bytes::as_ref)))
+                answer::json_line(200, joined(&head, texts.iter().map(Bytes::as_ref)))
             }
             Form::Yaml => {
                 let values: Vec<Value> = items
@@ -135,7 +135,7 @@ impl Call<'_> {
                 answer::yaml_value(200, &list)
             }
             Form::ProtobufMetadata => {
-                let values: Vec<Arc<Value>> = items.iter().map(|object| object.value()).collect();
+                let values: Vec<Value> = items.iter().map(|object| object.whole()).collect();
                 let metadata = serde_json::from_str(&metadata).unwrap_or_default();
                 let parts = values.iter().map(|value| &value["metadata"]);
                 answer::protobuf(200, protobuf::encode_partial_list(&metadata, parts))
@@ -157,12 +157,12 @@ impl Call<'_> {
                 );
                 let texts: Vec<String> = items.iter().map(|object| partial(object)).collect();
                 let text = String::from_utf8(joined(&head, texts.iter().map(String::as_bytes))).unwrap_or_default();
-                answer::json_text(200, meta.of(text))
+                answer::json_line(200, meta.of(text))
             }
             Form::Table(meta) => {
                 let rows: Vec<&Object> = items.iter().map(Arc::as_ref).collect();
                 let now = self.cluster().now();
-                answer::json_text(
+                answer::json_line(
                     200,
                     meta.of(table::document(self.cluster(), resource, &metadata, &rows, self.included()?, true, now)),
                 )

@@ -3,6 +3,8 @@
 use http::{Method, Response};
 use serde_json::{Value, json};
 
+use super::super::object::Object;
+use super::super::patch::new_managers;
 use super::super::rbac::{Attributes, PolicyRule, ResourceSubject, Subject, User, authorize, rules_for};
 use super::super::resource::{
     BINDINGS, LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS,
@@ -67,12 +69,15 @@ impl Call<'_> {
             _ => return Err(method_not_allowed()),
         };
         let row = target.resource.row();
-        Ok(answer::json_value(
-            201,
-            &json!({
-                "kind": row.kind, "apiVersion": row.api_version(), "metadata": {}, "spec": spec, "status": status,
-            }),
-        ))
+        let mut value = json!({"kind": row.kind, "apiVersion": row.api_version(), "metadata": {}, "spec": spec});
+        let managed = match target.resource {
+            SELF_SUBJECT_RULES_REVIEWS => None,
+            resource => {
+                new_managers(resource, &mut value, self.write_options("CreateOptions")?.manager, self.cluster().now())
+            }
+        };
+        value["status"] = status;
+        Ok(answer::json_line(201, Object::new(target.resource, 0, &value).managed_by(managed).served()))
     }
 
     /// `status` of an access review.

@@ -12,15 +12,17 @@ use super::super::resource::ResourceId;
 pub(crate) fn text(cluster: &Cluster, resource: ResourceId, object: &Object) -> Bytes {
     if resource.row().custom {
         let served = cluster.definition(resource).and_then(|definition| definition.served(resource, object));
-        return served
-            .map_or_else(|| object.json.clone(), |value| Object::new(resource, object.resource_version, &value).json);
+        return served.map_or_else(|| object.served(), |value| written(resource, object, &value));
     }
     if resource == object.resource {
-        return object.json.clone();
+        return object.served();
     }
-    let value = served(resource, object.to_value());
-    // Through an object again, for the order of fields.
-    Object::new(resource, object.resource_version, &value).json
+    written(resource, object, &served(resource, object.to_value()))
+}
+
+/// An object in another form, with its managers. Through an object again, for the order of fields.
+fn written(resource: ResourceId, object: &Object, value: &Value) -> Bytes {
+    Object::new(resource, object.resource_version, value).managed_by(object.managed().cloned()).served()
 }
 
 /// From the stored form to the one `resource` serves.

@@ -283,7 +283,7 @@ impl Watch {
                 let text = versions::text(&self.cluster, self.resource, object);
                 serde_json::from_slice(&text).ok().and_then(|value| protobuf::encode(&value))
             }
-            Form::ProtobufMetadata => Some(protobuf::encode_partial(&object.value()["metadata"])),
+            Form::ProtobufMetadata => Some(protobuf::encode_partial(&object.whole()["metadata"])),
             _ => None,
         };
         if let Some(message) = message {

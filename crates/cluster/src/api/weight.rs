@@ -41,7 +41,7 @@ impl Shared {
             Some(_) if matches!(*method, Method::GET | Method::HEAD) => false,
             Some(name) => {
                 let namespace = path.namespace.as_deref().unwrap_or_default();
-                self.cluster.get(resource, namespace, name).is_some_and(|object| object.json.len() > LONG_BODY)
+                self.cluster.get(resource, namespace, name).is_some_and(|object| object.size() > LONG_BODY)
             }
         }
     }

@@ -81,7 +81,13 @@ fn publish_authentication(transaction: &mut Transaction<'_>) {
 /// certificate they trust. Made with the namespace, so that no pod has to wait for them.
 pub(super) fn populate_namespace(transaction: &mut Transaction<'_>, namespace: &str) {
     // Controllers may, whoever made the namespace.
-    let options = WriteOptions { guard: None, consultation: None, ..transaction.options.clone() };
+    let options = WriteOptions {
+        manager: "kube-controller-manager",
+        client: false,
+        guard: None,
+        consultation: None,
+        ..transaction.options.clone()
+    };
     let mut own = Transaction::new(transaction.state, transaction.now, &options);
     make(&mut own, SERVICE_ACCOUNTS, namespace, json!({ "metadata": { "name": "default" } }));
     let config_map = root_certificate(&own.state.root_certificate);

@@ -34,7 +34,7 @@ impl Transaction<'_> {
             && let Some(current) = self.state.store.get(resource, namespace, name).cloned()
         {
             check_preconditions(&current, options)?;
-            let old = current.value();
+            let old = current.whole();
             let deed = Deed {
                 operation: Operation::Delete,
                 resource,

@@ -35,8 +35,22 @@ impl Cluster {
     /// # Errors
     /// When the file cannot be read or written.
     pub fn open(path: &Path, clock: Arc<dyn Clock>, seed: u64) -> io::Result<(Self, Recovery)> {
+        Self::open_trusting(path, clock, seed, "")
+    }
+
+    /// [`Cluster::open`] of one that publishes a certificate authority (PEM) from the start.
+    ///
+    /// # Errors
+    /// As [`Cluster::open`].
+    pub(crate) fn open_trusting(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        seed: u64,
+        authority: &str,
+    ) -> io::Result<(Self, Recovery)> {
         let (log, contents) = Log::open(path)?;
         let cluster = Self::empty(clock, seed);
+        authority.clone_into(&mut cluster.lock().root_certificate);
         let nothing = contents.entries.is_empty() && contents.version == 0;
         let mut recovery = cluster.lock().take_up(log, contents);
         if nothing {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Cluster, WriteOptions, time_text};
+use super::{Cluster, Part, WriteOptions, time_text};
 use crate::cluster::Transaction;
+use crate::managed_fields::ManagedFields;
 use crate::object::Object;
+use crate::patch::track;
 use crate::resource::{EVENTS, RESOURCE_QUOTAS};
 use crate::status::Status;
 
@@ -65,6 +67,40 @@ struct Whole<'a> {
     event: &'a NewEvent<'a>,
 }
 
+/// Who manages the fields of a new event.
+fn managers(event: &NewEvent<'_>, manager: &str, now: &str) -> String {
+    let is_there = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+    let fields = [
+        ("action", is_there(event.action)),
+        ("count", event.count.is_some_and(|count| count != 0)),
+        ("eventTime", event.event_time.is_some()),
+        ("firstTimestamp", event.first_timestamp.is_some()),
+        ("involvedObject", event.involved_object.as_object().is_some_and(|object| !object.is_empty())),
+        ("lastTimestamp", event.last_timestamp.is_some()),
+        ("message", !event.message.is_empty()),
+        ("reason", !event.reason.is_empty()),
+        ("related", event.related.is_some()),
+        ("reportingComponent", !event.reporting_component.is_empty()),
+        ("reportingInstance", !event.reporting_instance.is_empty()),
+    ];
+    let mut owned: Vec<String> =
+        fields.iter().filter(|(_, is_there)| *is_there).map(|(field, _)| format!("\"f:{field}\":{{}}")).collect();
+    let source = [("component", event.source.component), ("host", event.source.host)];
+    let source: Vec<String> =
+        source.iter().filter(|(_, text)| !text.is_empty()).map(|(field, _)| format!("\"f:{field}\":{{}}")).collect();
+    if !source.is_empty() {
+        owned.push(format!("\"f:source\":{{{}}}", source.join(",")));
+    }
+    if !event.kind.is_empty() {
+        owned.push("\"f:type\":{}".to_owned());
+    }
+    format!(
+        r#"[{{"manager":{},"operation":"Update","apiVersion":"v1","time":"{now}","fieldsType":"FieldsV1","fieldsV1":{{{}}}}}]"#,
+        json!(manager),
+        owned.join(",")
+    )
+}
+
 impl Cluster {
     /// Creates an event.
     ///
@@ -112,7 +148,15 @@ impl Transaction<'_> {
         // Strings and trees of strings always serialise.
         let text = serde_json::to_vec(&whole).unwrap_or_default();
         debug_assert!(self.is_canonical(&text), "{}", String::from_utf8_lossy(&text));
-        Ok(self.store(Object::of_text(EVENTS, namespace, name, &uid, version, &text)))
+        let managed = ManagedFields::of(&managers(event, self.options.called(), &time_text(self.now)));
+        debug_assert_eq!(Some(&managed), self.managers_of(&text).as_ref(), "{}", String::from_utf8_lossy(&text));
+        Ok(self.store(Object::of_text(EVENTS, namespace, name, &uid, version, &text, Some(managed))))
+    }
+
+    /// Who manages a new event by the rules for what clients send.
+    fn managers_of(&self, text: &[u8]) -> Option<ManagedFields> {
+        let mut value: Value = serde_json::from_slice(text).ok()?;
+        track(None, &mut value, &self.writer(EVENTS, Part::Main)).and_then(|managed| managed.kept(EVENTS))
     }
 
     /// Whether the rules for what clients send would leave an event as it is.
@@ -122,6 +166,6 @@ impl Transaction<'_> {
         let mut decoded = value.clone();
         self.decode(EVENTS, &mut decoded).is_ok()
             && decoded == value
-            && *Object::new(EVENTS, version.unwrap_or_default(), &value).json == *text
+            && Object::new(EVENTS, version.unwrap_or_default(), &value).json == *text
     }
 }

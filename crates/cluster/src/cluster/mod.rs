@@ -5,6 +5,7 @@
 
 mod bootstrap;
 mod checkpoint;
+mod commit;
 mod consulting;
 #[cfg(feature = "server")]
 mod copy;

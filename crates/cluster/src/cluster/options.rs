@@ -15,9 +15,9 @@ pub struct WriteOptions<'a> {
     pub manager: &'a str,
     /// Do everything but store.
     pub dry_run: bool,
-    /// Whether the write is recorded in `metadata.managedFields` of objects that do not have any yet.
-    /// Clients' writes are; the embedded controllers' are not, which halves the size of a pod.
-    pub tracked: bool,
+    /// Whether a client writes, which is called what it says; parts of the cluster itself are called after the process
+    /// that they are a part of upstream.
+    pub client: bool,
     /// What happens to fields the kind does not have.
     pub validation: FieldValidation,
     /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
@@ -38,7 +38,7 @@ impl<'a> WriteOptions<'a> {
         Self {
             manager,
             dry_run: false,
-            tracked: false,
+            client: false,
             validation: FieldValidation::Ignore,
             problems: &[],
             served: None,
@@ -50,9 +50,30 @@ impl<'a> WriteOptions<'a> {
 
     /// A real write by `manager`, a client.
     pub fn client(manager: &'a str) -> Self {
-        Self { tracked: true, validation: FieldValidation::Warn, ..Self::by(manager) }
+        Self { client: true, validation: FieldValidation::Warn, ..Self::by(manager) }
     }
 }
+
+impl WriteOptions<'_> {
+    /// What `managedFields` call the writer; nobody if it is empty.
+    pub(crate) fn called(&self) -> &str {
+        if self.client { self.manager } else { process_of(self.manager) }
+    }
+}
+
+/// The process that a part of the cluster belongs to upstream. Controllers that apply what they write have names of
+/// their own.
+fn process_of(part: &str) -> &str {
+    match part {
+        "clusterrole-aggregation-controller" | "cluster-autoscaler" | "kubelet" => part,
+        "default-scheduler" => "kube-scheduler",
+        "horizontal-pod-autoscaler" | "controllermanager" | "resource_claim" => CONTROLLERS,
+        _ if part.ends_with("-controller") => CONTROLLERS,
+        _ => part,
+    }
+}
+
+const CONTROLLERS: &str = "kube-controller-manager";
 
 /// What happens to unknown and duplicate fields (`fieldValidation` of the request).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -27,6 +27,7 @@ impl Transaction<'_> {
         if bytes < self.state.limits.most(3) || current.deleting {
             return Ok(());
         }
+        // Of what is said in the object; its managers follow from that.
         let length = serde_json::to_vec(new).map_or(0, |text| text.len());
         if length <= current.json.len() {
             return Ok(());

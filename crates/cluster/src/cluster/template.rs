@@ -79,7 +79,7 @@ impl Template {
     }
 
     fn of(id: String, checkpoint: Checkpoint, about: Value) -> Self {
-        let bytes = checkpoint.objects.iter().map(|object| object.json.len()).sum();
+        let bytes = checkpoint.objects.iter().map(|object| object.size()).sum();
         Self { id, checkpoint, about, bytes, stencils: Mutex::default() }
     }
 
@@ -146,9 +146,8 @@ mod tests {
         cluster.create(CONFIG_MAPS, "default", map, &WriteOptions::client("test")).unwrap();
         let (template, text) = Template::new(cluster.checkpoint(), json!({ "seed": 7 })).unwrap();
         let read = Template::read(template.id(), &Bytes::from(text.clone())).unwrap();
-        let texts = |template: &Template| {
-            template.objects_for(None).iter().map(|object| object.json.clone()).collect::<Vec<_>>()
-        };
+        let texts =
+            |template: &Template| template.objects_for(None).iter().map(|object| object.served()).collect::<Vec<_>>();
         assert_eq!(texts(&read), texts(&template));
         assert_eq!(
             (read.version(), read.size(), read.about()),

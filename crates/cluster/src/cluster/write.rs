@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::commit::hide_managers;
 use super::transaction::Transaction;
 use super::{FieldValidation, Intent, Part, bootstrap, metadata};
-use crate::admission::{Bookkeeping, Deed, Newcomer, Operation};
+use crate::admission::{Deed, Newcomer, Operation};
 use crate::custom;
 use crate::object::Object;
 use crate::patch::{Managed, Writer, track};
@@ -90,10 +91,8 @@ impl<'a> Transaction<'a> {
         if let Some(prepare) = aspects.prepare {
             prepare(None, &mut value);
         }
-        match managed {
-            Some(managed) => managed.store(&mut value),
-            None => track(None, &mut value, &self.writer(resource, Part::Main), self.options.tracked),
-        }
+        let managed = managed.or_else(|| track(None, &mut value, &self.writer(resource, Part::Main)));
+        let managed = managed.and_then(|managed| managed.kept(resource));
         if let Some(admit) = aspects.admission {
             admit(self, namespace, &mut value)?;
         }
@@ -106,6 +105,7 @@ impl<'a> Transaction<'a> {
             kind: None,
             old: None,
         };
+        self.show_managers(resource, &mut value, managed.as_ref());
         self.mutate(&deed, Some(&mut value))?;
         let mut errors = Errors::default();
         let addresses = aspects.complete.and_then(|complete| complete(self, None, &mut value, &mut errors));
@@ -119,12 +119,13 @@ impl<'a> Transaction<'a> {
         let newcomer = Newcomer { resource, part: Part::Main, namespace, name: &name, old: None, new: &value };
         self.check_pod_security(&newcomer)?;
         self.judge(&deed, Some(&value))?;
+        hide_managers(&mut value);
         self.check_quota(resource, namespace, None, &value)?;
         self.has_room(resource, &name)?;
         if self.state.store.get(resource, namespace, &name).is_some() {
             return Err(Status::already_exists(row, &name));
         }
-        let object = self.commit(resource, value);
+        let object = self.commit_managed(resource, value, managed);
         if !self.options.dry_run {
             if addresses.is_some() {
                 self.state.addresses = addresses;
@@ -270,7 +271,7 @@ impl<'a> Transaction<'a> {
         let has_status = self.has_status(resource);
         let definition = self.state.definitions.of(&self.state.store, resource);
         let resource = self.served(resource);
-        Writer { manager: self.options.manager, resource, part, has_status, now: self.now, definition }
+        Writer { manager: self.options.called(), resource, part, has_status, now: self.now, definition }
     }
 
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
@@ -295,11 +296,21 @@ impl<'a> Transaction<'a> {
         if let Some(prepare) = aspects.prepare.filter(|_| part == Part::Main) {
             prepare(Some(old), &mut new);
         }
-        match managed {
-            Some(managed) => managed.store(&mut new),
-            None => track(Some(old), &mut new, &self.writer(resource, part), self.options.tracked),
-        }
+        let managed = managed.or_else(|| {
+            let writer = self.writer(resource, part);
+            match asked.clone() {
+                // upstream: fields are the writer's before the strategy drops what a resize may not change.
+                Some(mut asked) => track(Some((current, old)), &mut asked, &writer),
+                None => track(Some((current, old)), &mut new, &writer),
+            }
+        });
+        let managed = managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(resource));
         self.admit_update(part, current, &mut new);
+        if part == Part::Resize {
+            // upstream: pkg/registry/core/pod/strategy.go dropNonResizeUpdates: only the resources stay.
+            set_or_remove(&mut new["metadata"], "annotations", old["metadata"].get("annotations"));
+        }
+        let shown = self.is_asked(resource).then(|| current.whole());
         let deed = Deed {
             operation: Operation::Update,
             resource,
@@ -307,8 +318,9 @@ impl<'a> Transaction<'a> {
             namespace,
             name,
             kind: None,
-            old: Some(old),
+            old: Some(shown.as_ref().unwrap_or(old)),
         };
+        self.show_managers(resource, &mut new, managed.as_ref());
         self.mutate(&deed, Some(&mut new))?;
         let mut errors = Errors::default();
         if let Some(complete) = aspects.complete.filter(|_| part == Part::Main) {
@@ -339,7 +351,8 @@ impl<'a> Transaction<'a> {
         self.restrict_update(part, current, &new)?;
         self.check_pod_security(&Newcomer { resource, part, namespace, name, old: Some(old), new: &new })?;
         self.judge(&deed, Some(&new))?;
-        if new == *old {
+        hide_managers(&mut new);
+        if new == *old && managed.as_ref() == current.managed() {
             return Ok(Arc::clone(current));
         }
         if deletion_is_complete(resource, &new) {
@@ -349,77 +362,7 @@ impl<'a> Transaction<'a> {
         if part != Part::Status && current.resource.row().namespaced {
             self.check_quota(resource, &current.namespace, Some(old), &new)?;
         }
-        Ok(self.commit(resource, new))
-    }
-
-    /// Stores a version and what follows from it: the use of quotas.
-    pub(super) fn commit(&mut self, resource: ResourceId, value: Value) -> Arc<Object> {
-        if self.options.dry_run {
-            let version = value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
-            return Arc::new(Object::with_tree(resource, version.unwrap_or_default(), value));
-        }
-        let (plan, recount) = self.quota_effects(resource, &value, true);
-        let object = self.commit_plain(resource, value);
-        self.book(plan);
-        if recount {
-            self.recount_quota(&object);
-        }
-        object
-    }
-
-    /// What storing (or removing) an object means for the quotas of its namespace, and whether it is a quota to count.
-    fn quota_effects(&self, resource: ResourceId, value: &Value, stays: bool) -> (Bookkeeping, bool) {
-        let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
-        let quotas = resource.row().namespaced
-            && self.state.store.list(kinds::RESOURCE_QUOTAS, Some(namespace)).next().is_some();
-        if resource == kinds::RESOURCE_QUOTAS && stays {
-            return (Bookkeeping::default(), value["status"]["hard"] != value["spec"]["hard"]);
-        }
-        if !quotas {
-            return (Bookkeeping::default(), false);
-        }
-        let name = value["metadata"]["name"].as_str().unwrap_or_default();
-        let old = self.state.store.get(resource, namespace, name).map(|object| object.value());
-        (self.plan_quota(resource, namespace, old.as_deref(), stays.then_some(value)), false)
-    }
-
-    /// Stores a version as it is: the next resourceVersion, history, log.
-    pub(crate) fn commit_plain(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
-        let version = self.state.store.next_version();
-        value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let object = self.store(Object::with_tree(resource, version, value));
-        self.state.trees.keep(&object);
-        object
-    }
-
-    /// Puts a version into history and log.
-    pub(super) fn store(&mut self, object: Object) -> Arc<Object> {
-        let object = self.state.store.put(object);
-        let random = self.state.random_state();
-        if let Some(log) = &mut self.state.log {
-            log.put(&object, random);
-        }
-        object
-    }
-
-    /// Removes an object whose last state is `value`.
-    pub(super) fn remove(&mut self, resource: ResourceId, mut value: Value) -> Arc<Object> {
-        if self.options.dry_run {
-            return Arc::new(Object::new(resource, 0, &value));
-        }
-        if resource == kinds::SERVICES {
-            self.state.addresses = None;
-        }
-        let (plan, _) = self.quota_effects(resource, &value, false);
-        let version = self.state.store.next_version();
-        value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let last = self.state.store.remove(Object::new(resource, version, &value));
-        let random = self.state.random_state();
-        if let Some(log) = &mut self.state.log {
-            log.remove(&last, random);
-        }
-        self.book(plan);
-        last
+        Ok(self.commit_managed(resource, new, managed))
     }
 
     fn choose_name(&mut self, resource: ResourceId, namespace: &str, value: &mut Value) -> String {

@@ -69,7 +69,7 @@ impl Transaction<'_> {
             return Ok((self.insert(resource, namespace, config, Some(managed))?, true));
         };
         let live = current.value();
-        let mut managed = Managed::before_apply(&live, &writer);
+        let mut managed = Managed::before_apply(&current, &live, &writer);
         let last = managed.entry(&writer, true).fields.clone();
         managed.entry(&writer, true).fields = wanted.clone();
         let mut merged = (*live).clone();

@@ -6,9 +6,11 @@
 // upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/fieldpath/set.go Set (v1.36)
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use serde_json::{Map, Value, json};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
 
 /// A set of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,20 +50,16 @@ impl Fields {
         set
     }
 
-    /// Writes FieldsV1.
-    pub(super) fn write(&self) -> Value {
-        let mut map = Map::new();
-        if self.member && !self.below.is_empty() {
-            map.insert(".".to_owned(), json!({}));
-        }
-        for (key, inner) in self.below.iter().filter(|(_, inner)| !inner.is_empty()) {
-            map.insert(key.clone(), inner.write());
-        }
-        Value::Object(map)
-    }
-
     pub(super) fn child(&mut self, element: impl Into<String>) -> &mut Self {
         self.below.entry(element.into()).or_default()
+    }
+
+    /// Adds a set below an element.
+    pub(super) fn take_in(&mut self, element: &str, set: Self) {
+        match self.below.get_mut(element) {
+            Some(have) => have.add(&set),
+            None => drop(self.below.insert(element.to_owned(), set)),
+        }
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -138,6 +136,51 @@ impl Fields {
             inner.collect(path, found);
             path.truncate(length);
         }
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.member && !self.below.is_empty() {
+            map.serialize_entry(".", &Self::default())?;
+        }
+        for (key, inner) in self.below.iter().filter(|(_, inner)| !inner.is_empty()) {
+            map.serialize_entry(key, inner)?;
+        }
+        map.end()
+    }
+}
+
+/// As [`Fields::read`] reads it, of text that [`Fields`] wrote.
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Set;
+        impl<'de> Visitor<'de> for Set {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a set of fields")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut set = Fields::default();
+                while let Some(key) = map.next_key::<String>()? {
+                    if key == "." {
+                        map.next_value::<IgnoredAny>()?;
+                        set.member = true;
+                        continue;
+                    }
+                    let mut inner: Fields = map.next_value()?;
+                    if inner.below.is_empty() {
+                        inner.member = true;
+                    }
+                    set.below.insert(key, inner);
+                }
+                Ok(set)
+            }
+        }
+        deserializer.deserialize_map(Set)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
@@ -12,6 +13,8 @@ use super::place::Root;
 use super::typed::{Difference, compare};
 use crate::cluster::{Part, time_text};
 use crate::custom::{Definition, Version};
+use crate::managed_fields::ManagedFields;
+use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::schema::schema;
 
@@ -93,12 +96,51 @@ impl Writer<'_> {
     }
 }
 
+/// An entry as it is written, in the order of API servers.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<F> {
+    manager: String,
+    operation: Operation,
+    api_version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    fields_type: String,
+    fields_v1: F,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    subresource: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Operation {
+    Apply,
+    Update,
+}
+
 impl Managed {
-    /// Reads the list of an object.
-    pub(super) fn of(value: &Value) -> Self {
-        let list = value["metadata"]["managedFields"].as_array().into_iter().flatten();
+    /// The managers of an object.
+    pub(super) fn of(object: &Object) -> Self {
+        let Some(managed) = object.managed() else { return Self::default() };
+        // It is text that was written here, or by an earlier klab, by way of a value.
+        let text = managed.text();
+        let list: Result<Vec<Written<Fields>>, _> = serde_json::from_str(&text);
+        let Ok(list) = list else { return Self::of_list(&object.managed_fields()) };
+        let entries = list.into_iter().map(|written| Entry {
+            manager: written.manager,
+            applied: written.operation == Operation::Apply,
+            api_version: written.api_version,
+            time: written.time,
+            subresource: written.subresource,
+            fields: written.fields_v1,
+        });
+        Self(entries.collect())
+    }
+
+    /// Reads a list that a client sent.
+    fn of_list(list: &Value) -> Self {
         let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-        let entries = list.filter(|entry| entry["operation"].is_string()).map(|entry| Entry {
+        let entries = list.as_array().into_iter().flatten().filter(|entry| entry["operation"].is_string());
+        let entries = entries.map(|entry| Entry {
             manager: text(entry, "manager"),
             applied: entry["operation"] == "Apply",
             api_version: text(entry, "apiVersion"),
@@ -109,8 +151,8 @@ impl Managed {
         Self(entries.collect())
     }
 
-    /// Writes the list into an object.
-    pub(crate) fn store(mut self, value: &mut Value) {
+    /// The list as an object of the kind keeps it; none of an empty one.
+    pub(crate) fn kept(mut self, resource: ResourceId) -> Option<ManagedFields> {
         self.0.retain(|entry| !entry.fields.is_empty());
         self.0.sort_by(|left, right| {
             let rank = |entry: &Entry| (!entry.applied, entry.time.clone().unwrap_or_default());
@@ -120,13 +162,26 @@ impl Managed {
                 .then_with(|| left.api_version.cmp(&right.api_version))
                 .then_with(|| left.subresource.cmp(&right.subresource))
         });
-        let Some(metadata) = value["metadata"].as_object_mut() else { return };
         if self.0.is_empty() {
-            metadata.remove("managedFields");
-            return;
+            return None;
         }
-        let list: Vec<Value> = self.0.iter().map(Entry::write).collect();
-        metadata.insert("managedFields".to_owned(), Value::Array(list));
+        let list = self.0.into_iter().map(|entry| Written {
+            manager: entry.manager,
+            operation: if entry.applied { Operation::Apply } else { Operation::Update },
+            api_version: entry.api_version,
+            time: entry.time,
+            fields_type: "FieldsV1".to_owned(),
+            fields_v1: entry.fields,
+            subresource: entry.subresource,
+        });
+        let list: Vec<_> = list.collect();
+        // Strings and trees of strings always serialise. Fields of custom resources are sorted.
+        let text = if resource.row().custom {
+            serde_json::to_value(&list).unwrap_or_default().to_string()
+        } else {
+            serde_json::to_string(&list).unwrap_or_default()
+        };
+        Some(ManagedFields::of(&text))
     }
 
     /// The entry of that manager, added if there is none.
@@ -180,8 +235,8 @@ impl Managed {
     }
 
     /// The managers of an object about to be applied to.
-    pub(super) fn before_apply(live: &Value, writer: &Writer<'_>) -> Self {
-        let mut managed = Self::of(live);
+    pub(super) fn before_apply(current: &Object, live: &Value, writer: &Writer<'_>) -> Self {
+        let mut managed = Self::of(current);
         if managed.0.is_empty() {
             let difference = difference(&zero(writer.resource), live, writer);
             let first = Writer { manager: BEFORE_APPLY, ..writer.clone() };
@@ -191,40 +246,42 @@ impl Managed {
     }
 }
 
-impl Entry {
-    fn write(&self) -> Value {
-        let mut entry = json!({
-            "manager": self.manager,
-            "operation": if self.applied { "Apply" } else { "Update" },
-            "apiVersion": self.api_version,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": self.fields.write(),
-        });
-        if let Some(time) = &self.time {
-            entry["time"] = json!(time);
-        }
-        if !self.subresource.is_empty() {
-            entry["subresource"] = json!(self.subresource);
-        }
-        entry
-    }
-}
-
-/// Keeps `managedFields` of `new` after a write that is no server-side apply. `old` is `None` for new objects.
-pub(crate) fn track(old: Option<&Value>, new: &mut Value, writer: &Writer<'_>, tracked: bool) {
+/// What becomes of the managers of an object in a write that is no server-side apply; `None` if they stay. `current` is
+/// `None` for a new object.
+pub(crate) fn track(current: Option<(&Object, &Value)>, new: &mut Value, writer: &Writer<'_>) -> Option<Managed> {
     let sent = new["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
     let sent = sent.filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
-    let mut managed = match (&sent, old) {
-        (Some(list), _) => Managed::of(&json!({ "metadata": { "managedFields": list } })),
-        (None, Some(old)) => Managed::of(old),
+    if writer.manager.is_empty() {
+        return None;
+    }
+    let difference = match current {
+        Some((_, old)) => difference(old, new, writer),
+        None => difference(&zero(writer.resource), new, writer),
+    };
+    if current.is_some() && sent.is_none() && difference.is_empty() {
+        return None;
+    }
+    let mut managed = match (&sent, current) {
+        (Some(list), _) => Managed::of_list(list),
+        (None, Some((current, _))) => Managed::of(current),
         (None, None) => Managed::default(),
     };
-    if managed.0.is_empty() && (old.is_some() || !tracked) {
-        return;
+    // upstream: skipnonapplied.go: who has no managers gets none before something is applied.
+    if current.is_none() || !managed.0.is_empty() {
+        managed.note_update(&difference, writer);
     }
-    let nothing = if old.is_none() { zero(writer.resource) } else { Value::Null };
-    managed.note_update(&difference(old.unwrap_or(&nothing), new, writer), writer);
-    managed.store(new);
+    Some(managed)
+}
+
+/// Who manages the fields of an object that is answered and not stored.
+pub(crate) fn new_managers(
+    resource: ResourceId,
+    value: &mut Value,
+    manager: &str,
+    now: Timestamp,
+) -> Option<ManagedFields> {
+    let writer = Writer { manager, resource, part: Part::Main, has_status: true, now, definition: None };
+    track(None, value, &writer)?.kept(resource)
 }
 
 /// An object of the kind with nothing set, as Go would write it.

@@ -10,7 +10,7 @@ mod strategic;
 mod tests;
 mod typed;
 
-pub(crate) use managed::{Managed, Writer, track};
+pub(crate) use managed::{Managed, Writer, new_managers, track};
 
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ impl Transaction<'_> {
         let row = resource.row();
         let current = self.existing(resource, namespace, name)?;
         let old = current.value();
-        let mut new = (*old).clone();
+        let mut new = current.whole();
         patch.carry_out(&row.api_version(), row.kind, &mut new)?;
         if row.custom && matches!(patch, Patch::Strategic(_)) {
             return Err(unsupported());

@@ -27,7 +27,7 @@ fn apply(
     let options = WriteOptions::client(manager);
     let (object, created) =
         cluster.patch(resource, Part::Main, "default", &name, Patch::Apply { value, force }, &options)?;
-    Ok((object.to_value(), created))
+    Ok((object.whole(), created))
 }
 
 fn config_map(data: Value) -> Value {
@@ -83,6 +83,77 @@ fn managers_share_lose_and_fight_over_fields() {
     assert_eq!(emptied["metadata"]["managedFields"][0]["fieldsV1"], json!({ "f:data": {} }));
     let refused = apply(&cluster, "alpha", CONFIG_MAPS, config_map(json!({ "z": "2" })), false).expect_err("conflict");
     assert_eq!(refused.message, "Apply failed with 1 conflict: conflict with \"beta\": .data");
+}
+
+/// Each write of the cluster's own parts is called after the process they are in; who applies against one is told so.
+#[test]
+fn parts_of_the_cluster_own_what_they_write() {
+    let (clock, cluster) = cluster();
+    let value = json!({ "metadata": { "name": "ssa" }, "data": { "a": "1" } });
+    let part = WriteOptions::by("deployment-controller");
+    let made = cluster.create(CONFIG_MAPS, "default", value, &part).expect("created");
+    let entry = |manager: &str, time: &str, fields: Value| {
+        json!({
+            "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
+            "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    };
+    let first = "2027-01-15T08:00:00Z";
+    assert_eq!(
+        made.managed_fields(),
+        json!([entry("kube-controller-manager", first, json!({ "f:data": { ".": {}, "f:a": {} } }))])
+    );
+    let refused = apply(&cluster, "me", CONFIG_MAPS, config_map(json!({ "a": "2" })), false).expect_err("conflict");
+    assert_eq!(
+        refused.message,
+        "Apply failed with 1 conflict: conflict with \"kube-controller-manager\" using v1: .data.a"
+    );
+    clock.step(SignedDuration::from_secs(5));
+    let change = |options: &WriteOptions<'_>, field: &str| {
+        cluster.modify(CONFIG_MAPS, Part::Main, "default", "ssa", options, |value| {
+            value["data"][field] = json!("1");
+        })
+    };
+    let same = change(&part, "a").expect("nothing to do");
+    assert!(Arc::ptr_eq(&same, &made));
+    // A client is called what it calls itself.
+    let both = change(&WriteOptions::client("my-controller"), "b").expect("changed");
+    let second = "2027-01-15T08:00:05Z";
+    assert_eq!(
+        both.managed_fields(),
+        json!([
+            entry("kube-controller-manager", first, json!({ "f:data": { ".": {}, "f:a": {} } })),
+            entry("my-controller", second, json!({ "f:data": { "f:b": {} } })),
+        ])
+    );
+}
+
+/// Clients reset managers with an empty entry; nobody is one then until something is applied.
+#[test]
+fn managers_are_forgotten_when_a_client_says_so() {
+    let (_, cluster) = cluster();
+    let value = json!({ "metadata": { "name": "ssa" }, "data": { "a": "1" } });
+    cluster.create(CONFIG_MAPS, "default", value, &WriteOptions::client("me")).expect("created");
+    let reset = json!([{ "op": "replace", "path": "/metadata/managedFields", "value": [{}] }]);
+    let options = WriteOptions::client("me");
+    let (object, _) = cluster
+        .patch(CONFIG_MAPS, Part::Main, "default", "ssa", Patch::Json(reset), &options)
+        .expect("the path is there");
+    assert_eq!(object.managed_fields(), Value::Null);
+    let object = cluster
+        .modify(CONFIG_MAPS, Part::Main, "default", "ssa", &WriteOptions::by("kubelet"), |value| {
+            value["data"]["b"] = json!("1");
+        })
+        .expect("changed");
+    assert_eq!(object.managed_fields(), Value::Null);
+    let (applied, _) = apply(&cluster, "me", CONFIG_MAPS, config_map(json!({ "a": "1" })), false).expect("applied");
+    let managers: Vec<_> = applied["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|entry| entry["manager"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(managers, ["me", "before-first-apply"]);
 }
 
 #[test]

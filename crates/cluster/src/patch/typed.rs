@@ -2,7 +2,6 @@
 
 // upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/typed/merge.go mergingWalker (v1.36)
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value, json};
@@ -92,16 +91,8 @@ fn walk(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, removed: &mu
     match shape {
         Kind::Map => {
             let nothing = Map::new();
-            let map = |value: Option<&'_ Value>| value.and_then(Value::as_object).cloned();
-            let (before, after) = match (old, new) {
-                (Some(Value::Object(before)), Some(Value::Object(after))) => {
-                    (Cow::Borrowed(before), Cow::Borrowed(after))
-                }
-                _ => (
-                    map(old).map_or(Cow::Borrowed(&nothing), Cow::Owned),
-                    map(new).map_or(Cow::Borrowed(&nothing), Cow::Owned),
-                ),
-            };
+            let before = old.and_then(Value::as_object).unwrap_or(&nothing);
+            let after = new.and_then(Value::as_object).unwrap_or(&nothing);
             for name in before.keys().chain(after.keys().filter(|name| !before.contains_key(*name))) {
                 let (left, right) = (before.get(name), after.get(name));
                 if left != right {
@@ -110,28 +101,17 @@ fn walk(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, removed: &mu
             }
         }
         Kind::Keyed(_) | Kind::Set => {
-            let entries = |value: Option<&Value>| -> Vec<(String, Value)> {
-                let list = value.and_then(Value::as_array).into_iter().flatten();
-                list.map(|entry| {
-                    let element = match &shape {
-                        Kind::Keyed(keys) => place.element(entry, *keys),
-                        _ => format!("v:{entry}"),
-                    };
-                    (element, entry.clone())
-                })
-                .collect()
+            let element = |entry: &Value| match &shape {
+                Kind::Keyed(keys) => place.element(entry, *keys),
+                _ => format!("v:{entry}"),
             };
-            let (before, after) = (entries(old), entries(new));
-            // Of several entries alike the first one counts.
-            let named = |list: &'_ [(String, Value)]| -> HashMap<String, usize> {
-                list.iter().enumerate().rev().map(|(at, (element, _))| (element.clone(), at)).collect()
-            };
+            let (before, after) = (entries(old, element), entries(new, element));
             let (known, there) = (named(&before), named(&after));
             for (element, left) in &before {
-                let right = there.get(element).map(|at| &after[*at].1);
+                let right = there.get(element.as_str()).map(|at| after[*at].1);
                 descend(Some(left), right, place.entry(), element, removed, changed);
             }
-            for (element, right) in after.iter().filter(|(element, _)| !known.contains_key(element)) {
+            for (element, right) in after.iter().filter(|(element, _)| !known.contains_key(element.as_str())) {
                 descend(None, Some(right), place.entry(), element, removed, changed);
             }
         }
@@ -142,6 +122,16 @@ fn walk(old: Option<&Value>, new: Option<&Value>, place: Place<'_>, removed: &mu
         (Some(_), None) => removed.member = true,
         _ => {}
     }
+}
+
+/// The entries of a list, and what they are called.
+fn entries(list: Option<&Value>, element: impl Fn(&Value) -> String) -> Vec<(String, &Value)> {
+    list.and_then(Value::as_array).into_iter().flatten().map(|entry| (element(entry), entry)).collect()
+}
+
+/// Where entries stand. Of several alike the first one counts.
+fn named<'a>(list: &'a [(String, &Value)]) -> HashMap<&'a str, usize> {
+    list.iter().enumerate().rev().map(|(at, (element, _))| (element.as_str(), at)).collect()
 }
 
 fn descend(
@@ -155,10 +145,10 @@ fn descend(
     let (mut gone, mut set) = (Fields::default(), Fields::default());
     walk(old, new, place, &mut gone, &mut set);
     if !gone.is_empty() {
-        removed.child(element).add(&gone);
+        removed.take_in(element, gone);
     }
     if !set.is_empty() {
-        changed.child(element).add(&set);
+        changed.take_in(element, set);
     }
 }
 

@@ -103,8 +103,10 @@ impl Hosted {
         let seed = std::fs::read(folder.join(SEED_FILE)).map_err(io_failure(SEED_FILE))?;
         let seed: Seed = serde_json::from_slice(&seed).map_err(|error| io_failure(SEED_FILE)(error.into()))?;
         refuse_lost(&folder)?;
+        let authority = &self.host.identity.authority;
         let (cluster, recovery) =
-            Cluster::open(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed).map_err(io_failure(LOG_FILE))?;
+            Cluster::open_trusting(&folder.join(LOG_FILE), Arc::new(SystemClock), seed.seed, authority)
+                .map_err(io_failure(LOG_FILE))?;
         for note in recovery.notes {
             tracing::warn!(cluster = name, "{note}");
         }

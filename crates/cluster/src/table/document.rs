@@ -66,7 +66,7 @@ pub(crate) fn document(
             Included::Object => text.push_str(&String::from_utf8_lossy(&versions::text(cluster, resource, object))),
             Included::Metadata => {
                 text.push_str("{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
-                text.push_str(object.metadata_text());
+                text.push_str(&object.metadata_text());
                 text.push('}');
             }
         }

@@ -7,8 +7,6 @@ use super::unlike;
 /// Why a step differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Objects that the cluster's own parts write carry no `managedFields`.
-    OwnWrites,
     /// What is seen in the middle of a change depends on how long its parts took, here and there.
     Pace,
     /// Equal nodes are chosen at random, and so are the names by which slices are listed.
@@ -21,10 +19,10 @@ pub(crate) enum Reason {
     OneProcess,
     /// OpenAPI v3 lists only versions of groups, with hashes of its own.
     OwnOpenApi3,
-    /// Documents for `explain` lack the texts about single values.
-    ChoiceTexts,
     /// The control plane that was recorded had a role of its distribution's own.
     RecordersRole,
+    /// The kubeconfig says by which name the server is to be asked for in the handshake.
+    OwnKubeconfig,
     /// Not as recorded yet: a row of `unlike.rs`, which goes when the step is answered alike.
     NotYet,
 }
@@ -39,34 +37,30 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::OwnWrites => "objects of the cluster's own parts carry no managedFields",
             Self::Pace => "what is seen in the middle of a change depends on the pace of its parts",
             Self::Chance => "what is equal is chosen at random",
             Self::OtherKubectl => "another kubectl than the one that recorded the flow",
             Self::NoContainers => "the embedded cluster runs no containers, and says so",
             Self::OneProcess => "scheduler and controllers are no processes of their own",
             Self::OwnOpenApi3 => "OpenAPI v3 has documents of its own",
+            Self::OwnKubeconfig => "the kubeconfig names the host of the handshake",
             Self::RecordersRole => "the control plane recorded had a role of its distribution's own",
             Self::NotYet => "not as recorded yet",
-            Self::ChoiceTexts => "explain does not describe the single values of a field",
         })
     }
 }
 
-use Reason::{
-    Chance, ChoiceTexts, NoContainers, OneProcess, OtherKubectl, OwnOpenApi3, OwnWrites, Pace, RecordersRole,
-};
+use Reason::{Chance, NoContainers, OneProcess, OtherKubectl, OwnKubeconfig, OwnOpenApi3, Pace, RecordersRole};
 
 /// Flow, steps, reason.
 const KNOWN: &[(&str, &[usize], Reason)] = &[
-    ("kuberaw", &[12, 21, 23, 29, 30, 31, 34, 35, 38, 84, 87], OwnWrites),
-    ("kuberaw", &[79, 80, 81, 82], Pace),
+    ("kuberaw", &[67, 68, 69, 79, 80, 81, 82], Pace),
     ("kuberaw", &[88], OwnOpenApi3),
     ("kuberaw", &[85], RecordersRole),
     ("misc", &[23], RecordersRole),
     ("auth2", &[35], OwnOpenApi3),
-    ("misc", &[12], ChoiceTexts),
-    ("misc", &[37], OwnWrites),
+    ("misc", &[40], OwnKubeconfig),
+    ("apply_multi", &[22], OwnKubeconfig),
     ("misc", &[45, 46], OneProcess),
     ("unreachable", &[20], NoContainers),
     ("rollout", &[41], Pace),
@@ -79,7 +73,7 @@ const KNOWN: &[(&str, &[usize], Reason)] = &[
     ("quotas", &[13, 14, 16], Pace),
     ("node_describe", &[5], Chance),
     ("endpoints2", &[11], Chance),
-    ("jobs2", &[9, 11, 12, 13], Pace),
+    ("jobs2", &[9, 11, 12, 13, 78], Pace),
 ];
 
 /// What may differ in a step that has to be the same otherwise.

@@ -13,7 +13,11 @@ pub(crate) struct Kubectl {
 }
 
 /// All that were found, by minor version.
-pub(crate) struct Kubectls(BTreeMap<u32, Kubectl>);
+pub(crate) struct Kubectls {
+    found: BTreeMap<u32, Kubectl>,
+    /// Where each is called `kubectl`: by its name it tells servers who manages fields.
+    _links: tempfile::TempDir,
+}
 
 impl Kubectls {
     /// Looks in `KLAB_KUBECTL_DIR`, where the kubectl of PATH really is (some are dispatchers beside the real ones),
@@ -27,7 +31,7 @@ impl Kubectls {
             }
             folders.push(folder);
         }
-        let mut found = BTreeMap::new();
+        let mut found: BTreeMap<u32, Kubectl> = BTreeMap::new();
         for folder in folders {
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
@@ -43,17 +47,25 @@ impl Kubectls {
                 }
             }
         }
-        Self(found)
+        let links = tempfile::tempdir().unwrap();
+        for (minor, kubectl) in &mut found {
+            let folder = links.path().join(minor.to_string());
+            std::fs::create_dir(&folder).unwrap();
+            let link = folder.join("kubectl");
+            std::os::unix::fs::symlink(&kubectl.path, &link).unwrap();
+            kubectl.path = link;
+        }
+        Self { found, _links: links }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.found.is_empty()
     }
 
     /// The kubectl of that version, or else the nearest.
     pub(crate) fn for_version(&self, version: &str) -> &Kubectl {
         let wanted: u32 = version.strip_prefix("1.").and_then(|minor| minor.parse().ok()).unwrap_or(33);
-        let nearest = self.0.iter().min_by_key(|(minor, _)| minor.abs_diff(wanted));
+        let nearest = self.found.iter().min_by_key(|(minor, _)| minor.abs_diff(wanted));
         nearest.map(|(_, kubectl)| kubectl).unwrap()
     }
 }

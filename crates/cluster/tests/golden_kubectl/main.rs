@@ -1,7 +1,7 @@
 //! Replays recorded kubectl sessions of a real Kubernetes v1.36.2 control plane against fresh embedded clusters.
 //!
 //! `KLAB_GOLDEN_KUBECTL=<dir>` replaces the recordings (`*.jsonl` or `*.jsonl.gz`, with `manifests/`, `bodies/` and
-//! `normalise.json`), `KLAB_FLOW=a,b` picks flows, `KLAB_KUBECTL_DIR=<dir>` says where kubectl binaries are.
+//! `normalise.json`), `KLAB_FLOW=a,b` picks flows, of which known differences are shown in full, `KLAB_KUBECTL_DIR=<dir>` says where kubectl binaries are.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop, and says where")]
 #![expect(clippy::print_stdout, reason = "a test that reports what it replayed")]
 
@@ -27,6 +27,9 @@ use self::replay::{Outcome, Replay};
 
 /// Flows that run at the same time: kubectl mostly waits.
 const SIDE_BY_SIDE: usize = 6;
+
+/// How often a flow is replayed at most until it is answered as recorded: other programs may keep the processors busy.
+const ATTEMPTS: usize = 3;
 
 fn recordings() -> PathBuf {
     std::env::var_os("KLAB_GOLDEN_KUBECTL")
@@ -91,13 +94,15 @@ fn recorded_flows_are_answered_alike() {
     });
     let mut results = results.into_inner().unwrap();
     // Side by side, commands wait for each other and see clusters later than they were recorded: what differs is
-    // replayed once more, alone, and that counts.
+    // replayed again, alone, and that counts.
     for result in &mut results {
-        if result.unexpected().next().is_some()
-            && let Some(flow) = flows.iter().find(|flow| flow.name == result.flow)
-        {
-            println!("{} once more, alone:", flow.name);
-            *result = replay(flow, 2);
+        let Some(flow) = flows.iter().find(|flow| flow.name == result.flow) else { continue };
+        for attempt in 2..=ATTEMPTS {
+            if result.unexpected().next().is_none() {
+                break;
+            }
+            println!("{} again, alone:", flow.name);
+            *result = replay(flow, attempt);
         }
     }
     report(&results, began.elapsed().as_secs_f64());
@@ -128,6 +133,10 @@ impl Result {
         for outcome in &self.outcomes {
             let Some(difference) = &outcome.difference else { continue };
             let _ = match self.known(outcome.step) {
+                Some(reason) if std::env::var_os("KLAB_FLOW").is_some() => {
+                    let (step, what) = (outcome.step, &outcome.what);
+                    writeln!(text, "  step {step} differs as known: {reason}: {what}\n{}", indented(difference))
+                }
                 Some(reason) => writeln!(text, "  step {} differs as known: {reason}", outcome.step),
                 None => writeln!(text, "  step {}: {}\n{}", outcome.step, outcome.what, indented(difference)),
             };
@@ -160,9 +169,7 @@ fn report(results: &[Result], seconds: f64) {
         "flows {}, steps {steps}, identical {identical}, known to differ {excused}, in {seconds:.1} s",
         results.len()
     );
-    // Some steps look at a cluster in motion; on a busy machine a few of them come too early or too late.
-    let tolerated = steps / 200;
-    assert!(unexpected <= tolerated, "{unexpected} steps differ from the recordings, {tolerated} may by their pace");
+    assert_eq!(unexpected, 0, "steps that differ from the recordings, and are not known to");
     assert!(stale.is_empty(), "answered as recorded, so take them off the lists of known.rs and unlike.rs: {stale:?}");
 }
 

@@ -44,6 +44,48 @@ fn settle_with_the_recorded_status() {
     assert_eq!(lab.messages("SuccessfulCreate").len(), 3);
 }
 
+/// Who manages which fields of what the cluster's own parts write, as a real control plane has it.
+#[test]
+fn pods_tell_which_parts_wrote_them() {
+    let mut lab = Lab::new(1);
+    lab.apply(deployment("web", 2));
+    let (pods, _) = lab.cluster.list(PODS, Some("default"));
+    for pod in &pods {
+        let managed = pod.managed_fields();
+        let writers: Vec<_> = (0..managed.as_array().map_or(0, Vec::len))
+            .map(|at| [&managed[at]["manager"], &managed[at]["operation"], &managed[at]["subresource"]])
+            .collect();
+        assert_eq!(
+            json!(writers),
+            json!([["kube-controller-manager", "Update", null], ["kubelet", "Update", "status"]])
+        );
+        let made = &managed[0]["fieldsV1"];
+        let owner = format!("k:{{\"uid\":\"{}\"}}", pod.owners[0].uid);
+        assert_eq!(made["f:metadata"]["f:ownerReferences"], json!({ ".": {}, owner: {} }));
+        assert_eq!(made["f:metadata"]["f:generateName"], json!({}));
+        // What the API server adds, and where the scheduler puts a pod, is nobody's.
+        for field in ["f:nodeName", "f:serviceAccountName", "f:tolerations", "f:volumes"] {
+            assert_eq!(made["f:spec"][field], Value::Null, "{field}");
+        }
+        let status = &managed[1]["fieldsV1"]["f:status"];
+        assert_eq!(status["f:phase"], json!({}));
+        let address = pod.value()["status"]["podIP"].clone();
+        assert!(status["f:podIPs"][format!("k:{{\"ip\":{address}}}")].is_object(), "{status}");
+        // The text that is served is the tree that was shown.
+        let served: Value = serde_json::from_slice(&pod.served()).expect("JSON");
+        assert_eq!((served["metadata"]["managedFields"].clone(), served), (managed, pod.whole()));
+    }
+    assert_eq!(pods.len(), 2);
+    let (events, _) = lab.cluster.list(EVENTS, Some("default"));
+    let mut writers: Vec<String> = events
+        .iter()
+        .map(|event| event.managed_fields()[0]["manager"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    writers.sort();
+    writers.dedup();
+    assert_eq!(writers, ["kube-controller-manager", "kube-scheduler", "kubelet"]);
+}
+
 #[test]
 fn an_idle_cluster_writes_nothing() {
     let mut lab = Lab::new(3);

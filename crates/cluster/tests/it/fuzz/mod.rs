@@ -46,7 +46,7 @@ fn state(cluster: &Cluster) -> State {
     for resource in cluster.kinds() {
         for object in cluster.list(resource, None).0 {
             let key = (resource.row().qualified(), object.namespace.to_string(), object.name.to_string());
-            state.insert(key, object.json.clone());
+            state.insert(key, object.served());
         }
     }
     state
