@@ -77,6 +77,7 @@ pub mod node_pools;
 pub mod object;
 mod openapi;
 pub mod patch;
+mod process;
 mod protobuf;
 mod rbac;
 mod record;

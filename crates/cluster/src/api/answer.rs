@@ -66,6 +66,11 @@ pub(super) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     with(code, TEXT, Body::whole(text))
 }
 
+/// Text that goes on for as long as somebody reads it.
+pub(super) fn text_body(code: u16, body: Body) -> Response<Body> {
+    with(code, TEXT, body)
+}
+
 /// `404 page not found`, as Go's server has it: for what is no API path at all.
 pub(super) fn page_not_found() -> Response<Body> {
     text(404, "404 page not found\n")

@@ -19,6 +19,11 @@ pub(super) struct Shared {
     pub(super) metrics: RwLock<Metrics>,
     /// `127.0.0.1:6443`, for the documents that name the server; empty in process.
     pub(super) address: String,
+    #[cfg(feature = "server")]
+    pub(super) itself: std::sync::Weak<Self>,
+    /// Commands that are being executed in containers.
+    #[cfg(feature = "server")]
+    pub(super) executed: super::executed::Executed,
 }
 
 /// A request whose body has arrived.
@@ -55,6 +60,14 @@ impl Target {
 
     pub(super) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(feature = "server")]
+impl Shared {
+    /// A way to tell whether it is still there.
+    pub(super) fn itself(&self) -> std::sync::Weak<Self> {
+        std::sync::Weak::clone(&self.itself)
     }
 }
 

@@ -14,10 +14,21 @@ mod call;
 pub(crate) mod client;
 mod custom;
 mod discovery;
+#[cfg(feature = "server")]
+mod exec;
+#[cfg(feature = "server")]
+mod executed;
 mod fairness;
+#[cfg(feature = "server")]
+mod handshake;
 mod health;
 mod impersonation;
+#[cfg(feature = "server")]
+mod keyboard;
 mod leases;
+#[cfg(feature = "server")]
+mod log_socket;
+mod logs;
 mod metrics;
 mod negotiate;
 mod pages;
@@ -31,6 +42,8 @@ mod review;
 mod selector;
 mod streams;
 mod subresource;
+#[cfg(feature = "server")]
+mod terminal;
 pub(crate) mod token;
 mod twice;
 mod unstored;
@@ -83,7 +96,17 @@ impl Api {
 
     /// The API of `cluster` behind a server that listens at `address`.
     pub fn at(cluster: Arc<Cluster>, address: String) -> Self {
-        Self { shared: Arc::new(Shared { cluster, metrics: RwLock::new(Metrics::Absent), address }) }
+        Self {
+            shared: Arc::new_cyclic(|itself| Shared {
+                #[cfg(feature = "server")]
+                itself: std::sync::Weak::clone(itself),
+                cluster,
+                metrics: RwLock::new(Metrics::Absent),
+                address,
+                #[cfg(feature = "server")]
+                executed: executed::Executed::default(),
+            }),
+        }
     }
 
     /// What `kubectl top` shows from now on.

@@ -23,6 +23,9 @@ pub(super) fn verb_and_name(method: &Method, path: &ResourcePath, query: &Query)
     let one = !name.is_empty();
     let verb = match *method {
         _ if path.watch => "watch",
+        // A WebSocket begins with GET, whatever it is for.
+        // upstream: AuthorizePodWebsocketUpgradeCreatePermission (v1.35)
+        Method::GET if matches!(path.subresource.as_deref(), Some("exec" | "attach" | "portforward")) => "create",
         Method::GET | Method::HEAD if one => "get",
         Method::GET | Method::HEAD => {
             // A list of one object by its name is about that object.

@@ -1,8 +1,14 @@
-//! logs, exec, attach, port-forward, proxy: nothing runs in the embedded cluster, and the answers say so.
+//! logs, exec, attach, port-forward, proxy: nothing runs in the embedded cluster. What is known of it all the same is
+//! answered, and of the rest the answers say so.
 
-use http::Response;
+// upstream: pkg/registry/core/pod/strategy.go LogLocation, streamLocation, validateContainer (v1.36)
+
+use http::{Method, Response};
 use serde_json::{Value, json};
 
+use super::super::cluster::Cluster;
+use super::super::control::value::{condition, items, text};
+use super::super::control::{HEARTBEAT_ANNOTATION, STOPPED};
 use super::super::resource::{NODES, PODS};
 use super::super::status::Status;
 use super::answer;
@@ -12,45 +18,87 @@ use super::call::{Call, Target};
 /// What every request that needs a running container is told.
 const NO_CONTAINERS: &str = "the embedded cluster runs no containers";
 
-fn unavailable(what: &str) -> Status {
+/// The refusal of what is not known, and why it is not.
+pub(super) fn not_known(what: &str) -> Status {
     Status {
         details: json!({"causes": [{"message": NO_CONTAINERS}]}),
         ..Status::new(501, "NotImplemented", format!("{NO_CONTAINERS}: {what}"))
     }
 }
 
+/// Refuses where the kubelet of a pod's node does not answer.
+pub(super) fn reachable(cluster: &Cluster, pod: &Value, path: &str) -> Result<(), Status> {
+    let name = text(pod, &["spec", "nodeName"]);
+    let node = cluster.get(NODES, "", name).ok_or_else(|| Status::not_found(NODES.row(), name))?.value();
+    let ready = condition(&node["status"]["conditions"], "Ready");
+    let silent = node["metadata"]["annotations"][HEARTBEAT_ANNOTATION] == STOPPED
+        || ready.is_some_and(|ready| ready["status"] == "Unknown");
+    if !silent {
+        return Ok(());
+    }
+    let addresses = items(&node["status"]["addresses"]).iter();
+    let address = addresses.filter(|one| one["type"] == "InternalIP").map(|one| text(one, &["address"])).next();
+    let at = format!("{}:10250", address.unwrap_or(name));
+    let message = format!("Get \"https://{at}/{path}\": dial tcp {at}: i/o timeout");
+    Err(Status::new(500, "InternalError", message))
+}
+
 impl Call<'_> {
     /// `log`, `exec`, `attach`, `portforward` of a pod.
     pub(super) fn stream(&self, target: &Target, name: &str) -> Result<Response<Body>, Status> {
+        if name == "log" && self.parts.method != Method::GET {
+            return Err(answer::method_not_allowed());
+        }
         let pod = self.cluster().get(target.resource, target.namespace(), target.name());
         let pod = pod.ok_or_else(|| Status::not_found(target.resource.row(), target.name()))?.value();
         let assigned = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
-        if name != "portforward" {
-            self.check_container(target, &pod)?;
-        }
+        let container = if name == "portforward" { &Value::Null } else { self.container(target, &pod)? };
         match (name, assigned) {
             // A container that has not started has written nothing.
             ("log", false) => Ok(answer::text(200, "")),
-            ("log", true) => Err(unavailable("there are no logs")),
+            #[cfg(feature = "server")]
+            ("log", true) => {
+                let on_upgrade = self.parts.extensions.get().cloned();
+                let answered = self.logs(target, &pod, container)?;
+                Ok(super::log_socket::as_asked(answered, &self.parts.headers, on_upgrade))
+            }
+            #[cfg(not(feature = "server"))]
+            ("log", true) => self.logs(target, &pod, container),
             (_, false) => Err(Status::bad_request(format!("pod {} does not have a host assigned", target.name()))),
-            ("portforward", true) => Err(unavailable("there is nothing to forward to")),
-            ("attach", true) => Err(unavailable("there is nothing to attach to")),
-            (_, true) => Err(unavailable("no command can be executed")),
+            ("portforward", true) => Err(not_known("there is nothing to forward to")),
+            ("attach", true) => Err(not_known("there is nothing to attach to")),
+            #[cfg(feature = "server")]
+            (_, true) => self.exec(target, &pod, container),
+            #[cfg(not(feature = "server"))]
+            (_, true) => Err(not_known("no command can be executed")),
         }
     }
 
-    fn check_container(&self, target: &Target, pod: &Value) -> Result<(), Status> {
-        let names: Vec<&str> = ["containers", "initContainers", "ephemeralContainers"]
+    /// The container that is meant.
+    fn container<'a>(&self, target: &Target, pod: &'a Value) -> Result<&'a Value, Status> {
+        let all: Vec<&Value> = ["initContainers", "containers", "ephemeralContainers"]
             .iter()
-            .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
-            .filter_map(|container| container["name"].as_str())
+            .flat_map(|list| items(&pod["spec"][*list]))
             .collect();
-        match self.query.get("container") {
-            Some(wanted) if !names.contains(&wanted) => {
-                Err(Status::bad_request(format!("container {wanted} is not valid for pod {}", target.name())))
-            }
-            _ => Ok(()),
-        }
+        let found = match self.query.get("container").filter(|name| !name.is_empty()) {
+            Some(wanted) => all
+                .iter()
+                .find(|container| container["name"] == wanted)
+                .copied()
+                .ok_or_else(|| format!("container {wanted} is not valid for pod {}", target.name())),
+            None => match items(&pod["spec"]["containers"]) {
+                [one] => Ok(one),
+                _ => {
+                    let names: Vec<&str> = all.iter().map(|container| text(container, &["name"])).collect();
+                    Err(format!(
+                        "a container name must be specified for pod {}, choose one of: [{}]",
+                        target.name(),
+                        names.join(" ")
+                    ))
+                }
+            },
+        };
+        found.map_err(Status::bad_request)
     }
 
     /// The pods that a node's kubelet has, as it lists them itself.
@@ -71,6 +119,6 @@ impl Call<'_> {
             return Ok(self.pods_of_kubelet(name));
         }
         let what = if target.resource == NODES { "no kubelet answers" } else { "nothing listens" };
-        Err(unavailable(&format!("{what} at /{rest}")))
+        Err(not_known(&format!("{what} at /{rest}")))
     }
 }

@@ -21,6 +21,8 @@ impl Shared {
             return true;
         }
         match path::parse(parts.uri.path()) {
+            // Scripts are followed for it.
+            Some(Path::Resource(path)) if matches!(path.subresource.as_deref(), Some("log" | "exec")) => true,
             Some(Path::Resource(path)) => self.is_about_much(&parts.method, &path),
             // Documents of hundreds of kinds; they are made once.
             Some(Path::OpenApi2 | Path::OpenApi3(_)) => true,

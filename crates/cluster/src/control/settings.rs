@@ -12,7 +12,7 @@ use super::controller::Controller;
 pub const HEARTBEAT_ANNOTATION: &str = "klab.dev/heartbeat";
 
 /// Value of that annotation that silences a hollow node.
-pub(super) const STOPPED: &str = "stopped";
+pub(crate) const STOPPED: &str = "stopped";
 
 /// Annotation of a node that says what it runs short of: `memory`, `disk`, `pid`, several with commas.
 pub const PRESSURE_ANNOTATION: &str = "klab.dev/pressure";

@@ -69,4 +69,27 @@ async fn a_lesson_s_commands_work() {
     run(&["wait", "--for=condition=Ready", "pod/solo", "--timeout=20s"]);
     let refused = kubectl(home.path(), &["logs", "solo"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("the embedded cluster runs no containers"));
+    run(&["run", "box", "--image=busybox:1.37", "--command", "--", "sh", "-c", "echo up; sleep 3600"]);
+    run(&["wait", "--for=condition=Ready", "pod/box", "--timeout=20s"]);
+    assert_eq!(run(&["logs", "box"]), "up\n");
+    if is_old(home.path()) {
+        println!("skipped: this kubectl executes commands by SPDY");
+        return;
+    }
+    let executed = kubectl(home.path(), &["exec", "box", "--", "sh", "-c", "echo hi; sleep 0.2; cat /none; exit 3"]);
+    assert_eq!(executed.status.code(), Some(3));
+    assert_eq!(String::from_utf8_lossy(&executed.stdout), "hi\n");
+    let said = String::from_utf8_lossy(&executed.stderr).into_owned();
+    assert_eq!(said, "cat: can't open '/none': No such file or directory\ncommand terminated with exit code 3\n");
+    let refused = kubectl(home.path(), &["exec", "box", "--", "wget", "-qO-", "http://web"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(said, "error: the embedded cluster runs no containers: what `wget` does is not known\n");
+}
+
+/// Whether kubectl is older than 1.31, with which it began to use WebSockets for commands.
+fn is_old(home: &Path) -> bool {
+    let version = kubectl(home, &["version", "--client", "-o", "json"]);
+    let version: serde_json::Value = serde_json::from_slice(&version.stdout).unwrap();
+    let minor = version["clientVersion"]["minor"].as_str().unwrap_or_default();
+    minor.trim_end_matches('+').parse::<u32>().is_ok_and(|minor| minor < 31)
 }

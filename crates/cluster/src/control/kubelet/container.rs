@@ -177,12 +177,15 @@ impl<'a> Container<'a> {
     }
 
     /// It ends.
-    pub(super) fn end(&mut self, code: i64, now: Timestamp) {
+    pub(super) fn end(&mut self, code: i64, now: Timestamp, message: Option<String>) {
         let reason = if code == 0 { "Completed" } else { "Error" };
         self.status["state"] = json!({ "terminated": {
             "exitCode": code, "reason": reason, "startedAt": self.status["state"]["running"]["startedAt"],
             "finishedAt": time_text(now), "containerID": self.status["containerID"],
         }});
+        if let Some(message) = message {
+            self.status["state"]["terminated"]["message"] = json!(message);
+        }
         self.status["ready"] = json!(self.role == Role::Init && code == 0);
         self.status["started"] = json!(false);
         self.changed = true;

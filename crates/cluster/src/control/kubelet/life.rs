@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::super::settings::HollowDelays;
 use super::super::value::{integer, items, text};
 use super::super::view::PodInfo;
-use super::command::{End, Program, World, follow, program};
 use super::container::{Container, Role, State};
 use super::images::{Pull, pull};
 use super::memory::{Memory, doubled};
@@ -19,6 +18,8 @@ use super::probe::{Probed, complaint, probed};
 use super::restart::restarts;
 use super::volumes::Volumes;
 use crate::clock::later;
+use crate::cluster::Cluster;
+use crate::process::{End, Program, World, follow, last_message, program};
 
 /// Exit code of a container that had to be killed.
 pub(super) const KILLED: i64 = 137;
@@ -54,6 +55,8 @@ pub(super) struct Look<'a, 'm> {
     pub(super) value: &'a Value,
     pub(super) now: Timestamp,
     pub(super) hollow: HollowDelays,
+    /// What its containers read.
+    pub(super) cluster: Arc<Cluster>,
     /// Images that cannot be pulled.
     pub(super) missing: Arc<[String]>,
     pub(super) memory: &'m mut Memory,
@@ -188,13 +191,15 @@ impl Look<'_, '_> {
     pub(super) fn program(&self, index: usize) -> Program {
         let container = &self.containers[index];
         let seen = self.memory.known(container.name()).and_then(|kept| kept.seen.as_ref());
-        program(self.value, container.spec, seen)
+        program(Some(&self.cluster), self.value, container.spec, seen)
     }
 
     /// A running container ends, and leaves files in its volumes.
     fn end(&mut self, index: usize, code: i64) {
         self.leave_files(index);
-        self.containers[index].end(code, self.now);
+        let since = self.since(index).unwrap_or(self.now);
+        let message = last_message(&self.cluster, self.value, self.containers[index].spec, since, self.now, code);
+        self.containers[index].end(code, self.now, message);
     }
 
     /// Notes what a running container has written into its volumes.

@@ -1,12 +1,11 @@
 //! Hollow nodes: what a kubelet tells the API server of a pod's life, without running anything.
 //!
 //! What a pod has come to is told by its status, its spec and the time alone, so that a kubelet that has forgotten
-//! everything goes on where it was. `command` says what the containers do, `probe` what their probes find, `life` brings
+//! everything goes on where it was. `crate::process` says what the containers do, `probe` what their probes find, `life` brings
 //! them up to the present; `admit`, `resize`, `pressure` and `stop` are what else befalls a pod.
 
 mod admit;
 mod claims;
-mod command;
 mod container;
 mod fields;
 mod images;

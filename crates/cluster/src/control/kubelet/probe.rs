@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::super::value::{integer, items};
-use super::command::{Course, End, Program, World, follow};
+use crate::process::{Course, End, Program, World, follow};
 
 /// What the probes of a running container have come to, in time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -222,11 +222,11 @@ fn executed(command: &[&str], course: &Course, timeout: SignedDuration) -> Vec<(
 mod tests {
     use serde_json::json;
 
-    use super::super::command::program;
     use super::*;
+    use crate::process::program;
 
     fn after_seconds(container: &Value, seconds: i64) -> Probed {
-        let program = program(&json!({}), container, None);
+        let program = program(None, &json!({}), container, None);
         probed(container, &program, SignedDuration::from_secs(seconds))
     }
 

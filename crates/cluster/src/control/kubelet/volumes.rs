@@ -31,11 +31,6 @@ fn mounts<'a>(pod: &'a Value, container: &'a Value) -> impl Iterator<Item = (Str
     })
 }
 
-/// The directories of a container that are empty at first.
-pub(super) fn directories(pod: &Value, container: &Value) -> Vec<String> {
-    mounts(pod, container).map(|(_, path)| path.to_owned()).collect()
-}
-
 impl Volumes {
     /// The files a container finds.
     pub(super) fn seen(&self, pod: &Value, container: &Value) -> BTreeSet<String> {
@@ -101,7 +96,6 @@ mod tests {
         for file in ["/own/a", "/host/b", "/claimed/c", "/elsewhere"] {
             volumes.note(&one, &container, file, true);
         }
-        assert_eq!(directories(&one, &container), ["/own", "/host"]);
         assert_eq!(volumes.seen(&one, &container), BTreeSet::from(["/own/a".to_owned(), "/host/b".to_owned()]));
         assert_eq!(volumes.seen(&other, &container), BTreeSet::from(["/host/b".to_owned()]));
         volumes.forget("1");

@@ -54,7 +54,7 @@ pub(super) fn evicted(pod: &PodInfo, message: &str, now: Timestamp, target: Opti
     let value = pod.object.value();
     let mut containers = containers(&value);
     for container in containers.iter_mut().filter(|container| container.is_running()) {
-        container.end(KILLED, now);
+        container.end(KILLED, now, None);
     }
     let mut status = json!({ "phase": "Failed", "reason": "Evicted", "message": message });
     map_mut(&mut status).extend(statuses(&containers).into_iter().map(|(field, list)| (field.to_owned(), list)));
@@ -77,6 +77,7 @@ impl Plane {
             value,
             now: self.now(),
             hollow: self.settings.hollow,
+            cluster: Arc::clone(&self.cluster),
             missing: Arc::clone(&self.settings.missing_images),
             memory,
             volumes,

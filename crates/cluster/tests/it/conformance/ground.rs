@@ -124,6 +124,16 @@ impl Ground {
         text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
+    /// What answers requests.
+    pub(super) fn api(&self) -> Api {
+        self.api.clone()
+    }
+
+    /// Waits for something that may take its time.
+    pub(super) fn wait_for<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime.block_on(what)
+    }
+
     /// Lets time pass.
     pub(super) fn pass(&self, seconds: u64) {
         self.cluster.advance(Duration::from_secs(seconds));

@@ -5,6 +5,10 @@
 pub(super) enum Token {
     Word(Word),
     Operator(&'static str),
+    /// The number of the open file that the redirection after it is about.
+    File(u8),
+    /// What stands in a here-document.
+    Here(Word),
 }
 
 /// A word without its quotes.
@@ -19,15 +23,17 @@ pub(super) struct Word {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     Text(String),
-    /// `$NAME`, `${NAME}`, `${NAME:-otherwise}`.
-    Variable(String, Option<String>),
+    /// `$NAME`, `${NAME}`, `$1`, `$@`, `$#`; `${NAME:-otherwise}` and the like have an operator and what it works with.
+    Variable(String, Option<(&'static str, Word)>),
+    /// `${#NAME}`.
+    Length(String),
     /// `$?`.
     Status,
     /// `$(command)`.
     Command(String),
     /// `$((1 + 1))`.
     Arithmetic(String),
-    /// What cannot be told: `$1`, `$!`, `${NAME%.*}`.
+    /// What cannot be told: `$!`, `${NAME/a/b}`.
     Unknown,
 }
 
@@ -61,13 +67,40 @@ const OPERATORS: [&str; 14] = ["&&", "||", ";;", ">>", "<<", ">&", "&>", ";", "&
 
 /// A script's tokens; `None` where a quote is not closed.
 pub(super) fn tokens(script: &str) -> Option<Vec<Token>> {
-    Lexer { rest: script, tokens: Vec::new(), word: None }.read()
+    Lexer { rest: script, ..Lexer::default() }.read()
 }
 
+/// A text in which variables and commands stand for what they come to, but quotes stand for themselves.
+fn expandable(text: &str) -> Option<Word> {
+    let mut lexer = Lexer { rest: text, word: Some(Word { quoted: true, ..Word::default() }), ..Lexer::default() };
+    while lexer.rest.chars().next().is_some() {
+        lexer.inside_quotes()?;
+    }
+    lexer.end_word();
+    match lexer.tokens.pop() {
+        Some(Token::Word(word)) => Some(word),
+        _ => None,
+    }
+}
+
+/// A here-document whose text is still to come.
+struct Awaited {
+    /// Where its text is to stand.
+    at: usize,
+    end: String,
+    verbatim: bool,
+    /// `<<-`: tabs before its lines do not count.
+    indented: bool,
+}
+
+#[derive(Default)]
 struct Lexer<'a> {
     rest: &'a str,
     tokens: Vec<Token>,
     word: Option<Word>,
+    awaited: Vec<Awaited>,
+    /// The next word is the end of a here-document; whether that is indented.
+    delimiter: Option<bool>,
 }
 
 impl Lexer<'_> {
@@ -78,6 +111,7 @@ impl Lexer<'_> {
                     self.end_word();
                     self.tokens.push(Token::Operator(";"));
                     self.skip(letter);
+                    self.here_documents()?;
                 }
                 _ if letter.is_whitespace() => {
                     self.end_word();
@@ -107,7 +141,34 @@ impl Lexer<'_> {
             }
         }
         self.end_word();
-        Some(self.tokens)
+        self.awaited.is_empty().then_some(self.tokens)
+    }
+
+    /// Reads the here-documents of the line that has ended.
+    fn here_documents(&mut self) -> Option<()> {
+        for awaited in std::mem::take(&mut self.awaited) {
+            let mut text = String::new();
+            loop {
+                if self.rest.is_empty() {
+                    return None;
+                }
+                let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+                self.rest = rest;
+                let line = if awaited.indented { line.trim_start_matches('\t') } else { line };
+                if line == awaited.end {
+                    break;
+                }
+                text.push_str(line);
+                text.push('\n');
+            }
+            let word = if awaited.verbatim {
+                Word { parts: vec![Part::Text(text)], quoted: true }
+            } else {
+                expandable(&text)?
+            };
+            *self.tokens.get_mut(awaited.at)? = Token::Here(word);
+        }
+        Some(())
     }
 
     fn operator_or_letter(&mut self, letter: char) -> Option<()> {
@@ -117,13 +178,21 @@ impl Lexer<'_> {
             return Some(());
         };
         // The number of a file before a redirection is no word.
-        let number = self.word.as_ref().and_then(Word::text).is_some_and(|text| text.parse::<u8>().is_ok());
-        if number && operator.starts_with(['<', '>']) {
+        let number = self.word.as_ref().and_then(Word::text).and_then(|text| text.parse::<u8>().ok());
+        let number = number.filter(|_| operator.starts_with(['<', '>']));
+        if number.is_some() {
             self.word = None;
         }
         self.end_word();
-        self.tokens.push(Token::Operator(operator));
+        self.tokens.extend(number.map(Token::File));
         self.rest = self.rest.get(operator.len()..)?;
+        if *operator == "<<" {
+            let indented = self.rest.strip_prefix('-');
+            self.rest = indented.unwrap_or(self.rest);
+            self.delimiter = Some(indented.is_some());
+        } else {
+            self.tokens.push(Token::Operator(operator));
+        }
         Some(())
     }
 
@@ -151,7 +220,14 @@ impl Lexer<'_> {
             }
         }
         word.parts = joined;
-        self.tokens.push(Token::Word(word));
+        match self.delimiter.take() {
+            Some(indented) => {
+                let end = word.text().unwrap_or_default().to_owned();
+                self.awaited.push(Awaited { at: self.tokens.len(), end, verbatim: word.quoted, indented });
+                self.tokens.push(Token::Here(Word::default()));
+            }
+            None => self.tokens.push(Token::Word(word)),
+        }
     }
 
     fn double_quoted(&mut self) -> Option<()> {
@@ -164,24 +240,32 @@ impl Lexer<'_> {
                     self.skip(letter);
                     return Some(());
                 }
-                '\\' => {
-                    self.skip(letter);
-                    let escaped = self.rest.chars().next()?;
-                    if !matches!(escaped, '"' | '\\' | '$' | '`' | '\n') {
-                        self.word().push('\\');
-                    }
-                    if escaped != '\n' {
-                        self.word().push(escaped);
-                    }
-                    self.skip(escaped);
-                }
-                '$' | '`' => self.expansion()?,
-                _ => {
-                    self.word().push(letter);
-                    self.skip(letter);
-                }
+                _ => self.inside_quotes()?,
             }
         }
+    }
+
+    fn inside_quotes(&mut self) -> Option<()> {
+        let letter = self.rest.chars().next()?;
+        match letter {
+            '\\' => {
+                self.skip(letter);
+                let escaped = self.rest.chars().next()?;
+                if !matches!(escaped, '"' | '\\' | '$' | '`' | '\n') {
+                    self.word().push('\\');
+                }
+                if escaped != '\n' {
+                    self.word().push(escaped);
+                }
+                self.skip(escaped);
+            }
+            '$' | '`' => self.expansion()?,
+            _ => {
+                self.word().push(letter);
+                self.skip(letter);
+            }
+        }
+        Some(())
     }
 
     fn expansion(&mut self) -> Option<()> {
@@ -203,7 +287,10 @@ impl Lexer<'_> {
             let inner = self.rest.get(1..)?;
             let name = inner.find(|letter: char| !is_of_name(letter)).unwrap_or(inner.len());
             match inner.chars().next() {
-                Some(letter) if letter.is_ascii_digit() || "!@*#$-".contains(letter) => (Part::Unknown, 2),
+                Some(letter) if letter.is_ascii_digit() || "@*#".contains(letter) => {
+                    (Part::Variable(letter.to_string(), None), 2)
+                }
+                Some(letter) if "!$-".contains(letter) => (Part::Unknown, 2),
                 _ if name > 0 => (Part::Variable(inner.get(..name)?.to_owned(), None), name + 1),
                 _ => (Part::Text("$".to_owned()), 1),
             }
@@ -223,14 +310,30 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with(|letter: char| letter.is_ascii_digit()) && text.chars().all(is_of_name)
 }
 
+/// The operators in `${…}`, the longest first.
+const PARAMETER_OPERATORS: [&str; 12] = [":-", ":=", ":+", ":?", "%%", "##", "-", "=", "+", "?", "%", "#"];
+
 fn variable(inner: &str) -> Part {
-    match inner.split_once(":-") {
-        Some((name, otherwise)) if is_name(name) && !otherwise.contains('$') => {
-            Part::Variable(name.to_owned(), Some(otherwise.to_owned()))
-        }
-        None if is_name(inner) => Part::Variable(inner.to_owned(), None),
-        _ => Part::Unknown,
+    if let Some(name) = inner.strip_prefix('#').filter(|name| is_name(name)) {
+        return Part::Length(name.to_owned());
     }
+    let end = inner.find(|letter: char| !is_of_name(letter)).unwrap_or(inner.len());
+    let (name, rest) = inner.split_at(end);
+    if !is_name(name) && name.parse::<u8>().is_err() {
+        return Part::Unknown;
+    }
+    if rest.is_empty() {
+        return Part::Variable(name.to_owned(), None);
+    }
+    let operator = PARAMETER_OPERATORS.iter().find(|operator| rest.starts_with(**operator));
+    let operand = operator.and_then(|operator| {
+        let text = rest.get(operator.len()..)?;
+        // Quotes around all of it are the usual ones.
+        let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let text = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).unwrap_or(text);
+        Some((*operator, expandable(text)?))
+    });
+    operand.map_or(Part::Unknown, |operand| Part::Variable(name.to_owned(), Some(operand)))
 }
 
 /// Where the bracket closes.
@@ -259,6 +362,8 @@ mod tests {
         let show = |token: Token| match token {
             Token::Word(word) => word.parts.iter().map(part).collect(),
             Token::Operator(operator) => format!("<{operator}>"),
+            Token::File(number) => format!("{number}:"),
+            Token::Here(word) => format!("<<{}", word.parts.iter().map(part).collect::<String>()),
         };
         Some(tokens(script)?.into_iter().map(show).collect::<Vec<String>>().join(" "))
     }
@@ -269,15 +374,20 @@ mod tests {
             ("sleep 2; exit 1", "sleep 2 <;> exit 1"),
             ("echo 'a b;c' && true\nfalse", "echo a b;c <&&> true <;> false"),
             (r#"echo "it's \"$x\"" # no word"#, r#"echo it's "Variable(x, None)""#),
-            ("a>/b 2>&1|c", "a <>> /b <>&> 1 <|> c"),
+            ("a>/b 2>&1|c", "a <>> /b 2: <>&> 1 <|> c"),
             ("exit $?", "exit Status"),
-            ("a$((1 + 2))b${x:-7}", "aArithmetic(1 + 2)bVariable(x, Some(7))"),
+            (
+                "a$((1 + 2))b${x:-7}",
+                "aArithmetic(1 + 2)bVariable(x, Some((:-, Word { parts: [Text(7)], quoted: true })))",
+            ),
             ("for i in $(seq 1 (2)); do", "for i in Command(seq 1 (2)) <;> do"),
-            ("$1 ${x%.*} $", "Unknown Unknown $"),
+            ("$1 ${x/a/b} ${#x} $! $", "Variable(1, None) Unknown Length(x) Unknown $"),
+            ("cat <<EOF >a\nx $y\nEOF\nb", "cat <<x Variable(y, None)\n <>> a <;> b"),
+            ("cat <<-'E'\n\t$y\n\tE\n", "cat <<$y\n <;>"),
         ] {
             assert_eq!(shown(script).as_deref(), Some(expected), "{script}");
         }
-        for broken in ["echo 'a", "echo \"a", "echo $(a", "echo `a", "echo $((1"] {
+        for broken in ["echo 'a", "echo \"a", "echo $(a", "echo `a", "echo $((1", "cat <<EOF\nx"] {
             assert_eq!(tokens(broken), None, "{broken}");
         }
     }

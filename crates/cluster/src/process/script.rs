@@ -1,6 +1,6 @@
 //! The structure of a shell script.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::tokens::{Token, Word, tokens};
 
@@ -12,10 +12,17 @@ const MAX_DEPTH: usize = 24;
 /// What a shell does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
-    /// A command with its arguments, and the files it writes to.
+    /// A command with its arguments, and where it reads and writes.
     Simple {
         words: Vec<Word>,
-        writes: Vec<Word>,
+        redirects: Vec<Redirect>,
+    },
+    /// Several commands that read and write elsewhere.
+    Redirected(Box<Node>, Vec<Redirect>),
+    /// `case WORD in A | B) … ;; esac`.
+    Case {
+        word: Word,
+        arms: Vec<(Vec<Word>, Node)>,
     },
     Sequence(Vec<Node>),
     And(Box<Node>, Box<Node>),
@@ -41,11 +48,29 @@ pub(super) enum Node {
     },
     Function {
         name: String,
-        body: Rc<Node>,
+        body: Arc<Node>,
     },
 }
 
-/// Reads a script; `None` where it holds more than is known here, such as `case` and here-documents.
+/// Where an open file of a command leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Redirect {
+    pub(super) file: u8,
+    pub(super) to: Target,
+}
+
+/// What a redirection names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Write(Word),
+    Append(Word),
+    Read(Word),
+    Text(Word),
+    /// `2>&1`: wherever that one leads.
+    File(u8),
+}
+
+/// Reads a script; `None` where it holds more than is known here, such as `select`.
 pub(super) fn parse(script: &str) -> Option<Node> {
     if script.len() > MAX_LENGTH {
         return None;
@@ -98,7 +123,7 @@ impl Parser {
         loop {
             while self.takes(";") {}
             let over = self.at == self.tokens.len()
-                || self.operator() == Some(")")
+                || matches!(self.operator(), Some(")" | ";;"))
                 || self.keyword().is_some_and(|word| until.contains(&word));
             if over {
                 break;
@@ -140,12 +165,90 @@ impl Parser {
         }
         let mut parts = vec![self.command()?];
         while self.takes("|") {
+            while self.takes(";") {}
             parts.push(self.command()?);
         }
         Some(if parts.len() == 1 { parts.remove(0) } else { Node::Pipe(parts) })
     }
 
     fn command(&mut self) -> Option<Node> {
+        let node = self.plain_command()?;
+        if matches!(node, Node::Simple { .. } | Node::Function { .. }) {
+            return Some(node);
+        }
+        let mut redirects = Vec::new();
+        while self.redirect(&mut redirects)? {}
+        Some(if redirects.is_empty() { node } else { Node::Redirected(Box::new(node), redirects) })
+    }
+
+    /// Reads a redirection if there is one; `None` where it makes no sense.
+    fn redirect(&mut self, redirects: &mut Vec<Redirect>) -> Option<bool> {
+        if let Some(Token::Here(text)) = self.tokens.get(self.at) {
+            redirects.push(Redirect { file: 0, to: Target::Text(text.clone()) });
+            self.at += 1;
+            return Some(true);
+        }
+        let number = match self.tokens.get(self.at) {
+            Some(Token::File(number)) => Some(*number),
+            _ => None,
+        };
+        let at = self.at + usize::from(number.is_some());
+        let operator = match self.tokens.get(at) {
+            Some(Token::Operator(operator @ (">" | ">>" | "&>" | "<" | ">&"))) => *operator,
+            _ => return number.is_none().then_some(false),
+        };
+        let Some(Token::Word(target)) = self.tokens.get(at + 1) else { return None };
+        let target = target.clone();
+        self.at = at + 2;
+        let file = number.unwrap_or(u8::from(operator != "<"));
+        match operator {
+            ">" => redirects.push(Redirect { file, to: Target::Write(target) }),
+            ">>" => redirects.push(Redirect { file, to: Target::Append(target) }),
+            "<" => redirects.push(Redirect { file, to: Target::Read(target) }),
+            ">&" if target.text().is_some_and(|text| text.parse::<u8>().is_ok()) => {
+                redirects.push(Redirect { file, to: Target::File(target.text()?.parse().ok()?) });
+            }
+            _ => {
+                redirects.push(Redirect { file: 1, to: Target::Write(target) });
+                redirects.push(Redirect { file: 2, to: Target::File(1) });
+            }
+        }
+        Some(true)
+    }
+
+    fn choice(&mut self) -> Option<Node> {
+        self.at += 1;
+        let Some(Token::Word(word)) = self.tokens.get(self.at).cloned() else { return None };
+        self.at += 1;
+        while self.takes(";") {}
+        if !self.takes_word("in") {
+            return None;
+        }
+        let mut arms = Vec::new();
+        loop {
+            while self.takes(";") {}
+            if self.takes_word("esac") {
+                return Some(Node::Case { word, arms });
+            }
+            self.takes("(");
+            let mut patterns = Vec::new();
+            loop {
+                let Some(Token::Word(pattern)) = self.tokens.get(self.at) else { return None };
+                patterns.push(pattern.clone());
+                self.at += 1;
+                if !self.takes("|") {
+                    break;
+                }
+            }
+            if !self.takes(")") {
+                return None;
+            }
+            arms.push((patterns, self.sequence(&["esac"])?));
+            self.takes(";;");
+        }
+    }
+
+    fn plain_command(&mut self) -> Option<Node> {
         if self.takes("(") {
             let inner = self.sequence(&[])?;
             return self.takes(")").then(|| Node::Subshell(Box::new(inner)));
@@ -170,7 +273,8 @@ impl Parser {
                 self.at += 1;
                 self.function(name)
             }
-            Some("case" | "select" | "then" | "do" | "done" | "fi" | "else" | "elif" | "esac" | "}") => None,
+            Some("case") => self.choice(),
+            Some("select" | "then" | "do" | "done" | "fi" | "else" | "elif" | "esac" | "}") => None,
             Some(name) if self.tokens.get(self.at + 1) == Some(&Token::Operator("(")) => {
                 let name = name.to_owned();
                 self.at += 1;
@@ -188,7 +292,7 @@ impl Parser {
         if !self.takes_word("{") {
             return None;
         }
-        let body = Rc::new(self.sequence(&["}"])?);
+        let body = Arc::new(self.sequence(&["}"])?);
         self.takes_word("}").then_some(Node::Function { name, body })
     }
 
@@ -229,24 +333,20 @@ impl Parser {
     }
 
     fn simple(&mut self) -> Option<Node> {
-        let (mut words, mut writes) = (Vec::new(), Vec::new());
+        let (mut words, mut redirects) = (Vec::new(), Vec::new());
         let begun = self.at;
         loop {
+            if self.redirect(&mut redirects)? {
+                continue;
+            }
             match self.tokens.get(self.at) {
                 Some(Token::Word(word)) => words.push(word.clone()),
-                Some(Token::Operator(operator @ (">" | ">>" | "&>" | "<" | ">&"))) => {
-                    self.at += 1;
-                    let Some(Token::Word(target)) = self.tokens.get(self.at) else { return None };
-                    if !matches!(*operator, "<" | ">&") {
-                        writes.push(target.clone());
-                    }
-                }
-                Some(Token::Operator("(" | "<<")) => return None,
+                Some(Token::Operator("(")) => return None,
                 _ => break,
             }
             self.at += 1;
         }
-        (self.at > begun).then_some(Node::Simple { words, writes })
+        (self.at > begun).then_some(Node::Simple { words, redirects })
     }
 }
 
@@ -264,13 +364,19 @@ mod tests {
             "(sleep 1; exit 2) || { echo no; exit 3; }",
             "a | b > /c 2>&1 &\nwait",
             "f() { true; }; function g { f; }\n_h(){\n g\n}",
+            "case $a in b|c) true ;; *) false; esac",
+            "cat <<EOF > /x\nx\nEOF\ntrue",
+            "while read line; do echo $line; done < /etc/hosts 2> /dev/null",
+            "{ a; b; } >> /log",
             "",
         ] {
             assert!(parse(script).is_some(), "{script}");
         }
         let deep = "(".repeat(100) + &")".repeat(100);
         let negated = "! ".repeat(100) + "true";
-        for script in ["case a in b) ;; esac", "cat <<EOF\nx\nEOF", "if true; then", "a )", &deep, &negated] {
+        for script in
+            ["case a in b) true", "cat <<EOF\nx\n", "if true; then", "select a; do b; done", "a )", &deep, &negated]
+        {
             assert_eq!(parse(script), None, "{script}");
         }
     }

@@ -1,44 +1,34 @@
-//! What the image and the command of a container say about how it runs: how long, how it ends, what it does on SIGTERM.
-//!
-//! Nothing is run. Shell scripts are followed as far as their outcome can be told from the script, the environment that
-//! the pod gives and the files that containers left in volumes; the end of other programs is unknown.
+//! What runs in a container as a kubelet sees it: its course, what it does on SIGTERM, where it listens.
 
-mod amounts;
-mod arithmetic;
-mod course;
-mod script;
-mod tokens;
-mod world;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::Value;
 
-pub(super) use self::course::follow;
-pub(super) use self::world::{Course, End, World};
-use super::super::value::{items, text};
-use super::volumes::directories;
+use super::image::{SHELLS, base_name, is_official};
+use super::place::{Place, Purpose};
+use super::run::follow;
+use super::world::{Course, World};
+use crate::cluster::Cluster;
+use crate::control::value::{items, text};
 
-/// Images that are a shell and a few tools: without a command they end at once, as nobody types anything.
-const SHELLS: [&str; 9] =
-    ["busybox", "alpine", "ubuntu", "debian", "fedora", "centos", "amazonlinux", "bash", "python"];
 /// Exit code of a process that SIGTERM ends, as it does when it is not the first of its namespace.
 const TERMINATED: i64 = 143;
 
 /// What runs in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
-    pub(super) course: Course,
+pub(crate) struct Program {
+    pub(crate) course: Course,
     /// How long it takes to end on SIGTERM, and its exit code; `None`: it does not heed it, and is killed when its grace is
     /// over.
-    pub(super) on_term: Option<(SignedDuration, i64)>,
-    pub(super) listens: Listens,
+    pub(crate) on_term: Option<(SignedDuration, i64)>,
+    pub(crate) listens: Listens,
 }
 
 /// At which ports a program takes connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Listens {
+pub(crate) enum Listens {
     Nowhere,
     /// Nobody knows: at those that it is asked at.
     Anywhere,
@@ -47,7 +37,7 @@ pub(super) enum Listens {
 
 impl Listens {
     /// Whether a connection to that port is taken; a name that no port has leads nowhere.
-    pub(super) fn at(self, port: Option<i64>) -> bool {
+    pub(crate) fn at(self, port: Option<i64>) -> bool {
         match self {
             Self::Nowhere => false,
             Self::Anywhere => true,
@@ -74,27 +64,28 @@ impl Program {
     }
 }
 
-/// The name of an image without registry, path, tag and digest.
-fn base_name(image: &str) -> &str {
-    let name = image.split('@').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-    name.split(':').next().unwrap_or_default()
-}
-
 /// What runs in a container of this pod that finds these files in its volumes.
-pub(super) fn program(pod: &Value, container: &Value, files: Option<&BTreeSet<String>>) -> Program {
+pub(crate) fn program(
+    cluster: Option<&Arc<Cluster>>,
+    pod: &Value,
+    container: &Value,
+    files: Option<&BTreeSet<String>>,
+) -> Program {
     let words = |field: &str| items(&container[field]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
     let (command, args) = (words("command"), words("args"));
     let name = base_name(text(container, &["image"]));
-    let mut program = if command.is_empty() && (args.is_empty() || name == "agnhost") {
+    let tester = name == "agnhost" && args.first().is_some_and(|first| TESTERS.contains(first));
+    let mut program = if command.is_empty() && (args.is_empty() || name == "agnhost") && !tester {
         of_image(container, name, &args)
     } else {
-        let world = World {
-            variables: environment(pod, container),
-            directories: directories(pod, container),
-            files: files.cloned().unwrap_or_default(),
-        };
+        let place = Place { cluster, pod, container, status: &Value::Null, started: None, purpose: Purpose::Life };
+        let (mut world, environment) = place.world();
+        for file in files.into_iter().flatten() {
+            world = world.with_file(file);
+        }
         // Where the image has a program of its own, arguments alone are for it; else they are the command.
-        Program::of_course(follow(&[command, args].concat(), &world))
+        let words = place.words(&environment).unwrap_or_default();
+        Program::of_course(follow(&words.iter().map(String::as_str).collect::<Vec<_>>(), &world))
     };
     let shares = pod["spec"]["shareProcessNamespace"] == true || pod["spec"]["hostPID"] == true;
     if shares && program.on_term.is_none() {
@@ -102,6 +93,9 @@ pub(super) fn program(pod: &Value, container: &Value, files: Option<&BTreeSet<St
     }
     program
 }
+
+/// Programs of Kubernetes' image for tests that end by themselves.
+const TESTERS: [&str; 5] = ["mounttest", "entrypoint-tester", "etc-hosts", "dns-suffix", "dns-server-list"];
 
 fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
     match (name, args.first().copied()) {
@@ -112,7 +106,7 @@ fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
         ("agnhost", Some("netexec")) => Program::endless(0, Listens::At(option(args, "http-port", 8080))),
         ("agnhost", _) => Program::endless(0, Listens::Anywhere),
         // As the image comes; a configuration in a volume may have it listen elsewhere.
-        ("nginx" | "httpd", _) if is_official(container, name) && !is_configured(container) => {
+        ("nginx" | "httpd", _) if is_official(text(container, &["image"])) && !is_configured(container) => {
             Program { listens: Listens::At(80), ..Program::of_course(follow(&[""], &World::default())) }
         }
         _ if SHELLS.contains(&name) => {
@@ -121,14 +115,6 @@ fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
         }
         _ => Program::of_course(follow(&[""], &World::default())),
     }
-}
-
-/// Whether the image is the one that everybody means by that name: others of the name may listen elsewhere.
-fn is_official(container: &Value, name: &str) -> bool {
-    let image = text(container, &["image"]).split('@').next().unwrap_or_default();
-    let home = image.rfind(name).and_then(|at| image.get(..at)).unwrap_or_default();
-    let home = home.strip_prefix("docker.io/").unwrap_or(home);
-    matches!(home, "" | "library/" | "registry.k8s.io/e2e-test-images/")
 }
 
 /// Whether there are files of the pod's, beside the credentials that every container has.
@@ -154,38 +140,15 @@ fn option(args: &[&str], name: &str, otherwise: u16) -> u16 {
     otherwise
 }
 
-/// The variables that a pod gives a container, as far as the pod alone says them.
-fn environment(pod: &Value, container: &Value) -> BTreeMap<String, String> {
-    let value = |variable: &Value| -> Option<String> {
-        if let Some(value) = variable["value"].as_str() {
-            return (!value.contains("$(")).then(|| value.to_owned());
-        }
-        let path = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str()?;
-        let keyed = |field: &str| {
-            let key = path.strip_prefix("metadata.")?.strip_prefix(field)?.strip_prefix("['")?.strip_suffix("']")?;
-            pod["metadata"][field][key].as_str()
-        };
-        let found = match path {
-            "metadata.name" | "metadata.namespace" | "metadata.uid" => pod["metadata"][path.get(9..)?].as_str(),
-            "spec.nodeName" | "spec.serviceAccountName" => pod["spec"][path.get(5..)?].as_str(),
-            _ => keyed("annotations").or_else(|| keyed("labels")),
-        };
-        found.map(str::to_owned)
-    };
-    items(&container["env"])
-        .iter()
-        .filter_map(|variable| Some((text(variable, &["name"]).to_owned(), value(variable)?)))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::world::End;
     use super::*;
 
     fn of(container: Value) -> Program {
-        program(&json!({}), &container, None)
+        program(None, &json!({}), &container, None)
     }
 
     #[test]
@@ -230,12 +193,12 @@ mod tests {
                 {"name": "BASE", "value": "40"},
             ],
         });
-        assert_eq!(program(&pod, &container, None).course.end, End::After(SignedDuration::ZERO, 43));
+        assert_eq!(program(None, &pod, &container, None).course.end, End::After(SignedDuration::ZERO, 43));
     }
 
     #[test]
     fn only_the_first_process_of_a_namespace_may_ignore_signals() {
         let pod = json!({"spec": {"shareProcessNamespace": true}});
-        assert_eq!(program(&pod, &json!({"command": ["sleep", "60"]}), None).on_term, Some(at_once(143)));
+        assert_eq!(program(None, &pod, &json!({"command": ["sleep", "60"]}), None).on_term, Some(at_once(143)));
     }
 }

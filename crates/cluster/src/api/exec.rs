@@ -1,0 +1,362 @@
+//! `kubectl exec`: commands whose outcome is known, on a WebSocket.
+
+// upstream: staging/src/k8s.io/client-go/tools/remotecommand/websocket.go (v1.36)
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use http::header::{HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::{Method, Response};
+use hyper::upgrade::OnUpgrade;
+use jiff::{SignedDuration, Timestamp};
+use klab_scheduler::hash::fnv64;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::super::clock::later;
+use super::super::cluster::Cluster;
+use super::super::control::value::{items, text};
+use super::super::process::{
+    Answered, End, Image, Performance, Piece, Session, Stream, World, perform, present, status_of,
+};
+use super::super::resource::PODS;
+use super::super::status::Status;
+use super::answer::{self, method_not_allowed};
+use super::body::Body;
+use super::call::{Call, Shared, Target};
+use super::executed::{MOST, One};
+use super::handshake::switching;
+use super::keyboard::{Keyboard, Typed};
+use super::streams::{not_known, reachable};
+use super::terminal::{Heard, PROTOCOLS, Terminal, ended, failed};
+
+/// A command is followed for so long.
+const HORIZON: SignedDuration = SignedDuration::from_mins(10);
+/// So long nobody needs to type anything.
+const IDLE: Duration = Duration::from_mins(15);
+/// How long the other end may take to speak the new protocol.
+const CHANGE: Duration = Duration::from_secs(10);
+/// How often it is looked whether the container still runs.
+const LOOK: Duration = Duration::from_millis(500);
+/// So much is read of what a command is given.
+const MAX_INPUT: usize = 256 * 1024;
+
+/// Shells that read what somebody types.
+const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
+/// What a shell does itself, so that there is no program of that name.
+const BUILT_IN: [&str; 16] = [
+    "cd", "export", "exit", "unset", "set", "trap", "wait", "eval", "exec", "source", ".", ":", "alias", "shift",
+    "break", "read",
+];
+
+/// A command that is to be executed.
+struct Execution {
+    /// Kept, so that the cluster stays awake.
+    cluster: Arc<Cluster>,
+    /// Gone when the cluster is no longer served.
+    served: Weak<Shared>,
+    namespace: String,
+    name: String,
+    pod: Arc<Value>,
+    container: Value,
+    command: Vec<String>,
+    stdin: bool,
+    tty: bool,
+    _one: One,
+}
+
+impl Call<'_> {
+    /// Executes a command in a container.
+    pub(super) fn exec(&self, target: &Target, pod: &Arc<Value>, container: &Value) -> Result<Response<Body>, Status> {
+        if !matches!(self.parts.method, Method::GET | Method::POST) {
+            return Err(method_not_allowed());
+        }
+        let command: Vec<String> = self.query.all("command").map(str::to_owned).collect();
+        if command.is_empty() {
+            return Err(Status::bad_request("you must specify at least one command for the container"));
+        }
+        if !["stdin", "stdout", "stderr"].iter().any(|stream| self.query.flag(stream)) {
+            return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
+        }
+        let name = text(container, &["name"]);
+        reachable(self.cluster(), pod, &format!("exec/{}/{}/{name}", target.namespace(), target.name()))?;
+        if !status_of(pod, container)["state"]["running"].is_object() {
+            // As a kubelet says it: in plain words.
+            return Ok(answer::text(404, format!("container not found (\"{name}\")")));
+        }
+        let header =
+            |name: HeaderName| self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let upgrade = header(UPGRADE).to_ascii_lowercase();
+        if upgrade.starts_with("spdy/") {
+            return Err(not_known(
+                "commands are executed for kubectl 1.31 and newer, which speaks WebSocket \
+                 (1.29 and 1.30 do so with KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true)",
+            ));
+        }
+        let on_upgrade = self.parts.extensions.get::<OnUpgrade>().cloned().filter(|_| upgrade == "websocket");
+        let (Some(on_upgrade), key) = (on_upgrade, header(SEC_WEBSOCKET_KEY)) else {
+            return Err(Status::bad_request("Upgrade request required"));
+        };
+        let offered: Vec<&str> = header(SEC_WEBSOCKET_PROTOCOL).split(',').map(str::trim).collect();
+        let Some(protocol) = PROTOCOLS.into_iter().find(|protocol| offered.contains(protocol)) else {
+            return Err(Status::bad_request(format!(
+                "unable to upgrade: the protocols are {}",
+                PROTOCOLS.join(" and ")
+            )));
+        };
+        let Some(one) = self.api.executed.one_more() else {
+            let message = format!("{MOST} commands are being executed in this cluster, please try again later");
+            return Err(Status {
+                details: json!({"retryAfterSeconds": 1}),
+                ..Status::new(429, "TooManyRequests", message)
+            });
+        };
+        let execution = Execution {
+            cluster: Arc::clone(self.cluster()),
+            served: self.api.itself(),
+            namespace: target.namespace().to_owned(),
+            name: target.name().to_owned(),
+            pod: Arc::clone(pod),
+            container: container.clone(),
+            command,
+            stdin: self.query.flag("stdin"),
+            tty: self.query.flag("tty"),
+            _one: one,
+        };
+        tokio::spawn(async move {
+            let Ok(Ok(upgraded)) = timeout(CHANGE, on_upgrade).await else { return };
+            execution.run(Terminal::new(upgraded, execution.tty, protocol).await).await;
+        });
+        Ok(switching(key, protocol))
+    }
+}
+
+impl Execution {
+    async fn run(&self, mut terminal: Terminal) {
+        let image = text(&self.container, &["image"]).to_owned();
+        let program = self.command.first().map(String::as_str).unwrap_or_default();
+        let name = program.rsplit('/').next().unwrap_or_default();
+        let shell = Image::named(&image).shell;
+        if shell.is_known() && (shell.lacks(name) || BUILT_IN.contains(&program)) {
+            return terminal.end(&failed(&self.no_such_program(program))).await;
+        }
+        if !shell.is_known() && !self.runs(name) {
+            let why = format!("whether the image `{image}` has `{name}` is not known");
+            return terminal.end(&failed(&not_known(&why).message)).await;
+        }
+        let Some(world) = self.world().await else {
+            return terminal.end(&failed("the files of the container could not be told")).await;
+        };
+        let interactive = self.tty
+            && self.stdin
+            && SHELLS.contains(&name)
+            && self.command[1..].iter().all(|word| word.starts_with('-') && !word.contains('c'));
+        let status = if interactive {
+            self.converse(&mut terminal, world).await
+        } else {
+            self.perform(&mut terminal, world).await
+        };
+        if let Some(status) = status {
+            terminal.end(&status).await;
+        }
+    }
+
+    /// Whether the container's own command runs a program, so that the image must have it.
+    fn runs(&self, name: &str) -> bool {
+        let first = items(&self.container["command"]).first().and_then(Value::as_str).unwrap_or_default();
+        let own = first.rsplit('/').next().unwrap_or_default();
+        own == name || (SHELLS.contains(&own) && super::super::process::is_of_every_shell(name))
+    }
+
+    fn no_such_program(&self, program: &str) -> String {
+        let (uid, at) = (text(&self.pod, &["metadata", "uid"]), self.cluster.now().as_nanosecond().to_be_bytes());
+        let part = |part: u8| fnv64(&[&[part], uid.as_bytes(), program.as_bytes(), &at]);
+        let id = format!("{:016x}{:016x}{:016x}{:016x}", part(0), part(1), part(2), part(3));
+        let not_found = if program.contains('/') {
+            format!("exec: \"{program}\": stat {program}: no such file or directory")
+        } else {
+            format!("exec: \"{program}\": executable file not found in $PATH")
+        };
+        format!(
+            "Internal error occurred: error executing command in container: failed to exec in container: failed to start exec \
+             \"{id}\": OCI runtime exec failed: exec failed: unable to start container process: {not_found}"
+        )
+    }
+
+    /// What a command finds now; worked out where nobody waits for it.
+    async fn world(&self) -> Option<World> {
+        let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
+        let now = self.cluster.now();
+        tokio::task::spawn_blocking(move || present(&cluster, &pod, &container, now)).await.ok()
+    }
+
+    async fn performed(&self, world: World, input: Vec<u8>) -> Option<Performance> {
+        let command = self.command.clone();
+        let words = move || {
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            perform(&words, &world, input, HORIZON)
+        };
+        tokio::task::spawn_blocking(words).await.ok()
+    }
+
+    /// Whether the container still runs.
+    fn runs_on(&self) -> bool {
+        let pod = self.cluster.get(PODS, &self.namespace, &self.name).map(|pod| pod.value());
+        let own = status_of(&self.pod, &self.container);
+        self.served.strong_count() > 0
+            && pod.is_some_and(|pod| {
+                let status = status_of(&pod, &self.container);
+                status["containerID"] == own["containerID"] && status["state"]["running"].is_object()
+            })
+    }
+
+    /// Runs a command, and says how it has ended; `None` where nobody is there any more.
+    async fn perform(&self, terminal: &mut Terminal, world: World) -> Option<Value> {
+        let begun = self.cluster.now();
+        let mut performance = self.performed(world.clone(), Vec::new()).await?;
+        if performance.reads && self.stdin {
+            let input = self.input(terminal).await?;
+            performance = self.performed(world, input).await?;
+        }
+        let doubt = performance.doubt.take();
+        let until = doubt.as_ref().map_or(HORIZON, |doubt| doubt.at);
+        let pieces: Vec<Piece> = performance.pieces.into_iter().filter(|piece| piece.at <= until).collect();
+        if let Some(status) = self.play(terminal, &pieces, begun).await? {
+            return Some(status);
+        }
+        let (took, status) = match (doubt, performance.end) {
+            (Some(doubt), _) => (doubt.at, failed(&not_known(&doubt.why).message)),
+            (None, End::After(took, code) | End::Unknown(took, code)) => (took, ended(code)),
+            (None, End::Never) => {
+                let why = format!("a command is followed for {} minutes, and this one goes on", HORIZON.as_mins());
+                (HORIZON, failed(&not_known(&why).message))
+            }
+        };
+        Some(self.wait(terminal, later(begun, took)).await?.unwrap_or(status))
+    }
+
+    /// All that a command is given to read.
+    async fn input(&self, terminal: &mut Terminal) -> Option<Vec<u8>> {
+        let mut input = Vec::new();
+        while input.len() < MAX_INPUT {
+            match timeout(IDLE, terminal.hear()).await.ok()? {
+                Heard::Input(text) if self.tty && text.contains(&4) => break,
+                Heard::Input(text) => input.extend_from_slice(&text),
+                Heard::EndOfInput => break,
+                Heard::Other => {}
+                Heard::Gone => return None,
+            }
+        }
+        Some(input)
+    }
+
+    /// Prints each piece at its time. A status where it ends before.
+    async fn play(&self, terminal: &mut Terminal, pieces: &[Piece], begun: Timestamp) -> Option<Option<Value>> {
+        for piece in pieces {
+            if let Some(status) = self.wait(terminal, later(begun, piece.at)).await? {
+                return Some(Some(status));
+            }
+            terminal.print(piece.stream == Stream::Err, &piece.text).await?;
+        }
+        Some(None)
+    }
+
+    /// Waits until the cluster's clock has come to that. A status where it ends before: `Ctrl-C`, the end of the container.
+    async fn wait(&self, terminal: &mut Terminal, until: Timestamp) -> Option<Option<Value>> {
+        let patience = Instant::now();
+        loop {
+            let now = self.cluster.now();
+            if now >= until {
+                return Some(None);
+            }
+            if !self.runs_on() {
+                return Some(Some(ended(137)));
+            }
+            if patience.elapsed() > Duration::from_hours(1) {
+                return None;
+            }
+            let left = until.duration_since(now).unsigned_abs().min(LOOK);
+            tokio::select! {
+                () = sleep(left.max(Duration::from_millis(1))) => {}
+                heard = terminal.hear() => match heard {
+                    Heard::Gone => return None,
+                    Heard::Input(text) if self.tty && text.contains(&3) => return Some(Some(ended(130))),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// A shell that somebody types into.
+    async fn converse(&self, terminal: &mut Terminal, world: World) -> Option<Value> {
+        let root = world.is_root();
+        let mut session = Session::new(world);
+        let mut keyboard = Keyboard::default();
+        let mut unfinished = String::new();
+        let prompt =
+            |session: &Session| format!("{} {} ", session.directory().unwrap_or("/"), if root { "#" } else { "$" });
+        terminal.print(false, prompt(&session).as_bytes()).await?;
+        let mut idle = Instant::now();
+        loop {
+            let heard = match timeout(LOOK, terminal.hear()).await {
+                Ok(heard) => heard,
+                Err(_) if !self.runs_on() => return Some(ended(137)),
+                Err(_) if idle.elapsed() > IDLE => return Some(ended(0)),
+                Err(_) => continue,
+            };
+            idle = Instant::now();
+            let text = match heard {
+                Heard::Input(text) => text,
+                Heard::EndOfInput => return Some(ended(session.code())),
+                Heard::Other => continue,
+                Heard::Gone => return None,
+            };
+            for byte in text {
+                let (echo, typed) = keyboard.press(byte);
+                terminal.print(false, &echo).await?;
+                let line = match typed {
+                    None => continue,
+                    Some(Typed::Interrupt) => {
+                        unfinished.clear();
+                        terminal.print(false, prompt(&session).as_bytes()).await?;
+                        continue;
+                    }
+                    Some(Typed::End) => return Some(ended(session.code())),
+                    Some(Typed::Line(line)) => line,
+                };
+                unfinished.push_str(&line);
+                if Session::is_unfinished(&unfinished) {
+                    unfinished.push('\n');
+                    terminal.print(false, b"> ").await?;
+                    continue;
+                }
+                let line = std::mem::take(&mut unfinished);
+                let begun = self.cluster.now();
+                let worked = tokio::task::spawn_blocking(move || {
+                    let answered = session.line(&line, begun);
+                    (session, answered)
+                });
+                let (again, answered) = worked.await.ok()?;
+                session = again;
+                let Answered { pieces, took, unknown, exit } = answered;
+                let interrupted = match self.play(terminal, &pieces, begun).await? {
+                    None if unknown.is_none() => self.wait(terminal, later(begun, took)).await?,
+                    status => status,
+                };
+                if let Some(status) = interrupted {
+                    if status["details"]["causes"][0]["message"] != "130" {
+                        return Some(status);
+                    }
+                    terminal.print(false, b"^C\n").await?;
+                }
+                if let Some(why) = unknown {
+                    terminal.print(true, format!("klab: {}\n", not_known(&why).message).as_bytes()).await?;
+                }
+                if let Some(code) = exit {
+                    return Some(ended(code));
+                }
+                terminal.print(false, prompt(&session).as_bytes()).await?;
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The files of a container, as far as they are known: those of its volumes, those that the kubelet writes, those that
+//! its commands have made and removed. What its image has is unknown, but for a few directories of well-known images.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::file::{File, Found};
+use super::mounts::{Mount, Mounted};
+
+/// A file that has more than that is not known any longer.
+const MAX_FILE: usize = 1024 * 1024;
+/// All that commands write.
+const MAX_WRITTEN: usize = 8 * 1024 * 1024;
+
+/// Something that a command has made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Made {
+    File(File),
+    Directory,
+}
+
+/// What lies below all that commands do.
+#[derive(Debug, Default)]
+pub(crate) struct Ground {
+    pub(super) mounts: Vec<Mount>,
+    /// What the kubelet writes into every container: `/etc/hosts` and the like.
+    pub(super) given: BTreeMap<String, File>,
+    /// The directories at the top of an image that is known, which has nothing in `/tmp`.
+    pub(super) top: Option<&'static [&'static str]>,
+    pub(super) read_only: bool,
+    /// Whether programs that nobody knows may have written wherever they like.
+    pub(super) untrusted: bool,
+}
+
+/// The files of a container.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Files {
+    ground: Arc<Ground>,
+    made: BTreeMap<String, Option<Made>>,
+    written: usize,
+    /// What time it is.
+    pub(super) now: Option<Timestamp>,
+    /// Counts what commands do to files.
+    pub(super) version: u64,
+    /// Who makes them.
+    owner: Option<(u32, u32)>,
+}
+
+/// Why a file cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    ReadOnly,
+    IsDirectory,
+    NoDirectory,
+}
+
+impl Refused {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "Read-only file system",
+            Self::IsDirectory => "Is a directory",
+            Self::NoDirectory => "No such file or directory",
+        }
+    }
+}
+
+impl Files {
+    pub(crate) fn new(ground: Ground, owner: Option<(u32, u32)>) -> Self {
+        Self { ground: Arc::new(ground), owner, ..Self::default() }
+    }
+
+    /// A file that was there before.
+    pub(crate) fn put(&mut self, path: &str, file: File) {
+        self.made.insert(path.to_owned(), Some(Made::File(file)));
+    }
+
+    /// What others have made and removed in volumes that are mounted here, too.
+    pub(crate) fn take_over(&mut self, changes: &[(String, Option<File>)]) {
+        for (path, file) in changes {
+            self.made.insert(path.clone(), file.clone().map(Made::File));
+        }
+    }
+
+    /// All files that commands have made and removed.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&str, Option<&File>)> {
+        self.made.iter().filter_map(|(path, made)| match made {
+            Some(Made::File(file)) => Some((path.as_str(), Some(file))),
+            Some(Made::Directory) => None,
+            None => Some((path.as_str(), None)),
+        })
+    }
+
+    /// Which of the files that commands have made and removed are there.
+    pub(super) fn presence(&self) -> BTreeMap<String, bool> {
+        self.made.iter().map(|(path, made)| (path.clone(), made.is_some())).collect()
+    }
+
+    /// Everything that commands have made, if it is little enough to be compared.
+    pub(super) fn small_state(&self) -> Option<BTreeMap<String, Option<Made>>> {
+        (self.written < 64 * 1024).then(|| self.made.clone())
+    }
+
+    fn mount(&self, path: &str) -> Option<(&Mount, String)> {
+        let inside = |mount: &Mount| {
+            let rest = path.strip_prefix(mount.path.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/').to_owned())
+        };
+        let found = self.ground.mounts.iter().filter_map(|mount| inside(mount).map(|rest| (mount, rest)));
+        found.max_by_key(|(mount, _)| mount.path.len())
+    }
+
+    /// What is at a path.
+    pub(crate) fn find(&self, path: &str) -> Found {
+        let path = if path == "/" { path } else { path.trim_end_matches('/') };
+        match self.made.get(path) {
+            Some(Some(Made::File(file))) => return Found::File(file.clone()),
+            Some(None) => return Found::Absent,
+            _ => {}
+        }
+        let below = self.ground_below(path);
+        let prefix = format!("{}/", path.trim_end_matches('/'));
+        let own = self.made.range(prefix.clone()..).take_while(|(made, _)| made.starts_with(&prefix));
+        let (mut added, mut removed) = (BTreeSet::new(), BTreeSet::new());
+        for (made, what) in own {
+            let rest = &made[prefix.len()..];
+            match (rest.split_once('/'), what) {
+                (None, None) => {
+                    removed.insert(rest.to_owned());
+                }
+                (None, Some(_)) | (Some(_), None | Some(_)) if what.is_some() => {
+                    added.insert(rest.split('/').next().unwrap_or(rest).to_owned());
+                }
+                _ => {}
+            }
+        }
+        let is_made = matches!(self.made.get(path), Some(Some(Made::Directory)));
+        match below {
+            Found::Directory { names, mode, owner } => {
+                let names = names.map(|names| names.difference(&removed).cloned().chain(added).collect());
+                Found::Directory { names, mode, owner }
+            }
+            _ if is_made => Found::Directory { names: Some(added), mode: 0o755, owner: self.owner },
+            Found::Unknown if !added.is_empty() => Found::Directory { names: None, mode: 0o755, owner: None },
+            found => found,
+        }
+    }
+
+    /// Whether a path is in a volume in memory.
+    pub(super) fn is_in_memory(&self, path: &str) -> bool {
+        self.mount(path).is_some_and(|(mount, _)| mount.in_memory)
+    }
+
+    /// Whether the kubelet keeps further names in a directory.
+    pub(super) fn has_hidden(&self, path: &str) -> bool {
+        self.mount(path).is_some_and(|(mount, _)| mount.has_hidden())
+    }
+
+    /// A path as other containers of the pod have it that share the volume.
+    pub(crate) fn shared(&self, path: &str) -> Option<String> {
+        let (mount, rest) = self.mount(path)?;
+        Some(format!("{}/{rest}", mount.shared.as_ref()?))
+    }
+
+    /// The paths of a shared one here.
+    pub(crate) fn own<'a>(&'a self, shared: &'a str) -> impl Iterator<Item = String> + 'a {
+        self.ground.mounts.iter().filter_map(move |mount| {
+            let rest = shared.strip_prefix(mount.shared.as_ref()?.as_str())?.strip_prefix('/')?;
+            Some(format!("{}/{rest}", mount.path))
+        })
+    }
+
+    /// What was there before commands did anything.
+    fn ground_below(&self, path: &str) -> Found {
+        if let Some(file) = self.ground.given.get(path) {
+            return Found::File(file.clone());
+        }
+        if let Some((mount, rest)) = self.mount(path) {
+            return match mount.find(&rest, self.now) {
+                Mounted::Found(Found::Absent) if self.ground.untrusted && mount.shared.is_some() => Found::Unknown,
+                Mounted::Found(Found::Directory { mode, owner, .. })
+                    if self.ground.untrusted && mount.shared.is_some() =>
+                {
+                    Found::Directory { names: None, mode, owner }
+                }
+                Mounted::Found(found) => found,
+                Mounted::Unknown => Found::Unknown,
+            };
+        }
+        let leads = |to: &str| path == "/" || to.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        let leads_to_mount = self.ground.mounts.iter().any(|mount| leads(&mount.path));
+        let top = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+        match self.ground.top {
+            Some(known) if path == "/" => {
+                let mounted =
+                    self.ground.mounts.iter().filter_map(|mount| mount.path.trim_start_matches('/').split('/').next());
+                let names = known.iter().copied().chain(mounted).map(str::to_owned).collect();
+                Found::Directory { names: Some(names), mode: 0o755, owner: Some((0, 0)) }
+            }
+            Some(known) if !known.contains(&top) && !leads_to_mount => Found::Absent,
+            Some(_) if path == "/tmp" && !self.ground.untrusted => {
+                Found::Directory { names: Some(BTreeSet::new()), mode: 0o1777, owner: Some((0, 0)) }
+            }
+            Some(_) if path.starts_with("/tmp/") && !leads_to_mount && !self.ground.untrusted => Found::Absent,
+            _ if path == "/" || leads_to_mount => Found::Directory { names: None, mode: 0o755, owner: Some((0, 0)) },
+            _ => Found::Unknown,
+        }
+    }
+
+    /// Whether something is there, where that can be told.
+    pub(super) fn is_there(&self, path: &str) -> Option<bool> {
+        match self.find(path) {
+            Found::Absent => Some(false),
+            Found::Unknown => None,
+            _ => Some(true),
+        }
+    }
+
+    /// Why nothing can be written there.
+    pub(super) fn refusal(&self, path: &str) -> Option<Refused> {
+        if matches!(self.find(path), Found::Directory { .. }) {
+            return Some(Refused::IsDirectory);
+        }
+        let folder = path.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+        if self.find(folder) == Found::Absent {
+            return Some(Refused::NoDirectory);
+        }
+        let read_only = match self.mount(path) {
+            Some((mount, _)) => mount.read_only,
+            None => self.ground.read_only && !self.ground.given.contains_key(path),
+        };
+        read_only.then_some(Refused::ReadOnly)
+    }
+
+    /// Makes a file empty, or leaves it as it is.
+    pub(super) fn open(&mut self, path: &str, truncate: bool) {
+        let old = match self.find(path) {
+            Found::File(file) => Some(file),
+            _ => None,
+        };
+        let file = match old {
+            Some(file) if !truncate => file,
+            Some(file) => File { text: Some(Arc::default()), ..file },
+            // Whether there was something in it nobody knows.
+            None if !truncate && self.find(path) == Found::Unknown => {
+                File { text: None, mode: 0o644, owner: self.owner }
+            }
+            None => File { text: Some(Arc::default()), mode: 0o644, owner: self.owner },
+        };
+        self.version += 1;
+        self.made.insert(path.to_owned(), Some(Made::File(file)));
+    }
+
+    /// Writes at the end of a file that is open; what is not known makes all of it unknown.
+    pub(super) fn append(&mut self, path: &str, text: Option<&[u8]>) {
+        let Some(Some(Made::File(file))) = self.made.get_mut(path) else { return };
+        self.version += 1;
+        let (Some(all), Some(text)) = (&mut file.text, text) else {
+            file.text = None;
+            return;
+        };
+        self.written += text.len();
+        if all.len() + text.len() > MAX_FILE || self.written > MAX_WRITTEN {
+            file.text = None;
+            return;
+        }
+        Arc::make_mut(all).extend_from_slice(text);
+    }
+
+    pub(super) fn set_mode(&mut self, path: &str, mode: u32) {
+        if let Found::File(file) = self.find(path) {
+            self.made.insert(path.to_owned(), Some(Made::File(File { mode, ..file })));
+        }
+    }
+
+    pub(super) fn make_directory(&mut self, path: &str) {
+        self.version += 1;
+        self.made.insert(path.trim_end_matches('/').to_owned(), Some(Made::Directory));
+    }
+
+    /// Removes a file, or a directory with all that is in it.
+    pub(super) fn remove(&mut self, path: &str) {
+        let path = path.trim_end_matches('/');
+        self.version += 1;
+        if let Found::Directory { names: Some(names), .. } = self.find(path) {
+            for name in names {
+                self.remove(&format!("{path}/{name}"));
+            }
+        }
+        self.made.insert(path.to_owned(), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! What is known of images that everybody means by their name: their shell, as whom they run, what they have.
+
+/// The shell of an image and the tools beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Shell {
+    #[default]
+    Unknown,
+    /// The image `busybox`.
+    Busybox,
+    /// Busybox in an image with more than that.
+    Alpine,
+    /// dash and the GNU tools.
+    Debian,
+    /// bash and the GNU tools.
+    Bash,
+    /// There is none, nor anything else.
+    Nothing,
+}
+
+/// What is known of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Image {
+    pub(crate) shell: Shell,
+    /// Whether it is nothing but a shell and its tools: root's, with no variables but `PATH`, at `/`, with nothing in `/tmp`.
+    pub(crate) bare: bool,
+}
+
+/// Images that are a shell and a few tools: without a command they end at once, as nobody types anything.
+pub(super) const SHELLS: [&str; 9] =
+    ["busybox", "alpine", "ubuntu", "debian", "fedora", "centos", "amazonlinux", "bash", "python"];
+
+/// The directories at the top of the image `busybox`.
+const BUSYBOX_TOP: [&str; 12] =
+    ["bin", "dev", "etc", "home", "lib", "lib64", "proc", "root", "sys", "tmp", "usr", "var"];
+
+const BARE: [(&str, Shell); 10] = [
+    ("busybox", Shell::Busybox),
+    ("alpine", Shell::Alpine),
+    ("bash", Shell::Alpine),
+    ("debian", Shell::Debian),
+    ("ubuntu", Shell::Debian),
+    ("fedora", Shell::Bash),
+    ("centos", Shell::Bash),
+    ("amazonlinux", Shell::Bash),
+    ("rockylinux", Shell::Bash),
+    ("agnhost", Shell::Alpine),
+];
+/// Images of servers and languages upon Debian, or upon Alpine where their tag says so.
+const UPON: [&str; 21] = [
+    "nginx",
+    "httpd",
+    "redis",
+    "postgres",
+    "mysql",
+    "mariadb",
+    "mongo",
+    "memcached",
+    "rabbitmq",
+    "python",
+    "node",
+    "golang",
+    "ruby",
+    "php",
+    "openjdk",
+    "eclipse-temurin",
+    "wordpress",
+    "haproxy",
+    "perl",
+    "tomcat",
+    "buildpack-deps",
+];
+
+/// Programs that busybox has, beside those that are followed here.
+const APPLETS: [&str; 92] = [
+    "adduser",
+    "addgroup",
+    "arch",
+    "arp",
+    "arping",
+    "awk",
+    "base64",
+    "bc",
+    "cal",
+    "chgrp",
+    "chroot",
+    "cksum",
+    "cmp",
+    "comm",
+    "crond",
+    "crontab",
+    "dc",
+    "deluser",
+    "df",
+    "diff",
+    "dmesg",
+    "du",
+    "egrep",
+    "factor",
+    "fgrep",
+    "find",
+    "fold",
+    "free",
+    "ftpget",
+    "getopt",
+    "gunzip",
+    "gzip",
+    "hexdump",
+    "httpd",
+    "id",
+    "ifconfig",
+    "install",
+    "ip",
+    "ipcalc",
+    "kill",
+    "killall",
+    "less",
+    "link",
+    "ln",
+    "logger",
+    "login",
+    "logname",
+    "lsof",
+    "md5sum",
+    "mkfifo",
+    "mknod",
+    "mktemp",
+    "more",
+    "nc",
+    "netstat",
+    "nice",
+    "nl",
+    "nohup",
+    "nproc",
+    "nslookup",
+    "od",
+    "passwd",
+    "paste",
+    "patch",
+    "pgrep",
+    "pidof",
+    "ping",
+    "pkill",
+    "ps",
+    "readlink",
+    "realpath",
+    "sed",
+    "sha1sum",
+    "sha256sum",
+    "split",
+    "strings",
+    "su",
+    "tar",
+    "telnet",
+    "time",
+    "top",
+    "traceroute",
+    "tty",
+    "uname",
+    "unzip",
+    "uptime",
+    "vi",
+    "watch",
+    "wget",
+    "which",
+    "xargs",
+    "xxd",
+];
+/// Programs that busybox certainly does not have.
+const STRANGERS: [&str; 12] =
+    ["curl", "bash", "zsh", "python", "python3", "node", "java", "git", "apt", "apt-get", "yum", "jq"];
+
+impl Shell {
+    /// Whether its `sh` is dash, beside the GNU tools.
+    pub(super) fn is_dash(self) -> bool {
+        matches!(self, Self::Debian | Self::Bash)
+    }
+
+    pub(crate) fn is_known(self) -> bool {
+        self != Self::Unknown
+    }
+
+    /// Whether a program is certainly not there.
+    pub(crate) fn lacks(self, name: &str) -> bool {
+        match self {
+            Self::Busybox => STRANGERS.contains(&name) || is_no_program(name),
+            Self::Alpine | Self::Debian | Self::Bash => is_no_program(name),
+            Self::Nothing => true,
+            Self::Unknown => false,
+        }
+    }
+
+    /// The groups that root is in beside its own.
+    pub(super) fn root_groups(self) -> Option<&'static [(u32, &'static str)]> {
+        match self {
+            Self::Busybox => Some(&[(10, "wheel")]),
+            Self::Alpine => Some(&[
+                (1, "bin"),
+                (2, "daemon"),
+                (3, "sys"),
+                (4, "adm"),
+                (6, "disk"),
+                (10, "wheel"),
+                (11, "floppy"),
+                (20, "dialout"),
+                (26, "tape"),
+                (27, "video"),
+            ]),
+            Self::Debian | Self::Bash => Some(&[]),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+
+    /// The directories at its top, where there are no others.
+    pub(super) fn top(self) -> Option<&'static [&'static str]> {
+        (self == Self::Busybox).then_some(&BUSYBOX_TOP)
+    }
+}
+
+/// Whether a program is one that every image with a shell has.
+pub(crate) fn is_of_every_shell(name: &str) -> bool {
+    [
+        "sh", "cat", "echo", "ls", "env", "printenv", "hostname", "id", "pwd", "date", "true", "false", "test", "[",
+        "sleep", "touch", "rm", "mkdir", "head", "tail", "grep", "printf", "wc", "sort", "cp", "mv", "cut", "tr",
+        "seq", "basename", "dirname",
+    ]
+    .contains(&name)
+}
+
+/// Whether a name says that it is none: people try what happens.
+fn is_no_program(name: &str) -> bool {
+    let known = APPLETS.contains(&name);
+    !known
+        && ["does-not-exist", "doesnotexist", "nonexistent", "no-such-", "not-a-"]
+            .iter()
+            .any(|part| name.contains(part))
+}
+
+/// The name of an image without registry, path, tag and digest.
+pub(super) fn base_name(image: &str) -> &str {
+    let name = image.split('@').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    name.split(':').next().unwrap_or_default()
+}
+
+/// Whether the image is the one that everybody means by that name: others of the name may be anything.
+pub(super) fn is_official(image: &str) -> bool {
+    let (image, name) = (image.split('@').next().unwrap_or_default(), base_name(image));
+    let home = image.rfind(name).and_then(|at| image.get(..at)).unwrap_or_default();
+    let home = home.strip_prefix("docker.io/").unwrap_or(home);
+    matches!(
+        home,
+        "" | "library/" | "registry.k8s.io/e2e-test-images/" | "registry.k8s.io/" | "gcr.io/google_containers/"
+    )
+}
+
+impl Image {
+    /// What is known of an image by its name.
+    pub(crate) fn named(image: &str) -> Self {
+        if !is_official(image) {
+            return Self::default();
+        }
+        let name = base_name(image);
+        if name == "pause" {
+            return Self { shell: Shell::Nothing, bare: true };
+        }
+        if let Some((_, shell)) = BARE.iter().find(|(own, _)| *own == name) {
+            return Self { shell: *shell, bare: true };
+        }
+        if !UPON.contains(&name) {
+            return Self::default();
+        }
+        let alpine = image.split('@').next().unwrap_or_default().contains("alpine");
+        Self { shell: if alpine { Shell::Alpine } else { Shell::Debian }, bare: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_known_by_their_names() {
+        for (image, shell, bare) in [
+            ("busybox:1.36", Shell::Busybox, true),
+            ("docker.io/library/ubuntu@sha256:1", Shell::Debian, true),
+            ("registry.k8s.io/e2e-test-images/agnhost:2.56", Shell::Alpine, true),
+            ("nginx:1.27", Shell::Debian, false),
+            ("nginx:1.27-alpine", Shell::Alpine, false),
+            ("registry.k8s.io/pause:3.10", Shell::Nothing, true),
+            ("acme/busybox", Shell::Unknown, false),
+            ("acme/web:1", Shell::Unknown, false),
+        ] {
+            assert_eq!(Image::named(image), Image { shell, bare }, "{image}");
+        }
+        assert!(Shell::Busybox.lacks("curl") && !Shell::Busybox.lacks("wget") && !Shell::Debian.lacks("curl"));
+    }
+}

@@ -1,0 +1,51 @@
+//! What the image and the command of a container say about how it runs: how long, how it ends, what it does on SIGTERM,
+//! what it prints.
+//!
+//! Nothing is run. Shell scripts are followed as far as their outcome can be told from the script, the environment and
+//! the volumes of the pod, and the files that containers left there; the end of other programs is unknown.
+//!
+//! ```text
+//! tokens ─▶ script ─▶ run ─ expand, programs, printing, reading, filing, agnhost ─▶ world::Course | Performance
+//! environment, mounts, given, image ─▶ place ─▶ world        story: what the containers of a pod have done until now
+//! ```
+
+mod agnhost;
+mod amounts;
+mod arithmetic;
+mod environment;
+mod expand;
+mod fields;
+mod file;
+mod files;
+mod filing;
+mod given;
+mod glob;
+mod history;
+mod image;
+mod log;
+mod mode;
+mod mounts;
+mod output;
+mod place;
+mod plumbing;
+mod printing;
+mod program;
+mod programs;
+mod reading;
+mod run;
+mod script;
+mod session;
+mod story;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod world;
+
+pub(crate) use self::image::{Image, is_of_every_shell};
+pub(crate) use self::log::{Line, LogOptions, lines};
+pub(crate) use self::output::{Piece, Stream};
+pub(crate) use self::program::{Program, program};
+pub(crate) use self::run::{follow, perform};
+pub(crate) use self::session::{Answered, Session};
+pub(crate) use self::story::{Ran, last_message, past, present, status_of};
+pub(crate) use self::world::{Course, End, Performance, World};

@@ -1,0 +1,103 @@
+//! A shell that is given one line after another, as somebody types them.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::output::Piece;
+use super::run::{Flow, Run};
+use super::script::parse;
+use super::world::World;
+
+/// No command of a session is followed for longer.
+const HORIZON: SignedDuration = SignedDuration::from_mins(10);
+
+/// What may be missing at the end of a command.
+const CLOSERS: [&str; 10] =
+    ["\n:", "\ndone", "\ndo :; done", "\nfi", "\nthen :; fi", "\n}", "\n)", "\nesac", "'", "\""];
+/// Whoever types more than that is not waited for.
+const MAX_UNFINISHED: usize = 4096;
+
+/// A shell between two lines.
+pub(crate) struct Session {
+    run: Run,
+    world: Arc<World>,
+}
+
+/// What a line comes to.
+pub(crate) struct Answered {
+    pub(crate) pieces: Vec<Piece>,
+    /// How long it takes.
+    pub(crate) took: SignedDuration,
+    /// Why no more can be told, if that is so.
+    pub(crate) unknown: Option<String>,
+    /// The exit code, if the shell ends.
+    pub(crate) exit: Option<i64>,
+}
+
+impl Session {
+    pub(crate) fn new(world: World) -> Self {
+        let world = Arc::new(world);
+        Self { run: Run::shell_in(&world, HORIZON), world }
+    }
+
+    /// Whether a text is not yet all of a command: a loop without its `done`, a quote that is open.
+    pub(crate) fn is_unfinished(text: &str) -> bool {
+        if parse(text).is_some() || text.len() > MAX_UNFINISHED {
+            return text.ends_with('\\');
+        }
+        let closes = |text: &str| CLOSERS.iter().any(|closer| parse(&format!("{text}{closer}")).is_some());
+        closes(text) || CLOSERS.iter().any(|closer| closes(&format!("{text}{closer}")))
+    }
+
+    /// Runs a line at a time.
+    pub(crate) fn line(&mut self, line: &str, now: Timestamp) -> Answered {
+        let mut world = (*self.world).clone();
+        world.start = Some(now);
+        self.run.begin_anew(world);
+        let flow = self.run.script(line);
+        let exit = (flow == Flow::Exit).then_some(self.run.code);
+        let (pieces, doubt) = self.run.take_printed();
+        let unknown = match (doubt, flow) {
+            (Some(why), _) => Some(why),
+            (None, Flow::Forever) => Some(format!("it goes on for more than {} minutes", HORIZON.as_mins())),
+            _ => None,
+        };
+        Answered { pieces, took: self.run.at.min(HORIZON), unknown, exit }
+    }
+
+    /// The exit code of the last command.
+    pub(crate) fn code(&self) -> i64 {
+        self.run.code
+    }
+
+    /// Where it is.
+    pub(crate) fn directory(&self) -> Option<&str> {
+        self.run.directory.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_may_come_in_several_lines() {
+        for text in [
+            "for i in 1 2",
+            "for i in 1 2\ndo",
+            "while true; do\nif true",
+            "if true; then",
+            "echo 'a",
+            "f() {",
+            "a &&",
+            "a |",
+            "(a",
+        ] {
+            assert!(Session::is_unfinished(text), "{text}");
+        }
+        for text in ["echo a", "do echo; done", "a )", "", "select a"] {
+            assert!(!Session::is_unfinished(text), "{text}");
+        }
+    }
+}

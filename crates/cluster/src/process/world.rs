@@ -1,0 +1,117 @@
+//! What a command finds, and what comes of it as time goes by.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::file::File;
+use super::files::Files;
+use super::image::Shell;
+use super::output::{Doubt, Piece};
+
+/// Programs that are done at once, and well.
+pub(super) const QUICK: [&str; 17] = [
+    "unset", "readonly", "local", "umask", "rmdir", "ln", "chown", "sync", "ulimit", "df", "du", "free", "ps", "uname",
+    "whoami", "chgrp", "clear",
+];
+/// Those among them that print nothing.
+pub(super) const SILENT: [&str; 10] =
+    ["unset", "readonly", "local", "umask", "rmdir", "ln", "chown", "sync", "ulimit", "chgrp"];
+
+/// Who runs a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// Further groups.
+    pub(crate) groups: Vec<u32>,
+}
+
+/// What a command finds when it starts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct World {
+    /// Its environment, as far as the pod says it, in its order.
+    pub(crate) variables: Vec<(String, String)>,
+    /// Variables that it has, though their value is not known: why.
+    pub(crate) unknown_variables: BTreeMap<String, String>,
+    /// Whether it has no others.
+    pub(crate) all_variables: bool,
+    pub(crate) files: Files,
+    /// When it starts, where that matters.
+    pub(crate) start: Option<Timestamp>,
+    pub(crate) shell: Shell,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) host_name: Option<String>,
+    pub(crate) directory: Option<String>,
+}
+
+impl World {
+    /// Whether it is root's.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_root(&self) -> bool {
+        self.identity.as_ref().is_none_or(|identity| identity.user == 0)
+    }
+
+    /// A file that is there, whatever is in it.
+    pub(crate) fn with_file(mut self, path: &str) -> Self {
+        self.files.put(path, File { text: None, mode: 0o644, owner: None });
+        self
+    }
+}
+
+/// How a command ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Not by itself.
+    Never,
+    /// After this time with this exit code.
+    After(SignedDuration, i64),
+    /// The last thing it does is a program nobody knows, which may run for ever; the exit code if it does not.
+    Unknown(SignedDuration, i64),
+}
+
+/// What a command does as time goes by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Course {
+    pub(crate) end: End,
+    /// Files it makes and removes.
+    pub(crate) files: Vec<(SignedDuration, String, bool)>,
+    /// Bytes it writes to the disk.
+    pub(crate) writes: Vec<(SignedDuration, i64)>,
+    /// Where it has a handler for SIGTERM that ends it: how long that takes, and the exit code.
+    pub(crate) on_term: Option<(SignedDuration, i64)>,
+    /// Whether all it runs is known, so that none of it is a server.
+    pub(crate) known: bool,
+}
+
+impl Course {
+    /// A command that runs until it is stopped.
+    pub(crate) fn endless() -> Self {
+        Self { end: End::Never, files: Vec::new(), writes: Vec::new(), on_term: None, known: true }
+    }
+
+    /// Whether a file is there at this time; `None` where the command has nothing to do with it.
+    pub(crate) fn has_file(&self, path: &str, at: SignedDuration) -> Option<bool> {
+        let mut known = self.files.iter().filter(|(_, file, _)| file == path).peekable();
+        known.peek()?;
+        Some(known.take_while(|(when, ..)| *when <= at).last().is_some_and(|(.., there)| *there))
+    }
+
+    /// When its files change.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = SignedDuration> + '_ {
+        self.files.iter().map(|(at, ..)| *at)
+    }
+}
+
+/// What a command comes to, with all that it prints.
+#[derive(Debug, Clone)]
+pub(crate) struct Performance {
+    pub(crate) end: End,
+    pub(crate) pieces: VecDeque<Piece>,
+    /// From when on what it prints, or how it ends, cannot be told.
+    pub(crate) doubt: Option<Doubt>,
+    /// Whether it looks at what it is given to read.
+    pub(crate) reads: bool,
+    /// The files when it ended, or when nobody looked any further.
+    pub(crate) files: Files,
+}

@@ -1,0 +1,253 @@
+//! Commands that are executed in containers, on a WebSocket as kubectl speaks it.
+
+use futures::{SinkExt, StreamExt};
+use http_body_util::BodyExt;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use klab_cluster::api::Api;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::ground::Ground;
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// What came of a command.
+#[derive(Debug)]
+struct Executed {
+    out: String,
+    err: String,
+    status: Value,
+}
+
+impl Executed {
+    fn code(&self) -> i64 {
+        if self.status["status"] == "Success" {
+            return 0;
+        }
+        let cause = &self.status["details"]["causes"][0];
+        assert_eq!(
+            (&self.status["reason"], &cause["reason"]),
+            (&json!("NonZeroExitCode"), &json!("ExitCode")),
+            "{}",
+            self.status
+        );
+        cause["message"].as_str().unwrap().parse().unwrap()
+    }
+
+    fn message(&self) -> &str {
+        self.status["message"].as_str().unwrap()
+    }
+}
+
+/// Asks for a WebSocket; the head of another answer where there is none.
+async fn executed(api: &Api, path: &str, protocol: &str, typed: &[&[u8]]) -> Result<Executed, String> {
+    let (mut client, server) = tokio::io::duplex(64 * 1024);
+    let api = api.clone();
+    tokio::spawn(async move {
+        let service = service_fn(move |request| {
+            let api = api.clone();
+            async move { Ok::<_, std::convert::Infallible>(api.answer(request).await) }
+        });
+        let _ = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(server), service)
+            .with_upgrades()
+            .await;
+    });
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n"
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(client.read_u8().await.unwrap());
+    }
+    let answer = String::from_utf8(answer).unwrap();
+    if !answer.starts_with("HTTP/1.1 101 ") {
+        return Err(answer);
+    }
+    // The key's answer in RFC 6455.
+    assert!(answer.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{answer}");
+    assert!(answer.contains("v5.channel.k8s.io") == protocol.contains("v5"), "{answer}");
+    let mut socket = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+    for text in typed {
+        socket.send(Message::binary(text.to_vec())).await.unwrap();
+    }
+    let (mut out, mut err, mut status) = (Vec::new(), Vec::new(), Value::Null);
+    while let Some(Ok(message)) = socket.next().await {
+        let Message::Binary(message) = message else { continue };
+        match message[0] {
+            1 => out.extend_from_slice(&message[1..]),
+            2 => err.extend_from_slice(&message[1..]),
+            _ => status = serde_json::from_slice(&message[1..]).unwrap(),
+        }
+    }
+    Ok(Executed { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), status })
+}
+
+fn path(pod: &str, command: &[&str], more: &str) -> String {
+    let query: String = command.iter().map(|word| format!("&command={}", percent(word))).collect();
+    format!("{PODS}/{pod}/exec?stdout=true&stderr=true{query}{more}")
+}
+
+fn percent(word: &str) -> String {
+    word.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+impl Ground {
+    fn start(&self, name: &str, spec: Value) {
+        let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name }, "spec": spec });
+        self.post(PODS, &pod).good();
+        self.pass(3);
+    }
+
+    fn execute(&self, pod: &str, command: &[&str]) -> Executed {
+        self.spoken(&path(pod, command, ""), "v5.channel.k8s.io, v4.channel.k8s.io", &[]).unwrap()
+    }
+
+    fn spoken(&self, path: &str, protocol: &str, typed: &[&[u8]]) -> Result<Executed, String> {
+        self.wait_for(executed(&self.api(), path, protocol, typed))
+    }
+}
+
+fn sleeper() -> Value {
+    json!({
+        "hostAliases": [{ "ip": "123.45.67.89", "hostnames": ["foo", "bar"] }],
+        "dnsPolicy": "None",
+        "dnsConfig": { "nameservers": ["1.1.1.1"], "searches": ["resolv.conf.local"] },
+        "containers": [{
+            "name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "echo up > /tmp/ready; sleep 100000"],
+            "env": [{ "name": "COLOUR", "value": "blue" }],
+            "resources": { "requests": { "cpu": "500m" }, "limits": { "cpu": "1", "memory": "64Mi" } },
+        }],
+    })
+}
+
+// upstream test: [sig-node] Pods should support remote command execution over websockets [NodeConformance] [Conformance]
+// upstream test: [sig-node] KubeletManagedEtcHosts should test kubelet managed /etc/hosts file [LinuxOnly] [NodeConformance] [Conformance]
+#[test]
+fn commands_whose_outcome_is_known_are_executed() {
+    let ground = Ground::with_nodes(1);
+    ground.start("box", sleeper());
+    for (command, out) in [
+        (&["echo", "remote execution test"][..], "remote execution test\n"),
+        (&["sh", "-c", "echo $COLOUR; cat /tmp/ready | tr a-z A-Z"], "blue\nUP\n"),
+        (&["hostname"], "box\n"),
+        (&["printenv", "COLOUR"], "blue\n"),
+        (&["cat", "/etc/resolv.conf"], "search resolv.conf.local\nnameserver 1.1.1.1\n"),
+        (&["sh", "-c", "head -n 1 /sys/fs/cgroup/cpu.max; cat /sys/fs/cgroup/memory.max"], "100000 100000\n67108864\n"),
+        (&["mount", "-t", "cgroup2"], "cgroup on /sys/fs/cgroup type cgroup2 (ro,nosuid,nodev,noexec,relatime)\n"),
+        (&["id"], "uid=0(root) gid=0(root) groups=0(root),10(wheel)\n"),
+        (&["sh", "-c", "cd /tmp && pwd && ls"], "/tmp\nready\n"),
+        (&["sh", "-c", "for f in /tmp/*; do test -s $f && echo $f; done"], "/tmp/ready\n"),
+    ] {
+        let executed = ground.execute("box", command);
+        assert_eq!((executed.out.as_str(), executed.code()), (out, 0), "{command:?} {executed:?}");
+    }
+    assert!(
+        ground
+            .execute("box", &["cat", "/etc/hosts"])
+            .out
+            .contains("\n# Entries added by HostAliases.\n123.45.67.89\tfoo\tbar\n")
+    );
+    let failed = ground.execute("box", &["cat", "/none"]);
+    assert_eq!((failed.err.as_str(), failed.code()), ("cat: can't open '/none': No such file or directory\n", 1));
+    assert_eq!(ground.execute("box", &["sh", "-c", "exit 7"]).code(), 7);
+    let old = ground.spoken(&path("box", &["echo", "x"], ""), "v4.channel.k8s.io", &[]).unwrap();
+    assert_eq!((old.out.as_str(), old.code()), ("x\n", 0));
+}
+
+#[test]
+fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
+    let ground = Ground::with_nodes(1);
+    ground.start("box", sleeper());
+    ground.start("web", json!({ "containers": [{ "name": "main", "image": "acme/web:1" }] }));
+    ground.start("pause", json!({ "containers": [{ "name": "main", "image": "registry.k8s.io/pause:3.10" }] }));
+    for (pod, command, why) in [
+        ("box", &["wget", "-qO-", "http://web"][..], "what `wget` does is not known"),
+        ("box", &["cat", "/etc/passwd"], "what is in `/etc/passwd` is not known"),
+        ("box", &["ps"], "what `ps` prints is not known"),
+        ("web", &["sh", "-c", "echo hi"], "whether the image `acme/web:1` has `sh` is not known"),
+    ] {
+        let executed = ground.execute(pod, command);
+        assert_eq!(executed.message(), format!("the embedded cluster runs no containers: {why}"), "{command:?}");
+    }
+    let absent = ground.execute("pause", &["sh"]);
+    assert!(
+        absent.message().starts_with("Internal error occurred: error executing command in container: "),
+        "{}",
+        absent.message()
+    );
+    assert!(absent.message().ends_with("exec: \"sh\": executable file not found in $PATH"), "{}", absent.message());
+    assert!(ground.execute("box", &["curl"]).message().ends_with("exec: \"curl\": executable file not found in $PATH"));
+    let refused = |path: &str, protocol: &str| ground.spoken(path, protocol, &[]).unwrap_err();
+    assert!(refused(&path("none", &["ls"], ""), "v5.channel.k8s.io").starts_with("HTTP/1.1 404 "));
+    assert!(refused(&path("box", &["ls"], "&container=x"), "v5.channel.k8s.io").starts_with("HTTP/1.1 400 "));
+    assert!(refused(&path("box", &["ls"], ""), "v9.channel.k8s.io").starts_with("HTTP/1.1 400 "));
+    assert!(refused(&path("box", &[], ""), "v5.channel.k8s.io").starts_with("HTTP/1.1 400 "));
+    let plain = ground.get(&path("box", &["ls"], ""));
+    assert_eq!(plain.refused(400), "Upgrade request required");
+    let spdy =
+        ground.send("POST", &path("box", &["ls"], ""), &[("upgrade", "SPDY/3.1"), ("connection", "Upgrade")], "");
+    assert!(spdy.refused(501).contains("KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true"));
+}
+
+#[test]
+fn commands_read_what_they_are_given_and_shells_what_is_typed() {
+    let ground = Ground::with_nodes(1);
+    ground.start("box", sleeper());
+    let given =
+        ground.spoken(&path("box", &["wc", "-l"], "&stdin=true"), "v5.channel.k8s.io", &[b"\0a\nb\n", &[255, 0]]);
+    assert_eq!(given.unwrap().out, "2\n");
+    let unread = ground.spoken(&path("box", &["echo", "x"], "&stdin=true"), "v5.channel.k8s.io", &[]);
+    assert_eq!(unread.unwrap().out, "x\n", "nobody has to type anything");
+    let typed: [&[u8]; 3] = [b"\0cd /tmp\r", b"\0x=1; echo $((x + 1)) > n\r", b"\0cat n; exit 4\r"];
+    let shell = ground.spoken(&path("box", &["sh"], "&stdin=true&tty=true"), "v5.channel.k8s.io", &typed).unwrap();
+    assert_eq!(shell.code(), 4);
+    assert_eq!(shell.out, "/ # cd /tmp\r\n/tmp # x=1; echo $((x + 1)) > n\r\n/tmp # cat n; exit 4\r\n2\r\n");
+}
+
+#[test]
+fn who_may_create_executions_may_execute() {
+    let ground = Ground::with_nodes(1);
+    ground.start("box", sleeper());
+    let path = path("box", &["ls"], "");
+    let asked = |user: &str| ground.send("GET", &path, &[("impersonate-user", user)], "");
+    assert!(asked("ann").refused(403).contains("cannot create resource \"pods/exec\""));
+    let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": "x" },
+        "rules": [{ "apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"] }] });
+    let binding = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "x" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "x" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann" }] });
+    ground.post("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", &role).good();
+    ground.post("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", &binding).good();
+    assert_eq!(asked("ann").refused(400), "Upgrade request required");
+    assert_eq!(ground.send("GET", &format!("{PODS}/box/log"), &[("impersonate-user", "ann")], "").status, 403);
+}
+
+#[test]
+fn a_log_is_followed_until_the_container_ends() {
+    let ground = Ground::with_nodes(1);
+    let script = "for i in 1 2 3; do echo $i; sleep 5; done";
+    ground.start("three", json!({ "restartPolicy": "Never", "containers": [{ "name": "main", "image": "busybox", "command": ["sh", "-c", script] }] }));
+    let api = ground.api();
+    let cluster = &ground.cluster;
+    let text = ground.wait_for(async move {
+        let request = http::Request::get(format!("{PODS}/three/log?follow=true")).body(String::new()).unwrap();
+        let mut body = api.answer(request).await.into_body();
+        let mut text = Vec::new();
+        for _ in 0..100 {
+            match tokio::time::timeout(std::time::Duration::from_millis(50), body.frame()).await {
+                Ok(Some(frame)) => text.extend_from_slice(&frame.unwrap().into_data().unwrap()),
+                Ok(None) => break,
+                Err(_) => cluster.advance(std::time::Duration::from_secs(1)),
+            }
+        }
+        String::from_utf8(text).unwrap()
+    });
+    assert_eq!(text, "1\n2\n3\n");
+}
