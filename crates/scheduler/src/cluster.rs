@@ -337,6 +337,12 @@ impl Cluster {
         change.and_then(|change| claim_event(namespace, name, &change))
     }
 
+    /// Notes that the devices of a claim did not get ready in time: a pod that has it finds other devices for it, if it is the
+    /// only one. That is forgotten once the claim is given other devices.
+    pub fn give_up_resource_claim(&mut self, namespace: &str, name: &str) {
+        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.give_up_claim(namespace, name)));
+    }
+
     /// Where a pending pod goes. Nothing changes: bind it with [`Self::bind`] or [`Self::set_pod`].
     pub fn schedule(&mut self, pod: &Pod) -> Result<Decision, ObjectError> {
         schedule::schedule(&mut self.state, &mut self.caches, self.tie_break, pod)

@@ -93,7 +93,10 @@ pub use decision::{
     Attempt, Candidate, ClaimAllocation, Decision, NodeVerdict, Outcome, PluginScore, Preemption, Rejection, ScoreRow,
     ScoreTable,
 };
-pub use devices::{DeviceFacts, DeviceSelector, SelectorLanguage};
+pub use devices::{
+    DeviceFacts, DeviceHolder, DeviceObstacle, DeviceSelector, DeviceShortage, JudgedDevice, RequestShortage,
+    SelectorLanguage, SelectorOwner, Together, UnusablePool,
+};
 pub use error::ObjectError;
 pub use node_info::NodeSpec;
 pub use pod_info::HostPort;

@@ -268,7 +268,7 @@ fn keep_with_devices(cycle: &Cycle<'_>, feasible: &mut Vec<NodeId>) -> Result<()
         let Some(node) = cycle.node(id).filter(|_| broken.is_none()) else { return false };
         match plugins::claims_verdict(cycle, &View { id, node, delta: Delta::NONE }) {
             None => true,
-            Some(Reason::BrokenDeviceRequest { message }) => {
+            Some(Reason::BrokenDeviceRequest { message, .. }) => {
                 broken = Some(message);
                 false
             }
@@ -494,7 +494,9 @@ pub(crate) fn attempt(
         let rejection = cycle.node(id).and_then(|node| rejection(&cycle, id, node));
         match &rejection {
             None => feasible.push(id),
-            Some(Rejection { reasons, .. }) if let Some(Reason::BrokenDeviceRequest { message }) = reasons.first() => {
+            Some(Rejection { reasons, .. })
+                if let Some(Reason::BrokenDeviceRequest { message, .. }) = reasons.first() =>
+            {
                 return Ok(brief(decision(Verdict::failed(message))));
             }
             Some(rejection) => {

@@ -234,6 +234,11 @@ impl Devices {
         self.taken.get(pool)
     }
 
+    /// All claims.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        self.claims.values().flat_map(HashMap::values)
+    }
+
     pub(crate) fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<Claim>> {
         self.claims.get(namespace)?.get(name)
     }
@@ -259,12 +264,15 @@ impl Devices {
     /// Adds or replaces a claim.
     pub(crate) fn set_claim(&mut self, claim: &ResourceClaim) -> ClaimChange {
         let spec = self.spec(claim);
-        let claim = Arc::new(Claim::of(claim, spec));
+        let mut claim = Claim::of(claim, spec);
         let of_namespace = self.claims.entry(Arc::clone(&claim.namespace)).or_default();
-        let old = of_namespace.insert(Arc::clone(&claim.name), Arc::clone(&claim));
+        let old = of_namespace.get(&claim.name).cloned();
         let result = |claim: &Claim| claim.allocation.as_ref().map(|allocation| allocation.result.clone());
         let before = old.as_ref().and_then(|old| result(old));
         let after = result(&claim);
+        claim.given_up = before == after && old.as_ref().is_some_and(|old| old.given_up);
+        let claim = Arc::new(claim);
+        of_namespace.insert(Arc::clone(&claim.name), Arc::clone(&claim));
         let mut felt = Felt::Nowhere;
         if before != after {
             let gone = old.as_ref().map_or(Felt::Nowhere, |old| self.count(old, false));
@@ -276,6 +284,15 @@ impl Devices {
             deallocated: before.is_some() && after.is_none(),
             status: before != after || old.is_some_and(|old| old.reserved_for != claim.reserved_for),
             felt,
+        }
+    }
+
+    /// Notes that nobody waits any more for the devices of a claim, until it is given others.
+    pub(crate) fn give_up_claim(&mut self, namespace: &str, name: &str) {
+        if let Some(claim) = self.claims.get_mut(namespace).and_then(|claims| claims.get_mut(name)) {
+            let mut given_up = (**claim).clone();
+            given_up.given_up = given_up.allocation.is_some();
+            *claim = Arc::new(given_up);
         }
     }
 
@@ -314,11 +331,13 @@ impl Devices {
     }
 }
 
-fn held(result: &k8s_openapi::api::resource::v1::AllocationResult) -> &[DeviceRequestAllocationResult] {
+/// The devices that an allocation is about.
+pub(crate) fn held(result: &k8s_openapi::api::resource::v1::AllocationResult) -> &[DeviceRequestAllocationResult] {
     result.devices.as_ref().and_then(|devices| devices.results.as_deref()).unwrap_or_default()
 }
 
-fn is_admin(result: &DeviceRequestAllocationResult) -> bool {
+/// Whether somebody only looks after a device.
+pub(crate) fn is_admin(result: &DeviceRequestAllocationResult) -> bool {
     result.admin_access == Some(true)
 }
 

@@ -1,5 +1,6 @@
 //! Dynamic resource allocation: which devices the claims of a pod get, on which nodes. `inventory` is what is known,
-//! `allocator` finds devices on one node, `verdicts` keeps what it found out, `outcome` is what is written down.
+//! `allocator` finds devices on one node, `verdicts` keeps what it found out, `outcome` is what is written down; `judge` says
+//! why there are none.
 #![allow(
     clippy::indexing_slicing,
     reason = "numbers of claims, requests and devices are made from the lists they index"
@@ -11,9 +12,11 @@ mod claim;
 mod constraint;
 mod counters;
 mod inventory;
+mod judge;
 mod language;
 mod outcome;
 mod pools;
+mod shortage;
 mod slice;
 mod subject;
 #[cfg(test)]
@@ -23,5 +26,8 @@ mod verdicts;
 pub(crate) use claim::Claim;
 pub(crate) use inventory::{ClaimChange, Devices, Felt};
 pub use language::{DeviceFacts, DeviceSelector, SelectorLanguage};
+pub use shortage::{
+    DeviceHolder, DeviceObstacle, DeviceShortage, JudgedDevice, RequestShortage, SelectorOwner, Together, UnusablePool,
+};
 pub(crate) use subject::{PodClaims, known_names};
 pub(crate) use verdicts::{Cells, ClaimCycle, DeviceCache, Verdict};

@@ -1,7 +1,7 @@
 //! Verdicts on nodes for the claims of a pod. They are kept for claims that ask for the same, until something about a
 //! node or its devices changes.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 
 use foldhash::HashMap;
@@ -9,7 +9,9 @@ use k8s_openapi::api::resource::v1::AllocationResult;
 
 use super::allocator::{Failure, Found, allocate};
 use super::inventory::Devices;
+use super::judge::{self, Holders};
 use super::outcome;
+use super::shortage::DeviceShortage;
 use super::subject::PodClaims;
 use crate::ids::NodeId;
 use crate::node_info::NodeInfo;
@@ -111,15 +113,23 @@ pub(crate) struct ClaimCycle<'a> {
     cells: RefCell<Cells>,
     /// Claims whose devices cannot be used on some node.
     unavailable: RefCell<BTreeSet<usize>>,
+    /// Who has which device, once somebody asked.
+    holders: OnceCell<Holders>,
 }
 
 impl<'a> ClaimCycle<'a> {
     pub(crate) fn new(devices: &'a Devices, claims: &'a PodClaims, cells: Cells) -> Self {
-        Self { devices, claims, cells: RefCell::new(cells), unavailable: RefCell::default() }
+        Self { devices, claims, cells: RefCell::new(cells), unavailable: RefCell::default(), holders: OnceCell::new() }
     }
 
     pub(crate) fn into_cells(self) -> Cells {
         self.cells.into_inner()
+    }
+
+    /// What keeps the claims from getting devices on a node.
+    pub(crate) fn shortage(&self, node: &NodeInfo) -> DeviceShortage {
+        let holders = self.holders.get_or_init(|| Holders::of(self.devices));
+        judge::shortage(self.devices, holders, &node.spec, &self.claims.pending)
     }
 
     /// Whether a node will do.
@@ -144,7 +154,8 @@ impl<'a> ClaimCycle<'a> {
         let spec = &node.spec;
         let elsewhere = |claim: &super::claim::Claim| {
             let terms = claim.allocation.as_ref().and_then(|allocation| allocation.terms.as_ref());
-            terms.is_some_and(|terms| !terms.iter().any(|term| term.matches(&spec.labels, &spec.name)))
+            let lost = claim.allocation.is_some() && claim.is_of_no_use();
+            lost || terms.is_some_and(|terms| !terms.iter().any(|term| term.matches(&spec.labels, &spec.name)))
         };
         let all = self.claims.all.iter().enumerate();
         all.filter(|(_, claim)| elsewhere(claim)).map(|(at, _)| at).collect()
