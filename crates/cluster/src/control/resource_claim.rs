@@ -106,7 +106,7 @@ fn wants(pod: &Value, claim: impl Fn(&Value) -> bool) -> bool {
 }
 
 /// The claims of a pod that are named, and whether each was made for it; `None` where one is still to be made.
-fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
+pub(super) fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
     let made = items(&pod["status"]["resourceClaimStatuses"]);
     let each = items(&pod["spec"]["resourceClaims"]).iter();
     each.filter_map(|claim| {
@@ -123,7 +123,7 @@ fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
 }
 
 /// Name and UID of the pod that a claim was made for.
-fn owner(claim: &Value) -> Option<(String, String)> {
+pub(super) fn owner(claim: &Value) -> Option<(String, String)> {
     let owners = items(&claim["metadata"]["ownerReferences"]);
     let pod = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "Pod")?;
     (pod["apiVersion"] == "v1").then(|| (text(pod, &["name"]).to_owned(), text(pod, &["uid"]).to_owned()))
@@ -289,6 +289,8 @@ fn take_back(plane: &Plane, name: &ObjectName, kept: &[Value], deallocate: bool)
         }
         if deallocate {
             status.remove("allocation");
+            // What drivers said of the devices is about them as they were used.
+            status.remove("devices");
         }
     });
 }
