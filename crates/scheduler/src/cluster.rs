@@ -298,13 +298,23 @@ impl Cluster {
 
     /// Adds or replaces a class of devices.
     pub fn set_device_class(&mut self, class: &DeviceClass) -> Event {
-        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_class(class)));
+        let changes = self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_class(class)));
+        self.feel_resources(changes);
         Event::DevicesChanged
     }
 
     /// Removes a class of devices, which helps no pod.
     pub fn remove_device_class(&mut self, name: &str) {
-        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.remove_class(name)));
+        let changes = self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.remove_class(name)));
+        self.feel_resources(changes);
+    }
+
+    /// Resources may be devices, or no longer: what was found out about nodes may be wrong.
+    fn feel_resources(&mut self, changes: bool) {
+        if changes {
+            let nodes = self.node_names();
+            self.state.with_devices(|_| (super::devices::Felt::On(nodes), ()));
+        }
     }
 
     /// Adds or replaces a slice of a pool of devices.

@@ -90,8 +90,8 @@ mod workloads;
 
 pub use cluster::{Cluster, NodeUsage, PlacedPod};
 pub use decision::{
-    Attempt, Candidate, ClaimAllocation, Decision, NodeVerdict, Outcome, PluginScore, Preemption, Rejection, ScoreRow,
-    ScoreTable,
+    Attempt, Candidate, ClaimAllocation, Decision, ExtendedAllocation, NodeVerdict, Outcome, PluginScore, Preemption,
+    Rejection, ScoreRow, ScoreTable,
 };
 pub use devices::{
     DeviceFacts, DeviceHolder, DeviceObstacle, DeviceSelector, DeviceShortage, JudgedDevice, RequestShortage,

@@ -24,8 +24,12 @@ fn walk<'e>(expr: &'e Expr, names: &mut Names<'e>, found: &mut Vec<Vec<String>>)
         Kind::Literal(_) | Kind::Ident(_) => {}
         Kind::Select { operand, .. } => walk(operand, names, found),
         Kind::Call { target, arguments, .. } => {
-            target.iter().for_each(|target| walk(target, names, found));
-            arguments.iter().for_each(|argument| walk(argument, names, found));
+            if let Some(target) = target {
+                walk(target, names, found);
+            }
+            for argument in arguments {
+                walk(argument, names, found);
+            }
         }
         Kind::List(elements) => elements.iter().for_each(|element| walk(&element.value, names, found)),
         Kind::Map(entries) => {

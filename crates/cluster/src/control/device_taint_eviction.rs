@@ -51,10 +51,8 @@ impl Reconciler for DeviceTaintEviction {
                 }
             }
             PODS if change.gone => drop(self.pending.remove(&change.name())),
-            PODS if self.concerns_anybody() => {
-                if change.pod.after.as_ref().is_some_and(|pod| pod.has_claims && !pod.node.is_empty()) {
-                    plane.queue.add(key(change.name()));
-                }
+            PODS if self.concerns_anybody() && is_placed(change) => {
+                plane.queue.add(key(change.name()));
             }
             _ => {}
         }
@@ -67,6 +65,11 @@ impl Reconciler for DeviceTaintEviction {
     fn forget(&mut self) {
         self.tainted.clear();
     }
+}
+
+/// Whether a pod with claims has a node.
+fn is_placed(change: &Change<'_>) -> bool {
+    change.pod.after.as_ref().is_some_and(|pod| pod.has_claims && !pod.node.is_empty())
 }
 
 impl DeviceTaintEviction {

@@ -83,10 +83,19 @@ impl Reconciler for ResourceClaims {
 }
 
 fn pod_changed(plane: &mut Plane, change: &Change<'_>) {
-    let Some(pod) = change.pod.after.as_ref().or(change.pod.before.as_ref()).filter(|pod| pod.has_claims) else {
-        return;
-    };
+    let Some(pod) = change.pod.after.as_ref().or(change.pod.before.as_ref()) else { return };
     let name = change.name();
+    if change.gone || is_done(pod) {
+        // Made by the scheduler, for extended resources.
+        let value = change.object.value();
+        let extended = text(&value["status"], &["extendedResourceClaimStatus", "resourceClaimName"]);
+        if !extended.is_empty() {
+            plane.queue.add(key(RESOURCE_CLAIMS, ObjectName::new(&name.namespace, extended)));
+        }
+    }
+    if !pod.has_claims {
+        return;
+    }
     if change.gone || is_done(pod) {
         for (claim, _) in claims(&change.object.value()).into_iter().flatten() {
             plane.queue.add(key(RESOURCE_CLAIMS, ObjectName::new(&name.namespace, &claim)));

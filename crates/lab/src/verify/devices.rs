@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 use klab_scheduler::SelectorLanguage;
 
@@ -22,10 +22,16 @@ pub struct DeviceObjects {
 }
 
 impl DeviceObjects {
-    /// Whether pods have claims, so that these objects are worth reading.
+    /// Whether pods have claims, or wait with requests for resources that may be devices: then these objects are worth reading.
     pub fn are_asked_for(pods: &[Arc<Pod>]) -> bool {
-        let claims = |pod: &Arc<Pod>| pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_ref()).is_some();
-        pods.iter().any(claims)
+        let extended = |container: &Container| {
+            let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+            requests.is_some_and(|requests| requests.keys().any(|name| name.contains('/')))
+        };
+        pods.iter().filter_map(|pod| pod.spec.as_ref()).any(|spec| {
+            let mut containers = spec.init_containers.iter().flatten().chain(&spec.containers);
+            spec.resource_claims.is_some() || (spec.node_name.is_none() && containers.any(extended))
+        })
     }
 
     /// A claim by its name.

@@ -191,7 +191,7 @@ impl Claim {
                 .map(|consumer| consumer.name.clone())
                 .collect(),
             terminating: metadata.deletion_timestamp.is_some(),
-            failed: status.is_some_and(|status| binding_failed(status)),
+            failed: status.is_some_and(binding_failed),
             given_up: false,
             owner: controller(metadata).map(|owner| owner.uid.clone()),
         }

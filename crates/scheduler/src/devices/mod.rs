@@ -11,11 +11,13 @@ mod capacity;
 mod claim;
 mod constraint;
 mod counters;
+mod extended;
 mod inventory;
 mod judge;
 mod language;
 mod outcome;
 mod pools;
+mod resource_name;
 mod shortage;
 mod slice;
 mod subject;
@@ -26,6 +28,7 @@ mod verdicts;
 pub(crate) use claim::Claim;
 pub(crate) use inventory::{ClaimChange, Devices, Felt};
 pub use language::{DeviceFacts, DeviceSelector, SelectorLanguage};
+pub(crate) use resource_name::may_be_devices;
 pub use shortage::{
     DeviceHolder, DeviceObstacle, DeviceShortage, JudgedDevice, RequestShortage, SelectorOwner, Together, UnusablePool,
 };

@@ -3,11 +3,14 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use foldhash::HashMap;
 use k8s_openapi::api::resource::v1::AllocationResult;
 
 use super::allocator::{Failure, Found, allocate};
+use super::claim::Claim;
+use super::extended::ExtendedClaim;
 use super::inventory::Devices;
 use super::judge::{self, Holders};
 use super::outcome;
@@ -129,7 +132,8 @@ impl<'a> ClaimCycle<'a> {
     /// What keeps the claims from getting devices on a node.
     pub(crate) fn shortage(&self, node: &NodeInfo) -> DeviceShortage {
         let holders = self.holders.get_or_init(|| Holders::of(self.devices));
-        judge::shortage(self.devices, holders, &node.spec, &self.claims.pending)
+        let (claims, _) = self.wanted(node);
+        judge::shortage(self.devices, holders, &node.spec, &claims)
     }
 
     /// Whether a node will do.
@@ -162,6 +166,16 @@ impl<'a> ClaimCycle<'a> {
     }
 
     fn allocatable(&self, id: NodeId, node: &NodeInfo) -> Verdict {
+        if self.claims.extended.is_some() {
+            // Nodes that have the resource themselves differ from those that have devices: nothing is kept.
+            let (claims, _) = self.wanted(node);
+            return match allocate(self.devices, &node.spec, &claims) {
+                Ok(found) => Verdict::Fits(self.merit(&found)),
+                Err(Failure::NoDevices) => Verdict::NoDevices,
+                Err(Failure::InvalidPools) => Verdict::InvalidPools,
+                Err(Failure::Broken(message)) => Verdict::Broken(message),
+            };
+        }
         if self.claims.pending.is_empty() {
             return Verdict::Fits(0);
         }
@@ -217,11 +231,23 @@ impl<'a> ClaimCycle<'a> {
         allocated.map(of_claim).sum()
     }
 
-    /// What each claim that has no devices is given on a node.
-    pub(crate) fn results(&self, node: &NodeInfo) -> Vec<AllocationResult> {
-        let pending = &self.claims.pending;
-        allocate(self.devices, &node.spec, pending)
-            .map_or_else(|_| Vec::new(), |found| outcome::results(self.devices, &node.spec.name, pending, &found))
+    /// The claims that are to be given devices on a node, the one for extended resources last.
+    fn wanted(&self, node: &NodeInfo) -> (Vec<Arc<Claim>>, Option<Arc<ExtendedClaim>>) {
+        let extended = self.claims.extended.as_ref().and_then(|extended| extended.claim_for(&node.spec));
+        let own = extended.iter().map(|extended| Arc::clone(&extended.claim));
+        (self.claims.pending.iter().cloned().chain(own).collect(), extended)
+    }
+
+    /// What each claim that has no devices is given on a node; and the one for extended resources, if there is one.
+    pub(crate) fn results(
+        &self,
+        node: &NodeInfo,
+    ) -> (Vec<AllocationResult>, Option<(Arc<ExtendedClaim>, AllocationResult)>) {
+        let (claims, extended) = self.wanted(node);
+        let mut results = allocate(self.devices, &node.spec, &claims)
+            .map_or_else(|_| Vec::new(), |found| outcome::results(self.devices, &node.spec.name, &claims, &found));
+        let own = extended.and_then(|extended| Some((extended, results.pop()?)));
+        (results, own)
     }
 
     /// A claim whose devices are in the way and that nobody else uses: it can be given others.

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
-use klab_scheduler::Decision;
+use klab_scheduler::{ClaimAllocation, Decision};
 use serde_json::Value;
 
 use super::super::plane::Plane;
 use super::super::value::{items, list_mut, map_mut, text};
 use super::super::view::PodInfo;
-use super::resource_claims::writes;
+use super::resource_claims::{unmake, writes};
 use crate::clock::later;
 use crate::cluster::Part;
 use crate::resource::RESOURCE_CLAIMS;
@@ -44,11 +44,21 @@ pub(super) enum Readiness {
 impl Binding {
     /// A pod that must wait; none where its devices are ready as they are.
     pub(super) fn of(plane: &Plane, info: &Arc<PodInfo>, pod: &Pod, node: &str, decision: &Decision) -> Option<Self> {
-        let conditional = |claim: &Value| {
-            let results = &claim["status"]["allocation"]["devices"]["results"];
-            items(results).iter().any(|result| !items(&result["bindingConditions"]).is_empty())
+        let has_conditions = |given: &ClaimAllocation| {
+            if let Some(allocation) = &given.allocation {
+                let results = allocation.devices.as_ref().and_then(|devices| devices.results.as_ref());
+                let mut conditions =
+                    results.into_iter().flatten().filter_map(|result| result.binding_conditions.as_ref());
+                return conditions.any(|conditions| !conditions.is_empty());
+            }
+            // It has its devices already.
+            let claim = plane.cluster.get(RESOURCE_CLAIMS, &given.namespace, &given.name);
+            claim.is_some_and(|claim| {
+                let results = &claim.value()["status"]["allocation"]["devices"]["results"];
+                items(results).iter().any(|result| !items(&result["bindingConditions"]).is_empty())
+            })
         };
-        claims(plane, decision).iter().any(conditional).then(|| Self {
+        decision.allocations.iter().any(has_conditions).then(|| Self {
             info: Arc::clone(info),
             pod: pod.clone(),
             node: node.to_owned(),
@@ -87,6 +97,9 @@ impl Binding {
         let is_late = plane.now() >= self.deadline;
         for given in &self.decision.allocations {
             let (namespace, name) = (given.namespace.as_str(), given.name.as_str());
+            if unmake(plane, namespace, name) {
+                continue;
+            }
             let written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
                 let status = &mut claim["status"];
                 list_mut(&mut status["reservedFor"]).retain(|consumer| consumer["uid"] != *uid);

@@ -174,6 +174,7 @@ impl Scheduler {
             let _refused = self.waiting.set(&pod, now);
             return;
         }
+        self.binding.remove(&key);
         let event = plane.picture.set_pod(&pod);
         if after.node.is_empty() {
             let _refused = self.waiting.set(&pod, now);
@@ -215,7 +216,7 @@ impl Scheduler {
             self.waiting.remove(key);
             return;
         };
-        let decision = match plane.picture.schedule(&pod) {
+        let mut decision = match plane.picture.schedule(&pod) {
             Ok(decision) => decision,
             Err(error) => {
                 tracing::warn!(pod = %key, %error, "the scheduler cannot read the pod");
@@ -223,8 +224,8 @@ impl Scheduler {
                 return;
             }
         };
-        match &decision.outcome {
-            Outcome::Scheduled { node } => match resource_claims::reserve(plane, &pod, &decision) {
+        match &decision.outcome.clone() {
+            Outcome::Scheduled { node } => match resource_claims::reserve(plane, &pod, &mut decision) {
                 Ok(()) => match Binding::of(plane, &info, &pod, node, &decision) {
                     None => self.bind(plane, key, &info, &pod, node),
                     Some(binding) => self.wait_for_devices(plane, key, binding),

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::ground::Ground;
 
-const GROUP: &str = "/apis/resource.k8s.io/v1";
-const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+pub(super) const GROUP: &str = "/apis/resource.k8s.io/v1";
+pub(super) const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 const TEMPLATES: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates";
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 const DRIVER: &str = "gpu.example.com";
 
 /// A cluster whose nodes have two devices each, and their class.
@@ -20,18 +20,18 @@ fn ground(nodes: usize) -> Ground {
     ground
 }
 
-fn names(ground: &Ground) -> Vec<String> {
+pub(super) fn names(ground: &Ground) -> Vec<String> {
     let nodes = ground.get("/api/v1/nodes").good();
     let nodes = nodes["items"].as_array().cloned().unwrap_or_default();
     nodes.iter().map(|node| node["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn class(name: &str) -> Value {
+pub(super) fn class(name: &str) -> Value {
     json!({ "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": name },
         "spec": { "selectors": [{ "cel": { "expression": format!("device.driver == '{DRIVER}'") } }] } })
 }
 
-fn slice(node: &str, devices: usize) -> Value {
+pub(super) fn slice(node: &str, devices: usize) -> Value {
     let device =
         |number: usize| json!({ "name": format!("gpu-{number}"), "attributes": { "number": { "int": number } } });
     json!({ "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": { "name": node },
@@ -56,12 +56,12 @@ fn pod(name: &str, field: &str, of: &str) -> Value {
             "resourceClaims": [{ "name": "c", field: of }] } })
 }
 
-fn phase(ground: &Ground, name: &str) -> String {
+pub(super) fn phase(ground: &Ground, name: &str) -> String {
     ground.pass(10);
     ground.get(&format!("{PODS}/{name}")).good()["status"]["phase"].as_str().unwrap().to_owned()
 }
 
-fn reserved(claim: &Value) -> usize {
+pub(super) fn reserved(claim: &Value) -> usize {
     claim["status"]["reservedFor"].as_array().map_or(0, Vec::len)
 }
 

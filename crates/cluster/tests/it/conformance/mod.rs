@@ -8,6 +8,7 @@ mod collection;
 mod custom_resources;
 mod devices;
 mod endpoints;
+mod extended_resources;
 mod ground;
 mod jobs;
 mod kubelets;

@@ -99,6 +99,7 @@ fn similar(name: Option<&str>) -> String {
 }
 
 /// The name of the claim that was made for a pod; `Some(None)` where none is needed, `None` where it is not made yet.
+#[expect(clippy::option_option, reason = "whether it is known, and whether there is one")]
 fn made(pod: &Pod, claim: &str) -> Option<Option<String>> {
     let statuses = pod.status.as_ref()?.resource_claim_statuses.as_ref()?;
     Some(statuses.iter().find(|status| status.name == *claim)?.resource_claim_name.clone())

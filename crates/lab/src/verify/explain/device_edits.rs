@@ -3,51 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::{DeviceToleration, ResourceClaim};
 use klab_scheduler::{DeviceObstacle, DeviceShortage, JudgedDevice, Reason, RequestShortage};
 
+use super::claim_change::{ClaimChange, Release, RequestChange, Wish};
 use super::edit::Edit;
 use super::question::Question;
 use super::reasons::Refusal;
 use crate::verify::devices::DeviceObjects;
 use crate::verify::view::{Owner, PodView};
-
-/// Claims that ask for something else.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ClaimChange {
-    /// The claims as changed.
-    pub(super) claims: Vec<Arc<ResourceClaim>>,
-    /// What is changed, request by request of the first pod's claims.
-    pub(super) requests: Vec<RequestChange>,
-}
-
-/// What is changed of a request.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RequestChange {
-    /// `ResourceClaim c`, or the template that the claim is made from.
-    pub(super) object: String,
-    pub(super) request: String,
-    pub(super) wish: Wish,
-}
-
-/// What a request asks for instead.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wish {
-    /// So many devices instead of so many.
-    Fewer { from: usize, to: usize },
-    /// Devices with these taints, too.
-    Tolerate(Vec<String>),
-}
-
-/// Devices that are given back.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Release {
-    /// Pods that go; nothing makes them again.
-    pub(super) pods: Vec<Arc<Pod>>,
-    /// Claims that go; no pod uses them.
-    pub(super) claims: Vec<Arc<ResourceClaim>>,
-}
 
 /// What may be done about the devices that a group of nodes lacks.
 pub(super) fn remedies(question: &Question<'_, '_>, refusal: &Refusal<'_>) -> Vec<Edit> {
@@ -68,7 +32,7 @@ pub(super) fn remedies(question: &Question<'_, '_>, refusal: &Refusal<'_>) -> Ve
     };
     let mut edits = Vec::new();
     if let Some(shortage) = best(is_free_or_tainted) {
-        let wishes = wishes(shortage, |request| tolerated(request));
+        let wishes = wishes(shortage, tolerated);
         edits.extend(changed(question, objects, wishes).map(|change| Edit::TolerateDevices(Arc::new(change))));
     }
     if let Some(shortage) = best(is_free) {
@@ -174,7 +138,7 @@ fn changed(
 }
 
 /// The claims of a pod that are made: what the pod calls each, its name, and the template it is made from.
-pub(super) fn claims_of(pod: &PodView<'_>) -> Vec<(String, String, Option<String>)> {
+fn claims_of(pod: &PodView<'_>) -> Vec<(String, String, Option<String>)> {
     let spec = pod.pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_ref());
     let made = pod.pod.status.as_ref().and_then(|status| status.resource_claim_statuses.as_ref());
     let name = |claim: &str| made?.iter().find(|status| status.name == *claim)?.resource_claim_name.clone();

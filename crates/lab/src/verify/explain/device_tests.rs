@@ -340,3 +340,26 @@ fn a_class_that_is_missing_and_a_pool_that_is_not_complete() {
       no single change that klab knows of would let it in
     ");
 }
+
+#[test]
+fn resources_that_are_devices_are_told_like_claims() {
+    let mut world = World::new(1, &[gpu("g0", json!({}))]);
+    let objects = world.0.devices.as_mut().unwrap();
+    let mut class = serde_json::to_value(&*objects.classes[0]).unwrap();
+    class["spec"]["extendedResourceName"] = json!("example.com/gpu");
+    objects.classes = vec![from(class)];
+    world.0.pods.push(from(json!({
+        "metadata": {"name": "late", "namespace": "default", "uid": "uid-late"},
+        "spec": {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"example.com/gpu": "2"}}}]},
+        "status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}]},
+    })));
+    assert_snapshot!(world.said("late"), @"
+    late  Pending
+      fits on none of 1 node:
+        main-0  container-0-request-0 of its extended resources asks for 2 devices of class gpu, 1 of 1 can be had
+                  g0: free
+      no single change that klab knows of would let it in
+    ");
+    assert!(DeviceObjects::are_asked_for(&world.0.pods));
+}

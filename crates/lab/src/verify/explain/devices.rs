@@ -135,7 +135,12 @@ impl<'r> Merged<'r> {
             Some(wanted) => plural(wanted, "device"),
             None => "all devices".to_owned(),
         };
-        let asks = format!("request {request} of claim {claim} asks for {wanted} of class {class}");
+        // The scheduler makes the claim for extended resources once there are the devices.
+        let asks = if claim.starts_with('<') {
+            format!("{request} of its extended resources asks for {wanted} of class {class}")
+        } else {
+            format!("request {request} of claim {claim} asks for {wanted} of class {class}")
+        };
         let of = |count: fn(&RequestShortage) -> usize| {
             let counts = || self.nodes.iter().map(|request| count(request));
             let (least, most) = (counts().min().unwrap_or_default(), counts().max().unwrap_or_default());
@@ -159,7 +164,8 @@ impl<'r> Merged<'r> {
         let free = of(RequestShortage::free);
         let total = of(|request| request.devices.len());
         let each = if self.nodes.len() > 1 { " on each" } else { "" };
-        format!("{asks}, {free} of {total}{each} can be had: {}", kinds.join(", "))
+        let kinds = if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) };
+        format!("{asks}, {free} of {total}{each} can be had{kinds}")
     }
 
     /// The devices by what keeps each from the request.

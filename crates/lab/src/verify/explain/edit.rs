@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm, PodSpec, Toleration
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::device_edits::{ClaimChange, Release};
+use super::claim_change::{ClaimChange, Release};
 use super::sandbox::Sandbox;
 use klab_scheduler::pod_requests;
 use klab_scheduler::quantity::Quantity;

@@ -1,5 +1,6 @@
 //! Why a pod is where it is, and why not elsewhere; what would let a Pending pod in.
 
+mod claim_change;
 mod claims;
 mod device_edits;
 mod devices;

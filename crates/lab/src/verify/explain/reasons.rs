@@ -218,7 +218,7 @@ pub(crate) fn describe(reasons: &[&Reason]) -> NodeReason {
     NodeReason { code: code(first), text, details: Vec::new(), facts }
 }
 
-fn shortage_of<'r>(reason: &'r Reason) -> Option<&'r DeviceShortage> {
+fn shortage_of(reason: &Reason) -> Option<&DeviceShortage> {
     match reason {
         Reason::NoDevices { shortage } | Reason::BrokenDeviceRequest { shortage, .. } => shortage.as_deref(),
         _ => None,

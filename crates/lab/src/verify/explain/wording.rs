@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::device_edits::{ClaimChange, Release, Wish};
+use super::claim_change::{ClaimChange, Release, Wish};
 use super::edit::{Edit, Topology};
 use super::growth::backed_off;
 use super::kubectl::{edit_by_hand, edited, in_namespace, object};
