@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::{Api, DynamicObject, ListParams};
@@ -33,7 +34,7 @@ use crate::client::NoAnswer;
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
-use klab_lab::verify::{BackOff, FetchedObject, Snapshot};
+use klab_lab::verify::{BackOff, DeviceObjects, FetchedObject, Snapshot};
 
 /// Objects of one kind, by namespace and name.
 struct Cache<K> {
@@ -279,8 +280,22 @@ pub async fn complete(client: &Client, snapshot: &mut Snapshot) -> Result<()> {
     snapshot.persistent_volumes = list::<PersistentVolume>(client).await?;
     snapshot.storage_classes = list::<StorageClass>(client).await?;
     snapshot.csi_nodes = list::<CSINode>(client).await?;
+    snapshot.devices = Some(devices(client, &snapshot.pods).await?);
     snapshot.backed_off = backed_off(client).await;
     Ok(())
+}
+
+/// Devices and claims, where pods ask for some.
+async fn devices(client: &Client, pods: &[Arc<Pod>]) -> Result<DeviceObjects> {
+    let mut objects = DeviceObjects { language: Some(klab_cluster::device_selectors()), ..DeviceObjects::default() };
+    if !DeviceObjects::are_asked_for(pods) {
+        return Ok(objects);
+    }
+    objects.classes = list::<DeviceClass>(client).await?;
+    objects.slices = list::<ResourceSlice>(client).await?;
+    objects.claims = list::<ResourceClaim>(client).await?;
+    objects.templates = list::<ResourceClaimTemplate>(client).await?;
+    Ok(objects)
 }
 
 /// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use klab_lab::verify::Snapshot;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use klab_lab::verify::{DeviceObjects, Snapshot};
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -35,6 +36,12 @@ pub struct Permitted {
 struct Listed<K> {
     objects: Vec<Arc<K>>,
     extent: Extent,
+}
+
+impl<K> Listed<K> {
+    fn is_refused(&self) -> bool {
+        matches!(self.extent, Extent::Refused(_))
+    }
 }
 
 enum Extent {
@@ -72,6 +79,7 @@ pub async fn look(client: &Client, namespace: &str) -> Result<Permitted> {
         of_cluster(client),
     )?;
     let mut seen = Permitted::default();
+    let devices = seen.devices(client, namespace, &pods.objects).await?;
     seen.no_nodes = match &nodes.extent {
         Extent::Refused(words) => Some(words.clone()),
         _ => None,
@@ -94,12 +102,37 @@ pub async fn look(client: &Client, namespace: &str) -> Result<Permitted> {
         persistent_volumes: seen.note(volumes),
         storage_classes: seen.note(storage_classes),
         csi_nodes: seen.note(csi_nodes),
+        devices,
         ..Snapshot::default()
     };
     Ok(seen)
 }
 
 impl Permitted {
+    /// Devices and claims, where pods ask for some. None where a kind may not be read at all: what is left would tell wrongly
+    /// what is there and what is free.
+    async fn devices(&mut self, client: &Client, namespace: &str, pods: &[Arc<Pod>]) -> Result<Option<DeviceObjects>> {
+        let language = Some(klab_cluster::device_selectors());
+        if !DeviceObjects::are_asked_for(pods) {
+            return Ok(Some(DeviceObjects { language, ..DeviceObjects::default() }));
+        }
+        let (classes, slices, claims, templates) = futures::try_join!(
+            of_cluster::<DeviceClass>(client),
+            of_cluster::<ResourceSlice>(client),
+            namespaced::<ResourceClaim>(client, namespace),
+            namespaced::<ResourceClaimTemplate>(client, namespace),
+        )?;
+        let is_whole = !classes.is_refused() && !slices.is_refused() && !claims.is_refused() && !templates.is_refused();
+        let objects = DeviceObjects {
+            classes: self.note(classes),
+            slices: self.note(slices),
+            claims: self.note(claims),
+            templates: self.note(templates),
+            language,
+        };
+        Ok(is_whole.then_some(objects))
+    }
+
     /// Takes objects in; what is missing of their kind is noted.
     fn note<K: Resource<DynamicType = ()>>(&mut self, listed: Listed<K>) -> Vec<Arc<K>> {
         match listed.extent {

@@ -39,6 +39,7 @@ warnings! {
     BeforeUnknown "before-unknown" "the pods of before a step could not be noted";
     DifferencesUnknown "differences-unknown" "what differs from the lab could not be found";
     PartUnread "part-unread" "what the user may not read was left out";
+    DevicesKept "devices-kept" "pods go on with devices that their pool no longer has";
     NameUnknown "name-unknown" "a name that only the cluster knows is another one there";
     ClusterFault "cluster-fault" "the cluster itself has a problem: a node, a system pod";
     NoAnswerYet "no-answer-yet" "a server has been silent for some seconds, and is waited for";

@@ -155,7 +155,8 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
     if seen.declared == Declared::default() {
         return;
     }
-    let Declared { mode, zones, max_pods, labels, taints, os, spot, autoscale, capacity, size } = &seen.declared;
+    let Declared { mode, zones, max_pods, labels, taints, os, spot, autoscale, capacity, size, devices } =
+        &seen.declared;
     set("mode", Some(mode.clone().into()));
     set("os", (os != "linux").then(|| os.clone().into()));
     set("max_pods", Some(i64::from(*max_pods).into()));
@@ -169,6 +170,9 @@ fn show(keys: &mut Table, lab: &Lab, name: &str, seen: &ObservedPool) {
     });
     set("autoscale", bounds);
     set("capacity", capacity.map(|machines| i64::from(machines).into()));
+    if lab.provider.profile().is_embedded {
+        set("devices", list(devices.iter().filter_map(|devices| Value::try_from(devices).ok()).collect()));
+    }
     set("spot", spot.then(|| true.into()));
     if !spot {
         set("max_price", None);

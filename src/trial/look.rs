@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use crate::error::{Context, Kind, Result};
 use klab_cluster::cluster::Cluster;
 use klab_cluster::resource::{
-    CSI_NODES, DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceId, SERVICES,
-    STATEFUL_SETS, STORAGE_CLASSES,
+    CSI_NODES, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
-use klab_lab::verify::Snapshot;
+use klab_lab::verify::{DeviceObjects, Snapshot};
 
 /// Objects of one kind as they were last seen, by uid.
 struct Seen<K>(HashMap<Box<str>, (u64, Arc<K>)>);
@@ -84,5 +84,13 @@ pub(super) fn complete(cluster: &Cluster, snapshot: &mut Snapshot) -> Result<()>
     snapshot.persistent_volumes = Seen::default().look(cluster, PERSISTENT_VOLUMES)?;
     snapshot.storage_classes = Seen::default().look(cluster, STORAGE_CLASSES)?;
     snapshot.csi_nodes = Seen::default().look(cluster, CSI_NODES)?;
+    let mut devices = DeviceObjects { language: Some(klab_cluster::device_selectors()), ..DeviceObjects::default() };
+    if DeviceObjects::are_asked_for(&snapshot.pods) {
+        devices.classes = Seen::default().look(cluster, DEVICE_CLASSES)?;
+        devices.slices = Seen::default().look(cluster, RESOURCE_SLICES)?;
+        devices.claims = Seen::default().look(cluster, RESOURCE_CLAIMS)?;
+        devices.templates = Seen::default().look(cluster, RESOURCE_CLAIM_TEMPLATES)?;
+    }
+    snapshot.devices = Some(devices);
     Ok(())
 }

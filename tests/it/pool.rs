@@ -235,3 +235,23 @@ fn refusals_say_what_would_do() {
     "#);
     assert_eq!(nodes(&environment).len(), 2);
 }
+
+#[test]
+fn devices_of_a_pool_that_is_up_follow_the_lab_file() {
+    let environment = Environment::new();
+    let write = |devices: &str| {
+        environment.write("dev.toml", format!("lab = \"dev\"\n\n[pool.gpu]\nnodes = 1\ndevices = [{devices}]\n"));
+    };
+    write("{ class = \"gpu.example.com\", count = 4 }");
+    environment.succeeds(&["up", "dev.toml"]);
+    let shown = klab(&environment, "plan dev.toml");
+    assert!(!shown.contains("pool gpu:"), "{shown}");
+    write("{ class = \"gpu.example.com\", count = 1 }");
+    let change = "pool gpu: 1 device of class gpu.example.com a node instead of 4";
+    let shown = klab(&environment, "plan dev.toml");
+    assert!(shown.contains(&format!("change {change}")), "{shown}");
+    let shown = klab(&environment, "up dev.toml");
+    assert!(shown.contains(&format!("Changed {change}")), "{shown}");
+    let shown = klab(&environment, "plan dev.toml");
+    assert!(!shown.contains("pool gpu:"), "{shown}");
+}

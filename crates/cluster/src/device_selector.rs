@@ -96,6 +96,46 @@ impl DeviceSelector for Compiled {
             Err(failure) => Err(failure.to_string()),
         }
     }
+
+    fn reads(&self, device: &DeviceFacts<'_>) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for path in self.0.reads("device") {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            let of = |domain: &str, name: &str| [format!("{domain}/{name}"), name.to_owned()];
+            let known = |domain: &str, name: &&String| name.contains('/') || domain == device.driver;
+            let (name, value) = match path.as_slice() {
+                ["driver"] => ("driver".to_owned(), device.driver.to_owned()),
+                ["allowMultipleAllocations"] => ("allowMultipleAllocations".to_owned(), device.multiple.to_string()),
+                ["attributes", domain, name, ..] => {
+                    let names = of(domain, name);
+                    let mut values =
+                        names.iter().filter(|it| known(domain, it)).filter_map(|it| device.attributes.get(it));
+                    ((*name).to_owned(), values.next().map_or_else(|| "not set".to_owned(), in_words))
+                }
+                ["capacity", domain, name, ..] => {
+                    let names = of(domain, name);
+                    let mut values =
+                        names.iter().filter(|it| known(domain, it)).filter_map(|it| device.capacity.get(it));
+                    ((*name).to_owned(), values.next().map_or_else(|| "not set".to_owned(), |it| it.value.0.clone()))
+                }
+                _ => continue,
+            };
+            if found.iter().all(|(other, _)| *other != name) {
+                found.push((name, value));
+            }
+        }
+        found
+    }
+}
+
+/// An attribute's value, in words.
+fn in_words(attribute: &DeviceAttribute) -> String {
+    match attribute {
+        DeviceAttribute { int: Some(number), .. } => number.to_string(),
+        DeviceAttribute { bool: Some(flag), .. } => flag.to_string(),
+        DeviceAttribute { string: Some(text), .. } | DeviceAttribute { version: Some(text), .. } => text.clone(),
+        _ => "of an unknown kind".to_owned(),
+    }
 }
 
 fn attribute(name: &str, attribute: &DeviceAttribute) -> Result<Value, String> {
@@ -190,6 +230,36 @@ mod tests {
             ("cel.bind(dra, device.attributes['gpu.example.com'], dra.healthy && dra.numa == 1)", true),
         ] {
             assert_eq!(selects(expression), Ok(selected), "{expression}");
+        }
+    }
+
+    #[test]
+    fn what_an_expression_reads_of_a_device_can_be_told() {
+        let attributes: BTreeMap<String, DeviceAttribute> =
+            serde_json::from_value(json!({"model": {"string": "a100"}, "other.example.com/rack": {"int": 4}})).unwrap();
+        let capacity = serde_json::from_value(json!({"memory": {"value": "40Gi"}})).unwrap();
+        let driver = "gpu.example.com";
+        let facts = DeviceFacts { driver, multiple: false, attributes: &attributes, capacity: &capacity };
+        for (expression, wanted) in [
+            ("device.driver == 'x'", "driver gpu.example.com"),
+            ("device.attributes['gpu.example.com'].model == 'h100' && 'model' != ''", "model a100"),
+            (
+                "device.attributes['other.example.com']['rack'] < 3 || !device.allowMultipleAllocations",
+                "rack 4, allowMultipleAllocations false",
+            ),
+            ("device.attributes['nobody.example.com'].model == 'a100'", "model not set"),
+            (
+                "cel.bind(dra, device.attributes['gpu.example.com'], dra.model == 'b' && dra.numa == 1)",
+                "model a100, numa not set",
+            ),
+            ("device.capacity['gpu.example.com'].memory.compareTo(quantity('80Gi')) >= 0", "memory 40Gi"),
+            ("['a', 'b'].exists(it, it == device.attributes['gpu.example.com'].model)", "model a100"),
+            ("device.attributes.size() == 1", ""),
+        ] {
+            let selector = Language.compile(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
+            let found = selector.reads(&facts);
+            let found: Vec<String> = found.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            assert_eq!(found.join(", "), wanted, "{expression}");
         }
     }
 

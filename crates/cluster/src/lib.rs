@@ -109,6 +109,11 @@ pub use embedded::{Fault, Injected, Verb};
 pub use status::Status;
 pub use system::Flavour;
 
+/// Kubernetes' language of device selectors, for schedulers that look at a cluster from outside.
+pub fn device_selectors() -> std::sync::Arc<dyn klab_scheduler::SelectorLanguage> {
+    std::sync::Arc::new(device_selector::Language)
+}
+
 /// The examples of the README.
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../README.md")]

@@ -108,9 +108,8 @@ fn with_texts(lab: &Lab, pool: &Pool, number: u32, texts: &Texts<'_>) -> Value {
     }
     let mut annotations: Map<String, Value> =
         pool.annotations.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-    if !pool.devices.is_empty() {
-        let devices: Vec<_> = pool.devices.iter().map(|devices| &devices.value).collect();
-        annotations.insert(DEVICES_ANNOTATION.to_owned(), json!(json!(devices).to_string()));
+    if let Some(devices) = devices_annotation(pool) {
+        annotations.insert(DEVICES_ANNOTATION.to_owned(), json!(devices));
     }
     json!({
         "apiVersion": "v1",
@@ -286,6 +285,12 @@ fn node_info(lab: &Lab, pool: &Pool, pool_name: &str) -> Value {
         "osImage": if pool.os == Os::Windows { "Windows Server 2022 Datacenter" } else { "Ubuntu 24.04.3 LTS" },
         "systemUUID": format!("{machine:016x}"),
     })
+}
+
+/// The devices of a pool's nodes as their annotation [`DEVICES_ANNOTATION`] has them; none where there are none.
+pub fn devices_annotation(pool: &Pool) -> Option<String> {
+    let devices: Vec<_> = pool.devices.iter().map(|devices| &devices.value).collect();
+    (!devices.is_empty()).then(|| json!(devices).to_string())
 }
 
 #[cfg(test)]

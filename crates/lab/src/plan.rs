@@ -5,6 +5,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::spec::{Lab, Pool};
 use klab_scheduler::autoscaler::{self, Profile};
@@ -77,6 +78,9 @@ pub struct Declared {
     /// Most machines that the cloud has for it, where klab stands for the cloud.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u32>,
+    /// Devices of a node, where klab publishes them: class, number and attributes of each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<Value>,
 }
 
 fn linux() -> String {
@@ -97,6 +101,7 @@ impl Declared {
             spot: pool.spot.is_some(),
             autoscale: pool.autoscale.as_ref().map(|bounds| (bounds.min, bounds.max)),
             capacity: pool.capacity.as_ref().map(|capacity| capacity.value),
+            devices: pool.devices.iter().map(|devices| json!(devices.value)).collect(),
         }
     }
 }
@@ -298,6 +303,9 @@ fn pool_actions(lab: &Lab, pool: &Pool, live: &ObservedPool, changes_in_place: b
     }
     let mut actions = Vec::new();
     changes.extend(label_and_taint_changes(live, &declared));
+    if lab.provider.profile().is_embedded {
+        changes.extend(device_changes(&live.declared, &declared));
+    }
     if !changes.is_empty() {
         actions.push(Action::UpdatePool { pool: name.clone(), changes });
     }
@@ -388,6 +396,90 @@ fn label_and_taint_changes(live: &ObservedPool, wanted: &Declared) -> Vec<String
     changes.into_iter().collect()
 }
 
+/// What changes about the devices of a pool's nodes, class by class, in words.
+fn device_changes(live: &Declared, wanted: &Declared) -> Vec<String> {
+    let by_class = |declared: &Declared| -> BTreeMap<String, (u64, Value)> {
+        let one = |devices: &Value| {
+            let class = devices["class"].as_str().unwrap_or_default().to_owned();
+            (class, (devices["count"].as_u64().unwrap_or_default(), devices["attributes"].clone()))
+        };
+        declared.devices.iter().map(one).collect()
+    };
+    let (old, new) = (by_class(live), by_class(wanted));
+    let mut changes = Vec::new();
+    for (class, (count, attributes)) in &new {
+        let noun = if *count == 1 { "device" } else { "devices" };
+        match old.get(class) {
+            None => changes.push(format!("{count} {noun} of class {class} a node")),
+            Some((before, _)) if before != count => {
+                changes.push(format!("{count} {noun} of class {class} a node instead of {before}"));
+            }
+            Some((_, before)) if before != attributes => {
+                changes.push(format!("other attributes of the devices of class {class}"));
+            }
+            Some(_) => {}
+        }
+    }
+    changes.extend(
+        old.keys().filter(|class| !new.contains_key(*class)).map(|class| format!("no devices of class {class}")),
+    );
+    changes
+}
+
 fn count(nodes: usize) -> u32 {
     u32::try_from(nodes).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{LoadOptions, parse};
+
+    fn lab(provider: &str, devices: &str) -> Lab {
+        let text = format!("lab = 'x'\nprovider = '{provider}'\n[pool.a]\nnodes = 1\ndevices = [{devices}]\n");
+        parse("x.toml", &text, &LoadOptions::default()).unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    #[test]
+    fn devices_of_a_pool_change_in_place_where_klab_publishes_them() {
+        let four = "{ class = 'gpu.example.com', count = 4 }";
+        for (provider, before, after, changes) in [
+            ("sim", four, four, vec![]),
+            (
+                "sim",
+                four,
+                "{ class = 'gpu.example.com', count = 1 }",
+                vec!["1 device of class gpu.example.com a node instead of 4"],
+            ),
+            (
+                "sim",
+                four,
+                "{ class = 'gpu.example.com', count = 4, attributes = { memory = '40Gi' } }",
+                vec!["other attributes of the devices of class gpu.example.com"],
+            ),
+            (
+                "sim",
+                four,
+                "{ class = 'nic.example.com', count = 2 }",
+                vec!["2 devices of class nic.example.com a node", "no devices of class gpu.example.com"],
+            ),
+            ("kind", four, "", vec![]),
+        ] {
+            let (before, after) = (lab(provider, before), lab(provider, after));
+            let live = ObservedPool {
+                declared: Declared::of(&before.pools[0]),
+                nodes: vec![ObservedNode::default()],
+                ..ObservedPool::default()
+            };
+            let observed =
+                Observed { exists: true, pools: BTreeMap::from([("a".to_owned(), live)]), ..Observed::default() };
+            let planned = plan(&after, &observed);
+            let update = |changes: Vec<&str>| Action::UpdatePool {
+                pool: "a".to_owned(),
+                changes: changes.into_iter().map(str::to_owned).collect(),
+            };
+            let wanted = if changes.is_empty() { Vec::new() } else { vec![update(changes)] };
+            assert_eq!(planned, wanted, "{provider}");
+        }
+    }
 }

@@ -298,13 +298,23 @@ impl Cluster {
 
     /// Adds or replaces a class of devices.
     pub fn set_device_class(&mut self, class: &DeviceClass) -> Event {
-        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_class(class)));
+        let changes = self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.set_class(class)));
+        self.feel_resources(changes);
         Event::DevicesChanged
     }
 
     /// Removes a class of devices, which helps no pod.
     pub fn remove_device_class(&mut self, name: &str) {
-        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.remove_class(name)));
+        let changes = self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.remove_class(name)));
+        self.feel_resources(changes);
+    }
+
+    /// Resources may be devices, or no longer: what was found out about nodes may be wrong.
+    fn feel_resources(&mut self, changes: bool) {
+        if changes {
+            let nodes = self.node_names();
+            self.state.with_devices(|_| (super::devices::Felt::On(nodes), ()));
+        }
     }
 
     /// Adds or replaces a slice of a pool of devices.
@@ -335,6 +345,12 @@ impl Cluster {
             None => (super::devices::Felt::Nowhere, None),
         });
         change.and_then(|change| claim_event(namespace, name, &change))
+    }
+
+    /// Notes that the devices of a claim did not get ready in time: a pod that has it finds other devices for it, if it is the
+    /// only one. That is forgotten once the claim is given other devices.
+    pub fn give_up_resource_claim(&mut self, namespace: &str, name: &str) {
+        self.state.with_devices(|devices| (super::devices::Felt::Nowhere, devices.give_up_claim(namespace, name)));
     }
 
     /// Where a pending pod goes. Nothing changes: bind it with [`Self::bind`] or [`Self::set_pod`].

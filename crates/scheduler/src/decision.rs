@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::resource::v1::AllocationResult;
+use k8s_openapi::api::core::v1::ContainerExtendedResourceRequest;
+use k8s_openapi::api::resource::v1::{AllocationResult, ResourceClaimSpec};
 
 use super::pod_key::PodKey;
 use super::reason::{Code, PluginName, Reason};
@@ -21,8 +22,21 @@ pub struct Decision {
     /// What the pod's claims are given if it is scheduled: to be written into their status with the reservation for the
     /// pod before it is bound.
     pub allocations: Vec<ClaimAllocation>,
+    /// A claim that is to be made for the pod if it is scheduled, for the extended resources it requests that are devices.
+    pub extended: Option<ExtendedAllocation>,
     /// Namespace and name of a claim whose devices are to be taken back, for they keep the pod from all nodes.
     pub deallocate: Option<(String, String)>,
+}
+
+/// A claim for extended resources, to be made, given its devices and reserved before the pod is bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtendedAllocation {
+    /// What it asks for.
+    pub spec: ResourceClaimSpec,
+    /// Which request meets which resource of which container: for `status.extendedResourceClaimStatus` of the pod.
+    pub mappings: Vec<ContainerExtendedResourceRequest>,
+    /// What it is given.
+    pub allocation: AllocationResult,
 }
 
 /// What a claim is given.

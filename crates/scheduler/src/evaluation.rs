@@ -70,5 +70,16 @@ fn reasons_against(cycle: &Cycle<'_>, id: NodeId, node: &NodeInfo) -> Vec<Reason
     if reasons.is_empty() && !delta.is_empty() {
         reasons = plugins::all_reasons(cycle, &View { id, node, delta: Delta::NONE });
     }
+    if reasons.iter().any(|reason| matches!(reason, Reason::NoDeviceClass { .. })) {
+        // What is wrong then has been said.
+        reasons.retain(|reason| !matches!(reason, Reason::BrokenDeviceRequest { .. }));
+    }
+    for reason in &mut reasons {
+        if let (Reason::NoDevices { shortage } | Reason::BrokenDeviceRequest { shortage, .. }, Some(claims)) =
+            (reason, &cycle.claims)
+        {
+            *shortage = Some(Arc::new(claims.shortage(node)));
+        }
+    }
     reasons
 }

@@ -90,10 +90,13 @@ mod workloads;
 
 pub use cluster::{Cluster, NodeUsage, PlacedPod};
 pub use decision::{
-    Attempt, Candidate, ClaimAllocation, Decision, NodeVerdict, Outcome, PluginScore, Preemption, Rejection, ScoreRow,
-    ScoreTable,
+    Attempt, Candidate, ClaimAllocation, Decision, ExtendedAllocation, NodeVerdict, Outcome, PluginScore, Preemption,
+    Rejection, ScoreRow, ScoreTable,
 };
-pub use devices::{DeviceFacts, DeviceSelector, SelectorLanguage};
+pub use devices::{
+    DeviceFacts, DeviceHolder, DeviceObstacle, DeviceSelector, DeviceShortage, JudgedDevice, RequestShortage,
+    SelectorLanguage, SelectorOwner, Together, UnusablePool,
+};
 pub use error::ObjectError;
 pub use node_info::NodeSpec;
 pub use pod_info::HostPort;

@@ -4,7 +4,9 @@
 // upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go Filter (v1.36)
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::devices::DeviceShortage;
 use super::pod_info::HostPort;
 use super::pod_key::PodKey;
 use super::quantity::Quantity;
@@ -265,7 +267,10 @@ pub enum Reason {
         class: String,
     },
     /// The node does not have the devices that the pod's claims ask for, or they are taken.
-    NoDevices,
+    NoDevices {
+        /// Why, device by device, where all reasons were asked for.
+        shortage: Option<Arc<DeviceShortage>>,
+    },
     /// The node has not enough devices in sound pools, and others in pools that contradict themselves.
     InvalidDevicePools,
     /// A claim has devices that cannot be used on the node.
@@ -277,6 +282,8 @@ pub enum Reason {
     BrokenDeviceRequest {
         /// What is wrong.
         message: String,
+        /// Why, device by device, where all reasons were asked for.
+        shortage: Option<Arc<DeviceShortage>>,
     },
 }
 
@@ -319,7 +326,7 @@ impl Reason {
                 PluginName::InterPodAffinity
             }
             Self::NoDeviceClass { .. }
-            | Self::NoDevices
+            | Self::NoDevices { .. }
             | Self::InvalidDevicePools
             | Self::DevicesElsewhere { .. }
             | Self::BrokenDeviceRequest { .. } => PluginName::DynamicResources,
@@ -381,10 +388,10 @@ impl fmt::Display for Reason {
             Self::NoDeviceClass { request, class } => {
                 return write!(f, "request {request}: device class {class} does not exist");
             }
-            Self::NoDevices => "cannot allocate all claims",
+            Self::NoDevices { .. } => "cannot allocate all claims",
             Self::InvalidDevicePools => "invalid resource pools were encountered",
             Self::DevicesElsewhere { .. } => "resourceclaim not available on the node",
-            Self::BrokenDeviceRequest { message } => message,
+            Self::BrokenDeviceRequest { message, .. } => message,
         })
     }
 }

@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::class_cache::{ABSENT, ClassCache, ClassCaches, NORMALIZED, PASS, local_scores};
 use super::cycle::{Cycle, Tallies};
 use super::decision::{
-    Attempt, ClaimAllocation, Decision, NodeVerdict, Outcome, PluginScore, Rejection, ScoreRow, ScoreTable,
+    Attempt, ClaimAllocation, Decision, ExtendedAllocation, NodeVerdict, Outcome, PluginScore, Rejection, ScoreRow,
+    ScoreTable,
 };
 use super::delta::Delta;
 use super::devices::{ClaimCycle, PodClaims};
@@ -81,7 +82,7 @@ fn without_cycle(pod: &Pod) -> Result<Option<Decision>, ObjectError> {
 ///
 /// upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PreEnqueue (v1.36)
 pub(crate) fn claims_of(state: &State, pod: &Pod) -> Result<Result<Option<PodClaims>, Decision>, ObjectError> {
-    if pod.spec.as_ref().is_none_or(|spec| spec.resource_claims.as_ref().is_none_or(Vec::is_empty)) {
+    if !PodClaims::are_possible(&state.devices, pod) {
         return Ok(Ok(None));
     }
     let key = PodKey::new(namespace_of(pod), name_of(pod)?);
@@ -148,7 +149,13 @@ fn with_allocations(cycle: &Cycle<'_>, mut decision: Decision) -> Decision {
     if let Outcome::Scheduled { node } = &decision.outcome
         && let Some(node) = cycle.state.node_id(node).and_then(|id| cycle.node(id))
     {
-        let mut results = claims.results(node).into_iter();
+        let (results, extended) = claims.results(node);
+        let mut results = results.into_iter();
+        decision.extended = extended.map(|(claim, allocation)| ExtendedAllocation {
+            spec: claim.spec.clone(),
+            mappings: claim.mappings.clone(),
+            allocation,
+        });
         let allocation = |claim: &Arc<super::devices::Claim>| ClaimAllocation {
             namespace: claim.namespace.to_string(),
             name: claim.name.to_string(),
@@ -268,7 +275,7 @@ fn keep_with_devices(cycle: &Cycle<'_>, feasible: &mut Vec<NodeId>) -> Result<()
         let Some(node) = cycle.node(id).filter(|_| broken.is_none()) else { return false };
         match plugins::claims_verdict(cycle, &View { id, node, delta: Delta::NONE }) {
             None => true,
-            Some(Reason::BrokenDeviceRequest { message }) => {
+            Some(Reason::BrokenDeviceRequest { message, .. }) => {
                 broken = Some(message);
                 false
             }
@@ -494,7 +501,9 @@ pub(crate) fn attempt(
         let rejection = cycle.node(id).and_then(|node| rejection(&cycle, id, node));
         match &rejection {
             None => feasible.push(id),
-            Some(Rejection { reasons, .. }) if let Some(Reason::BrokenDeviceRequest { message }) = reasons.first() => {
+            Some(Rejection { reasons, .. })
+                if let Some(Reason::BrokenDeviceRequest { message, .. }) = reasons.first() =>
+            {
                 return Ok(brief(decision(Verdict::failed(message))));
             }
             Some(rejection) => {

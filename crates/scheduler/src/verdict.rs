@@ -13,7 +13,15 @@ pub(crate) const UNSCHEDULABLE: Outcome = Outcome::Unschedulable { withdraw_nomi
 
 /// A decision that says nothing more.
 pub(crate) fn decision(pod: PodKey, outcome: Outcome, message: String) -> Decision {
-    Decision { pod, outcome, message, refused_by: Vec::new(), allocations: Vec::new(), deallocate: None }
+    Decision {
+        pod,
+        outcome,
+        message,
+        refused_by: Vec::new(),
+        allocations: Vec::new(),
+        extended: None,
+        deallocate: None,
+    }
 }
 
 /// A decision about a pod that is yet to be named.

@@ -309,6 +309,7 @@ impl AgentPool {
                 _ => None,
             },
             capacity: None,
+            devices: Vec::new(),
         };
         let taints: Vec<Taint> = declared.taints.iter().filter_map(|taint| parse_taint(taint)).collect();
         let node = |index| ObservedNode {

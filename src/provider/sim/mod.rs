@@ -3,6 +3,7 @@
 mod beginning;
 pub mod copies;
 pub mod daemon;
+mod devices;
 pub mod in_process;
 mod node_pools;
 mod pools;

@@ -8,14 +8,14 @@ use kube::api::{Api, DeleteParams, ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::node_pools;
+use super::{devices, node_pools};
 use crate::apply::patch_parameters;
 use crate::client::cause;
 use crate::drain;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb};
 use klab_cluster::VERSION_ANNOTATION;
-use klab_lab::names::{DECLARED_ANNOTATION, MODE_LABEL, POOL_LABEL};
+use klab_lab::names::{DECLARED_ANNOTATION, DEVICES_ANNOTATION, MODE_LABEL, POOL_LABEL};
 use klab_lab::nodes::{self, VERSION, full_version};
 use klab_lab::plan::{Action, Declared, Observed, ObservedNode, ObservedPool, is_system_taint, size_name};
 use klab_lab::spec::{KubernetesVersion, Lab, Pool};
@@ -95,7 +95,7 @@ pub(super) async fn perform(
         }
         Action::UpdatePool { pool, changes } => {
             let activity = of(pool).start(Verb::ChangePool, format!("pool {pool}: {}", changes.join(", ")));
-            update(client, find(pool)?).await?;
+            update(client, find(pool)?, events).await?;
             node_pools::set(client, lab, find(pool)?).await?;
             activity.finish(format!("pool {pool}: {}", changes.join(", ")));
             Ok(())
@@ -165,13 +165,15 @@ async fn scale(
     make(fresh).await
 }
 
-/// Puts the declared labels and taints on every node of a pool and takes off what was declared before.
-async fn update(client: &Client, pool: &Pool) -> Result<()> {
+/// Puts the declared labels, taints and devices on every node of a pool and takes off what was declared before.
+async fn update(client: &Client, pool: &Pool, events: &Events) -> Result<()> {
     let declared = Declared::of(pool);
     let wanted: Vec<Taint> = pool.taints.iter().map(|taint| taint.value.clone()).collect();
     let mode_label = MODE_LABEL.to_owned();
     let api: Api<Node> = Api::all(client.clone());
-    for node in nodes_of(client, Some(&pool.name.value)).await? {
+    let nodes = nodes_of(client, Some(&pool.name.value)).await?;
+    devices::tell_who_keeps(client, pool, &nodes, events).await?;
+    for node in nodes {
         let before: Declared = node
             .annotations()
             .get(DECLARED_ANNOTATION)
@@ -183,7 +185,10 @@ async fn update(client: &Client, pool: &Pool) -> Result<()> {
         let mut all = wanted.clone();
         all.extend(taints(&node).into_iter().filter(is_system_taint));
         let patch = json!({
-            "metadata": { "labels": labels, "annotations": { DECLARED_ANNOTATION: serde_json::to_string(&declared).unwrap_or_default() } },
+            "metadata": { "labels": labels, "annotations": {
+                DECLARED_ANNOTATION: serde_json::to_string(&declared).unwrap_or_default(),
+                DEVICES_ANNOTATION: nodes::devices_annotation(pool),
+            } },
             "spec": { "taints": all },
         });
         let name = node.name_any();

@@ -25,6 +25,7 @@ mod lexer;
 mod literals;
 mod macros;
 mod parser;
+mod paths;
 mod signatures;
 mod spent;
 #[cfg(test)]
@@ -118,6 +119,11 @@ impl Program {
     /// Whether it names this variable.
     pub fn names(&self, variable: &str) -> bool {
         self.names.iter().any(|name| name == variable)
+    }
+
+    /// What it reads of a variable as far as that is written out: fields and constant keys, as paths.
+    pub(crate) fn reads(&self, variable: &str) -> Vec<Vec<String>> {
+        paths::of(&self.root, variable)
     }
 
     /// Its value. What it costs is taken from the budget.

@@ -42,6 +42,8 @@ controllers! {
     VolumeProtection,
     /// Evicts pods that do not tolerate a taint of their node.
     TaintEviction,
+    /// Evicts pods that do not tolerate a taint of their devices.
+    DeviceTaintEviction,
     /// Fails pods that are deleted and on no node.
     PodGarbageCollector,
     /// Publishes the devices of hollow nodes.

@@ -6,9 +6,9 @@ use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
     api_silence, autoscaler, certificates, cluster_autoscaler, cluster_roles, cron_job, daemon_set, deployment,
-    disruption, endpoints, event_ttl, garbage, hollow_devices, job, kubelet, kubernetes_service, namespace, nodes,
-    pod_gc, replica_set, resource_claim, root_certificate, scheduler, service_account, stateful_set, taint_eviction,
-    ttl_after_finished, volumes,
+    device_taint_eviction, disruption, endpoints, event_ttl, garbage, hollow_devices, job, kubelet, kubernetes_service,
+    namespace, nodes, pod_gc, replica_set, resource_claim, root_certificate, scheduler, service_account, stateful_set,
+    taint_eviction, ttl_after_finished, volumes,
 };
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES,
@@ -129,6 +129,14 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[NODES, PODS]),
         owner: None,
         make: || Box::<taint_eviction::TaintEviction>::default(),
+    },
+    Row {
+        controller: Controller::DeviceTaintEviction,
+        name: "device-taint-eviction",
+        optional: true,
+        watches: Watches::Kinds(&[PODS, RESOURCE_CLAIMS, RESOURCE_SLICES]),
+        owner: None,
+        make: || Box::<device_taint_eviction::DeviceTaintEviction>::default(),
     },
     Row {
         controller: Controller::PodGarbageCollector,

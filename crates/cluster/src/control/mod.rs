@@ -15,6 +15,7 @@ mod controllers;
 mod cron_job;
 mod daemon_set;
 mod deployment;
+mod device_taint_eviction;
 mod disruption;
 mod endpoints;
 mod event_ttl;

@@ -83,10 +83,19 @@ impl Reconciler for ResourceClaims {
 }
 
 fn pod_changed(plane: &mut Plane, change: &Change<'_>) {
-    let Some(pod) = change.pod.after.as_ref().or(change.pod.before.as_ref()).filter(|pod| pod.has_claims) else {
-        return;
-    };
+    let Some(pod) = change.pod.after.as_ref().or(change.pod.before.as_ref()) else { return };
     let name = change.name();
+    if change.gone || is_done(pod) {
+        // Made by the scheduler, for extended resources.
+        let value = change.object.value();
+        let extended = text(&value["status"], &["extendedResourceClaimStatus", "resourceClaimName"]);
+        if !extended.is_empty() {
+            plane.queue.add(key(RESOURCE_CLAIMS, ObjectName::new(&name.namespace, extended)));
+        }
+    }
+    if !pod.has_claims {
+        return;
+    }
     if change.gone || is_done(pod) {
         for (claim, _) in claims(&change.object.value()).into_iter().flatten() {
             plane.queue.add(key(RESOURCE_CLAIMS, ObjectName::new(&name.namespace, &claim)));
@@ -106,7 +115,7 @@ fn wants(pod: &Value, claim: impl Fn(&Value) -> bool) -> bool {
 }
 
 /// The claims of a pod that are named, and whether each was made for it; `None` where one is still to be made.
-fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
+pub(super) fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
     let made = items(&pod["status"]["resourceClaimStatuses"]);
     let each = items(&pod["spec"]["resourceClaims"]).iter();
     each.filter_map(|claim| {
@@ -123,7 +132,7 @@ fn claims(pod: &Value) -> Vec<Option<(String, bool)>> {
 }
 
 /// Name and UID of the pod that a claim was made for.
-fn owner(claim: &Value) -> Option<(String, String)> {
+pub(super) fn owner(claim: &Value) -> Option<(String, String)> {
     let owners = items(&claim["metadata"]["ownerReferences"]);
     let pod = owners.iter().find(|owner| owner["controller"] == true && owner["kind"] == "Pod")?;
     (pod["apiVersion"] == "v1").then(|| (text(pod, &["name"]).to_owned(), text(pod, &["uid"]).to_owned()))
@@ -289,6 +298,8 @@ fn take_back(plane: &Plane, name: &ObjectName, kept: &[Value], deallocate: bool)
         }
         if deallocate {
             status.remove("allocation");
+            // What drivers said of the devices is about them as they were used.
+            status.remove("devices");
         }
     });
 }

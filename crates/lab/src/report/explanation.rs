@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::human::{Styles, group_lines, named, suggestion_lines};
+use super::human::{Styles, detailed_group_lines, named, suggestion_lines};
 use super::json::{groups, suggestion};
-use crate::verify::{Explanation, Pending, Placed, PodState, PoolGrowth, Why};
+use crate::verify::{AwaitedClaim, Explanation, Pending, Placed, PodState, PoolGrowth, Why};
 use crate::words::{duration, plural, table};
 use klab_scheduler::{PluginName, ScoreRow, ScoreTable};
 
@@ -68,7 +68,7 @@ fn placed_text(names: &str, explanation: &Explanation, placed: &Placed, styles: 
     }
     if !placed.refusals.is_empty() {
         let _ = writeln!(text, "  not elsewhere:");
-        text.push_str(&group_lines(&placed.refusals, "    "));
+        text.push_str(&detailed_group_lines(&placed.refusals, "    "));
     }
     text
 }
@@ -140,18 +140,30 @@ fn pending_text(names: &str, explanation: &Explanation, pending: &Pending, style
     if let Some(node) = &pending.nominated {
         let _ = writeln!(text, "  {node} is kept for it while the pods it preempted go");
     }
+    if !pending.claims.is_empty() {
+        let lead = if pending.waits_for_claims() { "waits for its resource claims" } else { "resource claims" };
+        let _ = writeln!(text, "  {lead}:");
+        for awaited in &pending.claims {
+            let _ = writeln!(text, "    {}: {}", awaited.claim, awaited.text);
+        }
+    }
     let total: usize = pending.refusals.iter().map(|group| group.nodes.len()).sum();
     if !pending.fits.is_empty() {
         let _ = writeln!(text, "  {} would take it now: {}", plural(pending.fits.len(), "node"), named(&pending.fits));
+    } else if pending.waits_for_claims() {
+        if total > 0 {
+            let _ = writeln!(text, "  would not fit on {} then:", plural(total, "node"));
+        }
     } else if total == 0 {
         let _ = writeln!(text, "  there are no nodes");
     } else {
         let _ = writeln!(text, "  fits on none of {}:", plural(total, "node"));
     }
-    text.push_str(&group_lines(&pending.refusals, "    "));
+    text.push_str(&detailed_group_lines(&pending.refusals, "    "));
     text.push_str(&autoscaler_text(&pending.autoscaler));
     text.push_str(&suggestion_lines(&pending.suggestions, "  ", styles));
-    if pending.suggestions.is_empty() && pending.fits.is_empty() && pending.scheduler.is_none() {
+    let may_be_mended = pending.scheduler.is_none() && !pending.waits_for_claims();
+    if pending.suggestions.is_empty() && pending.fits.is_empty() && may_be_mended {
         let _ = writeln!(text, "  no single change that klab knows of would let it in");
     }
     text
@@ -201,6 +213,7 @@ fn document(explanation: &Explanation) -> Value {
                 "scheduler": pending.scheduler,
                 "nominated_node": pending.nominated,
                 "gates": pending.gates,
+                "claims": pending.claims.iter().map(awaited_json).collect::<Vec<_>>(),
                 "fits": pending.fits,
                 "refusals": groups(&pending.refusals),
                 "autoscaler": pending.autoscaler.iter().map(growth_json).collect::<Vec<_>>(),
@@ -209,6 +222,10 @@ fn document(explanation: &Explanation) -> Value {
         }
     }
     value
+}
+
+fn awaited_json(awaited: &AwaitedClaim) -> Value {
+    json!({ "claim": awaited.claim, "reason": awaited.code, "text": awaited.text })
 }
 
 fn growth_json(growth: &PoolGrowth) -> Value {

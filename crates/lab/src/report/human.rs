@@ -156,15 +156,28 @@ fn cause_lines(cause: &Cause, indent: &str) -> String {
 
 /// Nodes in one column, what keeps pods from them in the other.
 pub(super) fn group_lines(groups: &[NodeGroup], indent: &str) -> String {
-    let cells: Vec<(String, String)> = groups.iter().take(GROUPS).map(|group| (nodes(group), reasons(group))).collect();
+    lines_of(groups, indent, false)
+}
+
+/// The same, and below each what its reasons say in detail.
+pub(super) fn detailed_group_lines(groups: &[NodeGroup], indent: &str) -> String {
+    lines_of(groups, indent, true)
+}
+
+fn lines_of(groups: &[NodeGroup], indent: &str, in_detail: bool) -> String {
+    let shown = || groups.iter().take(GROUPS);
+    let cells: Vec<(String, String)> = shown().map(|group| (nodes(group), reasons(group))).collect();
     let width = cells.iter().map(|(nodes, _)| nodes.chars().count()).filter(|width| *width <= NODES_WIDTH).max();
     let width = width.unwrap_or_default();
     let mut text = String::new();
-    for (nodes, reasons) in cells {
+    for ((nodes, reasons), group) in cells.into_iter().zip(shown()) {
         if nodes.chars().count() > width {
             let _ = writeln!(text, "{indent}{nodes}\n{indent}{:width$}  {reasons}", "");
         } else {
             let _ = writeln!(text, "{indent}{nodes:width$}  {reasons}");
+        }
+        for line in group.reasons.iter().filter(|_| in_detail).flat_map(|reason| &reason.details) {
+            let _ = writeln!(text, "{indent}{:width$}    {line}", "");
         }
     }
     if groups.len() > GROUPS {

@@ -35,6 +35,7 @@ fn report() -> Report {
     let reason = |code: &str, text: &str, facts: serde_json::Value| NodeReason {
         code: code.into(),
         text: text.into(),
+        details: Vec::new(),
         facts: facts.as_object().cloned().unwrap_or_default(),
     };
     failed.causes = vec![Cause {

@@ -35,6 +35,8 @@ pub struct NodeReason {
     pub code: String,
     /// For people: `taint dedicated=special:NoSchedule is not tolerated`.
     pub text: String,
+    /// Further lines for people, where one does not say it all: device by device.
+    pub details: Vec<String>,
     /// The numbers and names behind it, integers with their unit in the key.
     pub facts: Map<String, Value>,
 }

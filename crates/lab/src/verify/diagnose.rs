@@ -144,6 +144,12 @@ fn unplaced(view: &View<'_>, group: &[usize], state: &PodState, pending: &Pendin
     if let Some(scheduler) = &pending.scheduler {
         what = format!("{what}, waits for the scheduler `{scheduler}`");
     }
+    if pending.waits_for_claims() {
+        let claims: Vec<String> =
+            pending.claims.iter().map(|awaited| format!("claim {}: {}", awaited.claim, awaited.text)).collect();
+        what = format!("{what}, waits for {}", claims.join("; "));
+        return Cause { code, subjects: ids(view, group), what, nodes: pending.refusals.clone() };
+    }
     what = match (pending.fits.as_slice(), total) {
         ([], 0) => format!("{what}, there are no nodes"),
         ([], total) => format!("{what}, fits on none of {}", plural(total, "node")),

@@ -8,6 +8,7 @@ mod before;
 mod cause;
 mod conditions;
 mod context;
+mod devices;
 mod diagnose;
 mod evaluate;
 mod explain;
@@ -36,12 +37,15 @@ mod tests;
 pub use before::Before;
 pub use cause::{Cause, NodeGroup, NodeReason, Suggestion};
 pub use context::Context;
+pub use devices::DeviceObjects;
 pub use diagnose::diagnose;
 pub use evaluate::evaluate;
 #[cfg(test)]
 pub(crate) use explain::properties::clusters;
 pub(crate) use explain::workload_of;
-pub use explain::{Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, amount, explain};
+pub use explain::{
+    AwaitedClaim, Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, amount, explain,
+};
 pub(crate) use model::cluster;
 pub(crate) use node::is_cordoned;
 pub use node::is_ready;

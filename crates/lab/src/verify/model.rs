@@ -1,5 +1,7 @@
 //! A snapshot as the scheduler's model of a cluster.
 
+use std::sync::Arc;
+
 use super::view::View;
 use klab_scheduler::{Cluster, TieBreak};
 
@@ -34,6 +36,20 @@ pub(crate) fn cluster(view: &View<'_>, tie_break: TieBreak) -> Cluster {
     }
     for class in &snapshot.storage_classes {
         cluster.set_storage_class(class);
+    }
+    if let Some(devices) = &snapshot.devices {
+        if let Some(language) = &devices.language {
+            cluster.set_selector_language(Arc::clone(language));
+        }
+        for class in &devices.classes {
+            cluster.set_device_class(class);
+        }
+        for slice in &devices.slices {
+            cluster.set_resource_slice(slice);
+        }
+        for claim in &devices.claims {
+            cluster.set_resource_claim(claim);
+        }
     }
     for node in view.nodes.values() {
         let _ = cluster.set_node(node);

@@ -17,6 +17,7 @@ use klab_scheduler::autoscaler::FIRST_BACKOFF;
 use kube_core::ResourceExt;
 use serde_json::Value;
 
+use super::devices::DeviceObjects;
 use crate::spec::{ObjectRef, singular};
 use crate::words::duration;
 
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub storage_classes: Vec<Arc<StorageClass>>,
     /// Volume limits of nodes.
     pub csi_nodes: Vec<Arc<CSINode>>,
+    /// Devices and claims, if they were read; without them claims of pods are left aside.
+    pub devices: Option<DeviceObjects>,
     /// Events `FailedScheduling` and `TriggeredScaleUp`, if they were read; nothing depends on their being there.
     pub events: Vec<Arc<Event>>,
     /// Pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them: as far as its status was

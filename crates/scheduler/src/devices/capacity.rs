@@ -15,21 +15,45 @@ pub(crate) fn consumed(device: &Device, requests: &BTreeMap<String, Quantity>) -
     device.capacity.iter().map(|(name, capacity)| (name.clone(), of_one(requests.get(name), capacity))).collect()
 }
 
+/// Why a device cannot give what a request asks of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// It has no capacity of this name.
+    Unknown(String),
+    /// It does not give such an amount.
+    Forbidden { name: String, wanted: Quantity },
+    /// It has too little left.
+    TooLittle { name: String, wanted: Quantity, left: Quantity, total: Quantity },
+}
+
+/// What a device lacks for a request, with what others consume of it already.
+pub(crate) fn lack<'a>(
+    device: &Device,
+    requests: &BTreeMap<String, Quantity>,
+    others: impl Iterator<Item = &'a Counters> + Clone,
+) -> Option<Lack> {
+    if let Some(name) = requests.keys().find(|name| !device.capacity.contains_key(*name)) {
+        return Some(Lack::Unknown(name.clone()));
+    }
+    device.capacity.iter().find_map(|(name, capacity)| {
+        let wanted = of_one(requests.get(name), capacity);
+        let total = amount(&capacity.value);
+        let mut left = total;
+        others.clone().filter_map(|used| used.get(name)).for_each(|used| left -= *used);
+        if !permitted(wanted, capacity.request_policy.as_ref()) {
+            return Some(Lack::Forbidden { name: name.clone(), wanted });
+        }
+        (wanted > left).then(|| Lack::TooLittle { name: name.clone(), wanted, left, total })
+    })
+}
+
 /// Whether a device has so much left, and would give just that, with what others consume of it already.
 pub(crate) fn suffices<'a>(
     device: &Device,
     requests: &BTreeMap<String, Quantity>,
     others: impl Iterator<Item = &'a Counters> + Clone,
 ) -> bool {
-    if requests.keys().any(|name| !device.capacity.contains_key(name)) {
-        return false;
-    }
-    device.capacity.iter().all(|(name, capacity)| {
-        let wanted = of_one(requests.get(name), capacity);
-        let mut sum = wanted;
-        others.clone().filter_map(|used| used.get(name)).for_each(|used| sum += *used);
-        permitted(wanted, capacity.request_policy.as_ref()) && sum <= amount(&capacity.value)
-    })
+    lack(device, requests, others).is_none()
 }
 
 fn of_one(requested: Option<&Quantity>, capacity: &DeviceCapacity) -> Quantity {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::resource::v1::{
     AllocationResult, DeviceClaimConfiguration, DeviceConstraint, DeviceRequest, DeviceSelector, DeviceToleration,
-    ResourceClaim, ResourceClaimSpec,
+    ResourceClaim, ResourceClaimSpec, ResourceClaimStatus,
 };
 
 use super::slice::amount;
@@ -129,7 +129,7 @@ impl ClaimSpec {
 }
 
 /// What a claim was given.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Allocation {
     pub(crate) result: AllocationResult,
     /// Where it can be used; everywhere if not said. Terms that cannot be read match nothing.
@@ -147,7 +147,7 @@ impl Allocation {
 }
 
 /// A claim.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Claim {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
@@ -156,7 +156,13 @@ pub(crate) struct Claim {
     pub(crate) allocation: Option<Allocation>,
     /// The UIDs of those it is reserved for.
     pub(crate) reserved_for: Vec<String>,
+    /// The names of the pods among them.
+    pub(crate) pods: Vec<String>,
     pub(crate) terminating: bool,
+    /// Whether a driver said that its devices will not get ready.
+    pub(crate) failed: bool,
+    /// Whether nobody waits any more for its devices to get ready.
+    pub(crate) given_up: bool,
     /// The UID of its controller.
     pub(crate) owner: Option<String>,
 }
@@ -177,13 +183,55 @@ impl Claim {
                 .flatten()
                 .map(|consumer| consumer.uid.clone())
                 .collect(),
+            pods: status
+                .and_then(|status| status.reserved_for.as_ref())
+                .into_iter()
+                .flatten()
+                .filter(|consumer| consumer.resource == "pods")
+                .map(|consumer| consumer.name.clone())
+                .collect(),
             terminating: metadata.deletion_timestamp.is_some(),
+            failed: status.is_some_and(binding_failed),
+            given_up: false,
             owner: controller(metadata).map(|owner| owner.uid.clone()),
         }
+    }
+
+    /// Whether other devices are to be found for it, where that can be done.
+    pub(crate) fn is_of_no_use(&self) -> bool {
+        self.failed || self.given_up
     }
 
     /// Namespace and name, as messages name it.
     pub(crate) fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
+}
+
+/// Whether a driver said of a device that it will not get ready to be bound.
+///
+/// upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go isClaimReadyForBinding (v1.36)
+fn binding_failed(status: &ResourceClaimStatus) -> bool {
+    let results = status.allocation.as_ref().and_then(|allocation| allocation.devices.as_ref()?.results.as_ref());
+    for result in results.into_iter().flatten() {
+        if result.binding_conditions.as_ref().is_none_or(Vec::is_empty) {
+            continue;
+        }
+        let mut devices = status.devices.iter().flatten();
+        let device =
+            devices.find(|it| it.driver == result.driver && it.pool == result.pool && it.device == result.device);
+        // Those behind one that is not ready yet are not looked at.
+        let Some(device) = device else { return false };
+        let is_true = |kind: &String| {
+            let mut conditions = device.conditions.iter().flatten();
+            conditions.any(|condition| condition.type_ == *kind && condition.status == "True")
+        };
+        if result.binding_failure_conditions.iter().flatten().any(is_true) {
+            return true;
+        }
+        if !result.binding_conditions.iter().flatten().all(is_true) {
+            return false;
+        }
+    }
+    false
 }

@@ -69,12 +69,7 @@ impl<'a> Constraint<'a> {
     }
 
     fn concerns(&self, taker: Taker<'_>) -> bool {
-        let names = |reference: &String| match (reference.split_once('/'), taker.choice) {
-            (None, _) => reference == taker.request,
-            (Some((request, choice)), Some(own)) => request == taker.request && choice == own,
-            (Some(_), None) => false,
-        };
-        self.requests.is_empty() || self.requests.iter().any(names)
+        concerns(self.requests, taker)
     }
 
     /// Takes a device; false if that breaks the constraint, and then nothing changed.
@@ -111,6 +106,30 @@ impl<'a> Constraint<'a> {
             self.devices = self.devices.saturating_sub(1);
         }
     }
+}
+
+fn concerns(requests: &[String], taker: Taker<'_>) -> bool {
+    let names = |reference: &String| match (reference.split_once('/'), taker.choice) {
+        (None, _) => reference == taker.request,
+        (Some((request, choice)), Some(own)) => request == taker.request && choice == own,
+        (Some(_), None) => false,
+    };
+    requests.is_empty() || requests.iter().any(names)
+}
+
+/// Whether a constraint about these requests is about a request, or about this alternative of it.
+pub(crate) fn named(requests: &[String], request: &str, choice: &str) -> bool {
+    concerns(requests, Taker { request, choice: (request != choice).then_some(choice) })
+}
+
+/// The value of an attribute by its full name, in words.
+pub(crate) fn value_of(device: &Device, driver: &str, attribute: &str) -> Option<String> {
+    Some(match Value::of(lookup(device, driver, attribute)?) {
+        Value::Text(text) | Value::Version(text) => text,
+        Value::Number(number) => number.to_string(),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Unknown => "of an unknown kind".to_owned(),
+    })
 }
 
 /// An attribute by its full name; names without a domain are of the driver's.

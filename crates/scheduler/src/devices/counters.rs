@@ -28,6 +28,16 @@ impl<'a> Left<'a> {
         left
     }
 
+    /// The first counter of which a device consumes more than is left: its set, its name, what is consumed, what is left.
+    pub(crate) fn lacks(&self, device: &Device) -> Option<(String, String, Quantity, Quantity)> {
+        let consumed = device.consumes.iter().flat_map(|(set, counters)| counters.iter().map(move |it| (set, it)));
+        let lacking = consumed.filter_map(|(set, (name, amount))| {
+            let left = self.0.get(&(set.as_str(), name.as_str()))?;
+            (left < amount).then(|| (set.clone(), name.clone(), *amount, *left))
+        });
+        lacking.into_iter().next()
+    }
+
     /// Gives a device what it consumes, if so much is left of every counter.
     pub(crate) fn take(&mut self, device: &'a Device) -> bool {
         self.change(device, false);

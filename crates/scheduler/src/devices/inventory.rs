@@ -10,6 +10,7 @@ use k8s_openapi::api::resource::v1::{
 
 use super::claim::{Claim, ClaimSpec};
 use super::language::{DeviceSelector, NoLanguage, SelectorLanguage};
+use super::resource_name::implicit_class;
 use super::slice::{Counters, PoolId, Slice, amount};
 
 /// Compiled expressions kept at most.
@@ -25,6 +26,10 @@ pub(crate) struct Class {
     /// Expressions; `None` for a selector of another kind.
     pub(crate) selectors: Vec<Option<Arc<str>>>,
     pub(crate) config: Vec<DeviceClassConfiguration>,
+    /// The extended resource that is its devices.
+    pub(crate) resource: Option<String>,
+    /// When it was made; of several classes for a resource the newest counts.
+    pub(crate) created: Option<i64>,
 }
 
 /// What claims hold of a pool.
@@ -130,7 +135,8 @@ impl Devices {
         }
     }
 
-    pub(crate) fn set_class(&mut self, class: &DeviceClass) {
+    /// Adds or replaces a class. Whether resources may be devices of another class now.
+    pub(crate) fn set_class(&mut self, class: &DeviceClass) -> bool {
         let name = class.metadata.name.clone().unwrap_or_default();
         let selectors: Vec<Option<Arc<str>>> = class
             .spec
@@ -141,12 +147,34 @@ impl Devices {
             .collect();
         self.keep_compiled(selectors.iter().flatten().cloned());
         let config = class.spec.config.clone().unwrap_or_default();
-        self.classes.insert(name.clone(), Arc::new(Class { name, selectors, config }));
+        let resource = class.spec.extended_resource_name.clone().filter(|resource| !resource.is_empty());
+        let created = class.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+        let new = Arc::new(Class { name: name.clone(), selectors, config, resource, created });
+        let old = self.classes.insert(name, Arc::clone(&new));
         self.epoch += 1;
+        old.is_none_or(|old| (&old.resource, old.created) != (&new.resource, new.created))
     }
 
-    pub(crate) fn remove_class(&mut self, name: &str) {
-        self.epoch += u64::from(self.classes.remove(name).is_some());
+    /// Removes a class. Whether resources may be devices of another class now.
+    pub(crate) fn remove_class(&mut self, name: &str) -> bool {
+        let removed = self.classes.remove(name).is_some();
+        self.epoch += u64::from(removed);
+        removed
+    }
+
+    /// Whether there are classes at all.
+    pub(crate) fn has_classes(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
+    /// The class whose devices a resource is: by its own name, else the newest that says so, the first by name of equals.
+    pub(crate) fn class_of_resource(&self, resource: &str) -> Option<&str> {
+        if let Some(class) = implicit_class(resource) {
+            return self.classes.get(class).map(|class| class.name.as_str());
+        }
+        let classes = self.classes.values().filter(|class| class.resource.as_deref() == Some(resource));
+        let newest = classes.reduce(|best, next| if next.created > best.created { next } else { best })?;
+        Some(&newest.name)
     }
 
     pub(crate) fn class(&self, name: &str) -> Option<&Arc<Class>> {
@@ -234,6 +262,11 @@ impl Devices {
         self.taken.get(pool)
     }
 
+    /// All claims.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        self.claims.values().flat_map(HashMap::values)
+    }
+
     pub(crate) fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<Claim>> {
         self.claims.get(namespace)?.get(name)
     }
@@ -259,12 +292,15 @@ impl Devices {
     /// Adds or replaces a claim.
     pub(crate) fn set_claim(&mut self, claim: &ResourceClaim) -> ClaimChange {
         let spec = self.spec(claim);
-        let claim = Arc::new(Claim::of(claim, spec));
+        let mut claim = Claim::of(claim, spec);
         let of_namespace = self.claims.entry(Arc::clone(&claim.namespace)).or_default();
-        let old = of_namespace.insert(Arc::clone(&claim.name), Arc::clone(&claim));
+        let old = of_namespace.get(&claim.name).cloned();
         let result = |claim: &Claim| claim.allocation.as_ref().map(|allocation| allocation.result.clone());
         let before = old.as_ref().and_then(|old| result(old));
         let after = result(&claim);
+        claim.given_up = before == after && old.as_ref().is_some_and(|old| old.given_up);
+        let claim = Arc::new(claim);
+        of_namespace.insert(Arc::clone(&claim.name), Arc::clone(&claim));
         let mut felt = Felt::Nowhere;
         if before != after {
             let gone = old.as_ref().map_or(Felt::Nowhere, |old| self.count(old, false));
@@ -276,6 +312,15 @@ impl Devices {
             deallocated: before.is_some() && after.is_none(),
             status: before != after || old.is_some_and(|old| old.reserved_for != claim.reserved_for),
             felt,
+        }
+    }
+
+    /// Notes that nobody waits any more for the devices of a claim, until it is given others.
+    pub(crate) fn give_up_claim(&mut self, namespace: &str, name: &str) {
+        if let Some(claim) = self.claims.get_mut(namespace).and_then(|claims| claims.get_mut(name)) {
+            let mut given_up = (**claim).clone();
+            given_up.given_up = given_up.allocation.is_some();
+            *claim = Arc::new(given_up);
         }
     }
 
@@ -314,11 +359,13 @@ impl Devices {
     }
 }
 
-fn held(result: &k8s_openapi::api::resource::v1::AllocationResult) -> &[DeviceRequestAllocationResult] {
+/// The devices that an allocation is about.
+pub(crate) fn held(result: &k8s_openapi::api::resource::v1::AllocationResult) -> &[DeviceRequestAllocationResult] {
     result.devices.as_ref().and_then(|devices| devices.results.as_deref()).unwrap_or_default()
 }
 
-fn is_admin(result: &DeviceRequestAllocationResult) -> bool {
+/// Whether somebody only looks after a device.
+pub(crate) fn is_admin(result: &DeviceRequestAllocationResult) -> bool {
     result.admin_access == Some(true)
 }
 

@@ -26,6 +26,11 @@ pub trait DeviceSelector: fmt::Debug + Send + Sync {
     /// # Errors
     /// Why the expression has no value, in Kubernetes' words.
     fn selects(&self, device: &DeviceFacts<'_>) -> Result<bool, String>;
+
+    /// What the expression reads of a device, name and value, for explanations; nothing where that cannot be told.
+    fn reads(&self, _: &DeviceFacts<'_>) -> Vec<(String, String)> {
+        Vec::new()
+    }
 }
 
 /// Compiles the expressions of device classes and claims. This crate knows no language; `klab-cluster` has Kubernetes'

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::claim::Claim;
+use super::extended::Extended;
 use super::inventory::Devices;
 use crate::pod_info::namespace_of;
 
@@ -19,9 +20,22 @@ pub(crate) struct PodClaims {
     pub(crate) all: Vec<Arc<Claim>>,
     /// Those that have no devices yet.
     pub(crate) pending: Vec<Arc<Claim>>,
+    /// What it requests of resources that are devices.
+    pub(crate) extended: Option<Extended>,
 }
 
 impl PodClaims {
+    /// Whether a pod may have claims; said without looking for them.
+    pub(crate) fn are_possible(devices: &Devices, pod: &Pod) -> bool {
+        let Some(spec) = pod.spec.as_ref() else { return false };
+        let requests = |container: &Container| {
+            let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+            requests.is_some_and(|requests| requests.keys().any(|name| name.contains('/')))
+        };
+        spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty())
+            || (devices.has_classes() && spec.init_containers.iter().flatten().chain(&spec.containers).any(requests))
+    }
+
     /// The claims of a pod; `None` if it has none.
     ///
     /// # Errors
@@ -44,11 +58,12 @@ impl PodClaims {
             }
             all.push(Arc::clone(claim));
         }
-        if all.is_empty() {
+        let extended = Extended::of(devices, pod);
+        if all.is_empty() && extended.is_none() {
             return Ok(None);
         }
         let pending = all.iter().filter(|claim| claim.allocation.is_none()).cloned().collect();
-        Ok(Some(Self { pod_uid, all, pending }))
+        Ok(Some(Self { pod_uid, all, pending, extended }))
     }
 }
 

@@ -379,3 +379,145 @@ fn a_search_without_end_is_given_up() {
         "running \"DynamicResources\" filter plugin: node n1: timed out trying to allocate devices"
     );
 }
+
+// The facts of these tables are those of upstream's: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/
+// allocatortesting/allocator_testing.go (v1.36).
+
+#[test]
+fn what_a_share_of_a_device_consumes_follows_its_request_policy() {
+    let range = |changes: Value| {
+        let mut range = json!({"min": "2Gi"});
+        range.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        json!({"default": "2Gi", "validRange": range})
+    };
+    let values = json!({"default": "1Gi", "validValues": ["1Gi", "4Gi"]});
+    for (policy, request, consumed) in [
+        (Value::Null, Some("3Gi"), Some("3Gi")),
+        (Value::Null, None, Some("10Gi")),
+        (Value::Null, Some("11Gi"), None),
+        (json!({"default": "1Gi"}), None, Some("1Gi")),
+        (range(json!({})), Some("1Gi"), Some("2Gi")),
+        (range(json!({"step": "2Gi"})), Some("3Gi"), Some("4Gi")),
+        (range(json!({"step": "2Gi"})), Some("4Gi"), Some("4Gi")),
+        (range(json!({"max": "4Gi"})), Some("5Gi"), None),
+        (values.clone(), Some("2Gi"), Some("4Gi")),
+        (values.clone(), Some("5Gi"), None),
+        (values, None, Some("1Gi")),
+    ] {
+        let mut cluster = cluster(&["n1"]);
+        let mut shared = device("g0", "a100");
+        shared["allowMultipleAllocations"] = json!(true);
+        shared["capacity"] = json!({"memory": {"value": "10Gi"}});
+        if !policy.is_null() {
+            shared["capacity"]["memory"]["requestPolicy"] = policy.clone();
+        }
+        cluster.set_resource_slice(&read(slice("s1", "n1", json!([shared]))));
+        let wish = request.map_or_else(|| json!({}), |amount| json!({"capacity": {"requests": {"memory": amount}}}));
+        let pod = with(&mut cluster, "c", json!([one("r", wish)]));
+        let decision = schedule(&mut cluster, &pod);
+        let allocation = decision.allocations.first().and_then(|given| given.allocation.clone());
+        let devices = allocation.and_then(|allocation| allocation.devices?.results);
+        let given = devices.and_then(|results| results[0].consumed_capacity.clone()).map(|it| it["memory"].0.clone());
+        assert_eq!(given.as_deref(), consumed, "{policy} {request:?}: {}", decision.message);
+    }
+}
+
+#[test]
+fn a_capacity_that_no_device_has_is_not_given() {
+    let mut cluster = two_nodes();
+    let pod = with(&mut cluster, "c", json!([one("r", json!({"capacity": {"requests": {"colours": "3"}}}))]));
+    assert!(outcome(&mut cluster, &pod).contains("2 cannot allocate all claims"));
+}
+
+#[test]
+fn a_shared_device_is_given_to_several_requests_but_once_to_each() {
+    let mut cluster = cluster(&["n1"]);
+    let mut shared = device("g0", "a100");
+    shared["allowMultipleAllocations"] = json!(true);
+    cluster.set_resource_slice(&read(slice("s1", "n1", json!([shared]))));
+    let twice = with(&mut cluster, "twice", json!([one("r", json!({"count": 2}))]));
+    assert!(outcome(&mut cluster, &twice).contains("cannot allocate all claims"));
+    let each = with(&mut cluster, "each", json!([one("a", json!({})), one("b", json!({}))]));
+    assert_eq!(outcome(&mut cluster, &each), "n1: a=g0 b=g0");
+}
+
+#[test]
+fn all_means_every_device_that_is_selected_and_at_least_one() {
+    let all = |model: &str| {
+        json!([one(
+            "r",
+            json!({"allocationMode": "All", "selectors": [{"cel": {"expression": format!("model == {model}")}}]})
+        )])
+    };
+    let mut cluster = cluster(&["n1"]);
+    cluster.set_resource_slice(&read(slice(
+        "s1",
+        "n1",
+        json!([device("g0", "a"), device("g1", "b"), device("g2", "a")]),
+    )));
+    let both = with(&mut cluster, "both", all("a"));
+    assert_eq!(outcome(&mut cluster, &both), "n1: r=g0 r=g2");
+    let none = with(&mut cluster, "none", all("c"));
+    assert!(outcome(&mut cluster, &none).contains("cannot allocate all claims"));
+    let first = claim("first", json!([one("r", json!({"selectors": [{"cel": {"expression": "model == a"}}]}))]));
+    cluster.set_resource_claim(&read(first.clone()));
+    commit(&mut cluster, &pod("first", &["first"]), &[first]);
+    assert!(outcome(&mut cluster, &both).contains("cannot allocate all claims"), "one of them is taken");
+}
+
+#[test]
+fn more_devices_than_a_claim_can_hold_are_refused_and_alternatives_that_need_fewer_taken() {
+    let mut cluster = cluster(&["n1"]);
+    let devices: Vec<_> = (0..40).map(|at| device(&format!("g{at:02}"), "a")).collect();
+    cluster.set_resource_slice(&read(slice("s1", "n1", json!(devices))));
+    let pod = with(&mut cluster, "many", json!([one("r", json!({"count": 33}))]));
+    let message = "claim default/many: number of requested devices 33 exceeds the claim limit of 32";
+    assert!(outcome(&mut cluster, &pod).contains(message));
+    let alternatives = json!([one("a", json!({"count": 31})), {"name": "b", "firstAvailable": [
+        {"name": "many", "deviceClassName": "gpu", "count": 2}, {"name": "one", "deviceClassName": "gpu"}]}]);
+    let pod = with(&mut cluster, "either", alternatives);
+    assert!(outcome(&mut cluster, &pod).ends_with("b/one=g31"));
+}
+
+#[test]
+fn counters_are_used_up_by_parts_on_other_nodes() {
+    let mut cluster = cluster(&["n1", "n2"]);
+    let part = |name: &str, node: &str| {
+        let mut device = device(name, "part");
+        device["nodeName"] = json!(node);
+        device["consumesCounters"] = json!([{"counterSet": "fabric", "counters": {"lanes": {"value": "2"}}}]);
+        device
+    };
+    let pool = json!({"name": "fabric", "generation": 1, "resourceSliceCount": 2});
+    cluster.set_resource_slice(&read(json!({"metadata": {"name": "s0"}, "spec": {"driver": "gpu.example.com",
+        "allNodes": true, "pool": pool,
+        "sharedCounters": [{"name": "fabric", "counters": {"lanes": {"value": "3"}}}]}})));
+    cluster.set_resource_slice(&read(json!({"metadata": {"name": "s1"}, "spec": {"driver": "gpu.example.com",
+        "perDeviceNodeSelection": true, "pool": pool, "devices": [part("on1", "n1"), part("on2", "n2")]}})));
+    let first = claim("first", json!([one("r", json!({}))]));
+    cluster.set_resource_claim(&read(first.clone()));
+    commit(&mut cluster, &pod("first", &["first"]), &[first]);
+    let second = with(&mut cluster, "second", json!([one("r", json!({}))]));
+    assert!(outcome(&mut cluster, &second).contains("2 cannot allocate all claims"));
+}
+
+#[test]
+fn constraints_and_tolerations_are_those_of_the_alternative_that_is_tried() {
+    let mut cluster = cluster(&["n1"]);
+    let mut tainted = device("g0", "a");
+    tainted["taints"] = json!([{"key": "old", "effect": "NoExecute"}]);
+    cluster.set_resource_slice(&read(slice("s1", "n1", json!([tainted, device("g1", "b"), device("g2", "b")]))));
+    let two = json!([one("x", json!({})), {"name": "y", "firstAvailable": [
+        {"name": "same", "deviceClassName": "gpu"},
+        {"name": "old", "deviceClassName": "gpu", "tolerations": [{"key": "old", "operator": "Exists"}]}]}]);
+    let mut wants = claim("wants", two.clone());
+    wants["spec"]["devices"]["constraints"] =
+        json!([{"matchAttribute": "gpu.example.com/model", "requests": ["x", "y/same"]}]);
+    cluster.set_resource_claim(&read(wants));
+    assert_eq!(outcome(&mut cluster, &pod("p", &["wants"])), "n1: x=g1 y/same=g2");
+    let mut differ = claim("differ", two);
+    differ["spec"]["devices"]["constraints"] =
+        json!([{"distinctAttribute": "gpu.example.com/model", "requests": ["x", "y"]}]);
+    cluster.set_resource_claim(&read(differ));
+    assert_eq!(outcome(&mut cluster, &pod("q", &["differ"])), "n1: x=g1 y/old=g0");
+}

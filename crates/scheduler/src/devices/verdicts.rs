@@ -1,15 +1,20 @@
 //! Verdicts on nodes for the claims of a pod. They are kept for claims that ask for the same, until something about a
 //! node or its devices changes.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use foldhash::HashMap;
 use k8s_openapi::api::resource::v1::AllocationResult;
 
 use super::allocator::{Failure, Found, allocate};
+use super::claim::Claim;
+use super::extended::ExtendedClaim;
 use super::inventory::Devices;
+use super::judge::{self, Holders};
 use super::outcome;
+use super::shortage::DeviceShortage;
 use super::subject::PodClaims;
 use crate::ids::NodeId;
 use crate::node_info::NodeInfo;
@@ -111,15 +116,24 @@ pub(crate) struct ClaimCycle<'a> {
     cells: RefCell<Cells>,
     /// Claims whose devices cannot be used on some node.
     unavailable: RefCell<BTreeSet<usize>>,
+    /// Who has which device, once somebody asked.
+    holders: OnceCell<Holders>,
 }
 
 impl<'a> ClaimCycle<'a> {
     pub(crate) fn new(devices: &'a Devices, claims: &'a PodClaims, cells: Cells) -> Self {
-        Self { devices, claims, cells: RefCell::new(cells), unavailable: RefCell::default() }
+        Self { devices, claims, cells: RefCell::new(cells), unavailable: RefCell::default(), holders: OnceCell::new() }
     }
 
     pub(crate) fn into_cells(self) -> Cells {
         self.cells.into_inner()
+    }
+
+    /// What keeps the claims from getting devices on a node.
+    pub(crate) fn shortage(&self, node: &NodeInfo) -> DeviceShortage {
+        let holders = self.holders.get_or_init(|| Holders::of(self.devices));
+        let (claims, _) = self.wanted(node);
+        judge::shortage(self.devices, holders, &node.spec, &claims)
     }
 
     /// Whether a node will do.
@@ -144,13 +158,24 @@ impl<'a> ClaimCycle<'a> {
         let spec = &node.spec;
         let elsewhere = |claim: &super::claim::Claim| {
             let terms = claim.allocation.as_ref().and_then(|allocation| allocation.terms.as_ref());
-            terms.is_some_and(|terms| !terms.iter().any(|term| term.matches(&spec.labels, &spec.name)))
+            let lost = claim.allocation.is_some() && claim.is_of_no_use();
+            lost || terms.is_some_and(|terms| !terms.iter().any(|term| term.matches(&spec.labels, &spec.name)))
         };
         let all = self.claims.all.iter().enumerate();
         all.filter(|(_, claim)| elsewhere(claim)).map(|(at, _)| at).collect()
     }
 
     fn allocatable(&self, id: NodeId, node: &NodeInfo) -> Verdict {
+        if self.claims.extended.is_some() {
+            // Nodes that have the resource themselves differ from those that have devices: nothing is kept.
+            let (claims, _) = self.wanted(node);
+            return match allocate(self.devices, &node.spec, &claims) {
+                Ok(found) => Verdict::Fits(self.merit(&found)),
+                Err(Failure::NoDevices) => Verdict::NoDevices,
+                Err(Failure::InvalidPools) => Verdict::InvalidPools,
+                Err(Failure::Broken(message)) => Verdict::Broken(message),
+            };
+        }
         if self.claims.pending.is_empty() {
             return Verdict::Fits(0);
         }
@@ -206,11 +231,23 @@ impl<'a> ClaimCycle<'a> {
         allocated.map(of_claim).sum()
     }
 
-    /// What each claim that has no devices is given on a node.
-    pub(crate) fn results(&self, node: &NodeInfo) -> Vec<AllocationResult> {
-        let pending = &self.claims.pending;
-        allocate(self.devices, &node.spec, pending)
-            .map_or_else(|_| Vec::new(), |found| outcome::results(self.devices, &node.spec.name, pending, &found))
+    /// The claims that are to be given devices on a node, the one for extended resources last.
+    fn wanted(&self, node: &NodeInfo) -> (Vec<Arc<Claim>>, Option<Arc<ExtendedClaim>>) {
+        let extended = self.claims.extended.as_ref().and_then(|extended| extended.claim_for(&node.spec));
+        let own = extended.iter().map(|extended| Arc::clone(&extended.claim));
+        (self.claims.pending.iter().cloned().chain(own).collect(), extended)
+    }
+
+    /// What each claim that has no devices is given on a node; and the one for extended resources, if there is one.
+    pub(crate) fn results(
+        &self,
+        node: &NodeInfo,
+    ) -> (Vec<AllocationResult>, Option<(Arc<ExtendedClaim>, AllocationResult)>) {
+        let (claims, extended) = self.wanted(node);
+        let mut results = allocate(self.devices, &node.spec, &claims)
+            .map_or_else(|_| Vec::new(), |found| outcome::results(self.devices, &node.spec.name, &claims, &found));
+        let own = extended.and_then(|extended| Some((extended, results.pop()?)));
+        (results, own)
     }
 
     /// A claim whose devices are in the way and that nobody else uses: it can be given others.

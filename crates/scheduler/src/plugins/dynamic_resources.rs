@@ -28,13 +28,13 @@ pub(super) fn refuses(cycle: &Cycle<'_>, view: &View<'_>) -> Option<Reason> {
     let claims = cycle.claims.as_ref()?;
     match claims.verdict(view.id, view.node) {
         Verdict::Fits(_) => None,
-        Verdict::NoDevices => Some(Reason::NoDevices),
+        Verdict::NoDevices => Some(Reason::NoDevices { shortage: None }),
         Verdict::InvalidPools => Some(Reason::InvalidDevicePools),
         Verdict::NotThere(at) => {
             let claim = claims.claims.all.get(at).map(|claim| claim.name.to_string()).unwrap_or_default();
             Some(Reason::DevicesElsewhere { claim })
         }
-        Verdict::Broken(message) => Some(Reason::BrokenDeviceRequest { message }),
+        Verdict::Broken(message) => Some(Reason::BrokenDeviceRequest { message, shortage: None }),
     }
 }
 

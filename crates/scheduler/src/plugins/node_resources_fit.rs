@@ -6,6 +6,7 @@
 use super::filter::View;
 use super::score::MAX_SCORE;
 use crate::cycle::Cycle;
+use crate::devices::may_be_devices;
 use crate::node_info::NodeInfo;
 use crate::reason::Reason;
 
@@ -27,7 +28,13 @@ pub(super) fn filter(cycle: &Cycle<'_>, view: &View<'_>, reasons: &mut Vec<Reaso
     check("cpu", requests.cpu, used.cpu, allocatable.cpu);
     check("memory", requests.memory, used.memory, allocatable.memory);
     check("ephemeral-storage", requests.ephemeral_storage, used.ephemeral_storage, allocatable.ephemeral_storage);
+    let devices = &cycle.state.devices;
     for (name, requested) in &requests.scalars {
+        // What the node does not have itself may be devices: DynamicResources says whether there are enough.
+        let may_be = *requested > 0 && allocatable.scalar(name) == 0 && devices.has_classes() && may_be_devices(name);
+        if may_be && devices.class_of_resource(name).is_some() {
+            continue;
+        }
         check(name, *requested, used.scalar(name), allocatable.scalar(name));
     }
 }

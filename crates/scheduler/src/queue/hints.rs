@@ -1,6 +1,7 @@
 //! Which events can help a pod that certain plugins refused (KEP-4247).
 
 use super::event::{Event, PodFacts};
+use crate::devices::may_be_devices;
 use crate::node_info::NodeSpec;
 use crate::pod_info::{AffinityTerm, SpreadConstraint};
 use crate::reason::PluginName;
@@ -78,6 +79,8 @@ fn resources_help(event: &Event, pod: &PodFacts) -> bool {
     let fits =
         |node: &NodeSpec| node.allowed_pods > 0 && amounts().all(|(name, amount)| amount <= node.allocatable.get(name));
     match event {
+        // A class may say now that a resource is its devices.
+        Event::DevicesChanged => requests.scalars.iter().any(|(name, amount)| *amount > 0 && may_be_devices(name)),
         Event::NodeAdded(node) => fits(node),
         Event::NodeChanged { old, new } => {
             let more = new.allowed_pods > old.allowed_pods

@@ -4,8 +4,10 @@
 // upstream: pkg/scheduler/eventhandlers.go addAllEventHandlers (v1.36)
 // upstream: pkg/scheduler/schedule_one.go handleSchedulingFailure (v1.36)
 
+mod binding;
 mod resource_claims;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -13,6 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
+use self::binding::{Binding, Readiness};
 use self::resource_claims::writes;
 use super::controller::Controller;
 use super::daemon_set;
@@ -51,6 +54,8 @@ pub(super) struct Scheduler {
     waiting: Queue,
     /// Pods that wait, as read from this version of theirs.
     read: HashMap<PodKey, (u64, Pod)>,
+    /// Pods that have a node and wait for their devices.
+    binding: BTreeMap<PodKey, Binding>,
 }
 
 fn turn() -> Key {
@@ -63,6 +68,9 @@ impl Reconciler for Scheduler {
             self.pod_changed(plane, change);
         } else {
             let event = object_changed(&mut plane.picture, change);
+            if change.resource() == RESOURCE_CLAIMS && !self.binding.is_empty() {
+                plane.queue.add(turn());
+            }
             self.pass_on(plane, event);
         }
     }
@@ -70,12 +78,13 @@ impl Reconciler for Scheduler {
     /// Tries the pod whose turn it is; comes back while others are ready.
     fn sync(&mut self, plane: &mut Plane, _: &Key) {
         let now = plane.now();
+        self.bind_ready(plane);
         if let Some(pod) = self.waiting.pop(now) {
             self.try_pod(plane, &pod);
         }
         if self.waiting.is_ready() {
             plane.queue.add(turn());
-        } else if let Some(wake) = self.waiting.next_wake() {
+        } else if let Some(wake) = self.next_wake() {
             plane.queue.add_at(turn(), wake.max(now));
         }
     }
@@ -87,12 +96,41 @@ impl Reconciler for Scheduler {
     /// Pods that fit nowhere are tried again now and then, for what may have been overlooked: as long as nothing changes,
     /// they still fit nowhere.
     fn may_wait(&self, _: &Plane, _: &Key) -> bool {
-        true
+        self.binding.is_empty()
     }
 }
 
 impl Scheduler {
+    fn next_wake(&self) -> Option<Timestamp> {
+        let bindings = self.binding.values().map(Binding::deadline);
+        bindings.chain(self.waiting.next_wake()).min()
+    }
+
+    /// Binds the pods whose devices are ready, and takes back those whose are not to get so.
+    fn bind_ready(&mut self, plane: &mut Plane) {
+        let keys: Vec<PodKey> = self.binding.keys().cloned().collect();
+        for key in keys {
+            let Some(readiness) = self.binding.get(&key).map(|binding| binding.look(plane)) else { continue };
+            if matches!(readiness, Readiness::Pending) {
+                continue;
+            }
+            let Some(binding) = self.binding.remove(&key) else { continue };
+            plane.begin(Subject::Pod(ObjectName::new(&key.namespace, &key.name)));
+            if let Readiness::Failed(message) = readiness {
+                let event = plane.picture.remove_pod(&key.namespace, &key.name);
+                let message = binding::failed(&message);
+                let failed = Decision { message, refused_by: Vec::new(), ..binding.decision.clone() };
+                self.refuse(plane, &binding.info, &failed, "SchedulerError", Nomination::Kept);
+                binding.unreserve(plane);
+                self.pass_on(plane, event);
+            } else {
+                self.bind(plane, &key, &binding.info, &binding.pod, &binding.node);
+            }
+        }
+    }
+
     fn no_longer_waits(&mut self, key: &PodKey) {
+        self.binding.remove(key);
         self.waiting.remove(key);
         self.read.remove(key);
     }
@@ -131,6 +169,12 @@ impl Scheduler {
         }
         // What the types do not hold cannot be scheduled; admission keeps such pods out.
         let Ok(pod) = object.decode::<Pod>() else { return };
+        // It has its place already, though nobody was told.
+        if after.node.is_empty() && !object.deleting && self.binding.contains_key(&key) {
+            let _refused = self.waiting.set(&pod, now);
+            return;
+        }
+        self.binding.remove(&key);
         let event = plane.picture.set_pod(&pod);
         if after.node.is_empty() {
             let _refused = self.waiting.set(&pod, now);
@@ -172,7 +216,7 @@ impl Scheduler {
             self.waiting.remove(key);
             return;
         };
-        let decision = match plane.picture.schedule(&pod) {
+        let mut decision = match plane.picture.schedule(&pod) {
             Ok(decision) => decision,
             Err(error) => {
                 tracing::warn!(pod = %key, %error, "the scheduler cannot read the pod");
@@ -180,10 +224,14 @@ impl Scheduler {
                 return;
             }
         };
-        match &decision.outcome {
-            Outcome::Scheduled { node } => match resource_claims::reserve(plane, &pod, &decision) {
-                Ok(()) => self.bind(plane, key, &info, &pod, node),
+        match &decision.outcome.clone() {
+            Outcome::Scheduled { node } => match resource_claims::reserve(plane, &pod, &mut decision) {
+                Ok(()) => match Binding::of(plane, &info, &pod, node, &decision) {
+                    None => self.bind(plane, key, &info, &pod, node),
+                    Some(binding) => self.wait_for_devices(plane, key, binding),
+                },
                 Err(message) => {
+                    let message = binding::failed(&message);
                     let failed = Decision { message, refused_by: Vec::new(), ..decision.clone() };
                     self.refuse(plane, &info, &failed, "SchedulerError", Nomination::Kept);
                 }
@@ -199,6 +247,18 @@ impl Scheduler {
                 self.waiting.remove(key);
             }
         }
+    }
+
+    /// Keeps a place for a pod until its devices are ready.
+    fn wait_for_devices(&mut self, plane: &mut Plane, key: &PodKey, binding: Binding) {
+        if let Ok(event) = plane.picture.bind(&binding.pod, &binding.node) {
+            self.pass_on(plane, event);
+        }
+        let (action, reason) = ("Scheduling", "BindingConditionsPending");
+        note_scheduling(plane, &binding.info.object, None, action, false, reason, &binding::pending(&binding.node));
+        self.binding.insert(key.clone(), binding);
+        // They may be ready as they are.
+        plane.queue.add(turn());
     }
 
     fn bind(&mut self, plane: &mut Plane, key: &PodKey, info: &PodInfo, pod: &Pod, node: &str) {

@@ -8,10 +8,15 @@ use serde_json::{Value, json};
 use super::super::plane::Plane;
 use super::super::resource_claim::FINALIZER;
 use super::super::value::{items, list_mut, map_mut, time_text};
-use crate::cluster::{Part, WriteOptions};
-use crate::resource::RESOURCE_CLAIMS;
+use crate::cluster::{DeleteOptions, Part, WriteOptions};
+use crate::resource::{PODS, RESOURCE_CLAIMS};
 use crate::status::Status;
-use klab_scheduler::{ClaimAllocation, Decision};
+use klab_scheduler::{ClaimAllocation, Decision, ExtendedAllocation};
+
+/// Marks claims that are made for extended resources.
+const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
+/// What such a claim is called before it is made.
+const UNNAMED: &str = "<extended-resources>";
 
 /// The field manager of the scheduler.
 pub(super) fn writes() -> WriteOptions<'static> {
@@ -22,7 +27,10 @@ pub(super) fn writes() -> WriteOptions<'static> {
 ///
 /// # Errors
 /// Why one of them could not be written.
-pub(super) fn reserve(plane: &mut Plane, pod: &Pod, decision: &Decision) -> Result<(), String> {
+pub(super) fn reserve(plane: &mut Plane, pod: &Pod, decision: &mut Decision) -> Result<(), String> {
+    if let Some(extended) = decision.extended.take() {
+        decision.allocations.push(make(plane, pod, extended)?);
+    }
     for given in &decision.allocations {
         reserve_one(plane, pod, given).map_err(|status| {
             let key = format!("{}/{}", given.namespace, given.name);
@@ -33,6 +41,61 @@ pub(super) fn reserve(plane: &mut Plane, pod: &Pod, decision: &Decision) -> Resu
         })?;
     }
     Ok(())
+}
+
+/// Makes the claim for the extended resources of a pod that are devices, and tells the pod of it.
+///
+/// upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go
+/// createExtendedResourceClaimInAPI, patchPodExtendedResourceClaimStatus (v1.36)
+fn make(plane: &mut Plane, pod: &Pod, extended: ExtendedAllocation) -> Result<ClaimAllocation, String> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let claim = json!({
+        "metadata": {
+            "generateName": format!("{name}-extended-resources-"), "annotations": { EXTENDED: "true" },
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod.metadata.uid, "controller": true,
+            }],
+        },
+        "spec": extended.spec,
+    });
+    let made = plane
+        .cluster
+        .create(RESOURCE_CLAIMS, namespace, claim, &writes())
+        .map_err(|status| format!("create claim for extended resources {namespace}/{UNNAMED}: {status}"))?;
+    let mappings: Vec<Value> = extended
+        .mappings
+        .iter()
+        .map(|it| {
+            json!({ "containerName": it.container_name, "resourceName": it.resource_name, "requestName": it.request_name })
+        })
+        .collect();
+    let status = json!({ "requestMappings": mappings, "resourceClaimName": made.name });
+    plane
+        .cluster
+        .modify(PODS, Part::Status, namespace, name, &writes(), |pod| {
+            pod["status"]["extendedResourceClaimStatus"] = status;
+        })
+        .map_err(|status| format!("update pod {namespace}/{name} ExtendedResourceClaimStatus: {status}"))?;
+    Ok(ClaimAllocation {
+        namespace: namespace.to_owned(),
+        name: made.name.to_string(),
+        allocation: Some(extended.allocation),
+    })
+}
+
+/// Takes back the claim that was made for extended resources of a pod that is not bound after all.
+pub(super) fn unmake(plane: &mut Plane, namespace: &str, name: &str) -> bool {
+    let claim = plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
+    if claim.is_none_or(|claim| claim.value()["metadata"]["annotations"][EXTENDED] != "true") {
+        return false;
+    }
+    let _freed = plane.cluster.modify(RESOURCE_CLAIMS, Part::Main, namespace, name, &writes(), |claim| {
+        list_mut(&mut claim["metadata"]["finalizers"]).retain(|finalizer| finalizer != FINALIZER);
+    });
+    let _deleted = plane.cluster.delete(RESOURCE_CLAIMS, namespace, name, &DeleteOptions::default());
+    plane.picture.remove_resource_claim(namespace, name);
+    true
 }
 
 fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<(), Status> {

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::ground::Ground;
 
-const GROUP: &str = "/apis/resource.k8s.io/v1";
-const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+pub(super) const GROUP: &str = "/apis/resource.k8s.io/v1";
+pub(super) const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 const TEMPLATES: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates";
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 const DRIVER: &str = "gpu.example.com";
 
 /// A cluster whose nodes have two devices each, and their class.
@@ -20,18 +20,18 @@ fn ground(nodes: usize) -> Ground {
     ground
 }
 
-fn names(ground: &Ground) -> Vec<String> {
+pub(super) fn names(ground: &Ground) -> Vec<String> {
     let nodes = ground.get("/api/v1/nodes").good();
     let nodes = nodes["items"].as_array().cloned().unwrap_or_default();
     nodes.iter().map(|node| node["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn class(name: &str) -> Value {
+pub(super) fn class(name: &str) -> Value {
     json!({ "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": name },
         "spec": { "selectors": [{ "cel": { "expression": format!("device.driver == '{DRIVER}'") } }] } })
 }
 
-fn slice(node: &str, devices: usize) -> Value {
+pub(super) fn slice(node: &str, devices: usize) -> Value {
     let device =
         |number: usize| json!({ "name": format!("gpu-{number}"), "attributes": { "number": { "int": number } } });
     json!({ "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": { "name": node },
@@ -56,12 +56,12 @@ fn pod(name: &str, field: &str, of: &str) -> Value {
             "resourceClaims": [{ "name": "c", field: of }] } })
 }
 
-fn phase(ground: &Ground, name: &str) -> String {
+pub(super) fn phase(ground: &Ground, name: &str) -> String {
     ground.pass(10);
     ground.get(&format!("{PODS}/{name}")).good()["status"]["phase"].as_str().unwrap().to_owned()
 }
 
-fn reserved(claim: &Value) -> usize {
+pub(super) fn reserved(claim: &Value) -> usize {
     claim["status"]["reservedFor"].as_array().map_or(0, Vec::len)
 }
 
@@ -187,6 +187,169 @@ fn an_expression_that_fails_keeps_a_pod_pending() {
     let condition = ground.get(&format!("{PODS}/p")).good()["status"]["conditions"][0].clone();
     assert_eq!(condition["reason"], "SchedulerError");
     assert!(condition["message"].as_str().unwrap().contains("CEL runtime error: no such key: nope"), "{condition}");
+}
+
+/// Gives a device of a slice these taints.
+fn taint(ground: &Ground, slice: &str, device: usize, taints: &Value) {
+    let path = format!("{GROUP}/resourceslices/{slice}");
+    let mut slice = ground.get(&path).good();
+    slice["spec"]["devices"][device]["taints"] = taints.clone();
+    ground.put(&path, &slice).good();
+}
+
+fn events(ground: &Ground, reason: &str) -> Vec<String> {
+    let events = ground.get("/api/v1/namespaces/default/events").good();
+    let events = events["items"].as_array().cloned().unwrap_or_default();
+    let of_reason = events.iter().filter(|event| event["reason"] == *reason);
+    of_reason.map(|event| event["message"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+// upstream: test/e2e/dra/dra.go "NoSchedule keeps pod pending" (v1.36)
+// upstream: test/integration/dra/device_taints.go testEvictCluster (v1.36)
+#[test]
+fn a_pod_goes_when_its_device_is_tainted() {
+    let ground = ground(1);
+    let no_execute = json!([{ "key": "health", "value": "bad", "effect": "NoExecute" }]);
+    ground.post(CLAIMS, &claim("c", json!({ "deviceClassName": "gpu" }))).good();
+    let mut slow = pod("p", "resourceClaimName", "c");
+    // It is to be seen as it goes.
+    slow["metadata"]["finalizers"] = json!(["example.com/seen"]);
+    ground.post(PODS, &slow).good();
+    assert_eq!(phase(&ground, "p"), "Running");
+    let node = &names(&ground)[0];
+    taint(&ground, node, 1, &no_execute);
+    assert_eq!(phase(&ground, "p"), "Running", "its own device is sound");
+    taint(&ground, node, 0, &no_execute);
+    ground.pass(1);
+    let gone = ground.get(&format!("{PODS}/p")).good();
+    assert!(gone["metadata"]["deletionTimestamp"].is_string(), "{gone}");
+    let conditions = gone["status"]["conditions"].as_array().unwrap();
+    let condition = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").unwrap();
+    assert_eq!(condition["reason"], "DeletionByDeviceTaintManager");
+    assert_eq!(condition["message"], "Device Taint manager: deleting due to NoExecute taint");
+    assert_eq!(events(&ground, "DeviceTaintManagerEviction"), ["Marking for deletion"]);
+    ground.merge(&format!("{PODS}/p"), &json!({ "metadata": { "finalizers": null } })).good();
+    ground.pass(10);
+    ground.get(&format!("{PODS}/p")).refused(404);
+    ground.post(PODS, &pod("q", "resourceClaimName", "c")).good();
+    assert_eq!(phase(&ground, "q"), "Pending");
+}
+
+// upstream: pkg/controller/devicetainteviction/device_taint_eviction_test.go (v1.36)
+#[test]
+fn a_tainted_device_is_tolerated_for_a_while_or_for_ever() {
+    let ground = ground(1);
+    let tolerate = |seconds: Value| {
+        json!({ "deviceClassName": "gpu", "tolerations": [
+            { "key": "health", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds }] })
+    };
+    for (name, seconds) in [("while", json!(60)), ("ever", Value::Null)] {
+        ground.post(CLAIMS, &claim(name, tolerate(seconds))).good();
+        ground.post(PODS, &pod(name, "resourceClaimName", name)).good();
+        assert_eq!(phase(&ground, name), "Running");
+    }
+    let node = &names(&ground)[0];
+    let bad = json!([{ "key": "health", "effect": "NoExecute" }]);
+    taint(&ground, node, 0, &bad);
+    taint(&ground, node, 1, &bad);
+    ground.pass(30);
+    assert_eq!(phase(&ground, "while"), "Running");
+    // A taint that goes in time changes nothing.
+    taint(&ground, node, 0, &json!([]));
+    ground.pass(60);
+    assert_eq!(phase(&ground, "while"), "Running");
+    assert_eq!(events(&ground, "DeviceTaintManagerEviction"), ["Cancelling deletion"]);
+    taint(&ground, node, 0, &bad);
+    ground.pass(70);
+    ground.get(&format!("{PODS}/while")).refused(404);
+    assert_eq!(phase(&ground, "ever"), "Running");
+}
+
+/// A cluster with a device that has to be made ready before a pod is bound to it, and a pod that waits for it.
+fn conditional() -> Ground {
+    let ground = Ground::with_nodes(1);
+    ground.post(&format!("{GROUP}/deviceclasses"), &class("gpu")).good();
+    let mut published = slice(&names(&ground)[0], 1);
+    published["spec"]["devices"][0]["bindingConditions"] = json!(["example.com/attached"]);
+    published["spec"]["devices"][0]["bindingFailureConditions"] = json!(["example.com/failed"]);
+    ground.post(&format!("{GROUP}/resourceslices"), &published).good();
+    ground.post(CLAIMS, &claim("c", json!({ "deviceClassName": "gpu" }))).good();
+    ground.post(PODS, &pod("p", "resourceClaimName", "c")).good();
+    assert_eq!(phase(&ground, "p"), "Pending");
+    ground
+}
+
+/// What a driver says of the device of the claim.
+fn say(ground: &Ground, condition: &str) {
+    let path = format!("{CLAIMS}/c");
+    let mut claim = ground.get(&path).good();
+    let device = claim["status"]["allocation"]["devices"]["results"][0].clone();
+    claim["status"]["devices"] = json!([{
+        "driver": device["driver"], "pool": device["pool"], "device": device["device"],
+        "conditions": [{ "type": condition, "status": "True", "reason": "Testing", "message": "seen",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }],
+    }]);
+    ground.put(&format!("{path}/status"), &claim).good();
+    ground.pass(20);
+}
+
+fn scheduled(ground: &Ground) -> Value {
+    let pod = ground.get(&format!("{PODS}/p")).good();
+    let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.into_iter().find(|condition| condition["type"] == "PodScheduled").unwrap_or_default()
+}
+
+// upstream: test/integration/dra/binding_conditions.go testDeviceBindingConditionsBasicFlow (v1.36)
+#[test]
+fn a_pod_is_bound_once_its_device_is_ready() {
+    let ground = conditional();
+    let node = names(&ground)[0].clone();
+    let message = format!("waiting for binding conditions for device on node {node}");
+    assert_eq!(events(&ground, "BindingConditionsPending"), [message.as_str()]);
+    let claim = ground.get(&format!("{CLAIMS}/c")).good();
+    let device = &claim["status"]["allocation"]["devices"]["results"][0];
+    assert_eq!(device["bindingConditions"], json!(["example.com/attached"]));
+    assert_eq!(reserved(&claim), 1);
+    assert!(ground.get(&format!("{PODS}/p")).good()["spec"]["nodeName"].is_null());
+    say(&ground, "example.com/failed");
+    let message =
+        "running PreBind plugin \"DynamicResources\": device binding failed: claim=c, reason=Testing, message=\"seen\"";
+    assert!(
+        events(&ground, "FailedScheduling").iter().any(|event| event == message),
+        "{:?}",
+        events(&ground, "FailedScheduling")
+    );
+    let claim = ground.get(&format!("{CLAIMS}/c")).good();
+    assert!(is_allocated(&claim) && claim["status"]["devices"].is_null(), "it is tried again: {claim}");
+    say(&ground, "example.com/attached");
+    assert_eq!(phase(&ground, "p"), "Running");
+}
+
+// upstream: test/integration/dra/binding_conditions.go testDeviceBindingConditionsTimeoutReached,
+// testDeviceBindingConditionsTimeoutRecovery (v1.36)
+#[test]
+fn a_device_that_does_not_get_ready_is_given_up() {
+    let ground = conditional();
+    ground.pass(500);
+    assert_eq!(phase(&ground, "p"), "Pending");
+    let node = names(&ground)[0].clone();
+    let mut other = slice(&node, 1);
+    other["metadata"]["name"] = json!("other");
+    other["spec"]["pool"]["name"] = json!("other");
+    other["spec"]["devices"][0]["name"] = json!("ready");
+    ground.post(&format!("{GROUP}/resourceslices"), &other).good();
+    ground.pass(60);
+    assert_eq!(scheduled(&ground)["status"], json!(null), "nothing is said while it waits");
+    ground.pass(60);
+    let message = "running PreBind plugin \"DynamicResources\": device binding timeout: claim=c";
+    assert!(
+        events(&ground, "FailedScheduling").iter().any(|event| event == message),
+        "{:?}",
+        events(&ground, "FailedScheduling")
+    );
+    assert_eq!(phase(&ground, "p"), "Running");
+    let claim = ground.get(&format!("{CLAIMS}/c")).good();
+    assert_eq!(claim["status"]["allocation"]["devices"]["results"][0]["device"], "ready");
 }
 
 // upstream test: [sig-node] [DRA] control plane validate ResourceClaimTemplate and ResourceClaim for admin access

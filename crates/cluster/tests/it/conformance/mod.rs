@@ -9,6 +9,7 @@ mod custom_resources;
 mod devices;
 mod endpoints;
 mod exec;
+mod extended_resources;
 mod ground;
 mod ingresses;
 mod jobs;

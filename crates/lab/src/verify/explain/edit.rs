@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm, PodSpec, Toleration
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+use super::claim_change::{ClaimChange, Release};
 use super::sandbox::Sandbox;
 use klab_scheduler::pod_requests;
 use klab_scheduler::quantity::Quantity;
@@ -50,6 +51,12 @@ pub(crate) enum Edit {
     DropPodAffinity(usize),
     /// The pods do without a required pod anti-affinity term.
     DropPodAntiAffinity(usize),
+    /// Claims of the pods ask for fewer devices.
+    FewerDevices(Arc<ClaimChange>),
+    /// Claims of the pods tolerate taints of devices.
+    TolerateDevices(Arc<ClaimChange>),
+    /// Devices that others have are given back.
+    Release(Arc<Release>),
     /// The pods have no scheduling gates.
     DropGates(Vec<String>),
     /// Nodes of a pool get a label.
@@ -109,6 +116,9 @@ impl Edit {
             Self::RelaxSpread { .. } => "relax-spread",
             Self::DropPodAffinity(_) => "remove-pod-affinity",
             Self::DropPodAntiAffinity(_) => "remove-pod-anti-affinity",
+            Self::FewerDevices(_) => "fewer-devices",
+            Self::TolerateDevices(_) => "tolerate-device-taint",
+            Self::Release(_) => "release-devices",
             Self::DropGates(_) => "remove-gates",
             Self::Label { .. } => "add-label",
             Self::Unlabel { .. } => "remove-label",
@@ -129,6 +139,9 @@ impl Edit {
             Self::Require { .. } => 6,
             Self::SpreadOver { .. } | Self::KeepApart(_) | Self::Join(_) => 7,
             Self::Tolerate(_) => 10,
+            Self::TolerateDevices(_) => 11,
+            Self::FewerDevices(_) => 24,
+            Self::Release(_) => 34,
             Self::Uncordon(_) => 12,
             Self::Label { .. } => 20,
             Self::DropSelector(_) => 22,
@@ -227,6 +240,16 @@ impl Edit {
 
     /// What it does to the cluster at once. What is done bit by bit ([`Self::step`]) is left aside.
     pub(crate) fn apply_to_cluster(&self, sandbox: &mut Sandbox<'_>) {
+        match self {
+            Self::FewerDevices(change) | Self::TolerateDevices(change) => {
+                change.claims.iter().for_each(|claim| sandbox.set_claim((**claim).clone()));
+            }
+            Self::Release(release) => {
+                release.pods.iter().for_each(|pod| sandbox.remove_pod(pod));
+                release.claims.iter().for_each(|claim| sandbox.remove_claim(claim));
+            }
+            _ => {}
+        }
         let Some(nodes) = self.nodes() else { return };
         for name in nodes.iter() {
             self.change(name, sandbox);
@@ -272,7 +295,7 @@ impl Edit {
     pub(crate) fn step(&self, sandbox: &mut Sandbox<'_>, step: usize) -> bool {
         match self {
             Self::AddNodes { pool, template, zones } => {
-                sandbox.set_node(&new_node(template, pool, step, zones));
+                sandbox.add_node(&new_node(template, pool, step, zones), template);
                 true
             }
             Self::ScaleDown { victims, .. } => {
@@ -282,6 +305,14 @@ impl Edit {
             }
             _ => false,
         }
+    }
+
+    /// Whether one node cannot tell what it comes to: others than those it seems to be about may take the pods then.
+    pub(crate) fn is_asked_of_all(&self) -> bool {
+        matches!(
+            self,
+            Self::ChangeTopologyKey { .. } | Self::FewerDevices(_) | Self::TolerateDevices(_) | Self::Release(_)
+        )
     }
 
     /// Whether the change is made step by step.

@@ -1,5 +1,9 @@
 //! Why a pod is where it is, and why not elsewhere; what would let a Pending pod in.
 
+mod claim_change;
+mod claims;
+mod device_edits;
+mod devices;
 mod edit;
 mod growth;
 mod kubectl;
@@ -13,6 +17,8 @@ mod suggest;
 mod wording;
 
 #[cfg(test)]
+mod device_tests;
+#[cfg(test)]
 pub(crate) mod properties;
 #[cfg(test)]
 mod tests;
@@ -22,6 +28,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
+pub use claims::AwaitedClaim;
 pub(crate) use edit::Edit;
 pub(crate) use growth::Growth;
 pub use growth::PoolGrowth;
@@ -97,6 +104,8 @@ pub struct Pending {
     pub nominated: Option<String>,
     /// Scheduling gates that hold it back.
     pub gates: Vec<String>,
+    /// Resource claims that it waits for before any node is looked at.
+    pub claims: Vec<AwaitedClaim>,
     /// Nodes that would take it now, sorted: the scheduler will come back to it.
     pub fits: Vec<String>,
     /// All nodes that would not, by all the rules that keep the pod from them.
@@ -105,6 +114,13 @@ pub struct Pending {
     pub autoscaler: Vec<PoolGrowth>,
     /// Changes that place all these pods, the smallest first.
     pub suggestions: Vec<Suggestion>,
+}
+
+impl Pending {
+    /// Whether the scheduler waits for claims before it looks at nodes.
+    pub fn waits_for_claims(&self) -> bool {
+        self.claims.iter().any(AwaitedClaim::is_awaited)
+    }
 }
 
 /// There is nothing of that name to explain.
@@ -352,19 +368,25 @@ fn pending(
             _ => None,
         },
         gates: gates.map(|gate| gate.name.clone()).collect(),
+        claims: claims::awaited(view, first),
         scheduler,
         ..Pending::default()
     };
+    let waits = result.waits_for_claims();
     let Ok(verdicts) = cluster.evaluate_all(first.pod) else { return result };
-    result.fits =
-        verdicts.iter().filter(|(_, reasons)| reasons.is_empty()).map(|(node, _)| node.as_ref().to_owned()).collect();
+    result.fits = verdicts
+        .iter()
+        .filter(|_| !waits)
+        .filter(|(_, reasons)| reasons.is_empty())
+        .map(|(node, _)| node.as_ref().to_owned())
+        .collect();
     let refused = verdicts.iter().filter(|(_, reasons)| !reasons.is_empty());
     let refusals = group(refused.map(|(node, reasons)| (&**node, reasons.as_slice())), |name| view.pool_of(name));
     result.refusals = refusals.iter().map(Refusal::describe).collect();
-    if result.scheduler.is_none() && result.gates.is_empty() && result.fits.is_empty() {
+    if result.scheduler.is_none() && result.gates.is_empty() && result.fits.is_empty() && !waits {
         result.autoscaler = growth.for_pod(cluster, first.pod);
     }
-    if result.scheduler.is_none() {
+    if result.scheduler.is_none() && !waits {
         let question = Question { view, pods, refusals: &refusals, wanted, settles };
         result.suggestions = suggest(&question, cluster).into_iter().map(|remedy| remedy.suggestion).collect();
     }

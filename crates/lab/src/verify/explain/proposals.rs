@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ResourceExt;
 
+use super::device_edits;
 use super::edit::{Edit, Names, Topology};
 use super::question::Question;
 use super::reasons::Refusal;
@@ -54,8 +55,7 @@ pub(super) fn proposals(question: &Question<'_, '_>) -> Vec<Proposal> {
         combinations.truncate(PER_GROUP);
         let sample = roomiest(refusal);
         all.extend(combinations.into_iter().map(|edits| {
-            // By another label other nodes belong together: which of them takes the pod, all are asked.
-            let is_asked_of_all = edits.iter().any(|edit| matches!(edit, Edit::ChangeTopologyKey { .. }));
+            let is_asked_of_all = edits.iter().any(Edit::is_asked_of_all);
             Proposal { edits, sample: sample.filter(|_| !is_asked_of_all).map(str::to_owned) }
         }));
     }
@@ -173,6 +173,7 @@ fn remedies(
             Reason::PodAntiAffinity { term, .. } => {
                 rooms().into_iter().chain([Edit::DropPodAntiAffinity(*term)]).collect()
             }
+            Reason::NoDevices { .. } => device_edits::remedies(question, refusal).into_iter().chain(rooms()).collect(),
             // A label that names the node's place is not to be invented; volumes are not the scheduler's to move.
             _ => Vec::new(),
         })

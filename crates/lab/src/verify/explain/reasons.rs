@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::devices;
 use crate::verify::cause::{NodeGroup, NodeReason};
-use klab_scheduler::Reason;
 use klab_scheduler::selector::Requirement;
 use klab_scheduler::taint::Taint;
+use klab_scheduler::{DeviceShortage, Reason};
 
 /// Nodes of one pool that the same rules keep a pod from.
 pub(crate) struct Refusal<'r> {
@@ -69,12 +70,20 @@ struct Likeness<'r> {
     number: i64,
     taints: &'r [Taint],
     unmet: &'r [Option<Requirement>],
+    devices: String,
 }
 
 impl<'r> Likeness<'r> {
     fn of(reason: &'r Reason) -> Self {
-        let mut like =
-            Self { kind: std::mem::discriminant(reason), text: "", found: None, number: 0, taints: &[], unmet: &[] };
+        let mut like = Self {
+            kind: std::mem::discriminant(reason),
+            text: "",
+            found: None,
+            number: 0,
+            taints: &[],
+            unmet: &[],
+            devices: String::new(),
+        };
         match reason {
             Reason::UntoleratedTaints { taints } => like.taints = taints,
             Reason::NodeSelector { key, found, .. } => (like.text, like.found) = (key, found.as_deref()),
@@ -100,7 +109,8 @@ impl<'r> Likeness<'r> {
             | Reason::ClaimInUse { claim }
             | Reason::DevicesElsewhere { claim }
             | Reason::NoDeviceClass { class: claim, .. }
-            | Reason::BrokenDeviceRequest { message: claim } => like.text = claim,
+            | Reason::BrokenDeviceRequest { message: claim, .. } => like.text = claim,
+            Reason::NoDevices { shortage: Some(shortage) } => like.devices = devices::likeness(shortage),
             _ => {}
         }
         like
@@ -134,7 +144,7 @@ pub(crate) fn code(reason: &Reason) -> String {
         Reason::PodAntiAffinity { .. } => "pod-anti-affinity",
         Reason::ExistingAntiAffinity { .. } => "existing-anti-affinity",
         Reason::NoDeviceClass { .. } => "no-device-class",
-        Reason::NoDevices => "no-devices",
+        Reason::NoDevices { .. } => "no-devices",
         Reason::InvalidDevicePools => "invalid-device-pools",
         Reason::DevicesElsewhere { .. } => "devices-elsewhere",
         Reason::BrokenDeviceRequest { .. } => "broken-device-request",
@@ -183,8 +193,18 @@ fn span(values: impl Iterator<Item = i64> + Clone) -> (i64, i64) {
 /// Alike reasons of several nodes, as one.
 pub(crate) fn describe(reasons: &[&Reason]) -> NodeReason {
     let Some(first) = reasons.first() else {
-        return NodeReason { code: "other".to_owned(), text: String::new(), facts: Map::new() };
+        return NodeReason { code: "other".to_owned(), text: String::new(), details: Vec::new(), facts: Map::new() };
     };
+    let shortages: Vec<_> = reasons.iter().filter_map(|reason| shortage_of(reason)).collect();
+    if !shortages.is_empty() {
+        let devices::Described { text, details, facts } = devices::describe(&shortages);
+        let text = match first {
+            // What fails is said once, in the words of the scheduler.
+            Reason::BrokenDeviceRequest { message, .. } => message.clone(),
+            _ => text,
+        };
+        return NodeReason { code: code(first), text, details, facts };
+    }
     let (text, facts) = match first {
         Reason::Insufficient { resource, requested, .. } => insufficient(resource, *requested, reasons),
         Reason::TooManyPods { .. } => too_many(reasons),
@@ -195,7 +215,14 @@ pub(crate) fn describe(reasons: &[&Reason]) -> NodeReason {
         Value::Object(facts) => facts,
         _ => Map::new(),
     };
-    NodeReason { code: code(first), text, facts }
+    NodeReason { code: code(first), text, details: Vec::new(), facts }
+}
+
+fn shortage_of(reason: &Reason) -> Option<&DeviceShortage> {
+    match reason {
+        Reason::NoDevices { shortage } | Reason::BrokenDeviceRequest { shortage, .. } => shortage.as_deref(),
+        _ => None,
+    }
 }
 
 fn insufficient(resource: &str, requested: i64, reasons: &[&Reason]) -> (String, Value) {
@@ -381,12 +408,15 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
             format!("request {request} is for devices of class {class}, which does not exist"),
             json!({ "request": request, "class": class }),
         ),
-        Reason::NoDevices => ("the devices that the claims ask for are not there, or taken".to_owned(), Value::Null),
-        Reason::InvalidDevicePools => ("the slices of a pool of devices contradict each other".to_owned(), Value::Null),
-        Reason::DevicesElsewhere { claim } => {
-            (format!("resource claim {claim} has devices that cannot be used there"), json!({ "claim": claim }))
+        Reason::NoDevices { .. } => {
+            ("the devices that the claims ask for are not there, or taken".to_owned(), Value::Null)
         }
-        Reason::BrokenDeviceRequest { message } => (message.clone(), Value::Null),
+        Reason::InvalidDevicePools => ("the slices of a pool of devices contradict each other".to_owned(), Value::Null),
+        Reason::DevicesElsewhere { claim } => (
+            format!("resource claim {claim} has devices already, which cannot be used there"),
+            json!({ "claim": claim }),
+        ),
+        Reason::BrokenDeviceRequest { message, .. } => (message.clone(), Value::Null),
         other => (other.to_string(), Value::Null),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn steer(
         return Vec::new();
     }
     let nodes = nodes(view);
-    let mut sandbox = Sandbox::new(cluster, &nodes);
+    let mut sandbox = Sandbox::new(cluster, &nodes, view.snapshot.devices.as_ref());
     take_away(view, pods, &mut sandbox);
     let reasons = sandbox.reasons(&steered).unwrap_or_default();
     sandbox.restore();
@@ -78,7 +78,7 @@ fn try_all(question: &Question<'_, '_>, mut proposals: Vec<Proposal>, cluster: &
     proposals.sort_by_key(|it| (it.edits.len(), it.edits.iter().map(Edit::weight).sum::<u32>()));
     proposals.dedup_by(|one, two| one.edits == two.edits);
     let mut shown: Vec<Remedy> = Vec::new();
-    let mut sandbox = Sandbox::new(cluster, &nodes);
+    let mut sandbox = Sandbox::new(cluster, &nodes, question.view.snapshot.devices.as_ref());
     let mut tried = 0;
     for Proposal { edits, sample } in proposals {
         // Three ways out are enough, and a way that takes more changes is none beside one that takes fewer.
@@ -141,7 +141,7 @@ fn is_promising(edits: &[Edit], sample: Option<&str>, question: &Question<'_, '_
     match (edits.iter().find(|edit| edit.is_stepwise()), sample) {
         (Some(Edit::AddNodes { template, pool, zones }), _) => {
             let node = new_node(template, pool, 0, zones);
-            sandbox.set_node(&node);
+            sandbox.add_node(&node, template);
             sandbox.takes(node.metadata.name.as_deref().unwrap_or_default(), &changed)
         }
         (None, Some(sample)) => {

@@ -1,7 +1,8 @@
 //! Changes in words: as an edit of the lab file where the lab made the thing, and as a command.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::claim_change::{ClaimChange, Release, Wish};
 use super::edit::{Edit, Topology};
 use super::growth::backed_off;
 use super::kubectl::{edit_by_hand, edited, in_namespace, object};
@@ -205,6 +206,8 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             let at = workload.and_then(|workload| workload.affinity.as_ref()).map(|affinity| affinity.at.clone());
             by_hand(Words::new(format!("remove the required pod anti-affinity of {table}")).at(at.or_else(begin)))
         }
+        Edit::FewerDevices(change) | Edit::TolerateDevices(change) => ask_otherwise(change),
+        Edit::Release(release) => give_back(release),
         Edit::DropGates(gates) => {
             by_hand(Words::new(format!("remove the scheduling gates {} of {table}", gates.join(", "))).at(begin()))
         }
@@ -247,6 +250,58 @@ fn words(edit: &Edit, proof: &Proof, question: &Question<'_, '_>) -> Words {
             Words::new(text).at(at).command(format!("kubectl{namespace} scale {kind}/{name} --replicas={to}"))
         }
     }
+}
+
+/// Claims that ask for something else; what they ask for cannot be changed, so they are made again.
+fn ask_otherwise(change: &ClaimChange) -> Words {
+    let each: Vec<String> = change
+        .requests
+        .iter()
+        .map(|one| {
+            let (object, request) = (&one.object, &one.request);
+            match &one.wish {
+                Wish::Fewer { from, to } => {
+                    format!("ask for {to} instead of {from} devices in request `{request}` of {object}")
+                }
+                Wish::Tolerate(taints) => {
+                    let noun = if taints.len() == 1 { "taint" } else { "taints" };
+                    let taints = taints.join(", ");
+                    format!("tolerate the device {noun} {taints} in request `{request}` of {object}")
+                }
+            }
+        })
+        .collect();
+    let again = "make it and the pods again, as what a claim asks for cannot be changed";
+    Words::new(format!("{} ({again})", each.join(" and ")))
+}
+
+/// Devices that others give back.
+fn give_back(release: &Release) -> Words {
+    let mut commands = Vec::new();
+    let mut texts = Vec::new();
+    let mut by_namespace: BTreeMap<&str, (Vec<&str>, Vec<&str>)> = BTreeMap::new();
+    for pod in &release.pods {
+        let of = by_namespace.entry(pod.metadata.namespace.as_deref().unwrap_or("default")).or_default();
+        of.0.extend(pod.metadata.name.as_deref());
+    }
+    for claim in &release.claims {
+        let of = by_namespace.entry(claim.metadata.namespace.as_deref().unwrap_or("default")).or_default();
+        of.1.extend(claim.metadata.name.as_deref());
+    }
+    for (namespace, (pods, claims)) in by_namespace {
+        let option = in_namespace(namespace);
+        if !pods.is_empty() {
+            let (noun, verb) = if pods.len() == 1 { ("pod", "has") } else { ("pods", "have") };
+            texts.push(format!("delete {noun} {}, which {verb} such devices", listed(&pods)));
+            commands.push(format!("kubectl{option} delete pod {}", pods.join(" ")));
+        }
+        if !claims.is_empty() {
+            let (noun, verb) = if claims.len() == 1 { ("ResourceClaim", "has") } else { ("ResourceClaims", "have") };
+            texts.push(format!("delete {noun} {}, which {verb} such devices and no pod", listed(&claims)));
+            commands.push(format!("kubectl{option} delete resourceclaim {}", claims.join(" ")));
+        }
+    }
+    Words::new(texts.join(" and ")).command(commands.join(" && "))
 }
 
 /// The keys over which a workload's rules of a kind go, as the lab says, each with its place.

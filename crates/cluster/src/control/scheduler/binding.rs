@@ -1,0 +1,162 @@
+//! Pods that have a node and wait until their devices are ready to be bound: until the conditions that drivers named are
+//! met, one fails, or the time for it is over.
+
+// upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PreBind, isClaimReadyForBinding,
+// isClaimTimeout, Unreserve (v1.36)
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use klab_scheduler::{ClaimAllocation, Decision};
+use serde_json::Value;
+
+use super::super::plane::Plane;
+use super::super::value::{items, list_mut, map_mut, text};
+use super::super::view::PodInfo;
+use super::resource_claims::{unmake, writes};
+use crate::clock::later;
+use crate::cluster::Part;
+use crate::resource::RESOURCE_CLAIMS;
+
+/// How long devices may take to get ready.
+const TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
+
+/// A pod that waits for its devices.
+#[derive(Debug)]
+pub(super) struct Binding {
+    pub(super) info: Arc<PodInfo>,
+    pub(super) pod: Pod,
+    pub(super) node: String,
+    pub(super) decision: Decision,
+    /// When the wait is over.
+    deadline: Timestamp,
+}
+
+/// What the devices of a pod are at.
+pub(super) enum Readiness {
+    Ready,
+    Pending,
+    /// They will not get ready; in the scheduler's words.
+    Failed(String),
+}
+
+impl Binding {
+    /// A pod that must wait; none where its devices are ready as they are.
+    pub(super) fn of(plane: &Plane, info: &Arc<PodInfo>, pod: &Pod, node: &str, decision: &Decision) -> Option<Self> {
+        let has_conditions = |given: &ClaimAllocation| {
+            if let Some(allocation) = &given.allocation {
+                let results = allocation.devices.as_ref().and_then(|devices| devices.results.as_ref());
+                let mut conditions =
+                    results.into_iter().flatten().filter_map(|result| result.binding_conditions.as_ref());
+                return conditions.any(|conditions| !conditions.is_empty());
+            }
+            // It has its devices already.
+            let claim = plane.cluster.get(RESOURCE_CLAIMS, &given.namespace, &given.name);
+            claim.is_some_and(|claim| {
+                let results = &claim.value()["status"]["allocation"]["devices"]["results"];
+                items(results).iter().any(|result| !items(&result["bindingConditions"]).is_empty())
+            })
+        };
+        decision.allocations.iter().any(has_conditions).then(|| Self {
+            info: Arc::clone(info),
+            pod: pod.clone(),
+            node: node.to_owned(),
+            decision: decision.clone(),
+            deadline: later(plane.now(), TIMEOUT),
+        })
+    }
+
+    /// When it must be looked at though nothing changes.
+    pub(super) fn deadline(&self) -> Timestamp {
+        self.deadline
+    }
+
+    /// Looks at what drivers said of the devices.
+    pub(super) fn look(&self, plane: &Plane) -> Readiness {
+        let is_late = plane.now() >= self.deadline;
+        for claim in claims(plane, &self.decision) {
+            let name = text(&claim, &["metadata", "name"]);
+            if claim["status"]["allocation"].is_null() {
+                return Readiness::Failed(format!("claim {name} got deallocated elsewhere in the meantime"));
+            }
+            match of_claim(&claim) {
+                Readiness::Ready => {}
+                Readiness::Pending if is_late => {
+                    return Readiness::Failed(format!("device binding timeout: claim={name}"));
+                }
+                other => return other,
+            }
+        }
+        Readiness::Ready
+    }
+
+    /// Lets go of the claims; who failed to make their devices ready in time is not waited for again.
+    pub(super) fn unreserve(&self, plane: &mut Plane) {
+        let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
+        let is_late = plane.now() >= self.deadline;
+        for given in &self.decision.allocations {
+            let (namespace, name) = (given.namespace.as_str(), given.name.as_str());
+            if unmake(plane, namespace, name) {
+                continue;
+            }
+            let written = plane.cluster.modify(RESOURCE_CLAIMS, Part::Status, namespace, name, &writes(), |claim| {
+                let status = &mut claim["status"];
+                list_mut(&mut status["reservedFor"]).retain(|consumer| consumer["uid"] != *uid);
+                if items(&status["reservedFor"]).is_empty() {
+                    map_mut(status).remove("reservedFor");
+                }
+            });
+            if let Some(claim) = written.ok().and_then(|claim| claim.decode().ok()) {
+                plane.picture.set_resource_claim(&claim);
+            }
+            if is_late {
+                plane.picture.give_up_resource_claim(namespace, name);
+            }
+        }
+    }
+}
+
+/// The claims that a decision is about.
+fn claims(plane: &Plane, decision: &Decision) -> Vec<Value> {
+    let get = |namespace: &str, name: &str| plane.cluster.get(RESOURCE_CLAIMS, namespace, name);
+    let claims = decision.allocations.iter().filter_map(|given| get(&given.namespace, &given.name));
+    claims.map(|claim| Value::clone(&claim.value())).collect()
+}
+
+fn of_claim(claim: &Value) -> Readiness {
+    for result in items(&claim["status"]["allocation"]["devices"]["results"]) {
+        let wanted = items(&result["bindingConditions"]);
+        if wanted.is_empty() {
+            continue;
+        }
+        let same = |device: &&Value| ["driver", "pool", "device"].iter().all(|part| device[part] == result[part]);
+        let Some(device) = items(&claim["status"]["devices"]).iter().find(same) else { return Readiness::Pending };
+        let condition = |kind: &Value| {
+            let conditions = items(&device["conditions"]).iter();
+            conditions.into_iter().find(|condition| condition["type"] == *kind && condition["status"] == "True")
+        };
+        if let Some(failed) = items(&result["bindingFailureConditions"]).iter().find_map(condition) {
+            return Readiness::Failed(format!(
+                "device binding failed: claim={}, reason={}, message={:?}",
+                text(claim, &["metadata", "name"]),
+                text(failed, &["reason"]),
+                text(failed, &["message"])
+            ));
+        }
+        if wanted.iter().any(|kind| condition(kind).is_none()) {
+            return Readiness::Pending;
+        }
+    }
+    Readiness::Ready
+}
+
+/// The words about a pod that begins to wait.
+pub(super) fn pending(node: &str) -> String {
+    format!("waiting for binding conditions for device on node {node}")
+}
+
+/// What the scheduler says of a failure before a pod is bound.
+pub(super) fn failed(message: &str) -> String {
+    format!("running PreBind plugin \"DynamicResources\": {message}")
+}
