@@ -4,6 +4,7 @@ mod addresses;
 mod arguments;
 pub(super) mod kept;
 mod record;
+mod sign_in;
 mod told;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::Warning;
 use crate::host::code::{For, plain};
 use crate::host::front::Door;
+use crate::host::oidc::sign_in::SignIn;
 use crate::host::register::{Entry, Times};
 use crate::host::shards::Shards;
 use crate::host::state::{Course, Host, Settings};
@@ -54,6 +56,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     }
     let way = arguments.way()?;
     let webhook = arguments.webhook()?;
+    let sign_in = arguments.sign_in.settings(arguments.shards)?;
     let code = arguments.join_code_file.as_deref().map(read_code).transpose()?;
     let (hosted, is_new) = hosted(context, arguments)?;
     let folder = folder(context, &hosted.name);
@@ -79,6 +82,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         shards: shards(arguments, code.as_deref())?,
         console: console(context, arguments)?,
         code,
+        sign_in: sign_in.map(|settings| Arc::new(SignIn::new(settings))),
     };
     let names: Vec<String> = labs.iter().map(|lab| lab.name.value.clone()).collect();
     let host = Arc::new(Host::open(&folder, settings, &names)?);
@@ -145,6 +149,7 @@ fn on_kubernetes(context: &Context, arguments: &Arguments) -> Result<()> {
         seats: arguments.max_seats,
         commands: arguments.console.console.then_some(u32::from(arguments.console.console_commands)),
         certificate: arguments.tls_cert.as_deref().zip(arguments.tls_key.as_deref()),
+        sign_in: arguments.sign_in.on_kubernetes()?,
     };
     super::on_kubernetes::run(context, &arguments.on_kubernetes, &said)
 }
@@ -245,6 +250,7 @@ async fn serve(
     let mut over = None;
     tokio::select! {
         () = server.stopped() => {}
+        () = look_at_provider(context, &host) => {}
         ended = timers::run(&host) => over = Some(ended),
         _ = end.recv() => {}
         () = interrupted.notified() => {}
@@ -263,6 +269,17 @@ async fn serve(
     }
     context.ui.say(&format!("class `{name}` is kept: `klab host --resume --name {name}` brings it back"));
     Ok(())
+}
+
+/// Says once whether people can sign in: a provider that is down, or is not the one that was meant, ends no class. Never returns.
+async fn look_at_provider(context: &Context, host: &Host) {
+    if let Some(sign_in) = host.sign_in()
+        && let Some(trouble) = sign_in.trouble().await
+    {
+        let words = format!("nobody can sign in at the moment, and all else works: {trouble}");
+        context.ui.events().warn(Warning::Caveat, words);
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Makes the templates of all labs.

@@ -19,7 +19,7 @@ pub struct Arguments {
     /// The address on the instructor's screen; what stands behind `#ca=` tells its certificate from all others.
     #[arg(value_name = "ADDRESS")]
     address: String,
-    /// The code on the instructor's screen, or on your hand-out.
+    /// The code on the instructor's screen, on your hand-out, or on the page where you have signed in.
     #[arg(value_name = "CODE")]
     code: Option<String>,
     /// Your name; the one you have on this machine by default.
@@ -48,22 +48,23 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let print = arguments.fingerprint.clone().or(print);
     let ask = |question: &str| context.ui.asks(question).filter(|answer| !answer.is_empty());
     let authority = context.block_on(authority(context, arguments, &url, print.as_deref()))?;
-    let code = arguments.code.clone().or_else(|| ask("The code on the instructor's screen:"));
-    let code = code.ok_or_else(|| {
-        Error::message(Kind::Usage, "a code is needed")
-            .hint("`klab join ADDRESS CODE`, as the instructor's screen shows it")
-    })?;
+    let trust = authority.as_deref().map_or(Trust::Machine, Trust::Authority);
+    let host = context.block_on(Host::new(&url, trust, None))?;
+    let (code, has_signed_in) = match &arguments.code {
+        Some(code) => (code.clone(), false),
+        None => code(context, &host, &ask)?,
+    };
     let own = environment::USER.text();
     let name = arguments.name.clone().or_else(|| match &own {
+        // The provider says the name.
+        _ if has_signed_in => Some(own.clone().unwrap_or_default()),
         Some(own) => ask(&format!("Your name ({own}):")).or_else(|| Some(own.clone())),
         None => ask("Your name:"),
     });
     let name = name.ok_or_else(|| Error::message(Kind::Usage, "a name is needed").hint("`--name` says it"))?;
     let said = environment::KLAB_PIN.text();
     let pin = said.clone().map_or_else(new_pin, Ok)?;
-    let trust = authority.as_deref().map_or(Trust::Machine, Trust::Authority);
     let lab = arguments.lab.as_deref();
-    let host = context.block_on(Host::new(&url, trust, None))?;
     let (joined, pin) = match context.block_on(host.join(&code, &name, &pin, lab)) {
         Ok(joined) => (joined, said.is_none().then_some(pin)),
         // Who has come before says the PIN.
@@ -73,7 +74,30 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         }
         Err(error) => return Err(error),
     };
+    // Who has signed in, or has a code of their own, comes back without one.
+    let pin = pin.filter(|_| joined["has_pin"] != false);
     keep(context, arguments, &url, authority, &joined, pin)
+}
+
+/// The code that somebody types who has given none, and whether they signed in for it.
+fn code(context: &Context, host: &Host, ask: &dyn Fn(&str) -> Option<String>) -> Result<(String, bool)> {
+    let page = context.block_on(async { Ok(host.sign_in().await) })?;
+    let question = match &page {
+        Some(page) => {
+            format!(
+                "To sign in, open this page in a browser; it shows a code for your terminal:\n\n    {page}\n\nThat code, or the one on the instructor's screen:"
+            )
+        }
+        None => "The code on the instructor's screen:".to_owned(),
+    };
+    let Some(code) = ask(&question) else {
+        let error = Error::message(Kind::Usage, "a code is needed");
+        return Err(match page {
+            Some(page) => error.hint(format!("{page} gives you one for your terminal, once you have signed in")),
+            None => error.hint("`klab join ADDRESS CODE`, as the instructor's screen shows it"),
+        });
+    };
+    Ok((code, page.is_some()))
 }
 
 /// Writes down what a host has given.

@@ -1,17 +1,18 @@
 //! `klab host --on-kubernetes`: a class as shards on a Kubernetes cluster; its manifests are in klab.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Context;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::exec::{self, quoted};
 use crate::on_kubernetes::machines::{self, Wishes};
-use crate::on_kubernetes::manifests::{BASE, Class, Route, layer};
+use crate::on_kubernetes::manifests::{BASE, Class, Route, SignIn, layer};
 use crate::on_kubernetes::sizing::{Wanted, size};
 use crate::state::home::state_error;
 use klab_cluster::server::Token;
@@ -55,7 +56,7 @@ pub struct Arguments {
 }
 
 /// What of a class is said elsewhere on the command line.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Said<'s> {
     /// What the class is called.
     pub class: &'s str,
@@ -71,6 +72,8 @@ pub struct Said<'s> {
     pub commands: Option<u32>,
     /// A certificate and its key.
     pub certificate: Option<(&'s Path, &'s Path)>,
+    /// Where people sign in, if they do, and the texts of the secret for it.
+    pub sign_in: Option<(SignIn, Map<String, Value>)>,
 }
 
 /// Time for kubectl to answer, and for the shards to be ready.
@@ -109,6 +112,7 @@ impl Arguments {
             },
             sizing: size(said.lab, Wanted { seats: said.seats, in_use, commands: said.commands }),
             console: said.commands.is_some(),
+            sign_in: said.sign_in.as_ref().map(|(sign_in, _)| sign_in.clone()),
         })
     }
 
@@ -158,11 +162,16 @@ pub fn run(context: &Context, arguments: &Arguments, said: &Said<'_>) -> Result<
     if let Some(folder) = &arguments.write {
         write(folder, &class)?;
         let apply = quoted(&folder.join("class").display().to_string()).into_owned();
-        context.ui.result(&format!(
-            "{}\nwritten to {}; `kubectl apply -k {apply}` applies them\n",
-            class.sizing.lines().join("\n"),
-            folder.display()
-        ));
+        let sizing = class.sizing.lines().join("\n");
+        let mut text = format!("{sizing}\nwritten to {}; `kubectl apply -k {apply}` applies them\n", folder.display());
+        if let Some((_, texts)) = said.sign_in.as_ref().filter(|(_, texts)| !texts.is_empty()) {
+            let files: String = texts.keys().map(|name| format!(" --from-file={name}=FILE")).collect();
+            let _ = writeln!(
+                text,
+                "`kubectl create secret generic klab-oidc -n klab{files}` makes the secret that they need"
+            );
+        }
+        context.ui.result(&text);
         return Ok(());
     }
     let target = match arguments.provider {
@@ -186,6 +195,10 @@ pub fn run(context: &Context, arguments: &Arguments, said: &Said<'_>) -> Result<
     applied.map_err(|error| failed(error, "could not apply the class"))?;
     let code =
         class_code(&target, folder.path()).map_err(|error| failed(error, "could not make the code of the class"))?;
+    if let Some((_, texts)) = said.sign_in.as_ref().filter(|(_, texts)| !texts.is_empty()) {
+        hand_over(&target, folder.path(), &secret("klab-oidc", "Opaque", &Value::Object(texts.clone())))
+            .map_err(|error| failed(error, "could not hand over the secret of the identity provider's client"))?;
+    }
     if let Some((certificate, key)) = said.certificate {
         let secret = certificate_secret(certificate, key)?;
         hand_over(&target, folder.path(), &secret)
@@ -206,6 +219,9 @@ pub fn run(context: &Context, arguments: &Arguments, said: &Said<'_>) -> Result<
         ),
     };
     let mut text = format!("{}\ncode {code}\n{to}\n{}\n", said.url, class.sizing.lines().join("\n"));
+    if said.sign_in.is_some() {
+        let _ = writeln!(text, "the identity provider is to lead back to {}/oidc/callback", said.url);
+    }
     if said.certificate.is_none() {
         text.push_str(
             "TLS is with the secret `klab-tls`: `kubectl create secret tls klab-tls -n klab --cert FILE --key FILE`\n",

@@ -47,6 +47,13 @@ impl Audit {
         self.line("join", json!({ "seat": seat, "lab": lab, "from": from }));
     }
 
+    /// Somebody was not signed in, and why.
+    pub fn not_signed_in(&self, refusal: &Refusal, why: &str, from: IpAddr) {
+        let fields =
+            json!({ "of": "sign-in", "code": refusal.code, "reason": refusal.reason, "why": why, "from": from });
+        self.line("refused", fields);
+    }
+
     /// Somebody was refused something.
     pub fn refused(&self, what: &str, refusal: &Refusal, from: IpAddr) {
         self.line("refused", json!({ "of": what, "code": refusal.code, "reason": refusal.reason, "from": from }));

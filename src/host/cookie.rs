@@ -8,6 +8,11 @@ pub const LEARNER: &str = "klab-learner";
 /// Whose browser is the instructor's.
 pub const INSTRUCTOR: &str = "klab-instructor";
 
+/// Whose browser is that of an instructor who has signed in.
+pub const TEACHING: &str = "klab-teaching";
+/// What tells a browser from others while somebody signs in.
+pub const SIGN_IN: &str = "klab-sign-in";
+
 /// How long a browser keeps it: as long as the longest classes.
 const AGE: u32 = 60 * 60 * 24 * 60;
 
@@ -27,6 +32,12 @@ pub fn set(name: &str, value: &str, base: &str, is_secure: bool) -> String {
     let same_site = if name == INSTRUCTOR { "Strict" } else { "Lax" };
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{name}={value}; Path={base}/; Max-Age={AGE}; HttpOnly; SameSite={same_site}{secure}")
+}
+
+/// The header that sets a cookie for so many seconds. A provider leads back to the class from another site.
+pub fn set_for(seconds: i64, name: &str, value: &str, base: &str, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path={base}/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
 /// The header that takes a cookie away.
@@ -58,6 +69,10 @@ mod tests {
         assert_eq!(
             set(INSTRUCTOR, "x", "/labs", true),
             "klab-instructor=x; Path=/labs/; Max-Age=5184000; HttpOnly; SameSite=Strict; Secure"
+        );
+        assert_eq!(
+            set_for(600, SIGN_IN, "x", "", false),
+            "klab-sign-in=x; Path=/; Max-Age=600; HttpOnly; SameSite=Lax"
         );
     }
 }

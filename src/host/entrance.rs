@@ -41,10 +41,14 @@ fn form(host: &Host, problem: Option<&Refusal>, typed: &Attempt) -> Response {
         Phase::Closed => Some("The class is closed. Who has a seat can still look at it."),
         Phase::Over => Some("The class is over, and its seats are removed."),
     };
+    let sign_in = host.sign_in().map(|sign_in| {
+        // The provider leads back to the address that people are to call the class by: the cookie is to be of that one.
+        json!({ "place": sign_in.place(), "needs_code": sign_in.settings.needs_code(), "at": format!("{}/oidc/begin", host.url()) })
+    });
     let document = json!({
         "base": host.base(), "title": "Join", "labs": labs, "several": labs.len() > 1, "words": words,
         "problem": problem.map(|problem| &problem.message), "name": typed.name, "lab": typed.lab,
-        "needs_pin": problem.is_some_and(|problem| problem.code == 409),
+        "needs_pin": problem.is_some_and(|problem| problem.code == 409), "sign_in": sign_in,
     });
     let code = problem.and_then(|problem| StatusCode::from_u16(problem.code).ok()).unwrap_or_default();
     // A browser that tells nobody where a form is says of it that it comes from nowhere: this host is told, and nobody else.
@@ -91,7 +95,7 @@ pub async fn by_form(
     match host.join(&typed, from).await {
         Ok(ticket) => {
             told(&host, &ticket);
-            let value = format!("{}.{}", ticket.person, host.secret.proof("learner", &ticket.person.to_string()));
+            let value = learner_proof(&host, ticket.person);
             let cookie = cookie::set(cookie::LEARNER, &value, &host.base(), host.is_secure());
             let base = host.base();
             let answer = match &ticket.pin {
@@ -136,8 +140,13 @@ pub async fn by_program(
     Ok(typed("application/yaml", words + &kubeconfig))
 }
 
+/// What a learner's browser keeps.
+pub(super) fn learner_proof(host: &Host, person: u32) -> String {
+    format!("{person}.{}", host.secret.proof("learner", &person.to_string()))
+}
+
 /// The instructor sees who has come, without a look at the seat.
-fn told(host: &Host, ticket: &Ticket) {
+pub(super) fn told(host: &Host, ticket: &Ticket) {
     if let Some(standing) = standing(host, ticket.seat) {
         host.standings.put(standing);
     }
@@ -148,6 +157,7 @@ fn document(host: &Host, ticket: &Ticket, kubeconfig: &str) -> Value {
     json!({
         "schema": "klab.seat/1", "class": host.settings.name, "url": host.url(), "seat": ticket.seat, "lab": ticket.lab,
         "title": course.and_then(|course| course.lab().title.clone()), "pin": ticket.pin,
+        "has_pin": host.register().person(ticket.person).is_some_and(|person| person.pin.is_some()),
         "token": host.server().and_then(|server| server.token(&ticket.seat.to_string())), "kubeconfig": kubeconfig,
         "page": format!("{}/learn/{}/", host.url(), ticket.lab),
     })

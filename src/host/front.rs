@@ -21,7 +21,7 @@ use super::metrics::Gauges;
 use super::refusal::Refusal;
 use super::register::Phase;
 use super::state::Host;
-use super::{address, api, console, entrance, instructor, leading, learner, shards, templates};
+use super::{address, api, console, entrance, instructor, leading, learner, oidc, shards, templates};
 use klab_cluster::Status;
 use klab_cluster::server::{Asker, BodyError, Digest, Front, FrontBody};
 
@@ -158,6 +158,7 @@ fn router(host: &Arc<Host>) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .merge(console::routes())
+        .merge(oidc::routes::routes())
         .fallback(nowhere)
         .layer(DefaultBodyLimit::max(LARGEST))
         .layer(middleware::from_fn_with_state(Arc::clone(host), at_the_door))

@@ -63,7 +63,10 @@ fn is_word(host: &Host, word: &str, from: std::net::IpAddr) -> Result<(), Refusa
 pub async fn whole(State(host): State<Arc<Host>>, headers: HeaderMap) -> Response {
     let known = host.is_instructor(&headers);
     let title = format!("Class {}", host.settings.name);
-    page("teach.html", &json!({ "base": host.base(), "title": title, "known": known }))
+    let sign_in = host.sign_in().filter(|sign_in| !sign_in.settings.instructors.is_empty());
+    let sign_in = sign_in
+        .map(|sign_in| json!({ "place": sign_in.place(), "at": format!("{}/oidc/begin?then=teach", host.url()) }));
+    page("teach.html", &json!({ "base": host.base(), "title": title, "known": known, "sign_in": sign_in }))
 }
 
 /// Gives a browser the instructor's cookie for the word of the link.

@@ -58,7 +58,7 @@ pub async fn part(
             let name = format!("attachment; filename=\"klab-{lab}.yaml\"");
             Ok(([(header::CONTENT_DISPOSITION, name)], typed("application/yaml", text)).into_response())
         }
-        "lines" => Ok(lines(&host, &lab)),
+        "lines" => lines(&host, &learner),
         what => {
             let seat = (learner.seat, lab.as_str(), Viewer::Learner);
             viewing::answer(&host, seat, (what, uri.query().unwrap_or_default()), &headers).await
@@ -66,8 +66,9 @@ pub async fn part(
     }
 }
 
-/// Lines for the learner's own terminal.
-fn lines(host: &Host, lab: &str) -> Response {
+/// Lines for the learner's own terminal. Who has signed in has no code and no PIN to type: a code is made for them, for once.
+fn lines(host: &Host, learner: &Learner) -> Result<Response, Refusal> {
+    let lab = &learner.lab;
     let file = format!("klab-{lab}.yaml");
     let url = host.url();
     let shells = [
@@ -77,15 +78,24 @@ fn lines(host: &Host, lab: &str) -> Response {
     let print = host.fingerprint();
     let address = print.as_ref().map_or_else(|| format!("{url}/"), |print| format!("{url}/#ca={print}"));
     let authority = if print.is_some() { " --cacert klab-ca.pem" } else { "" };
+    let pass = host.new_pass(learner.person)?;
+    let several = host.courses().count() > 1;
+    // klab asks for a name where none is said.
+    let name = quoted(&learner.name);
+    let (fields, words) = match &pass {
+        Some(pass) if several => (format!("-d code={pass} -d lab={lab}"), format!("{pass} --lab {lab} --name={name}")),
+        Some(pass) => (format!("-d code={pass}"), format!("{pass} --name={name}")),
+        None => ("-d code=CODE -d name=NAME -d pin=PIN".to_owned(), "CODE --name NAME".to_owned()),
+    };
     let document = json!({
-        "base": host.base(), "lab": lab,
+        "base": host.base(), "lab": lab, "has_pass": pass.is_some(),
         "shells": shells.map(|(name, lines)| json!({ "name": name, "lines": lines })),
         "curl": format!(
-            "curl -fsS{authority} -d code=CODE -d name=NAME -d pin=PIN {url}/api/join > {file}\nexport KUBECONFIG=\"$PWD/{file}\""
+            "curl -fsS{authority} {fields} {url}/api/join > {file}\nexport KUBECONFIG=\"$PWD/{file}\""
         ),
-        "klab": format!("klab join {} CODE --name NAME", quoted(&address)),
+        "klab": format!("klab join {} {words}", quoted(&address)),
     });
-    page("lines.html", &document)
+    Ok(page("lines.html", &document))
 }
 
 /// Goes on to the next step, where what is to be done is done.

@@ -29,6 +29,8 @@ pub struct Metrics {
     pub judged: AtomicU64,
     /// Pages that are open now.
     pub pages: AtomicU64,
+    /// People whom the identity provider did not sign in, or not as it should.
+    pub sign_in_failed: AtomicU64,
     /// Events that the webhook took.
     pub webhook_sent: AtomicU64,
     /// Attempts after one that failed.
@@ -111,6 +113,7 @@ impl Metrics {
         counter("resets", "Seats that were brought back.", read(&self.resets));
         counter("looks", "Looks of the instructor into a seat.", read(&self.looks));
         counter("judged", "Seats that were judged after a change.", read(&self.judged));
+        counter("sign_in_failed", "Sign-ins that failed.", read(&self.sign_in_failed));
         counter("webhook_sent", "Events that the webhook took.", read(&self.webhook_sent));
         counter("webhook_retried", "Attempts to give an event to the webhook again.", read(&self.webhook_retried));
         counter("webhook_lost", "Events that the webhook did not take.", read(&self.webhook_lost));

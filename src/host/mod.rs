@@ -25,6 +25,7 @@ pub mod learner;
 pub mod limit;
 pub mod metrics;
 pub mod observer;
+pub mod oidc;
 pub mod owner;
 pub mod performing;
 pub mod refusal;

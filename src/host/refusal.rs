@@ -65,6 +65,12 @@ impl Refusal {
         Self::guess(403, "Forbidden", "this code opens nothing here: type it again as it is on the instructor's screen")
     }
 
+    pub(super) fn needs_code() -> Self {
+        Self::forbidden(
+            "who comes for the first time says the code on the instructor's screen as well: type it at the entrance, beside `Sign in`",
+        )
+    }
+
     pub(super) fn wrong_pin(name: &str) -> Self {
         let message = format!(
             "this is not the PIN of {name}; if you are another {name}, take a longer name; if you have forgotten the PIN, \

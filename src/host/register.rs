@@ -1,10 +1,13 @@
 //! Pure: who is in a class: people, seats, codes, times. What changes it is an entry of the journal, and nothing else.
 
+mod identity;
+
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+pub use self::identity::Identified;
 use super::code::{Code, For, Spent};
 use super::refusal::Refusal;
 use super::seat::SeatId;
@@ -72,10 +75,13 @@ pub struct Person {
     pub number: u32,
     /// As they call themselves.
     pub name: String,
-    /// The slow hash of their PIN; none for somebody with a seat code.
+    /// The slow hash of their PIN; none for somebody with a seat code, or who signs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<String>,
-    /// The code they came with.
+    /// The keyed hash of who they are at an identity provider, where they have signed in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// The code they came with; 0: none was needed.
     pub code: u32,
     /// When.
     pub at: Timestamp,
@@ -194,6 +200,7 @@ pub struct Register {
     people: BTreeMap<u32, Person>,
     by_name: HashMap<String, u32>,
     by_code: HashMap<u32, u32>,
+    by_identity: HashMap<String, u32>,
     seats: BTreeMap<SeatId, Seat>,
     by_person: HashMap<(u32, String), SeatId>,
     agreed: HashMap<SeatId, bool>,
@@ -235,7 +242,10 @@ impl Register {
             Entry::Person(person) => {
                 let used = self.used.entry(person.code).or_default();
                 *used = used.saturating_add(1);
-                if self.codes.get(&person.code).is_some_and(|code| code.of == For::Seat) {
+                if let Some(identity) = &person.identity {
+                    // Others may have the same name, which says nothing of who they are.
+                    self.by_identity.insert(identity.clone(), person.number);
+                } else if self.codes.get(&person.code).is_some_and(|code| code.of == For::Seat) {
                     self.by_code.insert(person.code, person.number);
                 } else {
                     self.by_name.insert(key(&person.name), person.number);
@@ -353,11 +363,7 @@ impl Register {
     pub fn join(&self, joining: &Joining<'_>, now: Timestamp, new_pin: &str) -> Result<Joined, Refusal> {
         let code = self.by_hash.get(joining.code).and_then(|number| self.codes.get(number));
         let code = code.ok_or_else(Refusal::wrong_code)?;
-        let lab = match joining.lab {
-            None => self.labs.first(),
-            Some(lab) => self.labs.iter().find(|known| *known == lab),
-        };
-        let lab = lab.ok_or_else(|| Refusal::bad_request("there is no such lab in this class"))?.clone();
+        let lab = self.lab(joining.lab)?;
         let phase = self.phase(now);
         let known = match code.of {
             For::Seat => self.by_code.get(&code.number).copied(),
@@ -387,25 +393,42 @@ impl Register {
                 if name.is_empty() {
                     return Err(Refusal::bad_request("say your name: `name` is empty"));
                 }
-                let number = self.people.keys().next_back().map_or(1, |last| last.saturating_add(1));
+                let number = self.next_person();
                 let pin = (code.of == For::Class).then(|| joining.pin.clone().unwrap_or_else(|| new_pin.to_owned()));
-                entries.push(Entry::Person(Person { number, name, pin, code: code.number, at: now }));
+                entries.push(Entry::Person(Person { number, name, pin, identity: None, code: code.number, at: now }));
                 number
             }
         };
-        let seat = if let Some(seat) = self.seat_of(person, &lab) {
-            seat
-        } else {
-            refuse_untimely(phase, &self.times)?;
-            if self.seats.len() >= self.most as usize {
-                return Err(Refusal::full(self.most));
-            }
-            let number = self.seats.keys().next_back().map_or(1, |last| last.number.saturating_add(1));
-            let seat = SeatId { shard: self.shard, number };
-            entries.push(Entry::Seat(Seat { seat, person, lab: lab.clone(), at: now }));
-            seat
-        };
+        let seat = self.seat_for(person, &lab, now, &mut entries)?;
         Ok(Joined { person, seat, lab, entries })
+    }
+
+    /// A lab of the class; the first, where none is named.
+    fn lab(&self, named: Option<&str>) -> Result<String, Refusal> {
+        let lab = match named {
+            None => self.labs.first(),
+            Some(lab) => self.labs.iter().find(|known| *known == lab),
+        };
+        lab.cloned().ok_or_else(|| Refusal::bad_request("there is no such lab in this class"))
+    }
+
+    fn next_person(&self) -> u32 {
+        self.people.keys().next_back().map_or(1, |last| last.saturating_add(1))
+    }
+
+    /// The seat that somebody has in a lab, or a new one, which `entries` then has as well.
+    fn seat_for(&self, person: u32, lab: &str, now: Timestamp, entries: &mut Vec<Entry>) -> Result<SeatId, Refusal> {
+        if let Some(seat) = self.seat_of(person, lab) {
+            return Ok(seat);
+        }
+        refuse_untimely(self.phase(now), &self.times)?;
+        if self.seats.len() >= self.most as usize {
+            return Err(Refusal::full(self.most));
+        }
+        let number = self.seats.keys().next_back().map_or(1, |last| last.number.saturating_add(1));
+        let seat = SeatId { shard: self.shard, number };
+        entries.push(Entry::Seat(Seat { seat, person, lab: lab.to_owned(), at: now }));
+        Ok(seat)
     }
 
     /// The person of a name, whose PIN was said; none where nobody of that name has come.

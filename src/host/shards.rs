@@ -12,7 +12,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::refusal::Refusal;
 use klab_cluster::server::Digest;
@@ -30,7 +32,7 @@ pub(super) const LED: &str = "led=1";
 #[derive(Clone)]
 pub struct Shards {
     pub(super) own: u32,
-    many: u32,
+    pub(super) many: u32,
     /// Where each is; `{}` stands for its number.
     address: String,
     word: String,
@@ -60,6 +62,9 @@ pub(super) struct Person {
     pub(super) name: String,
     #[serde(default)]
     pub(super) pin: Option<String>,
+    /// Told to no other shard.
+    #[serde(default, skip_serializing)]
+    pub(super) code: String,
 }
 
 impl Shards {
@@ -89,17 +94,41 @@ impl Shards {
         join_all((0..self.many).map(ask)).await
     }
 
+    /// What all shards say to a question, this one's own words among them.
+    pub(super) async fn all<T: DeserializeOwned + Clone>(
+        &self,
+        own: T,
+        path: &str,
+        question: &Value,
+    ) -> Vec<Option<T>> {
+        let text = Bytes::from(question.to_string());
+        let ask = |number: u32| {
+            let (own, text) = (own.clone(), text.clone());
+            async move {
+                if number == self.own {
+                    return Some(own);
+                }
+                let answer = tokio::time::timeout(PATIENCE, self.send(number, path, text)).await.ok().flatten();
+                answer.and_then(|answer| serde_json::from_slice(&answer).ok())
+            }
+        };
+        join_all((0..self.many).map(ask)).await
+    }
+
     async fn ask(&self, number: u32, name: &str) -> Option<Room> {
-        let uri: Uri = format!("{}{ROOM}", self.address.replace("{}", &number.to_string())).parse().ok()?;
-        let person = serde_json::to_vec(&Person { name: name.to_owned(), pin: None }).ok()?;
+        let person = serde_json::to_vec(&Person { name: name.to_owned(), ..Person::default() }).ok()?;
+        serde_json::from_slice(&self.send(number, ROOM, person.into()).await?).ok()
+    }
+
+    async fn send(&self, number: u32, path: &str, text: Bytes) -> Option<Bytes> {
+        let uri: Uri = format!("{}{path}", self.address.replace("{}", &number.to_string())).parse().ok()?;
         let request = http::Request::post(uri)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::AUTHORIZATION, format!("Bearer {}", self.word))
-            .body(Full::from(person))
+            .body(Full::from(text))
             .ok()?;
         let answer = self.client.request(request).await.ok().filter(|answer| answer.status() == StatusCode::OK)?;
-        let body = Limited::new(answer.into_body(), LARGEST).collect().await.ok()?.to_bytes();
-        serde_json::from_slice(&body).ok()
+        Some(Limited::new(answer.into_body(), LARGEST).collect().await.ok()?.to_bytes())
     }
 
     /// The address of a shard, from that of this one: the number is the last element of its path.
@@ -140,6 +169,7 @@ pub(super) fn person(headers: &HeaderMap, body: &[u8]) -> Person {
         match &*key {
             "name" => person.name = value.into_owned(),
             "pin" => person.pin = Some(value.into_owned()),
+            "code" => person.code = value.into_owned(),
             _ => {}
         }
     }
@@ -178,7 +208,7 @@ mod tests {
         let of = |kind: &'static str, body: &str| {
             person(&HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]), body.as_bytes())
         };
-        let ann = Person { name: "Ann B".into(), pin: Some("12".into()) };
+        let ann = Person { name: "Ann B".into(), pin: Some("12".into()), code: "x".into() };
         assert_eq!(of("application/x-www-form-urlencoded", "code=x&name=Ann+B&pin=12"), ann);
         assert_eq!(of("application/json", r#"{"code":"x","name":"Ann B","pin":"12"}"#), ann);
         assert_eq!(of("application/json", "nonsense"), Person::default());

@@ -17,6 +17,7 @@ use super::fingerprint;
 use super::journal::{self, Journal};
 use super::limit::Limits;
 use super::metrics::Metrics;
+use super::oidc::sign_in::SignIn;
 use super::refusal::Refusal;
 use super::register::{Entry, Joining, Phase, Register, Times, key};
 use super::seat::SeatId;
@@ -56,6 +57,8 @@ pub struct Settings {
     pub console: Option<Arc<Console>>,
     /// The code of the class, where it is given and not made.
     pub code: Option<String>,
+    /// The provider that people sign in at, where there is one.
+    pub sign_in: Option<Arc<SignIn>>,
 }
 
 /// A lab of the class.
@@ -240,7 +243,7 @@ impl Host {
     }
 
     /// What is taken in while the register is locked stands in the journal in the same order.
-    fn take(&self, register: &mut Register, entries: Vec<Entry>) -> super::journal::Written {
+    pub(super) fn take(&self, register: &mut Register, entries: Vec<Entry>) -> super::journal::Written {
         let written = self.journal.write(&entries);
         for entry in entries {
             register.take(entry);
@@ -332,6 +335,9 @@ impl Host {
         if let Some(seconds) = self.limits().wait(from, &person, Instant::now()) {
             return Err(Refusal::too_many(seconds));
         }
+        if let Some(joined) = self.join_by_pass(attempt).await {
+            return joined;
+        }
         let code = self.secret.hash(&plain(&attempt.code));
         let made = new_pin().map_err(|error| Refusal::internal(error.to_string()))?;
         let said = pin.is_some();
@@ -406,6 +412,7 @@ impl Host {
     pub fn is_instructor(&self, headers: &HeaderMap) -> bool {
         cookie::value(headers, cookie::INSTRUCTOR)
             .is_some_and(|proof| self.secret.is_proof("instructor", "browser", proof))
+            || self.has_signed_in_to_teach(headers)
     }
 
     /// What the instructor's link says.
@@ -559,7 +566,7 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Makes a seat, where there is none yet.
-fn make_seat(server: &Server, seat: SeatId, lab: &str) -> Result<(), Refusal> {
+pub(super) fn make_seat(server: &Server, seat: SeatId, lab: &str) -> Result<(), Refusal> {
     let copy = NewCopy::named(seat.to_string());
     let made =
         server.copy(&template::name(lab), &[copy]).and_then(|made| made.into_iter().collect::<Result<Vec<_>, _>>());

@@ -8,13 +8,14 @@ use crate::board::page::{self, Engine};
 use crate::error::Result;
 
 /// The templates; names that end in `.html` are escaped.
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("console.html", include_str!("../../templates/host/console.html.tera")),
     ("bar.html", include_str!("../../templates/host/bar.html.tera")),
     ("lines.html", include_str!("../../templates/host/lines.html.tera")),
     ("teach.html", include_str!("../../templates/host/teach.html.tera")),
     ("join.html", include_str!("../../templates/host/join.html.tera")),
     ("welcome.html", include_str!("../../templates/host/welcome.html.tera")),
+    ("onward.html", include_str!("../../templates/host/onward.html.tera")),
     ("words.html", include_str!("../../templates/host/words.html.tera")),
 ];
 

@@ -27,6 +27,17 @@ pub enum Route {
     Gateway(String),
 }
 
+/// An identity provider that people sign in at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignIn {
+    /// What klab is told of it.
+    pub arguments: Vec<String>,
+    /// Its port.
+    pub port: u16,
+    /// Where the files of the secret `klab-oidc` are to be, where there are any.
+    pub folder: Option<String>,
+}
+
 /// A class as it runs on Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
@@ -42,6 +53,8 @@ pub struct Class {
     pub sizing: Sizing,
     /// Whether learners have a console.
     pub console: bool,
+    /// Where people sign in, if they do.
+    pub sign_in: Option<SignIn>,
 }
 
 /// The files of the layer above the base, by name; `base` is where that is, seen from them.
@@ -77,17 +90,20 @@ fn kustomization(class: &Class, base: &str) -> Value {
         _ => (class.image.as_str(), "latest"),
     };
     let mut patches = vec![json!({ "path": "class.yaml" })];
-    if class.console {
-        // NetworkPolicy is the wall around the network where the node's kernel has none.
-        let arguments = ["--console", "--console-unconfined=network"];
-        let operations: Vec<Value> = arguments
-            .iter()
-            .map(
-                |argument| json!({ "op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": argument }),
-            )
-            .collect();
-        let patch = Value::from(operations).to_string();
+    let added = added(class);
+    if !added.is_empty() {
+        let patch = Value::from(added).to_string();
         patches.push(json!({ "target": { "kind": "StatefulSet", "name": "klab" }, "patch": patch }));
+    }
+    if let Some(sign_in) = &class.sign_in {
+        // Who is at a provider's name is not known here; other places of a provider are at the usual port.
+        let ports: Vec<Value> = [Some(443), Some(sign_in.port).filter(|port| *port != 443)]
+            .into_iter()
+            .flatten()
+            .map(|port| json!({ "port": port, "protocol": "TCP" }))
+            .collect();
+        let patch = json!([{ "op": "add", "path": "/spec/egress/-", "value": { "ports": ports } }]).to_string();
+        patches.push(json!({ "target": { "kind": "NetworkPolicy", "name": "klab" }, "patch": patch }));
     }
     json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -97,6 +113,28 @@ fn kustomization(class: &Class, base: &str) -> Value {
         "images": [{ "name": "klab", "newName": name, "newTag": tag }],
         "patches": patches,
     })
+}
+
+/// What is added to lists of the StatefulSet.
+fn added(class: &Class) -> Vec<Value> {
+    let add = |path: &str, value: Value| json!({ "op": "add", "path": path, "value": value });
+    let mut arguments: Vec<String> = Vec::new();
+    if class.console {
+        // NetworkPolicy is the wall around the network where the node's kernel has none.
+        arguments.extend(["--console", "--console-unconfined=network"].map(str::to_owned));
+    }
+    // Kubernetes puts variables in place of `$(NAME)`.
+    arguments.extend(class.sign_in.iter().flat_map(|sign_in| &sign_in.arguments).map(|one| one.replace("$(", "$$(")));
+    let container = "/spec/template/spec/containers/0";
+    let mut added: Vec<Value> =
+        arguments.into_iter().map(|argument| add(&format!("{container}/args/-"), json!(argument))).collect();
+    if let Some(folder) = class.sign_in.as_ref().and_then(|sign_in| sign_in.folder.as_ref()) {
+        let mount = json!({ "name": "oidc", "mountPath": folder, "readOnly": true });
+        added.push(add(&format!("{container}/volumeMounts/-"), mount));
+        let volume = json!({ "name": "oidc", "secret": { "secretName": "klab-oidc" } });
+        added.push(add("/spec/template/spec/volumes/-", volume));
+    }
+    added
 }
 
 /// What of the StatefulSet is this class's own.
@@ -230,7 +268,28 @@ mod tests {
             route,
             sizing,
             console: false,
+            sign_in: None,
         }
+    }
+
+    #[test]
+    fn what_klab_is_told_of_a_provider_has_no_secret_and_opens_the_way_there() {
+        let told = |folder: Option<&str>| {
+            let sign_in = SignIn {
+                arguments: vec!["--oidc-allow=x=$(KLAB_URL)".into()],
+                port: 8443,
+                folder: folder.map(str::to_owned),
+            };
+            kustomization(&Class { sign_in: Some(sign_in), ..class(Route::Ingress("nginx".into())) }, "../base")["patches"].clone()
+        };
+        let patches = told(Some("/run/secrets/klab-oidc"));
+        let operations: Value = serde_json::from_str(patches[1]["patch"].as_str().unwrap()).unwrap();
+        assert_eq!(operations[0]["value"], "--oidc-allow=x=$$(KLAB_URL)");
+        assert_eq!(operations[1]["value"]["mountPath"], "/run/secrets/klab-oidc");
+        assert_eq!(operations[2]["value"]["secret"]["secretName"], "klab-oidc");
+        assert_eq!(patches[2]["target"]["kind"], "NetworkPolicy");
+        assert!(patches[2]["patch"].as_str().unwrap().contains("8443"), "{patches}");
+        assert!(!told(None)[1]["patch"].as_str().unwrap().contains("klab-oidc"));
     }
 
     #[test]

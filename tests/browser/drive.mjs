@@ -195,6 +195,40 @@ const scenarios = {
     }
   },
 
+  /** Somebody signs in at an identity provider, for the first time with the code, and again in another browser. */
+  async signin(browser, url, code) {
+    const own = { ignoreHTTPSErrors: true };
+    const laptop = await open(browser, { ...own, expected: /status of 403/ });
+    await laptop.goto(url);
+    await accessibleEverywhere(laptop, "entrance-sign-in");
+    // Without the code a stranger is told what to do.
+    await laptop.locator("section a.next").click();
+    await laptop.waitForSelector("text=says the code on the instructor's screen as well");
+    await laptop.locator("a.button").click();
+    await laptop.locator("section [name=code]").fill(code);
+    await laptop.locator("section button[type=submit]").click();
+    await laptop.waitForSelector("g.pod");
+    assert.match(await laptop.locator("body").innerText(), /Seat 0-1, Ann/);
+    const cookies = await laptop.context().cookies();
+    assert.deepEqual(cookies.map((it) => [it.name, it.httpOnly, it.secure, it.sameSite]), [["klab-learner", true, true, "Lax"]]);
+
+    const tablet = await open(browser, own);
+    await tablet.goto(url);
+    await tablet.locator("section a.next").click();
+    await tablet.waitForSelector("g.pod");
+    assert.match(await tablet.locator("body").innerText(), /Seat 0-1, Ann/);
+    await tablet.locator("a", { hasText: "Use your own terminal" }).click();
+    await tablet.waitForSelector("text=good once");
+    await accessibleEverywhere(tablet, "terminal");
+
+    // An instructor comes in from another site, and is known at once.
+    const instructor = await open(browser, own);
+    await instructor.goto(`${url}/teach/`);
+    await instructor.locator("header a.next").click();
+    await instructor.waitForSelector("#rows tr");
+    assert.equal(await instructor.locator("#rows tr td").nth(1).innerText(), "Ann");
+  },
+
   /** A class: somebody joins by the page and goes through the lesson, while the instructor looks on and helps. */
   async class(browser, url, code, link) {
     const own = { ignoreHTTPSErrors: true };

@@ -20,6 +20,7 @@ fn the_layers_of_the_repository_are_those_that_klab_writes() {
             route,
             sizing,
             console: false,
+            sign_in: None,
         };
         for (name, text) in layer(&class, "../base").unwrap() {
             let path = format!("{}/deploy/{folder}/{name}", env!("CARGO_MANIFEST_DIR"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::on_kubernetes;
-use super::addresses;
+use super::{addresses, sign_in};
 use crate::console;
 use crate::environment;
 use crate::error::{Context as _, Error, Kind, Result};
@@ -91,6 +91,8 @@ pub struct Arguments {
     /// Tell the names of learners, too.
     #[arg(long, requires = "webhook")]
     webhook_names: bool,
+    #[command(flatten)]
+    pub(super) sign_in: sign_in::Arguments,
     #[command(flatten)]
     pub(super) console: console::Arguments,
     #[command(flatten)]

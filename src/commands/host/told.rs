@@ -21,12 +21,14 @@ pub(super) fn tell(context: &Context, host: &Host, arguments: &Arguments, way: &
     let join = fingerprint.as_ref().map_or_else(|| format!("{url}/"), |print| format!("{url}/#ca={print}"));
     let link = format!("{url}/teach/#open={}", host.instructor_word());
     let seats = seat_codes(host);
+    let sign_in = host.sign_in().map(|sign_in| (sign_in.settings.issuer.to_string(), host.sign_in_redirect()));
     if context.ui.format() == Format::Json {
         context.ui.result(
             &json!({
                 "schema": "klab.host/1", "class": host.settings.name, "url": url, "join": join, "code": code,
                 "fingerprint": fingerprint, "instructor": link, "others": way.others, "seat_codes": seats,
                 "seats": host.register().seats().count(), "times": host.times(),
+                "sign_in": sign_in.map(|(issuer, redirect)| json!({ "issuer": issuer, "redirect": redirect })),
             })
             .to_string(),
         );
@@ -48,6 +50,9 @@ pub(super) fn tell(context: &Context, host: &Host, arguments: &Arguments, way: &
     }
     if let Some(closes) = host.times().closes {
         row("closes", &closes.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    }
+    if let Some((issuer, redirect)) = &sign_in {
+        row("sign-in", &format!("{issuer}, which is to lead back to {redirect}"));
     }
     row("learners", &format!("klab join {} {}", quoted(&join), code.as_deref().unwrap_or("CODE")));
     row("instructor", &link);

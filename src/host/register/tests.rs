@@ -133,3 +133,52 @@ fn entries_come_back_from_the_journal() {
         assert_eq!(serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
     }
 }
+
+fn sign_in(register: &mut Register, one: &Identified<'_>) -> Result<String, String> {
+    let joined = register.join_identified(one, NOW).map_err(|refusal| refusal.message)?;
+    for entry in joined.entries {
+        register.take(entry);
+    }
+    Ok(format!("{} {} {}", joined.person, joined.seat, joined.lab))
+}
+
+#[test]
+fn who_signs_in_is_known_by_that_and_not_by_a_name() {
+    let mut class = class();
+    let class = &mut class;
+    let one = |identity| Identified { identity, name: "Ann", lab: None, code: None, needs_code: false };
+    assert_eq!(sign_in(class, &one("i")), Ok("1 0-1 one".to_owned()));
+    assert_eq!(sign_in(class, &Identified { name: "Anna", ..one("i") }), Ok("1 0-1 one".to_owned()));
+    assert_eq!(sign_in(class, &one("j")), Ok("2 0-2 one".to_owned()), "of one name are many");
+    assert!(class.knows_identity("i") && !class.knows_identity("k"));
+    // A name and a PIN open no seat of somebody who has signed in.
+    assert_eq!(join(class, by("Ann", "hash 1", Some("p"))), Ok("3 0-3 one".to_owned()));
+    assert_eq!(sign_in(class, &one("i")), Ok("1 0-1 one".to_owned()));
+    assert!(sign_in(class, &one("k")).unwrap_err().contains("3 seats"));
+    assert!(sign_in(class, &Identified { lab: Some("two"), ..one("i") }).unwrap_err().contains("3 seats"));
+    assert!(sign_in(class, &Identified { lab: Some("no"), ..one("k") }).unwrap_err().contains("no such lab"));
+}
+
+#[test]
+fn where_the_code_is_needed_it_is_the_one_of_the_class_and_good() {
+    let mut class = class();
+    let class = &mut class;
+    class.take(code(3, For::Class, Some(1)));
+    let one = |identity, code| Identified { identity, name: "", lab: None, code, needs_code: true };
+    assert!(sign_in(class, &one("i", None)).unwrap_err().contains("code"));
+    assert_eq!(class.good_code("hash 3", NOW), Ok(3));
+    assert!(class.good_code("hash 2", NOW).unwrap_err().is_guess, "one for a seat is for its owner");
+    assert!(class.good_code("hash 9", NOW).unwrap_err().is_guess);
+    assert_eq!(sign_in(class, &one("i", Some(3))), Ok("1 0-1 one".to_owned()));
+    assert!(!class.person(1).unwrap().name.is_empty());
+    assert!(sign_in(class, &one("j", Some(3))).is_err(), "it let one in");
+    assert_eq!(sign_in(class, &one("i", None)), Ok("1 0-1 one".to_owned()), "who was here needs none");
+    class.take(Entry::Revoked { code: 1 });
+    assert!(!class.good_code("hash 1", NOW).unwrap_err().is_guess);
+    assert!(sign_in(class, &one("j", Some(1))).is_err());
+    // A class that is closed keeps what there is.
+    class.take(Entry::Times(Times { closes: Some(NOW), keep: SignedDuration::from_hours(1), ..Times::default() }));
+    assert_eq!(sign_in(class, &one("i", None)), Ok("1 0-1 one".to_owned()));
+    assert!(sign_in(class, &Identified { needs_code: false, ..one("k", None) }).unwrap_err().contains("closed"));
+    assert_eq!(class.join_known(1, None, NOW).unwrap().seat.to_string(), "0-1");
+}

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::identity::Provider;
 use super::running::Running;
 use crate::board::browser::is_driven;
 use crate::environment::has_kubectl;
@@ -38,6 +39,15 @@ fn play(host: &Running, scenario: &str) {
 fn somebody_joins_and_learns_while_the_instructor_helps() {
     if is_driven() {
         play(&Running::start(&["scheduling"]), "class");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_signs_in_from_two_browsers_and_has_one_seat() {
+    if is_driven() {
+        let provider = Provider::start().await;
+        let (host, _folder) = super::oidc::class(&provider, &["--oidc-instructors", "groups=platform"]);
+        tokio::task::spawn_blocking(move || play(&host, "signin")).await.unwrap();
     }
 }
 

@@ -104,6 +104,12 @@ impl Running {
         self.begin(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
+    /// As [`Running::begin_again`], for what was hosted before.
+    pub(super) fn begin_again_resumed(&mut self) {
+        let arguments: Vec<String> = self.arguments.iter().cloned().chain(["--resume".to_owned()]).collect();
+        self.begin(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
     fn begin(&mut self, arguments: &[&str]) {
         let (child, document) = begin(self.home.path(), &self.within, arguments);
         self.child = child;

@@ -1,0 +1,185 @@
+//! Where signing in begins: a browser is given a word that tells it from others, and is led to the provider.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::entering::new_word;
+use super::round::{Aim, LONG, Round, Wish};
+use super::sign_in::SignIn;
+use crate::host::address::From;
+use crate::host::answer::{json_answer, page, refused};
+use crate::host::code::plain;
+use crate::host::cookie;
+use crate::host::metrics::count;
+use crate::host::refusal::Refusal;
+use crate::host::state::Host;
+
+/// Letters that keep two sign-ins of one browser apart.
+const SALT: usize = 16;
+/// Longest code and lab that are looked at.
+const LONGEST: usize = 200;
+
+/// What a link or a form says.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The lab; nothing: the first.
+    lab: String,
+    /// What is to be shown then.
+    then: String,
+    /// Whether another shard led here.
+    is_led: bool,
+    /// The code of the class, from a form: what stands in an address is written down by proxies.
+    code: String,
+}
+
+impl Asked {
+    fn of_link(query: &str) -> Self {
+        Self { code: String::new(), ..Self::of_form(query.as_bytes()) }
+    }
+
+    fn of_form(body: &[u8]) -> Self {
+        let mut asked = Self::default();
+        for (key, value) in form_urlencoded::parse(body) {
+            match &*key {
+                "lab" => asked.lab = value.into_owned(),
+                "then" => asked.then = value.into_owned(),
+                "led" => asked.is_led = value == "1",
+                "code" => asked.code = value.into_owned(),
+                _ => {}
+            }
+        }
+        asked
+    }
+}
+
+/// Somebody who is on their way.
+struct Begun {
+    /// Where their browser is led to.
+    to: String,
+    cookie: String,
+}
+
+fn offered(host: &Host) -> Result<&Arc<SignIn>, Refusal> {
+    host.sign_in().ok_or_else(|| Refusal::not_found("nobody signs in to this class: it is joined with a code"))
+}
+
+/// Leads somebody to the provider who follows a link.
+pub(super) async fn by_link(
+    State(host): State<Arc<Host>>,
+    Extension(From(from)): Extension<From>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    match begun(&host, &Asked::of_link(&query.unwrap_or_default()), &headers, from).await {
+        Ok(Begun { to, cookie }) => {
+            (StatusCode::SEE_OTHER, [(header::LOCATION, to), (header::SET_COOKIE, cookie)]).into_response()
+        }
+        Err(refusal) => refused(refusal, &headers, &host.base()),
+    }
+}
+
+/// As [`by_link`], for somebody who typed the code of the class. A browser follows no form to another site, so a page leads on.
+pub(super) async fn by_form(
+    State(host): State<Arc<Host>>,
+    Extension(From(from)): Extension<From>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match begun(&host, &Asked::of_form(&body), &headers, from).await {
+        Ok(Begun { to, cookie }) => {
+            let place = host.sign_in().map_or("", |sign_in| sign_in.place());
+            let document = json!({ "base": host.base(), "title": "Sign in", "to": to, "place": place });
+            ([(header::SET_COOKIE, cookie)], page("onward.html", &document)).into_response()
+        }
+        Err(refusal) => refused(refusal, &headers, &host.base()),
+    }
+}
+
+async fn begun(host: &Host, asked: &Asked, headers: &HeaderMap, from: IpAddr) -> Result<Begun, Refusal> {
+    let sign_in = offered(host)?;
+    if let Some(seconds) = sign_in.wait(from) {
+        return Err(Refusal::too_many(seconds));
+    }
+    let aim = match asked.then.as_str() {
+        "" => Aim::Seat,
+        then => Aim::of(then)
+            .ok_or_else(|| Refusal::bad_request("a link for signing in says where to go as seat or terminal"))?,
+    };
+    if aim == Aim::Teach && sign_in.settings.instructors.is_empty() {
+        return Err(Refusal::not_found("instructors of this class do not sign in: they have a link"));
+    }
+    if asked.lab.len() > LONGEST || asked.code.len() > LONGEST {
+        return Err(Refusal::bad_request("that is too long"));
+    }
+    if host.server().is_none() {
+        return Err(Refusal::new(503, "ServiceUnavailable", "the class is being made: try again in a moment"));
+    }
+    if !asked.lab.is_empty() && host.course(&asked.lab).is_none() {
+        return Err(Refusal::bad_request("there is no such lab in this class"));
+    }
+    let wish = Wish {
+        shard: host.settings.shard,
+        begun: Timestamp::now().as_second(),
+        aim,
+        lab: asked.lab.clone(),
+        code: code_of(host, asked, from)?,
+        is_led: asked.is_led,
+    };
+    // Windows of one browser share its word, so that one does not end what the other has begun.
+    let is_word =
+        |word: &&str| word.len() <= 100 && word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let known = cookie::value(headers, cookie::SIGN_IN).filter(is_word);
+    let browser = known.map_or_else(new_word, |word| Ok(word.to_owned()))?;
+    let salt: String = new_word()?.chars().take(SALT).collect();
+    let round = Round::begin(&host.secret, &browser, &wish, &salt);
+    let way_in = sign_in.provider.way_in(&sign_in.settings, &round, &host.sign_in_redirect()).await;
+    let to = way_in.map_err(|fault| {
+        count(&host.metrics.sign_in_failed);
+        let refusal = fault.refusal(sign_in.place());
+        host.audit.not_signed_in(&refusal, &fault.why, from);
+        refusal
+    })?;
+    let cookie = cookie::set_for(LONG, cookie::SIGN_IN, &browser, &host.class_base(), host.is_secure());
+    Ok(Begun { to, cookie })
+}
+
+/// The number of the code that somebody typed, if they typed one.
+fn code_of(host: &Host, asked: &Asked, from: IpAddr) -> Result<Option<u32>, Refusal> {
+    if asked.code.trim().is_empty() {
+        return Ok(None);
+    }
+    if let Some(seconds) = host.wait(from) {
+        return Err(Refusal::too_many(seconds));
+    }
+    let hash = host.secret.hash(&plain(&asked.code));
+    let good = host.register().good_code(&hash, Timestamp::now());
+    good.map(Some).inspect_err(|refusal| {
+        if refusal.is_guess {
+            host.guessed(from);
+        }
+        host.audit.refused("sign-in", refusal, from);
+    })
+}
+
+/// What programs are told of signing in.
+pub(super) async fn told(State(host): State<Arc<Host>>) -> Response {
+    match offered(&host) {
+        Ok(sign_in) => json_answer(
+            StatusCode::OK,
+            &json!({
+                "schema": "klab.sign-in/1", "issuer": sign_in.settings.issuer.to_string(), "place": sign_in.place(),
+                "needs_code": sign_in.settings.needs_code(),
+                "terminal": format!("{}/oidc/begin?then=terminal", host.url()),
+            }),
+        ),
+        Err(refusal) => refusal.into_response(),
+    }
+}

@@ -1,0 +1,18 @@
+//! Where signing in is, among the paths of a class.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use super::{back, begin, leading};
+use crate::host::state::Host;
+
+/// The paths.
+pub fn routes() -> Router<Arc<Host>> {
+    Router::new()
+        .route("/oidc/begin", get(begin::by_link).post(begin::by_form))
+        .route("/oidc/callback", get(back::callback))
+        .route("/api/sign-in", get(begin::told))
+        .route(leading::PATH, post(leading::room))
+}

@@ -1,0 +1,83 @@
+//! What a class that people sign in to has in memory: the provider, sign-ins that are used up, codes for terminals, who failed how often.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::passes::Passes;
+use super::provider::Provider;
+use super::round::LONG;
+use super::settings::Settings;
+use crate::host::limit::Limits;
+
+/// Most sign-ins that are remembered as used up.
+const REMEMBERED: usize = 100_000;
+
+/// Signing in, for one class.
+pub struct SignIn {
+    /// Which provider it is, and who may come.
+    pub settings: Settings,
+    pub(super) provider: Provider,
+    passes: Mutex<Passes>,
+    used: Mutex<HashMap<String, i64>>,
+    /// Of its own: a provider that goes wrong is in the way of nobody who types a code.
+    limits: Mutex<Limits>,
+}
+
+impl std::fmt::Debug for SignIn {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SignIn").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl SignIn {
+    /// At a provider, whom nobody has asked yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            provider: Provider::new(settings.authority.clone()),
+            settings,
+            passes: Mutex::default(),
+            used: Mutex::default(),
+            limits: Mutex::default(),
+        }
+    }
+
+    /// What people know the provider by.
+    pub fn place(&self) -> &str {
+        self.settings.issuer.place()
+    }
+
+    /// Why nobody can sign in at the moment, as far as can be seen; nothing, where the provider is there and is the one that was meant.
+    pub async fn trouble(&self) -> Option<String> {
+        self.provider.described(&self.settings).await.err().map(|fault| fault.why)
+    }
+
+    pub(super) fn passes(&self) -> MutexGuard<'_, Passes> {
+        self.passes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses a sign-in up; false, where it was already.
+    pub(super) fn uses_up(&self, state: &str, now: i64) -> bool {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() >= REMEMBERED {
+            used.retain(|_, at| now.saturating_sub(*at) <= LONG);
+        }
+        // More than that in ten minutes is no class: nobody is signed in until some are forgotten.
+        used.len() < REMEMBERED && used.insert(state.to_owned(), now).is_none()
+    }
+
+    /// How many seconds somebody has to wait before they may try again.
+    pub(super) fn wait(&self, from: IpAddr) -> Option<u64> {
+        self.limits().wait(from, "", Instant::now())
+    }
+
+    /// Counts one who came back with what nobody gave them.
+    pub(super) fn failed(&self, from: IpAddr) {
+        self.limits().guessed(from, None, Instant::now());
+    }
+
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
