@@ -7,15 +7,18 @@
 //! ```
 
 pub mod address;
+pub mod agreeing;
 pub mod answer;
 pub mod api;
 pub mod audit;
 pub mod code;
 mod console;
 pub mod cookie;
+mod decisions;
 pub mod drawing;
 pub mod entrance;
 pub mod fingerprint;
+mod forwarding;
 pub mod front;
 pub mod grading;
 pub mod instructor;
@@ -37,9 +40,11 @@ pub mod standing;
 pub mod standings;
 pub mod state;
 pub mod talk;
+mod teacher;
 pub mod template;
 pub mod templates;
 pub mod timers;
 pub mod turns;
 pub mod viewing;
 pub mod webhook;
+mod whole;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::code::{Code, For, Spent};
+use super::code::{Code, EACH, For, Spent};
 use super::refusal::Refusal;
 use super::seat::SeatId;
 
@@ -105,6 +105,9 @@ pub struct Times {
     pub closes: Option<Timestamp>,
     /// For how long it is kept after that.
     pub keep: SignedDuration,
+    /// When an instructor decided so; none: they are those that the class began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Timestamp>,
 }
 
 /// Where a class is in its time.
@@ -162,6 +165,8 @@ pub struct Joining<'a> {
     pub pin: Option<String>,
     /// The lab; none: the first.
     pub lab: Option<&'a str>,
+    /// Whether another shard of the class has the room that this one has not.
+    pub beyond: bool,
 }
 
 /// What became of it.
@@ -259,11 +264,8 @@ impl Register {
             }
             Entry::Times(times) => self.times = times,
             Entry::Hint { seat, text, at } => {
-                if text.is_empty() {
-                    self.hints.remove(&seat);
-                } else {
-                    self.hints.insert(seat, (text, at));
-                }
+                // One that was taken back is remembered: another shard may still say the one before it.
+                self.hints.insert(seat, (text, at));
             }
             Entry::Over { .. } => {
                 self.over = true;
@@ -296,9 +298,22 @@ impl Register {
         self.by_hash.contains_key(code)
     }
 
-    /// The number of the next code.
+    /// The code of a hash, and whether it was taken back.
+    pub fn code(&self, hash: &str) -> Option<(&Code, bool)> {
+        let code = self.by_hash.get(hash).and_then(|number| self.codes.get(number))?;
+        Some((code, self.revoked.contains(&code.number)))
+    }
+
+    /// Whether there is a code of this number.
+    pub fn has_code(&self, number: u32) -> bool {
+        self.codes.contains_key(&number)
+    }
+
+    /// The number of the next code that this shard makes.
     pub fn next_code(&self) -> u32 {
-        self.codes.keys().next_back().map_or(1, |last| last.saturating_add(1))
+        let before = self.shard.saturating_mul(EACH);
+        let own = self.codes.range(before..before.saturating_add(EACH));
+        own.map(|(number, _)| *number).next_back().unwrap_or(before).saturating_add(1)
     }
 
     /// All seats, in their order.
@@ -338,7 +353,13 @@ impl Register {
 
     /// The instructor's last words to somebody: to them alone, and to all.
     pub fn hints(&self, seat: SeatId) -> Vec<&str> {
-        [None, Some(seat)].iter().filter_map(|to| self.hints.get(to)).map(|(text, _)| text.as_str()).collect()
+        let said = [None, Some(seat)].map(|to| self.hints.get(&to).map_or("", |(text, _)| text));
+        said.into_iter().filter(|text| !text.is_empty()).collect()
+    }
+
+    /// The instructor's last word to all, also where it took back the one before it.
+    pub fn hint_to_all(&self) -> Option<&(String, Timestamp)> {
+        self.hints.get(&None)
     }
 
     /// The person whom a name and a code of the class mean, where somebody of that name has come; then a PIN is needed.
@@ -397,7 +418,12 @@ impl Register {
             seat
         } else {
             refuse_untimely(phase, &self.times)?;
-            if self.seats.len() >= self.most as usize {
+            if code.of == For::Seat && code.is_good_at() != self.shard && known.is_none() {
+                return Err(Refusal::conflict(
+                    "this code is good at another shard of the class: join at its own address",
+                ));
+            }
+            if self.seats.len() >= self.most as usize && !joining.beyond {
                 return Err(Refusal::full(self.most));
             }
             let number = self.seats.keys().next_back().map_or(1, |last| last.number.saturating_add(1));
