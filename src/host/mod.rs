@@ -11,6 +11,7 @@ pub mod agreeing;
 pub mod answer;
 pub mod api;
 pub mod audit;
+pub mod boards;
 pub mod code;
 mod console;
 pub mod cookie;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::address::{self, Network};
 use super::audit::Audit;
+use super::boards::Boards;
 use super::code::{Code, For, plain};
 use super::cookie;
 use super::fingerprint;
@@ -86,6 +87,8 @@ pub struct Host {
     pub standings: Standings,
     /// Seats that somebody looks at.
     pub stages: Stages,
+    /// Where those are drawn.
+    pub boards: Boards,
     /// Seats that somebody works on.
     pub turns: Turns,
     /// Seats whose lesson has gone on, for those who look at them.
@@ -171,6 +174,7 @@ impl Host {
             metrics: Metrics::default(),
             standings: Standings::default(),
             stages: Stages::default(),
+            boards: Boards::default(),
             turns: Turns::default(),
             moves: tokio::sync::broadcast::Sender::new(4096),
             settings,
