@@ -8,6 +8,7 @@ mod instructor;
 mod joined;
 mod kept;
 mod killed;
+mod kubectls;
 mod networks;
 mod proxied;
 mod proxy;
