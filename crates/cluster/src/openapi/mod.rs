@@ -169,7 +169,10 @@ fn operations(resources: &[&Resource]) -> String {
         let _ = write!(
             text,
             concat!(
-                "{comma}\"{prefix}{namespace}/{plural}/{{name}}\":{{",
+                // kubectl 1.27 finds the kind of what it explains at the list of all namespaces, later ones also at one object.
+                "{comma}\"{prefix}/{plural}\":{{",
+                "\"get\":{{\"x-kubernetes-action\":\"list\",{kind},\"responses\":{{}}}}}},",
+                "\"{prefix}{namespace}/{plural}/{{name}}\":{{",
                 "\"get\":{{\"x-kubernetes-action\":\"get\",{kind},\"responses\":{{}}}},",
                 "\"patch\":{{\"x-kubernetes-action\":\"patch\",{kind},",
                 "\"parameters\":[{{\"name\":\"dryRun\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}},",
