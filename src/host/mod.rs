@@ -13,6 +13,7 @@ pub mod api;
 pub mod audit;
 pub mod boards;
 pub mod code;
+mod codes;
 mod console;
 pub mod cookie;
 mod decisions;

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::address::{self, Network};
 use super::audit::Audit;
 use super::boards::Boards;
-use super::code::{Code, For, plain};
+use super::code::plain;
 use super::cookie;
 use super::fingerprint;
 use super::journal::{self, Journal};
@@ -251,42 +251,12 @@ impl Host {
     }
 
     /// What is taken in while the register is locked stands in the journal in the same order.
-    fn take(&self, register: &mut Register, entries: Vec<Entry>) -> super::journal::Written {
+    pub(super) fn take(&self, register: &mut Register, entries: Vec<Entry>) -> super::journal::Written {
         let written = self.journal.write(&entries);
         for entry in entries {
             register.take(entry);
         }
         written
-    }
-
-    /// Makes so many codes, and gives their texts.
-    ///
-    /// # Errors
-    /// When they could not be written down.
-    pub async fn new_codes(
-        &self,
-        of: For,
-        until: Option<Timestamp>,
-        uses: Option<u32>,
-        many: u32,
-    ) -> Result<Vec<String>> {
-        if many == 0 {
-            return Ok(Vec::new());
-        }
-        let (written, texts) = {
-            let mut register = self.register();
-            let first = register.next_code();
-            let made = (first..first.saturating_add(many)).map(|number| {
-                let (mut code, text) = Code::new(&self.class, number, of, until, uses);
-                // Seats for hand-outs are spread over all shards.
-                code.home = self.shards().filter(|_| of == For::Seat).map(|shards| number % shards.many());
-                (Entry::Code(code), text)
-            });
-            let (entries, texts) = made.unzip();
-            (self.take(&mut register, entries), texts)
-        };
-        written.on_disk().await?;
-        Ok(texts)
     }
 
     /// All shards, where there are several.
@@ -297,37 +267,6 @@ impl Host {
     /// The console of the learners, where they have one.
     pub fn console(&self) -> Option<&Arc<Console>> {
         self.settings.console.as_ref()
-    }
-
-    /// Lets people in by the code that is given, where one is.
-    ///
-    /// # Errors
-    /// When it could not be written down.
-    pub async fn take_code(&self, until: Option<Timestamp>, uses: Option<u32>) -> Result<()> {
-        let Some(text) = &self.settings.code else { return Ok(()) };
-        let hash = self.class.hash(&plain(text));
-        let written = {
-            let mut register = self.register();
-            if register.knows(&hash) {
-                return Ok(());
-            }
-            let code = Code { number: register.next_code(), of: For::Class, hash, home: None, until, uses };
-            self.take(&mut register, vec![Entry::Code(code)])
-        };
-        written.on_disk().await
-    }
-
-    /// The text of the newest code of the class that is good.
-    pub fn class_code(&self) -> Option<String> {
-        if let Some(code) = &self.settings.code {
-            return Some(code.clone());
-        }
-        let register = self.register();
-        let now = Timestamp::now();
-        let good = register
-            .codes()
-            .filter(|(code, used, revoked)| code.of == For::Class && code.spent(now, *used, *revoked).is_none());
-        good.last().map(|(code, ..)| code.text(&self.class))
     }
 
     /// Lets somebody in: finds their seat, or makes one.
@@ -439,11 +378,6 @@ impl Host {
     /// What the instructor's browser keeps: the same at all shards of the class.
     pub fn instructor_proof(&self) -> String {
         self.class.proof("instructor", "browser")
-    }
-
-    /// The hash of the code of the class, where that is given and not made.
-    pub fn given_code(&self) -> Option<String> {
-        self.settings.code.as_ref().map(|code| self.class.hash(&plain(code)))
     }
 
     /// What the instructor's link says.
