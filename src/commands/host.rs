@@ -28,9 +28,10 @@ use crate::host::code::{For, plain};
 use crate::host::front::Door;
 use crate::host::oidc::sign_in::SignIn;
 use crate::host::register::{Entry, Times};
+use crate::host::secret::Secret;
 use crate::host::shards::Shards;
 use crate::host::state::{Course, Host, Settings};
-use crate::host::{observer, state, template, timers, webhook};
+use crate::host::{agreeing, observer, state, template, timers, webhook};
 use crate::provider::sim::server_lock::ServerLock;
 use crate::state::home::{HOSTED, state_error};
 use klab_cluster::server::files::create_private_folder;
@@ -58,6 +59,7 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let webhook = arguments.webhook()?;
     let sign_in = arguments.sign_in.settings(arguments.shards)?;
     let code = arguments.join_code_file.as_deref().map(read_code).transpose()?;
+    let secret = arguments.shard_secret_file.as_deref().map(read_secret).transpose()?;
     let (hosted, is_new) = hosted(context, arguments)?;
     let folder = folder(context, &hosted.name);
     create_private_folder(&folder).map_err(|error| state_error(error, "create", &folder))?;
@@ -79,7 +81,8 @@ pub fn run(context: &Context, arguments: &Arguments) -> Result<()> {
         },
         shard: hosted.shard,
         most: hosted.most,
-        shards: shards(arguments, code.as_deref())?,
+        shards: shards(arguments, code.as_deref(), secret.as_ref())?,
+        secret,
         console: console(context, arguments)?,
         code,
         sign_in: sign_in.map(|settings| Arc::new(SignIn::new(settings))),
@@ -106,18 +109,33 @@ fn read_code(file: &Path) -> Result<String> {
 
 /// Fewest letters and digits of a code that somebody chooses.
 const SHORTEST_CODE: usize = 8;
+/// Fewest bytes of the secret of a class: nobody types it.
+const SHORTEST_SECRET: usize = 32;
+
+/// What all shards of the class know, and no learner, as a file has it.
+fn read_secret(file: &Path) -> Result<Secret> {
+    let problem = || format!("could not read `{}`", file.display());
+    let text = std::fs::read_to_string(file).kind(Kind::Usage, problem)?;
+    if text.trim().len() < SHORTEST_SECRET {
+        let message = format!("the secret in `{}` has less than {SHORTEST_SECRET} letters", file.display());
+        return Err(Error::message(Kind::Usage, message)
+            .hint("`head -c 32 /dev/urandom | base64` prints one; it is not the code, which learners know"));
+    }
+    Ok(Secret::of_class(&text))
+}
 
 /// The other shards of the class, where it has any.
-fn shards(arguments: &Arguments, code: Option<&str>) -> Result<Option<Shards>> {
+fn shards(arguments: &Arguments, code: Option<&str>, secret: Option<&Secret>) -> Result<Option<Shards>> {
     if arguments.shards == 1 {
         return Ok(None);
     }
-    let (Some(address), Some(code)) = (arguments.shard_address.clone(), code) else {
-        let message = format!("{} shards must know where the others are, and have one code", arguments.shards);
+    let (Some(address), Some(_), Some(secret)) = (arguments.shard_address.clone(), code, secret) else {
+        let message =
+            format!("{} shards must know where the others are, and have one code and one secret", arguments.shards);
         return Err(Error::message(Kind::Usage, message)
-            .hint("`--shard-address http://klab-{}.klab-shards:8443 --join-code-file FILE`"));
+            .hint("`--shard-address http://klab-{}.klab-shards:8443 --join-code-file FILE --shard-secret-file FILE`"));
     };
-    Ok(Some(Shards::new(arguments.shard, arguments.shards, address, code)))
+    Ok(Some(Shards::new(arguments.shard, arguments.shards, address, secret)))
 }
 
 /// The learners' console, where they are to have one.
@@ -234,6 +252,8 @@ async fn serve(
     }
     let until = arguments.code_expires.map(|when| when.from(Timestamp::now()));
     host.take_code(until, arguments.code_uses).await?;
+    // What was decided while this shard was away.
+    agreeing::learn_from_all(&host).await;
     observer::begin(&host)?;
     let telling = webhook.map(|settings| webhook::begin(&host, settings)).transpose()?;
     way.note(&host.folder)?;
@@ -252,6 +272,7 @@ async fn serve(
         () = server.stopped() => {}
         () = look_at_provider(context, &host) => {}
         ended = timers::run(&host) => over = Some(ended),
+        () = agreeing::keep_agreeing(&host) => {}
         _ = end.recv() => {}
         () = interrupted.notified() => {}
     }
@@ -309,13 +330,14 @@ async fn begin_class(host: &Host, arguments: &Arguments) -> Result<()> {
     let opens = arguments.opens.map(|when| when.from(now));
     let closes = arguments.closes.from(opens.unwrap_or(now));
     let keep = SignedDuration::try_from(arguments.keep).unwrap_or(SignedDuration::MAX);
-    host.record(vec![Entry::Times(Times { opens, closes: Some(closes), keep })]).await?;
+    host.record(vec![Entry::Times(Times { opens, closes: Some(closes), keep, decided: None })]).await?;
     let until = arguments.code_expires.map(|when| when.from(now));
     if host.settings.code.is_none() {
-        host.new_code(For::Class, until, arguments.code_uses).await?;
+        host.new_codes(For::Class, until, arguments.code_uses, 1).await?;
     }
-    for _ in 0..arguments.seat_codes {
-        host.new_code(For::Seat, None, Some(1)).await?;
+    // They are good at all shards: one of them makes them.
+    if host.settings.shard == 0 {
+        host.new_codes(For::Seat, None, Some(1), arguments.seat_codes).await?;
     }
     Ok(())
 }

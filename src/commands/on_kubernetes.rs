@@ -193,8 +193,8 @@ pub fn run(context: &Context, arguments: &Arguments, said: &Said<'_>) -> Result<
     let layer = folder.path().join("class");
     let applied = target.kubectl().args(["apply", "-k"]).arg(&layer).output(READY);
     applied.map_err(|error| failed(error, "could not apply the class"))?;
-    let code =
-        class_code(&target, folder.path()).map_err(|error| failed(error, "could not make the code of the class"))?;
+    let (code, link) = class_secret(&target, folder.path())
+        .map_err(|error| failed(error, "could not make the code and the secret of the class"))?;
     if let Some((_, texts)) = said.sign_in.as_ref().filter(|(_, texts)| !texts.is_empty()) {
         hand_over(&target, folder.path(), &secret("klab-oidc", "Opaque", &Value::Object(texts.clone())))
             .map_err(|error| failed(error, "could not hand over the secret of the identity provider's client"))?;
@@ -218,7 +218,11 @@ pub fn run(context: &Context, arguments: &Arguments, said: &Said<'_>) -> Result<
             class.host
         ),
     };
-    let mut text = format!("{}\ncode {code}\n{to}\n{}\n", said.url, class.sizing.lines().join("\n"));
+    let mut text = format!(
+        "{url}\ncode {code}\nthe instructor's page, whose link is a secret: {url}/teach/#open={link}\n{to}\n{}\n",
+        class.sizing.lines().join("\n"),
+        url = said.url,
+    );
     if said.sign_in.is_some() {
         let _ = writeln!(text, "the identity provider is to lead back to {}/oidc/callback", said.url);
     }
@@ -246,22 +250,37 @@ fn write(folder: &Path, class: &Class) -> Result<()> {
     Ok(())
 }
 
-/// The code of the class: the one that is there, or a new one.
-fn class_code(target: &Target<'_>, folder: &Path) -> std::result::Result<String, exec::Error> {
-    let kubectl = target.kubectl().args(["get", "secret", "klab-class", "--namespace", "klab", "--ignore-not-found"]);
-    let there = kubectl.args(["--output", "jsonpath={.data.code}"]).results_are_secret().output(ANSWER)?;
-    if let Some(code) =
-        STANDARD.decode(there.trim()).ok().and_then(|code| String::from_utf8(code).ok()).filter(|code| !code.is_empty())
-    {
-        return Ok(code);
-    }
+/// The code of the class and the word of the instructor's link: of the secret that is there, or of a new one.
+fn class_secret(target: &Target<'_>, folder: &Path) -> std::result::Result<(String, String), exec::Error> {
+    let there = |key: &str| {
+        let kubectl =
+            target.kubectl().args(["get", "secret", "klab-class", "--namespace", "klab", "--ignore-not-found"]);
+        let text =
+            kubectl.arg("--output").arg(format!("jsonpath={{.data.{key}}}")).results_are_secret().output(ANSWER)?;
+        let text = STANDARD.decode(text.trim()).ok().and_then(|text| String::from_utf8(text).ok());
+        Ok(text.filter(|text| !text.is_empty()))
+    };
     let broken = |source| exec::Error::Broken { command: "a random number".to_owned(), source };
-    let token = Token::random().map_err(broken)?;
-    // Short enough to be read out, long enough for nobody to guess before the limits stop him.
-    let letters: String = token.text().chars().take(8).collect();
-    let code = format!("{}-{}", &letters[..4], &letters[4..]);
-    hand_over(target, folder, &secret("klab-class", "Opaque", &json!({ "code": code })))?;
-    Ok(code)
+    let (code, shared) = (there("code")?, there("secret")?);
+    let is_whole = code.is_some() && shared.is_some();
+    let code = match code {
+        Some(code) => code,
+        None => {
+            let token = Token::random().map_err(broken)?;
+            // Short enough to be read out, long enough for nobody to guess before the limits stop him.
+            let letters: String = token.text().chars().take(8).collect();
+            format!("{}-{}", &letters[..4], &letters[4..])
+        }
+    };
+    let shared = match shared {
+        Some(shared) => shared,
+        None => Token::random().map_err(broken)?.text().to_owned(),
+    };
+    if !is_whole {
+        hand_over(target, folder, &secret("klab-class", "Opaque", &json!({ "code": code, "secret": shared })))?;
+    }
+    let link = crate::host::secret::Secret::of_class(&shared).word("instructor", "link", 26);
+    Ok((code, link))
 }
 
 fn secret(name: &str, of: &str, texts: &Value) -> Value {

@@ -9,6 +9,9 @@ use super::secret::Secret;
 const CLASS: usize = 8;
 const SEAT: usize = 12;
 
+/// Numbers of codes that each shard of a class gives: no two give the same.
+pub const EACH: u32 = 4_000_000;
+
 /// What a code is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -31,6 +34,9 @@ pub struct Code {
     /// Until when it is good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The shard at which one for a seat is good; others lead there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<u32>,
     /// How many people it lets in; none: as many as there is room for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses: Option<u32>,
@@ -51,12 +57,25 @@ impl Code {
     /// The code of a number, and its text.
     pub fn new(secret: &Secret, number: u32, of: For, until: Option<Timestamp>, uses: Option<u32>) -> (Self, String) {
         let text = text(secret, number, of);
-        (Self { number, of, hash: secret.hash(&plain(&text)), until, uses }, text)
+        (Self { number, of, hash: secret.hash(&plain(&text)), home: None, until, uses }, text)
     }
 
     /// The text of the code, which the host can always say again.
     pub fn text(&self, secret: &Secret) -> String {
         text(secret, self.number, self.of)
+    }
+
+    /// The shard that lets in whoever has it, where it is for a seat.
+    pub fn is_good_at(&self) -> u32 {
+        self.home.unwrap_or(self.number / EACH)
+    }
+
+    /// What it is called among the codes of its kind: its number, and before it the shard that made it, if that is not the first.
+    pub fn name(&self) -> String {
+        match self.number / EACH {
+            0 => self.number.to_string(),
+            shard => format!("{shard}-{}", self.number % EACH),
+        }
     }
 
     /// Why it lets nobody new in, of whom so many have come.
@@ -80,6 +99,11 @@ fn text(secret: &Secret, number: u32, of: For) -> String {
     let groups: Vec<String> =
         word.as_bytes().chunks(4).map(|group| String::from_utf8_lossy(group).into_owned()).collect();
     groups.join("-")
+}
+
+/// Whether what somebody typed is as long as a code for a seat.
+pub fn may_be_for_a_seat(typed: &str) -> bool {
+    plain(typed).len() == SEAT
 }
 
 /// A code as it is compared, however somebody typed it: capitals, blanks and hyphens mean nothing, and letters are what they
@@ -111,10 +135,22 @@ mod tests {
             for typed in [text.clone(), text.to_uppercase(), text.replace('-', " "), format!(" {text}\n")] {
                 assert_eq!(secret.hash(&plain(&typed)), code.hash, "{typed}");
             }
+            assert_eq!(may_be_for_a_seat(&text.to_uppercase()), of == For::Seat);
             assert_ne!(secret.hash(&plain(&text[1..])), code.hash);
             assert_ne!(Code::new(&secret, 4, of, None, None).1, text);
         }
         assert_eq!(plain("Oil-0u 9é"), "0110v9");
+    }
+
+    #[test]
+    fn a_code_says_which_shard_made_it_and_at_which_it_is_good() {
+        let secret = Secret::of_class("of a class");
+        for (number, home, name, good_at) in
+            [(7, None, "7", 0), (EACH + 7, None, "1-7", 1), (2 * EACH + 7, Some(0), "2-7", 0)]
+        {
+            let code = Code { home, ..Code::new(&secret, number, For::Seat, None, Some(1)).0 };
+            assert_eq!((code.name().as_str(), code.is_good_at()), (name, good_at));
+        }
     }
 
     #[test]

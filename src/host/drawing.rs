@@ -1,10 +1,11 @@
 //! Draws the boards of seats that somebody looks at, again whenever one changes.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::observer::standing;
 use super::register::Phase;
@@ -14,7 +15,7 @@ use super::state::Host;
 use super::templates::rendered;
 use crate::board::Frame;
 use crate::board::page::{self, Form};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Context, Error, Kind, Result};
 use crate::grade::hinted;
 use crate::lesson::staged;
 use crate::observe;
@@ -35,25 +36,56 @@ pub async fn stage_of(host: &Arc<Host>, seat: SeatId, lab: &str, viewer: Viewer)
     if let Some(known) = host.stages.get(seat, viewer) {
         return Ok(known);
     }
-    let stage = Stage::new(seat, lab, viewer);
-    draw(host, &stage).await?;
-    let (stage, is_new) = host.stages.put(Arc::new(stage));
+    let (own, stage) = (Arc::clone(host), Arc::new(Stage::new(seat, lab, viewer)));
+    let first = host.boards.spawn(async move {
+        draw(&own, &stage).await?;
+        let (stage, is_new) = own.stages.put(stage);
+        Ok::<_, Error>((own, stage, is_new))
+    });
+    let (own, stage, is_new) = first.await.kind(Kind::Failed, || "the board could not be drawn".to_owned())??;
     if is_new {
-        tokio::spawn(keep_current(Arc::clone(host), Arc::downgrade(&stage)));
+        host.boards.spawn(keep_current(own, Arc::downgrade(&stage)));
     }
     Ok(stage)
+}
+
+/// Why a board is drawn again.
+enum Why<'b> {
+    /// Its seat has changed.
+    Changed,
+    /// It has grown old, and it is its turn for as long as this is kept.
+    Old(SemaphorePermit<'b>),
+}
+
+/// Returns when a board is to be drawn again. One that has changed waits for no other: those that have only grown old, all at the
+/// same time where a class has opened its pages together, are drawn one after the other.
+async fn due<'b>(news: &Notify, old_ones: &'b Semaphore) -> Why<'b> {
+    if tokio::time::timeout(AGAIN, news.notified()).await.is_ok() {
+        return Why::Changed;
+    }
+    tokio::select! {
+        biased;
+        () = news.notified() => Why::Changed,
+        // It is never closed.
+        Ok(turn) = old_ones.acquire() => Why::Old(turn),
+    }
 }
 
 /// Draws a board again whenever its seat has changed, for as long as somebody looks at it.
 async fn keep_current(host: Arc<Host>, stage: Weak<Stage>) {
     let Some(news) = stage.upgrade().map(|stage| stage.news()) else { return };
     loop {
-        Stage::changed(&news, AGAIN).await;
+        let why = due(&news, host.boards.old_ones()).await;
         let Some(stage) = stage.upgrade() else { return };
+        let since = Instant::now();
         if let Err(error) = draw(&host, &stage).await {
             tracing::warn!(seat = %stage.seat, "the board could not be drawn: {error:#}");
         }
         drop(stage);
+        if let Why::Old(_turn) = why {
+            // Half of the time is for boards that have changed, and for the clusters.
+            tokio::time::sleep(since.elapsed()).await;
+        }
         tokio::time::sleep(TOGETHER).await;
     }
 }
@@ -118,4 +150,27 @@ pub async fn frame(host: &Host, seat: SeatId, lab: &str) -> Result<Frame> {
         }
     }
     Ok(Frame::of(stage, snapshot, report, progress))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_board_that_has_changed_waits_for_no_board_that_is_only_old() {
+        let (old_ones, begun) = (Semaphore::new(1), tokio::time::Instant::now());
+        let [old, waiting, changed] = [(); 3].map(|()| Notify::new());
+        let turn = due(&old, &old_ones).await;
+        assert!(matches!(turn, Why::Old(_)) && begun.elapsed() >= AGAIN);
+        let late = async {
+            tokio::time::sleep(AGAIN * 2).await;
+            changed.notify_one();
+        };
+        let (why, ()) = futures::join!(due(&changed, &old_ones), late);
+        assert!(matches!(why, Why::Changed), "it has waited for its turn meanwhile");
+        let waits = tokio::time::timeout(AGAIN * 3, due(&waiting, &old_ones)).await;
+        assert!(waits.is_err(), "one that is old at a time");
+        drop(turn);
+        assert!(matches!(due(&waiting, &old_ones).await, Why::Old(_)));
+    }
 }

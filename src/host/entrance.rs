@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::address::From;
 use super::answer::{json_answer, page as page_of, refused, typed};
 use super::cookie;
+use super::leading::Beyond;
 use super::observer::standing;
 use super::refusal::Refusal;
 use super::register::Phase;
@@ -85,11 +86,12 @@ fn attempt(headers: &HeaderMap, body: &[u8]) -> Result<Attempt, Refusal> {
 pub async fn by_form(
     State(host): State<Arc<Host>>,
     Extension(From(from)): Extension<From>,
+    beyond: Option<Extension<Beyond>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
     let typed = match attempt(&headers, &body) {
-        Ok(typed) => typed,
+        Ok(typed) => Attempt { beyond: beyond.is_some(), ..typed },
         Err(refusal) => return refused(refusal, &headers, &host.base()),
     };
     match host.join(&typed, from).await {
@@ -116,10 +118,11 @@ pub async fn by_form(
 pub async fn by_program(
     State(host): State<Arc<Host>>,
     Extension(From(from)): Extension<From>,
+    beyond: Option<Extension<Beyond>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let typed_in = attempt(&headers, &body)?;
+    let typed_in = Attempt { beyond: beyond.is_some(), ..attempt(&headers, &body)? };
     let ticket = host.join(&typed_in, from).await?;
     told(&host, &ticket);
     let gone = || Refusal::internal("the seat is gone");

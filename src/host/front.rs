@@ -21,7 +21,9 @@ use super::metrics::Gauges;
 use super::refusal::Refusal;
 use super::register::Phase;
 use super::state::Host;
-use super::{address, api, console, entrance, instructor, leading, learner, oidc, shards, templates};
+use super::{
+    address, agreeing, api, console, entrance, forwarding, instructor, leading, learner, oidc, shards, templates, whole,
+};
 use klab_cluster::Status;
 use klab_cluster::server::{Asker, BodyError, Digest, Front, FrontBody};
 
@@ -119,11 +121,20 @@ fn inner_path(uri: &http::Uri, base: &str) -> Option<http::Uri> {
 
 fn router(host: &Arc<Host>) -> Router {
     let lead = middleware::from_fn_with_state(Arc::clone(host), leading::lead);
+    let of_seats = Router::new()
+        .route("/teach/seats/{seat}/", get(instructor::look))
+        .route("/teach/seats/{seat}/{what}", get(instructor::part).post(instructor::act))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(host), forwarding::to_its_shard));
+    let internal = Router::new()
+        .route(shards::ROOM, post(leading::room))
+        .route(agreeing::DECISIONS, get(agreeing::decisions))
+        .route(agreeing::DECIDED, post(agreeing::decided))
+        .route(whole::NEWS, get(whole::answer))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(host), from_a_shard));
     Router::new()
         .route("/", get(entrance::page))
         .route("/join", post(entrance::by_form).layer(lead.clone()))
         .route("/api/join", post(entrance::by_program).layer(lead))
-        .route(shards::ROOM, post(leading::room))
         .route("/api/seats/{seat}", get(api::seat))
         .route("/api/seats/{seat}/guide", get(api::guide))
         .route("/api/seats/{seat}/explain", get(api::explain))
@@ -147,8 +158,6 @@ fn router(host: &Arc<Host>) -> Router {
         .route("/teach/open-next", post(instructor::open_next))
         .route("/teach/codes", post(instructor::codes))
         .route("/teach/revoke", post(instructor::revoke))
-        .route("/teach/seats/{seat}/", get(instructor::look))
-        .route("/teach/seats/{seat}/{what}", get(instructor::part).post(instructor::act))
         .route("/learn.js", get(|| async { typed(SCRIPT, templates::LEARN) }))
         .route("/look.js", get(|| async { typed(SCRIPT, "\"use strict\";\n") }))
         .route("/teach.js", get(|| async { typed(SCRIPT, templates::TEACH) }))
@@ -159,6 +168,8 @@ fn router(host: &Arc<Host>) -> Router {
         .route("/metrics", get(metrics))
         .merge(console::routes())
         .merge(oidc::routes::routes())
+        .merge(of_seats)
+        .merge(internal)
         .fallback(nowhere)
         .layer(DefaultBodyLimit::max(LARGEST))
         .layer(middleware::from_fn_with_state(Arc::clone(host), at_the_door))
@@ -188,6 +199,14 @@ fn refused_origin(host: &Host, method: &Method, headers: &HeaderMap) -> Option<R
         }
         None => None,
     }
+}
+
+/// Lets other shards in, and nobody else: to whoever else asks there is nothing.
+async fn from_a_shard(State(host): State<Arc<Host>>, request: Request, next: Next) -> Response {
+    if host.shards().is_some_and(|shards| shards.is_one(request.headers())) {
+        return next.run(request).await;
+    }
+    nowhere().await.into_response()
 }
 
 async fn nowhere() -> Refusal {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use jiff::{SignedDuration, Timestamp};
@@ -19,45 +19,25 @@ use serde_json::{Value, json};
 use super::address::From;
 use super::answer::{failed, json_answer, page, typed};
 use super::code::For;
+use super::forwarding::{at_all_others, shards_are};
 use super::metrics::count;
 use super::refusal::Refusal;
 use super::register::{Entry, Phase, Times};
 use super::seat::SeatId;
-use super::secret::ring_equal;
 use super::stage::Viewer;
-use super::standing::{self, Standing};
-use super::state::{Host, Learner, bearer};
-use super::{cookie, grading, learner, observer, viewing};
+use super::standing;
+use super::state::{Host, Learner};
+use super::teacher::{Asker, is_word, of};
+use super::whole::{self, Class, Following};
+use super::{agreeing, cookie, grading, learner, viewing};
 use klab_cluster::clock::later;
 
-/// Changes that are told together.
-const TOGETHER: Duration = Duration::from_millis(150);
+/// The shards whose seats are missing in a spreadsheet.
+const AWAY: HeaderName = HeaderName::from_static("klab-shards-away");
 /// How often a stream says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Longest word to learners.
 const HINT: usize = 500;
-
-/// Whether it is the instructor, by the browser or by the word itself.
-fn of(host: &Host, headers: &HeaderMap, from: std::net::IpAddr) -> Result<(), Refusal> {
-    if host.is_instructor(headers) {
-        return Ok(());
-    }
-    let Some(word) = bearer(headers) else {
-        return Err(Refusal::new(401, "Unauthorized", "this is for the instructor: open the instructor's link first"));
-    };
-    is_word(host, word, from)
-}
-
-fn is_word(host: &Host, word: &str, from: std::net::IpAddr) -> Result<(), Refusal> {
-    if let Some(seconds) = host.wait(from) {
-        return Err(Refusal::too_many(seconds));
-    }
-    if ring_equal(word.trim().as_bytes(), host.instructor_word().as_bytes()) {
-        return Ok(());
-    }
-    host.guessed(from);
-    Err(Refusal::forbidden("this is not the instructor's link"))
-}
 
 /// The page itself; to who is not known, one that only exchanges the link.
 pub async fn whole(State(host): State<Arc<Host>>, headers: HeaderMap) -> Response {
@@ -77,33 +57,8 @@ pub async fn open(
 ) -> Result<Response, Refusal> {
     is_word(&host, &body, from)?;
     host.audit.line("instructor", json!({ "from": from }));
-    let proof = host.secret.proof("instructor", "browser");
-    let cookie = cookie::set(cookie::INSTRUCTOR, &proof, &host.base(), host.is_secure());
+    let cookie = cookie::set(cookie::INSTRUCTOR, &host.instructor_proof(), &host.common_base(), host.is_secure());
     Ok(([(header::SET_COOKIE, cookie)], StatusCode::NO_CONTENT).into_response())
-}
-
-/// What is known of all seats, also of those that nobody has looked at yet.
-pub fn standings(host: &Host) -> Vec<Standing> {
-    let seats: Vec<SeatId> = host.register().seats().map(|seat| seat.seat).collect();
-    seats.into_iter().filter_map(|seat| observer::standing(host, seat)).collect()
-}
-
-/// What is known of the class itself.
-fn facts(host: &Host) -> Value {
-    let now = Timestamp::now();
-    let code = host.class_code();
-    let register = host.register();
-    let phase = register.phase(now).word();
-    let codes: Vec<Value> = register
-        .codes()
-        .map(|(code, used, revoked)| json!({ "number": code.number, "of": code.of, "used": used, "revoked": revoked, "until": code.until }))
-        .collect();
-    let times = register.times();
-    json!({
-        "class": host.settings.name, "url": host.url(), "phase": phase, "opens": times.opens, "closes": times.closes,
-        "most": host.settings.most, "people": register.people(), "seats": register.seats().count(), "code": code,
-        "codes": codes,
-    })
 }
 
 /// The class as it changes.
@@ -114,43 +69,55 @@ pub async fn events(
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
     let visit = viewing::Visit::new(&host, viewing::PAGES).ok_or_else(viewing::crowded)?;
-    let newest = host.standings.follow();
-    let stream =
-        futures::stream::unfold((visit, host, newest, None::<u64>), |(visit, host, mut newest, last)| async move {
-            if let Some(last) = last {
-                newest.wait_for(|newest| *newest > last).await.ok()?;
-                // What happens within a moment is one change.
-                tokio::time::sleep(TOGETHER).await;
+    let state = (visit, Following::new(&host), host, Class::default(), Value::Null);
+    let stream = futures::stream::unfold(state, |(visit, mut following, host, mut class, mut told)| async move {
+        let (shard, news) = loop {
+            let (shard, news) = following.next().await?;
+            if class.take(shard, news.as_ref()) {
+                break (shard, news);
             }
-            let now = Timestamp::now();
-            let (number, rows) = match last {
-                None => (host.standings.since(u64::MAX).0, standings(&host)),
-                Some(last) => host.standings.since(last),
-            };
-            let rows: Vec<Value> = rows.iter().map(|row| row.document(now)).collect();
-            let data = json!({ "all": last.is_none(), "rows": rows, "class": facts(&host) });
-            let event = sse::Event::default().event("class").data(data.to_string());
-            Some((Ok::<_, Infallible>(event), (visit, host, newest, Some(number))))
-        });
+        };
+        let now = Timestamp::now();
+        let (all, rows) = news.map_or_else(Default::default, |news| (news.whole, news.rows));
+        let rows: Vec<Value> = rows.iter().map(|row| row.document(now)).collect();
+        let mut facts = class.document(&host);
+        // There may be thousands of codes, and they change seldom.
+        let codes = facts["codes"].take();
+        if codes != told {
+            facts["codes"] = codes.clone();
+            told = codes;
+        }
+        let data = json!({ "shard": shard, "all": all, "rows": rows, "class": facts });
+        let event = sse::Event::default().event("class").data(data.to_string());
+        Some((Ok::<_, Infallible>(event), (visit, following, host, class, told)))
+    });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+}
+
+/// Which part of the class is meant.
+#[derive(Debug, Default, Deserialize)]
+pub struct Part {
+    /// Only what is at this shard.
+    #[serde(default)]
+    own: bool,
 }
 
 /// The class as a document.
 pub async fn document(
     State(host): State<Arc<Host>>,
     Extension(From(from)): Extension<From>,
+    Query(Part { own }): Query<Part>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
     let now = Timestamp::now();
-    let all: std::collections::BTreeMap<SeatId, Standing> =
-        standings(&host).into_iter().map(|standing| (standing.seat, standing)).collect();
+    let (class, all) = whole::gather(&host, own).await;
     let histograms: serde_json::Map<String, Value> =
         host.courses().map(|(lab, _)| (lab.clone(), json!(standing::histogram(&all, lab)))).collect();
     Ok(json_answer(
         StatusCode::OK,
         &json!({
-            "schema": "klab.hosted-class/1", "class": facts(&host), "histogram": histograms,
+            "schema": "klab.hosted-class/1", "class": class.document(&host), "histogram": histograms,
             "seats": all.values().map(|one| one.document(now)).collect::<Vec<_>>(),
         }),
     ))
@@ -161,18 +128,25 @@ pub async fn document(
 pub struct Sheet {
     #[serde(default)]
     nameless: bool,
+    #[serde(default)]
+    own: bool,
 }
 
 /// The class as a spreadsheet.
 pub async fn sheet(
     State(host): State<Arc<Host>>,
     Extension(From(from)): Extension<From>,
-    Query(Sheet { nameless }): Query<Sheet>,
+    Query(Sheet { nameless, own }): Query<Sheet>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
-    let all = standings(&host).into_iter().map(|standing| (standing.seat, standing)).collect();
-    Ok(typed("text/csv; charset=utf-8", standing::csv(&all, nameless)))
+    let (class, all) = whole::gather(&host, own).await;
+    let away: Vec<String> = class.away().iter().map(ToString::to_string).collect();
+    let mut answer = typed("text/csv; charset=utf-8", standing::csv(&all, nameless));
+    if let (false, Ok(away)) = (away.is_empty(), HeaderValue::try_from(away.join(", "))) {
+        answer.headers_mut().insert(AWAY, away);
+    }
+    Ok(answer)
 }
 
 /// Longer, by so many minutes.
@@ -196,7 +170,7 @@ pub async fn extend(
     let times = host.times();
     // A class that has closed opens again.
     let closes = times.closes.map(|closes| later(closes.max(now), SignedDuration::from_mins(minutes)));
-    retime(&host, Times { closes, ..times }, "extend").await
+    retime(&host, Times { closes, decided: Some(now), ..times }, "extend").await
 }
 
 /// Closes the class.
@@ -206,7 +180,8 @@ pub async fn close(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
-    let times = Times { closes: Some(Timestamp::now()), ..host.times() };
+    let now = Timestamp::now();
+    let times = Times { closes: Some(now), decided: Some(now), ..host.times() };
     retime(&host, times, "close").await
 }
 
@@ -217,7 +192,18 @@ async fn retime(host: &Host, times: Times, what: &str) -> Result<Response, Refus
     host.record(vec![Entry::Times(times)]).await.map_err(|error| failed(&error))?;
     host.audit.line(what, json!({ "closes": times.closes }));
     host.retimed();
-    Ok(StatusCode::NO_CONTENT.into_response())
+    Ok(told(host).await)
+}
+
+/// Tells the other shards what was decided, and the instructor who did not hear it.
+async fn told(host: &Host) -> Response {
+    match agreeing::tell(host).await.as_slice() {
+        [] => StatusCode::NO_CONTENT.into_response(),
+        away => {
+            let words = format!("done; {} away and will know of it when it is back\n", shards_are(away));
+            (StatusCode::ACCEPTED, words).into_response()
+        }
+    }
 }
 
 /// A word to all.
@@ -235,11 +221,12 @@ async fn tell(host: &Host, seat: Option<SeatId>, text: String) -> Result<Respons
     let text: String = text.trim().chars().filter(|letter| !letter.is_control()).take(HINT).collect();
     host.record(vec![Entry::Hint { seat, text, at: Timestamp::now() }]).await.map_err(|error| failed(&error))?;
     host.audit.line("hint", json!({ "seat": seat }));
-    match seat {
-        Some(seat) => host.stages.poke(seat),
-        None => host.stages.poke_all(),
+    if let Some(seat) = seat {
+        host.stages.poke(seat);
+        return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(StatusCode::NO_CONTENT.into_response())
+    host.stages.poke_all();
+    Ok(told(host).await)
 }
 
 /// Opens the next step to all who have done the one before.
@@ -248,13 +235,29 @@ pub async fn open_next(
     Extension(From(from)): Extension<From>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of(&host, &headers, from)?;
+    let asker = of(&host, &headers, from)?;
+    let others = async {
+        match host.shards().filter(|_| asker == Asker::Instructor) {
+            Some(shards) => at_all_others(shards, "/teach/open-next").await,
+            None => Vec::new(),
+        }
+    };
+    let (own, away) = futures::join!(open_own(&host), others);
+    own?;
+    if away.is_empty() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let words = format!("done, but {} away: open the next step again when it is back\n", shards_are(&away));
+    Ok((StatusCode::ACCEPTED, words).into_response())
+}
+
+async fn open_own(host: &Host) -> Result<(), Refusal> {
     let seats: Vec<(SeatId, String)> = host.register().seats().map(|seat| (seat.seat, seat.lab.clone())).collect();
     host.audit.line("open-next", json!({ "seats": seats.len() }));
     for (seat, lab) in seats {
-        grading::open(&host, seat, &lab).await.map_err(|error| failed(&error))?;
+        grading::open(host, seat, &lab).await.map_err(|error| failed(&error))?;
     }
-    Ok(StatusCode::NO_CONTENT.into_response())
+    Ok(())
 }
 
 /// How many codes, and for what.
@@ -271,17 +274,16 @@ pub async fn codes(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     of(&host, &headers, from)?;
-    let (of, uses, many) = seats.map_or((For::Class, None, 1), |seats| (For::Seat, Some(1), seats));
+    let (kind, uses, many) = seats.map_or((For::Class, None, 1), |seats| (For::Seat, Some(1), seats));
     if many > 10_000 {
         return Err(Refusal::bad_request("at most 10000 codes at a time"));
     }
-    let mut text = String::new();
-    for _ in 0..many {
-        text.push_str(&host.new_code(of, None, uses).await.map_err(|error| failed(&error))?);
-        text.push('\n');
-    }
-    host.audit.line("codes", json!({ "of": of, "count": many }));
+    let texts = host.new_codes(kind, None, uses, many).await.map_err(|error| failed(&error))?;
+    host.audit.line("codes", json!({ "of": kind, "count": many }));
     host.standings.stir();
+    // Who does not hear of them asks when somebody brings one.
+    agreeing::tell(&host).await;
+    let text: String = texts.iter().map(|text| format!("{text}\n")).collect();
     Ok(typed("text/plain; charset=utf-8", text))
 }
 
@@ -302,7 +304,7 @@ pub async fn revoke(
     host.record(vec![Entry::Revoked { code }]).await.map_err(|error| failed(&error))?;
     host.audit.line("revoke", json!({ "code": code }));
     host.standings.stir();
-    Ok(StatusCode::NO_CONTENT.into_response())
+    Ok(told(&host).await)
 }
 
 fn seat_of(host: &Host, seat: &str) -> Result<Learner, Refusal> {

@@ -1,25 +1,42 @@
-//! A class of several shards: who joins is led to the shard that has their seat, or to the one that has the most room.
+//! A class of several shards: who joins is led to the shard that has their seat, or to the one that has the most room; who has a
+//! code for a seat, to the one shard at which that code is good.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::address::From;
+use super::agreeing;
 use super::answer::{json_answer, refused};
+use super::code::{For, may_be_for_a_seat, plain};
 use super::refusal::Refusal;
-use super::shards::{LARGEST, LED, Person, Room, choose, person};
+use super::shards::{LARGEST, LED, Person, Room, Shards, Sought, choose, free_together, person, starting};
 use super::state::Host;
 
+/// Whether the class has room for somebody, though this shard may have none.
+#[derive(Debug, Clone, Copy)]
+pub struct Beyond;
+
 /// Leads who joins to their shard, or lets them in here.
-pub(super) async fn lead(State(host): State<Arc<Host>>, request: Request, next: Next) -> Response {
-    let is_led = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == LED));
-    let Some(shards) = host.shards().filter(|_| !is_led && request.method() == http::Method::POST) else {
+pub(super) async fn lead(
+    State(host): State<Arc<Host>>,
+    Extension(From(from)): Extension<From>,
+    request: Request,
+    next: Next,
+) -> Response {
+    // Who has guessed too often is told so, and no other shard is asked for them.
+    let free = request.method() == http::Method::POST && host.wait(from).is_none();
+    let Some(shards) = host.shards().filter(|_| free) else {
         return next.run(request).await;
     };
-    let (parts, body) = request.into_parts();
+    let is_led = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == LED));
+    let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, LARGEST).await else {
         return Refusal::new(413, "RequestEntityTooLarge", "that is too long").into_response();
     };
@@ -28,36 +45,87 @@ pub(super) async fn lead(State(host): State<Arc<Host>>, request: Request, next: 
         // It is good here and nowhere else.
         return next.run(Request::from_parts(parts, Body::from(body))).await;
     }
-    let comes_back = person.pin.as_ref().is_some_and(|pin| !pin.trim().is_empty());
-    let rooms = shards.rooms(room_for(&host, &person.name), &person.name).await;
-    let chosen = match choose(&rooms, comes_back) {
-        Ok(chosen) => u32::try_from(chosen).unwrap_or(shards.own),
+    let to = match place(&host, shards, &person, (is_led, from)).await {
+        Ok(Place::Here) => None,
+        Ok(Place::HereBeyond) => {
+            parts.extensions.insert(Beyond);
+            None
+        }
+        Ok(Place::At(number)) => shards.address_of(&host.url(), number),
         Err(refusal) => return refused(refusal, &parts.headers, &host.base()),
     };
-    let to = shards.address_of(&host.url(), chosen).filter(|_| chosen != shards.own);
-    let to = to.and_then(|address| HeaderValue::try_from(format!("{address}{}?{LED}", parts.uri.path())).ok());
-    match to {
+    match to.and_then(|address| HeaderValue::try_from(format!("{address}{}?{LED}", parts.uri.path())).ok()) {
         // The method stays, and what was sent.
         Some(to) => (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to)]).into_response(),
         None => next.run(Request::from_parts(parts, Body::from(body))).await,
     }
 }
 
-/// What this shard says of somebody, to another shard.
-pub(super) async fn room(State(host): State<Arc<Host>>, headers: HeaderMap, body: Bytes) -> Response {
-    if !host.shards().is_some_and(|shards| shards.is_one(&headers)) {
-        return Refusal::not_found("there is nothing here").into_response();
+/// Where somebody is let in.
+enum Place {
+    Here,
+    /// Here, also where this shard has no room: others have it.
+    HereBeyond,
+    At(u32),
+}
+
+async fn place(
+    host: &Host,
+    shards: &Shards,
+    person: &Person,
+    (is_led, from): (bool, IpAddr),
+) -> Result<Place, Refusal> {
+    let sought = Sought { name: person.name.clone(), code: host.class.hash(&plain(&person.code)) };
+    let mut own = room_for(host, &sought);
+    // A seat's code that this shard has not heard of may have been made while it was away.
+    let may_be_for_a_seat = may_be_for_a_seat(&person.code) && !host.register().knows(&sought.code);
+    let is_settled = own.home.map_or(!may_be_for_a_seat, |home| home == shards.own && own.free > 0);
+    if is_led && is_settled {
+        return Ok(Place::Here);
     }
-    let person: Person = serde_json::from_slice(&body).unwrap_or_default();
-    match serde_json::to_value(room_for(&host, &person.name)) {
+    let rooms = shards.rooms(own, &sought).await;
+    if own.home.is_none()
+        && let Some(number) = rooms.iter().position(|room| room.is_some_and(|room| room.home.is_some()))
+    {
+        // Also whether it was taken back since.
+        agreeing::learn_from(host, shards, u32::try_from(number).unwrap_or(shards.own)).await;
+        own = room_for(host, &sought);
+    }
+    match own.home {
+        Some(home) if home == shards.own => Ok(if free_together(&rooms) > 0 { Place::HereBeyond } else { Place::Here }),
+        // Whoever has a seat by that code has it there, and nobody else is to get a second one.
+        Some(home) => {
+            let is_there = rooms.get(home as usize).is_some_and(Option::is_some);
+            if is_there { Ok(Place::At(home)) } else { Err(starting()) }
+        }
+        // Nobody who answers knows the code; one who is away may.
+        None if may_be_for_a_seat && rooms.iter().any(Option::is_none) => {
+            host.guessed(from);
+            Err(starting())
+        }
+        None if is_led => Ok(Place::Here),
+        None => {
+            let comes_back = person.pin.as_ref().is_some_and(|pin| !pin.trim().is_empty());
+            let chosen = u32::try_from(choose(&rooms, comes_back)?).unwrap_or(shards.own);
+            Ok(if chosen == shards.own { Place::Here } else { Place::At(chosen) })
+        }
+    }
+}
+
+/// What this shard says of somebody, to another shard.
+pub(super) async fn room(State(host): State<Arc<Host>>, body: Bytes) -> Response {
+    let sought: Sought = serde_json::from_slice(&body).unwrap_or_default();
+    match serde_json::to_value(room_for(&host, &sought)) {
         Ok(room) => json_answer(StatusCode::OK, &room),
         Err(error) => Refusal::internal(error.to_string()).into_response(),
     }
 }
 
-fn room_for(host: &Host, name: &str) -> Room {
+fn room_for(host: &Host, sought: &Sought) -> Room {
     let register = host.register();
-    let taken = u32::try_from(register.seats().count()).unwrap_or(u32::MAX);
-    let knows = !name.trim().is_empty() && register.needs_pin(name).is_some();
-    Room { free: host.settings.most.saturating_sub(taken), knows }
+    let taken = i64::try_from(register.seats().count()).unwrap_or(i64::MAX);
+    let knows = !sought.name.trim().is_empty() && register.needs_pin(&sought.name).is_some();
+    let code = register.code(&sought.code).filter(|(code, _)| code.of == For::Seat);
+    let home = code.map(|(code, _)| code.is_good_at());
+    Room { free: i64::from(host.settings.most).saturating_sub(taken), knows, home }
 }

@@ -7,15 +7,20 @@
 //! ```
 
 pub mod address;
+pub mod agreeing;
 pub mod answer;
 pub mod api;
 pub mod audit;
+pub mod boards;
 pub mod code;
+mod codes;
 mod console;
 pub mod cookie;
+mod decisions;
 pub mod drawing;
 pub mod entrance;
 pub mod fingerprint;
+mod forwarding;
 pub mod front;
 pub mod grading;
 pub mod instructor;
@@ -38,9 +43,11 @@ pub mod standing;
 pub mod standings;
 pub mod state;
 pub mod talk;
+mod teacher;
 pub mod template;
 pub mod templates;
 pub mod timers;
 pub mod turns;
 pub mod viewing;
 pub mod webhook;
+mod whole;

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::identity::Identified;
-use super::code::{Code, For, Spent};
+use super::code::{Code, EACH, For, Spent};
 use super::refusal::Refusal;
 use super::seat::SeatId;
 
@@ -111,6 +111,9 @@ pub struct Times {
     pub closes: Option<Timestamp>,
     /// For how long it is kept after that.
     pub keep: SignedDuration,
+    /// When an instructor decided so; none: they are those that the class began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Timestamp>,
 }
 
 /// Where a class is in its time.
@@ -168,6 +171,8 @@ pub struct Joining<'a> {
     pub pin: Option<String>,
     /// The lab; none: the first.
     pub lab: Option<&'a str>,
+    /// Whether another shard of the class has the room that this one has not.
+    pub beyond: bool,
 }
 
 /// What became of it.
@@ -269,11 +274,8 @@ impl Register {
             }
             Entry::Times(times) => self.times = times,
             Entry::Hint { seat, text, at } => {
-                if text.is_empty() {
-                    self.hints.remove(&seat);
-                } else {
-                    self.hints.insert(seat, (text, at));
-                }
+                // One that was taken back is remembered: another shard may still say the one before it.
+                self.hints.insert(seat, (text, at));
             }
             Entry::Over { .. } => {
                 self.over = true;
@@ -306,9 +308,22 @@ impl Register {
         self.by_hash.contains_key(code)
     }
 
-    /// The number of the next code.
+    /// The code of a hash, and whether it was taken back.
+    pub fn code(&self, hash: &str) -> Option<(&Code, bool)> {
+        let code = self.by_hash.get(hash).and_then(|number| self.codes.get(number))?;
+        Some((code, self.revoked.contains(&code.number)))
+    }
+
+    /// Whether there is a code of this number.
+    pub fn has_code(&self, number: u32) -> bool {
+        self.codes.contains_key(&number)
+    }
+
+    /// The number of the next code that this shard makes.
     pub fn next_code(&self) -> u32 {
-        self.codes.keys().next_back().map_or(1, |last| last.saturating_add(1))
+        let before = self.shard.saturating_mul(EACH);
+        let own = self.codes.range(before..before.saturating_add(EACH));
+        own.map(|(number, _)| *number).next_back().unwrap_or(before).saturating_add(1)
     }
 
     /// All seats, in their order.
@@ -348,7 +363,13 @@ impl Register {
 
     /// The instructor's last words to somebody: to them alone, and to all.
     pub fn hints(&self, seat: SeatId) -> Vec<&str> {
-        [None, Some(seat)].iter().filter_map(|to| self.hints.get(to)).map(|(text, _)| text.as_str()).collect()
+        let said = [None, Some(seat)].map(|to| self.hints.get(&to).map_or("", |(text, _)| text));
+        said.into_iter().filter(|text| !text.is_empty()).collect()
+    }
+
+    /// The instructor's last word to all, also where it took back the one before it.
+    pub fn hint_to_all(&self) -> Option<&(String, Timestamp)> {
+        self.hints.get(&None)
     }
 
     /// The person whom a name and a code of the class mean, where somebody of that name has come; then a PIN is needed.
@@ -399,7 +420,11 @@ impl Register {
                 number
             }
         };
-        let seat = self.seat_for(person, &lab, now, &mut entries)?;
+        if known.is_none() && code.of == For::Seat && code.is_good_at() != self.shard {
+            refuse_untimely(phase, &self.times)?;
+            return Err(Refusal::conflict("this code is good at another shard of the class: join at its own address"));
+        }
+        let seat = self.seat_for(person, &lab, (now, joining.beyond), &mut entries)?;
         Ok(Joined { person, seat, lab, entries })
     }
 
@@ -417,12 +442,19 @@ impl Register {
     }
 
     /// The seat that somebody has in a lab, or a new one, which `entries` then has as well.
-    fn seat_for(&self, person: u32, lab: &str, now: Timestamp, entries: &mut Vec<Entry>) -> Result<SeatId, Refusal> {
+    /// `beyond`: though this shard may have no room left.
+    fn seat_for(
+        &self,
+        person: u32,
+        lab: &str,
+        (now, beyond): (Timestamp, bool),
+        entries: &mut Vec<Entry>,
+    ) -> Result<SeatId, Refusal> {
         if let Some(seat) = self.seat_of(person, lab) {
             return Ok(seat);
         }
         refuse_untimely(self.phase(now), &self.times)?;
-        if self.seats.len() >= self.most as usize {
+        if self.seats.len() >= self.most as usize && !beyond {
             return Err(Refusal::full(self.most));
         }
         let number = self.seats.keys().next_back().map_or(1, |last| last.number.saturating_add(1));

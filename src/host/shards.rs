@@ -1,12 +1,12 @@
-//! The shards of a class, as one of them knows the others: which one is for somebody who joins.
+//! The shards of a class, as one of them knows the others: how they ask each other, and which one is for somebody who joins.
 //!
-//! The others are asked with a word that follows from the code of the class, which all shards have. A shard that is silent may have the
-//! seat of somebody who comes back: such a one is asked to wait, and gets no second seat.
+//! They know each other by a word that follows from the secret of the class, which all shards have and no learner. A shard that is
+//! silent may have the seat of somebody who comes back: such a one is asked to wait, and gets no second seat.
 
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use futures::future::join_all;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
@@ -14,17 +14,18 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::refusal::Refusal;
-use klab_cluster::server::Digest;
+use super::secret::{Secret, ring_equal};
 
-/// Where shards ask each other.
+/// Where shards ask each other for somebody who joins.
 pub(super) const ROOM: &str = "/internal/room";
-/// Largest request for joining, and answer of a shard.
+/// Largest request for joining.
 pub(super) const LARGEST: usize = 64 * 1024;
+/// Largest answer of a shard: all that is known of its learners.
+const LARGEST_ANSWER: usize = 32 << 20;
 /// Time for a shard to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// What says that somebody was led already.
 pub(super) const LED: &str = "led=1";
 
@@ -49,49 +50,102 @@ impl std::fmt::Debug for Shards {
 /// What a shard says of itself, to one who asks for somebody.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Room {
-    /// Seats that nobody has.
-    pub(super) free: u32,
+    /// Seats that nobody has; less than none, where codes for seats were good beyond its own number.
+    pub(super) free: i64,
     /// Whether the person has a seat there.
     pub(super) knows: bool,
+    /// Where the code is one for a seat, the shard that lets in whoever has it.
+    #[serde(default)]
+    pub(super) home: Option<u32>,
 }
 
 /// Somebody who joins, as far as it matters where.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct Person {
     #[serde(default)]
     pub(super) name: String,
     #[serde(default)]
     pub(super) pin: Option<String>,
-    /// Told to no other shard.
-    #[serde(default, skip_serializing)]
+    #[serde(default)]
     pub(super) code: String,
 }
 
+/// Somebody who joins, as shards ask each other: the code is a hash.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Sought {
+    pub(super) name: String,
+    pub(super) code: String,
+}
+
+/// What is asked of another shard.
+pub(super) struct Ask<'a> {
+    pub(super) method: Method,
+    /// With the query.
+    pub(super) path: &'a str,
+    pub(super) body: Bytes,
+    pub(super) patience: Duration,
+}
+
+impl<'a> Ask<'a> {
+    /// For a document.
+    pub(super) fn get(path: &'a str, patience: Duration) -> Self {
+        Self { method: Method::GET, path, body: Bytes::new(), patience }
+    }
+}
+
 impl Shards {
-    /// So many shards, of which this is one. `code` is the code of the class.
-    pub fn new(own: u32, many: u32, address: String, code: &str) -> Self {
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, code.trim().as_bytes());
-        let tag = ring::hmac::sign(&key, b"klab: shards of a class");
-        let word = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { own, many, address, word, client }
+    /// So many shards, of which this is one. `secret` is that of the class.
+    pub fn new(own: u32, many: u32, address: String, secret: &Secret) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(PATIENCE));
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Self { own, many, address, word: secret.proof("shards", "word"), client }
+    }
+
+    /// How many there are.
+    pub(super) fn many(&self) -> u32 {
+        self.many.max(1)
+    }
+
+    /// The numbers of the others.
+    pub(super) fn others(&self) -> impl Iterator<Item = u32> + use<> {
+        let own = self.own;
+        (0..self.many).filter(move |number| *number != own)
     }
 
     pub(super) fn is_one(&self, headers: &HeaderMap) -> bool {
         let word = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        word.is_some_and(|word| Digest::of(word.as_bytes()).equals(&Digest::of(self.word.as_bytes())))
+        word.is_some_and(|word| ring_equal(word.as_bytes(), self.word.as_bytes()))
     }
 
-    /// What all shards say, this one's own words among them.
-    pub(super) async fn rooms(&self, own: Room, name: &str) -> Vec<Option<Room>> {
-        let ask = |number: u32| async move {
-            if number == self.own {
-                Some(own)
-            } else {
-                tokio::time::timeout(PATIENCE, self.ask(number, name)).await.ok().flatten()
-            }
+    /// The answer of another shard; none where it is away.
+    pub(super) async fn send(&self, number: u32, ask: Ask<'_>) -> Option<(StatusCode, Bytes)> {
+        let uri: Uri = format!("{}{}", self.address.replace("{}", &number.to_string()), ask.path).parse().ok()?;
+        let request = http::Request::builder()
+            .method(ask.method)
+            .uri(uri)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.word))
+            .body(Full::from(ask.body))
+            .ok()?;
+        let whole = async {
+            let answer = self.client.request(request).await.ok()?;
+            let code = answer.status();
+            let body = Limited::new(answer.into_body(), LARGEST_ANSWER).collect().await.ok()?.to_bytes();
+            Some((code, body))
         };
-        join_all((0..self.many).map(ask)).await
+        tokio::time::timeout(ask.patience, whole).await.ok().flatten()
+    }
+
+    /// A document of another shard; none where it is away, or says no such thing.
+    pub(super) async fn document<T: DeserializeOwned>(&self, number: u32, ask: Ask<'_>) -> Option<T> {
+        let (code, body) = self.send(number, ask).await?;
+        if code == StatusCode::OK { serde_json::from_slice(&body).ok() } else { None }
+    }
+
+    /// What all shards say of somebody who joins, this one's own words among them.
+    pub(super) async fn rooms(&self, own: Room, sought: &Sought) -> Vec<Option<Room>> {
+        self.all(own, ROOM, sought).await
     }
 
     /// What all shards say to a question, this one's own words among them.
@@ -99,36 +153,17 @@ impl Shards {
         &self,
         own: T,
         path: &str,
-        question: &Value,
+        question: &impl Serialize,
     ) -> Vec<Option<T>> {
-        let text = Bytes::from(question.to_string());
+        let body = Bytes::from(serde_json::to_vec(question).unwrap_or_default());
         let ask = |number: u32| {
-            let (own, text) = (own.clone(), text.clone());
+            let (own, body) = (own.clone(), body.clone());
             async move {
-                if number == self.own {
-                    return Some(own);
-                }
-                let answer = tokio::time::timeout(PATIENCE, self.send(number, path, text)).await.ok().flatten();
-                answer.and_then(|answer| serde_json::from_slice(&answer).ok())
+                let ask = Ask { method: Method::POST, path, body, patience: PATIENCE };
+                if number == self.own { Some(own) } else { self.document(number, ask).await }
             }
         };
         join_all((0..self.many).map(ask)).await
-    }
-
-    async fn ask(&self, number: u32, name: &str) -> Option<Room> {
-        let person = serde_json::to_vec(&Person { name: name.to_owned(), ..Person::default() }).ok()?;
-        serde_json::from_slice(&self.send(number, ROOM, person.into()).await?).ok()
-    }
-
-    async fn send(&self, number: u32, path: &str, text: Bytes) -> Option<Bytes> {
-        let uri: Uri = format!("{}{path}", self.address.replace("{}", &number.to_string())).parse().ok()?;
-        let request = http::Request::post(uri)
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.word))
-            .body(Full::from(text))
-            .ok()?;
-        let answer = self.client.request(request).await.ok().filter(|answer| answer.status() == StatusCode::OK)?;
-        Some(Limited::new(answer.into_body(), LARGEST).collect().await.ok()?.to_bytes())
     }
 
     /// The address of a shard, from that of this one: the number is the last element of its path.
@@ -138,23 +173,31 @@ impl Shards {
     }
 }
 
-/// The shard for somebody, from what each said.
+/// Seats that nobody has, of all shards that answered.
+pub(super) fn free_together(rooms: &[Option<Room>]) -> i64 {
+    rooms.iter().flatten().map(|room| room.free).fold(0, i64::saturating_add)
+}
+
+/// What somebody is told for whom a shard is needed that is away.
+pub(super) fn starting() -> Refusal {
+    let message = "a part of the class is just starting: try again in a moment";
+    Refusal { retry_after: Some(2), ..Refusal::new(503, "ServiceUnavailable", message) }
+}
+
+/// The shard for somebody with the code of the class, from what each said.
 pub(super) fn choose(rooms: &[Option<Room>], comes_back: bool) -> Result<usize, Refusal> {
     if let Some(known) = rooms.iter().position(|room| room.is_some_and(|room| room.knows)) {
         return Ok(known);
     }
     if comes_back && rooms.iter().any(Option::is_none) {
-        return Err(Refusal::new(
-            503,
-            "ServiceUnavailable",
-            "a part of the class is just starting: try again in a moment",
-        ));
+        return Err(starting());
     }
     let free = |room: &Option<Room>| room.map_or(0, |room| room.free);
     // Of equals the first.
     let most = rooms.iter().enumerate().rev().max_by_key(|(_, room)| free(room));
     let full = || Refusal::new(503, "ServiceUnavailable", "all seats of the class are taken: ask the instructor");
-    most.filter(|(_, room)| free(room) > 0).map(|(number, _)| number).ok_or_else(full)
+    let most = most.filter(|(_, room)| free(room) > 0 && free_together(rooms) > 0);
+    most.map(|(number, _)| number).ok_or_else(full)
 }
 
 /// Who joins, from what a form or a program sends.
@@ -184,7 +227,7 @@ mod tests {
 
     macro_rules! room {
         ($free:expr, $knows:expr) => {
-            Some(Room { free: $free, knows: $knows })
+            Some(Room { free: $free, knows: $knows, home: None })
         };
     }
 
@@ -198,6 +241,9 @@ mod tests {
             (vec![room!(3, false), None], true, None),
             (vec![room!(0, false), room!(0, false)], false, None),
             (vec![None, None], false, None),
+            // Seats that codes took beyond a shard's own number are seats of the class.
+            (vec![room!(1, false), room!(-1, false)], false, None),
+            (vec![room!(2, false), room!(-1, false)], false, Some(0)),
         ] {
             assert_eq!(choose(&rooms, comes_back).ok(), wanted, "{rooms:?}");
         }
@@ -215,15 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn shards_know_each_other_by_the_code_and_by_their_paths() {
-        let one = Shards::new(2, 4, "http://klab-{}:8443".into(), "abcd-1234\n");
-        let other = Shards::new(3, 4, "http://klab-{}:8443".into(), "abcd-1234");
+    fn shards_know_each_other_by_the_secret_and_by_their_paths() {
+        let secret = Secret::of_class("of all shards\n");
+        let one = Shards::new(2, 4, "http://klab-{}:8443".into(), &secret);
+        let other = Shards::new(3, 4, "http://klab-{}:8443".into(), &Secret::of_class("of all shards"));
         let of = |word: &str| {
             HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::try_from(format!("Bearer {word}")).unwrap())])
         };
-        assert!(one.is_one(&of(&other.word)) && !one.is_one(&of("abcd-1234")) && !one.is_one(&HeaderMap::new()));
+        assert!(one.is_one(&of(&other.word)) && !one.is_one(&of("of all shards")) && !one.is_one(&HeaderMap::new()));
+        assert!(!one.is_one(&of(&secret.proof("instructor", "browser"))));
         assert_eq!(one.address_of("https://h/shards/2", 0).as_deref(), Some("https://h/shards/0"));
         assert_eq!(one.address_of("https://h/shards/12", 0), None);
         assert_eq!(one.address_of("https://h2", 0), None);
+        assert_eq!(one.others().collect::<Vec<_>>(), [0, 1, 3]);
     }
 }

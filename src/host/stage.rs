@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -111,12 +110,6 @@ impl Stage {
         inner.1 = Some(Arc::new(board));
         let last = inner.0.last();
         self.newest.send_if_modified(|newest| std::mem::replace(newest, last) != last);
-    }
-
-    /// Returns when the seat has changed, or after a time.
-    pub async fn changed(changed: &Notify, patience: Duration) {
-        // Whichever comes first.
-        let _ = tokio::time::timeout(patience, changed.notified()).await;
     }
 
     /// What says that the seat has changed, without keeping the board.

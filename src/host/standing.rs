@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::seat::SeatId;
@@ -12,7 +12,7 @@ use super::seat::SeatId;
 const STUCK: i64 = 5 * 60;
 
 /// Where a learner is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// The seat.
     pub seat: SeatId,

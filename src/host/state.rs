@@ -11,7 +11,8 @@ use jiff::Timestamp;
 
 use super::address::{self, Network};
 use super::audit::Audit;
-use super::code::{Code, For, plain};
+use super::boards::Boards;
+use super::code::plain;
 use super::cookie;
 use super::fingerprint;
 use super::journal::{self, Journal};
@@ -21,7 +22,7 @@ use super::oidc::sign_in::SignIn;
 use super::refusal::Refusal;
 use super::register::{Entry, Joining, Phase, Register, Times, key};
 use super::seat::SeatId;
-use super::secret::{Secret, new_pin};
+use super::secret::{Secret, new_pin, ring_equal};
 use super::shards::Shards;
 use super::stage::Stages;
 use super::standings::Standings;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub most: u32,
     /// All shards, where there are several.
     pub shards: Option<Shards>,
+    /// What all shards know and no learner, where one was given.
+    pub secret: Option<Secret>,
     /// The console of the learners, where they have one.
     pub console: Option<Arc<Console>>,
     /// The code of the class, where it is given and not made.
@@ -77,6 +80,8 @@ pub struct Host {
     pub folder: PathBuf,
     /// What only it knows.
     pub secret: Secret,
+    /// What only hosts of the class know: what makes its codes and the instructor's link.
+    pub class: Secret,
     /// What happened, for whoever answers for it.
     pub audit: Audit,
     /// What is counted.
@@ -85,6 +90,8 @@ pub struct Host {
     pub standings: Standings,
     /// Seats that somebody looks at.
     pub stages: Stages,
+    /// Where those are drawn.
+    pub boards: Boards,
     /// Seats that somebody works on.
     pub turns: Turns,
     /// Seats whose lesson has gone on, for those who look at them.
@@ -118,6 +125,8 @@ pub struct Attempt {
     pub pin: Option<String>,
     /// The lab; none: the first.
     pub lab: Option<String>,
+    /// Whether another shard of the class has the room that this one may not have.
+    pub beyond: bool,
 }
 
 /// What somebody has who has come in.
@@ -163,10 +172,12 @@ impl Host {
         let mut register = Register::new(settings.shard, labs, settings.most);
         entries.into_iter().flatten().for_each(|entry| register.take(entry));
         Ok(Self {
+            class: settings.secret.clone().unwrap_or_else(|| secret.clone()),
             audit: Audit::open(&folder.join("audit.log"))?,
             metrics: Metrics::default(),
             standings: Standings::default(),
             stages: Stages::default(),
+            boards: Boards::default(),
             turns: Turns::default(),
             moves: tokio::sync::broadcast::Sender::new(4096),
             settings,
@@ -251,20 +262,6 @@ impl Host {
         written
     }
 
-    /// Makes a code, and gives its text.
-    ///
-    /// # Errors
-    /// When it could not be written down.
-    pub async fn new_code(&self, of: For, until: Option<Timestamp>, uses: Option<u32>) -> Result<String> {
-        let (written, text) = {
-            let mut register = self.register();
-            let (code, text) = Code::new(&self.secret, register.next_code(), of, until, uses);
-            (self.take(&mut register, vec![Entry::Code(code)]), text)
-        };
-        written.on_disk().await?;
-        Ok(text)
-    }
-
     /// All shards, where there are several.
     pub fn shards(&self) -> Option<&Shards> {
         self.settings.shards.as_ref()
@@ -273,37 +270,6 @@ impl Host {
     /// The console of the learners, where they have one.
     pub fn console(&self) -> Option<&Arc<Console>> {
         self.settings.console.as_ref()
-    }
-
-    /// Lets people in by the code that is given, where one is.
-    ///
-    /// # Errors
-    /// When it could not be written down.
-    pub async fn take_code(&self, until: Option<Timestamp>, uses: Option<u32>) -> Result<()> {
-        let Some(text) = &self.settings.code else { return Ok(()) };
-        let hash = self.secret.hash(&plain(text));
-        let written = {
-            let mut register = self.register();
-            if register.knows(&hash) {
-                return Ok(());
-            }
-            let code = Code { number: register.next_code(), of: For::Class, hash, until, uses };
-            self.take(&mut register, vec![Entry::Code(code)])
-        };
-        written.on_disk().await
-    }
-
-    /// The text of the newest code of the class that is good.
-    pub fn class_code(&self) -> Option<String> {
-        if let Some(code) = &self.settings.code {
-            return Some(code.clone());
-        }
-        let register = self.register();
-        let now = Timestamp::now();
-        let good = register
-            .codes()
-            .filter(|(code, used, revoked)| code.of == For::Class && code.spent(now, *used, *revoked).is_none());
-        good.last().map(|(code, ..)| code.text(&self.secret))
     }
 
     /// Lets somebody in: finds their seat, or makes one.
@@ -338,7 +304,7 @@ impl Host {
         if let Some(joined) = self.join_by_pass(attempt).await {
             return joined;
         }
-        let code = self.secret.hash(&plain(&attempt.code));
+        let code = self.class.hash(&plain(&attempt.code));
         let made = new_pin().map_err(|error| Refusal::internal(error.to_string()))?;
         let said = pin.is_some();
         // A slow hash is made for nobody who has no code.
@@ -356,6 +322,7 @@ impl Host {
                 code: &code,
                 pin: said.then(|| hash.clone()),
                 lab: attempt.lab.as_deref().filter(|lab| !lab.is_empty()),
+                beyond: attempt.beyond,
             };
             let joined = register.join(&joining, Timestamp::now(), &hash).inspect_err(|refusal| {
                 if refusal.is_guess {
@@ -411,13 +378,25 @@ impl Host {
     /// Whether the browser is the instructor's.
     pub fn is_instructor(&self, headers: &HeaderMap) -> bool {
         cookie::value(headers, cookie::INSTRUCTOR)
-            .is_some_and(|proof| self.secret.is_proof("instructor", "browser", proof))
+            .is_some_and(|proof| self.class.is_proof("instructor", "browser", proof))
             || self.has_signed_in_to_teach(headers)
+    }
+
+    /// What the instructor's browser keeps: the same at all shards of the class.
+    pub fn instructor_proof(&self) -> String {
+        self.class.proof("instructor", "browser")
     }
 
     /// What the instructor's link says.
     pub fn instructor_word(&self) -> String {
-        self.secret.word("instructor", "link", 26)
+        self.class.word("instructor", "link", 26)
+    }
+
+    /// Whether somebody says the instructor's word: that of the link, or the one that only this host and its machine know.
+    pub fn is_instructor_word(&self, word: &str) -> bool {
+        let own = self.secret.word("instructor", "link", 26);
+        let [link, own] = [self.instructor_word(), own].map(|known| ring_equal(word.as_bytes(), known.as_bytes()));
+        link | own
     }
 
     /// The owner of a seat, by the token of its cluster.
@@ -450,6 +429,13 @@ impl Host {
         let url = self.url();
         let after = url.split_once("://").map_or("", |(_, after)| after);
         after.find('/').map_or("", |at| &after[at..]).to_owned()
+    }
+
+    /// The path below which all shards of the class are, without a slash at the end.
+    pub fn common_base(&self) -> String {
+        let base = self.base();
+        let number = self.shards().map(|shards| format!("/{}", shards.own));
+        number.and_then(|number| base.strip_suffix(&number).map(str::to_owned)).unwrap_or(base)
     }
 
     /// Whether browsers reach it by TLS.

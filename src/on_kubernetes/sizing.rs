@@ -1,4 +1,5 @@
-//! Pure: how many shards a class needs, and how large each is to be.
+//! Pure: how many shards a class needs, and how large each is to be. What a seat costs is what `tools/seat-costs` measures, and half as
+//! much again; it grows with what is in the lab.
 
 use klab_lab::spec::Lab;
 use serde_json::{Value, json};
@@ -29,17 +30,19 @@ pub struct Sizing {
     pub disk: u32,
 }
 
-/// Seats in use that one shard serves: what one processor answers when all of them type.
-const IN_USE: u32 = 250;
+/// Thousandths of a processor that all seats in use of one shard take when all of them type: a shard answers on one processor.
+const TYPING: u32 = 1000;
 /// Seats of one shard, in use or not: what is there again within seconds after a restart.
 const SEATS: u32 = 2000;
-/// Thousandths of a processor for each seat in use: a kubectl command every two seconds.
-const PROCESSOR: u32 = 4;
-/// KiB of memory: of the process, of a seat that is in use with a node or pod more, of one that nobody uses; MiB of a
-/// kubectl in the console.
+/// Thousandths of a processor for each seat in use: a kubectl command every two seconds. So many nodes and pods that are listed take one
+/// more.
+const PROCESSOR: u32 = 3;
+const LISTED: u64 = 50;
+/// KiB of memory: of the process; of a seat that is in use, and for each node or pod of its lab, all of which its learner has changed; of
+/// one that nobody uses; MiB of a kubectl in the console.
 const PROCESS: u64 = 128 * 1024;
-const AWAKE: u64 = 2048;
-const OBJECT: u64 = 16;
+const AWAKE: u64 = 512;
+const OBJECT: u64 = 64;
 const PARKED: u64 = 64;
 const KUBECTL: u64 = 64;
 /// KiB of disk for each seat, with what a day's work adds to its log.
@@ -62,9 +65,11 @@ fn objects(lab: &Lab) -> u64 {
 pub fn size(lab: &Lab, wanted: Wanted) -> Sizing {
     let seats = wanted.seats.max(1);
     let in_use = wanted.in_use.clamp(1, seats);
-    let shards = in_use.div_ceil(IN_USE).max(seats.div_ceil(SEATS));
+    let objects = objects(lab);
+    let typing = PROCESSOR.saturating_add(u32::try_from(objects.div_ceil(LISTED)).unwrap_or(u32::MAX));
+    let shards = in_use.div_ceil((TYPING / typing).max(1)).max(seats.div_ceil(SEATS));
     let (seats, in_use) = (seats.div_ceil(shards), in_use.div_ceil(shards));
-    let awake = u64::from(in_use) * (AWAKE + OBJECT * objects(lab));
+    let awake = u64::from(in_use) * (AWAKE + OBJECT * objects);
     let parked = u64::from(seats - in_use) * PARKED;
     let console = u64::from(wanted.commands.unwrap_or_default()) * KUBECTL * 1024;
     let memory = (PROCESS + awake + parked + console).div_ceil(1024);
@@ -72,7 +77,7 @@ pub fn size(lab: &Lab, wanted: Wanted) -> Sizing {
     Sizing {
         shards,
         seats,
-        processor: 100 + in_use * PROCESSOR,
+        processor: in_use.saturating_mul(typing).saturating_add(100),
         // A number that reads well: the next 128 MiB.
         memory: u32::try_from(memory.div_ceil(128) * 128).unwrap_or(u32::MAX),
         disk: u32::try_from(disk).unwrap_or(u32::MAX),
@@ -128,6 +133,12 @@ mod tests {
         assert!(large.memory * large.shards < 3 * 1024, "{large:?}");
         assert_eq!(of(10_000, 10_000).shards, 40);
         assert_eq!(of(0, 0).shards, 1);
+        // A lab of a thousand objects takes a shard for each forty who type, of some gigabytes.
+        let text = "lab = \"a\"\n[pool.system]\nnodes = 200\n[workload.web]\nreplicas = 800\n";
+        let wide = klab_lab::spec::parse("lab.toml", text, &klab_lab::spec::LoadOptions::default()).unwrap();
+        let heavy = size(&wide, Wanted { seats: 200, in_use: 200, commands: None });
+        assert_eq!((heavy.shards, heavy.seats, heavy.processor), (5, 40, 1020));
+        assert!((2048..3072).contains(&heavy.memory), "{heavy:?}");
         let console = size(&lab(), Wanted { seats: 30, in_use: 30, commands: Some(16) });
         assert!(console.memory >= 1024, "{console:?}");
     }

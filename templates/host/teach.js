@@ -13,9 +13,12 @@
     one("said").textContent = words;
   };
 
+  // A class of several shards is opened at any of them; from then on the page asks that one.
+  const base = `${document.body.dataset.base}/teach/`;
+
   /** @param {string} path @param {string} [body] */
   const post = async (path, body) => {
-    const answer = await fetch(path, { method: "POST", body, headers: { "content-type": "text/plain; charset=utf-8" } });
+    const answer = await fetch(base + path, { method: "POST", body, headers: { "content-type": "text/plain; charset=utf-8" } });
     const text = await answer.text();
     if (!answer.ok) {
       let words = text;
@@ -27,7 +30,8 @@
       say(words);
       return null;
     }
-    say("");
+    // Done, but not everywhere.
+    say(answer.status === 202 ? text : "");
     return text;
   };
 
@@ -35,8 +39,11 @@
     const word = new URLSearchParams(location.hash.slice(1)).get("open");
     // What stands in the address is seen by whoever looks at the screen.
     history.replaceState(null, "", location.pathname);
-    if (!word) return say("This page needs the instructor's link, which klab host prints.");
-    if ((await post("open", word)) !== null) location.reload();
+    if (!word) {
+      if (location.pathname !== base) return location.replace(base);
+      return say("This page needs the instructor's link, which klab host prints.");
+    }
+    if ((await post("open", word)) !== null) location.replace(base);
   };
   if (document.body.dataset.known !== "true") {
     open();
@@ -48,6 +55,10 @@
   const rows = new Map();
   /** @type {Map<string, HTMLTableRowElement>} */
   const lines = new Map();
+  /** Seats as they stand below each other. @type {string[]} */
+  const sorted = [];
+  /** @type {Set<number>} */
+  let away = new Set();
   let hidden = false;
 
   /** @param {string} since */
@@ -58,6 +69,29 @@
 
   /** @param {string} seat */
   const order = (seat) => seat.split("-").map(Number);
+
+  /** The place of a seat among those that are shown. @param {string} seat */
+  const place = (seat) => {
+    const [shard, number] = order(seat);
+    let [from, to] = [0, sorted.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      const [otherShard, otherNumber] = order(sorted[middle]);
+      if (otherShard < shard || (otherShard === shard && otherNumber < number)) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  };
+
+  /** @param {number} shard */
+  const forget = (shard) => {
+    for (const seat of sorted.filter((one) => order(one)[0] === shard)) {
+      lines.get(seat)?.remove();
+      lines.delete(seat);
+      rows.delete(seat);
+      sorted.splice(place(seat), 1);
+    }
+  };
 
   /** @param {Row} row */
   const draw = (row) => {
@@ -73,12 +107,9 @@
       line.cells[7].append(button);
       line.cells[1].className = "who";
       lines.set(row.seat, line);
-      const [shard, number] = order(row.seat);
-      const after = [...lines.keys()].find((other) => {
-        const [otherShard, otherNumber] = order(other);
-        return (otherShard > shard || (otherShard === shard && otherNumber > number)) && lines.get(other)?.isConnected;
-      });
-      one("rows").insertBefore(line, after ? /** @type {Node} */ (lines.get(after)) : null);
+      const at = place(row.seat);
+      one("rows").insertBefore(line, lines.get(sorted[at]) ?? null);
+      sorted.splice(at, 0, row.seat);
     }
     const all = row.steps > 0 && row.done >= row.steps;
     const step = all ? "all done" : row.step === 0 ? "set-up" : `${row.step} of ${row.steps} ${row.step_name}`;
@@ -89,6 +120,7 @@
     });
     const stuck = Date.now() - Date.parse(row.since) > 300000 && !all && row.held !== null && row.held[0] < row.held[1];
     line.classList.toggle("stuck", stuck);
+    line.classList.toggle("away", away.has(order(row.seat)[0]));
     if (stuck) line.cells[4].textContent = `${ago(row.since)}, stuck`;
   };
 
@@ -121,15 +153,19 @@
 
   /** @param {any} facts */
   const tell = (facts) => {
-    const words = [facts.phase, `${rows.size} of ${facts.most} seats`, `${facts.people} ${facts.people === 1 ? "person" : "people"}`];
+    const words = [facts.phase, `${facts.seats} of ${facts.most} seats`, `${facts.people} ${facts.people === 1 ? "person" : "people"}`];
     if (facts.closes) words.push(`closes ${new Date(facts.closes).toLocaleString()}`);
     if (facts.code) words.push(`code ${facts.code}`);
+    if (facts.shards > 1) words.push(`${facts.shards - facts.away.length} of ${facts.shards} shards`);
     one("facts").textContent = words.join(" · ");
+    const gone = facts.away.length === 1 ? `Shard ${facts.away[0]} is` : `Shards ${facts.away.join(", ")} are`;
+    one("away").textContent = facts.away.length > 0 ? `${gone} away: seats there are shown as they were seen last.` : "";
+    if (!facts.codes) return;
     const codes = one("codes");
     codes.textContent = "";
     for (const code of facts.codes) {
       const line = document.createElement("p");
-      line.textContent = `${code.of === "class" ? "class" : "seat"} code ${code.number}: ${code.used} came${code.revoked ? ", taken back" : ""} `;
+      line.textContent = `${code.of === "class" ? "class" : "seat"} code ${code.name}: ${code.used} came${code.revoked ? ", taken back" : ""} `;
       if (!code.revoked) {
         const button = document.createElement("button");
         button.type = "button";
@@ -141,14 +177,14 @@
     }
   };
 
-  const source = new EventSource("events");
+  const source = new EventSource(`${base}events`);
   source.addEventListener("class", (event) => {
     const news = JSON.parse(event.data);
-    if (news.all) {
-      rows.clear();
-      for (const line of lines.values()) line.remove();
-      lines.clear();
-    }
+    const gone = new Set(/** @type {number[]} */ (news.class.away));
+    const changed = gone.size !== away.size || [...gone].some((shard) => !away.has(shard));
+    away = gone;
+    if (news.all) forget(news.shard);
+    if (changed) rows.forEach(draw);
     for (const row of news.rows) {
       rows.set(row.seat, row);
       draw(row);
@@ -174,7 +210,7 @@
       seat = opened;
       const row = rows.get(seat);
       one("seat-title").textContent = `Seat ${seat}${row && !hidden ? `, ${row.name}` : ""}`;
-      /** @type {HTMLAnchorElement} */ (one("look")).href = `seats/${seat}/`;
+      /** @type {HTMLAnchorElement} */ (one("look")).href = `${base}seats/${seat}/`;
       dialog.showModal();
     }
     if (does) {

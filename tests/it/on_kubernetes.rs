@@ -70,7 +70,9 @@ fn the_layer_with_an_ingress_runs_and_its_shards_are_reached_by_their_paths() {
     let tried = cluster.kubectl("apply -k deploy/ingress --dry-run=server");
     assert!(tried.contains("statefulset.apps/klab created (server dry run)"), "{tried}");
     cluster.kubectl("apply -k deploy/ingress");
-    cluster.kubectl("create secret generic klab-class -n klab --from-literal=code=abcd-1234");
+    cluster.kubectl(
+        "create secret generic klab-class -n klab --from-literal=code=abcd-1234 --from-literal=secret=of-all-shards",
+    );
     cluster.kubectl("rollout status statefulset klab -n klab --timeout=30s");
     let names = cluster.kubectl("get nodes,pods -n klab -o name");
     assert_eq!(names.matches("pod/klab-").count(), 3, "{names}");
@@ -106,7 +108,9 @@ fn the_layer_with_an_ingress_runs_and_its_shards_are_reached_by_their_paths() {
 fn a_drained_shard_comes_back_elsewhere_with_its_volume() {
     let Some(cluster) = Cluster::new() else { return };
     cluster.kubectl("apply -k deploy/ingress");
-    cluster.kubectl("create secret generic klab-class -n klab --from-literal=code=abcd-1234");
+    cluster.kubectl(
+        "create secret generic klab-class -n klab --from-literal=code=abcd-1234 --from-literal=secret=of-all-shards",
+    );
     cluster.kubectl("rollout status statefulset klab -n klab --timeout=30s");
     let of = |field: &str| cluster.kubectl(&format!("get pod klab-1 -n klab -o jsonpath={{{field}}}"));
     let (node, volume, born) = (

@@ -77,8 +77,11 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) shards: u32,
     /// Where shards reach each other, with `{}` in place of the number: `http://klab-{}.klab-shards:8443`.
-    #[arg(long, value_name = "URL", requires = "join_code_file")]
+    #[arg(long, value_name = "URL", requires = "join_code_file", requires = "shard_secret_file")]
     pub(super) shard_address: Option<String>,
+    /// Take from this file what all shards know and no learner: with it they know each other, and one link is the instructor's at all of them.
+    #[arg(long, value_name = "FILE")]
+    pub(super) shard_secret_file: Option<PathBuf>,
     /// Take the code of the class from this file; klab makes one otherwise.
     #[arg(long, value_name = "FILE")]
     pub(super) join_code_file: Option<PathBuf>,

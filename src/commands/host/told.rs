@@ -71,5 +71,5 @@ pub(super) fn tell(context: &Context, host: &Host, arguments: &Arguments, way: &
 fn seat_codes(host: &Host) -> Vec<String> {
     let register = host.register();
     let codes = register.codes().filter(|(code, used, revoked)| code.of == For::Seat && *used == 0 && !revoked);
-    codes.map(|(code, ..)| code.text(&host.secret)).collect()
+    codes.map(|(code, ..)| code.text(&host.class)).collect()
 }

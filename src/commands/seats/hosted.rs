@@ -115,9 +115,9 @@ pub(in super::super) fn serves(context: &Context, name: &str) -> Result<()> {
 }
 
 async fn look(context: &Context, name: &str) -> Result<Value> {
-    host(context, name).await?.get("/teach/class.json").await
+    host(context, name).await?.get("/teach/class.json?own=true").await
 }
 
 fn sheet(context: &Context, name: &str) -> Result<String> {
-    context.block_on(async { host(context, name).await?.text("/teach/class.csv").await })
+    context.block_on(async { host(context, name).await?.text("/teach/class.csv?own=true").await })
 }

@@ -170,7 +170,7 @@ fn teaching(host: &Host, sign_in: &SignIn, claims: &Claims, from: IpAddr) -> Res
     }
     host.audit.line("instructor", json!({ "from": from, "by": "sign-in" }));
     let value = host.teaching(Timestamp::now().as_second());
-    let cookie = cookie::set_for(TEACHING, cookie::TEACHING, &value, &host.base(), host.is_secure());
+    let cookie = cookie::set_for(TEACHING, cookie::TEACHING, &value, &host.common_base(), host.is_secure());
     let to = format!("{}/teach/", host.base());
     Ok((StatusCode::SEE_OTHER, AppendHeaders([(header::SET_COOKIE, cookie), (header::LOCATION, to)])).into_response())
 }

@@ -159,7 +159,7 @@ fn code_of(host: &Host, asked: &Asked, from: IpAddr) -> Result<Option<u32>, Refu
     if let Some(seconds) = host.wait(from) {
         return Err(Refusal::too_many(seconds));
     }
-    let hash = host.secret.hash(&plain(&asked.code));
+    let hash = host.class.hash(&plain(&asked.code));
     let good = host.register().good_code(&hash, Timestamp::now());
     good.map(Some).inspect_err(|refusal| {
         if refusal.is_guess {

@@ -134,7 +134,7 @@ impl Host {
     /// What the browser of an instructor keeps who has signed in.
     pub(super) fn teaching(&self, now: i64) -> String {
         let until = now.saturating_add(TEACHING).to_string();
-        format!("{until}.{}", self.secret.proof("instructor until", &until))
+        format!("{until}.{}", self.class.proof("instructor until", &until))
     }
 
     /// Whether the browser is of an instructor who has signed in, not too long ago.
@@ -143,7 +143,7 @@ impl Host {
         else {
             return false;
         };
-        let is_good = self.secret.is_proof("instructor until", until, proof);
+        let is_good = self.class.is_proof("instructor until", until, proof);
         is_good && until.parse().is_ok_and(|until: i64| until > Timestamp::now().as_second())
     }
 }

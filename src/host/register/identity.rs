@@ -64,7 +64,7 @@ impl Register {
         let identity = Some(one.identity.to_owned());
         let number = self.next_person();
         let mut entries = vec![Entry::Person(Person { number, name, pin: None, identity, code, at: now })];
-        let seat = self.seat_for(number, &lab, now, &mut entries)?;
+        let seat = self.seat_for(number, &lab, (now, false), &mut entries)?;
         Ok(Joined { person: number, seat, lab, entries })
     }
 
@@ -78,7 +78,7 @@ impl Register {
             (lab, _) => self.lab(lab)?,
         };
         let mut entries = Vec::new();
-        let seat = self.seat_for(person, &lab, now, &mut entries)?;
+        let seat = self.seat_for(person, &lab, (now, false), &mut entries)?;
         Ok(Joined { person, seat, lab, entries })
     }
 }

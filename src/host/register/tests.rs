@@ -5,7 +5,7 @@ use super::*;
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn code(number: u32, of: For, uses: Option<u32>) -> Entry {
-    Entry::Code(Code { number, of, hash: format!("hash {number}"), until: None, uses })
+    Entry::Code(Code { number, of, hash: format!("hash {number}"), home: None, until: None, uses })
 }
 
 fn class() -> Register {
@@ -23,7 +23,8 @@ struct Try<'a> {
 }
 
 fn join(register: &mut Register, one: Try<'_>) -> Result<String, String> {
-    let joining = Joining { name: one.name, code: one.code, pin: one.pin.map(str::to_owned), lab: one.lab };
+    let joining =
+        Joining { name: one.name, code: one.code, pin: one.pin.map(str::to_owned), lab: one.lab, beyond: false };
     let joined = register.join(&joining, NOW, "made").map_err(|refusal| refusal.message)?;
     for entry in joined.entries {
         register.take(entry);
@@ -89,7 +90,7 @@ fn a_class_has_its_time() {
     let hour = SignedDuration::from_hours(1);
     join(class, by("Ann", "hash 1", Some("p"))).unwrap();
     let at = |hours: i64| NOW + SignedDuration::from_hours(hours);
-    let times = Times { opens: Some(at(1)), closes: Some(at(2)), keep: hour };
+    let times = Times { opens: Some(at(1)), closes: Some(at(2)), keep: hour, decided: None };
     for (moment, phase, next) in [
         (at(0), Phase::Ahead, Some(at(1))),
         (at(1), Phase::Open, Some(at(2))),
@@ -121,7 +122,7 @@ fn names_are_kept_as_they_can_be_read() {
 
 #[test]
 fn entries_come_back_from_the_journal() {
-    let times = Times { opens: None, closes: Some(NOW), keep: SignedDuration::from_hours(1) };
+    let times = Times { opens: None, closes: Some(NOW), keep: SignedDuration::from_hours(1), decided: Some(NOW) };
     for entry in [
         code(1, For::Seat, Some(1)),
         Entry::Revoked { code: 1 },

@@ -129,8 +129,10 @@ impl Happening {
 mod tests {
     use super::*;
 
-    const OPEN: ClassAt =
-        ClassAt { phase: Phase::Open, times: Times { opens: None, closes: None, keep: jiff::SignedDuration::ZERO } };
+    const OPEN: ClassAt = ClassAt {
+        phase: Phase::Open,
+        times: Times { opens: None, closes: None, keep: jiff::SignedDuration::ZERO, decided: None },
+    };
 
     fn standing(number: u32, done: usize) -> Standing {
         Standing {

@@ -9,6 +9,7 @@ mod instructor;
 mod joined;
 mod kept;
 mod killed;
+mod kubectls;
 mod networks;
 mod oidc;
 mod oidc_shards;

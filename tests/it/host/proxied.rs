@@ -30,7 +30,7 @@ fn location(path: &str, port: u16) -> String {
 }
 
 /// A host behind a proxy.
-struct Class {
+pub(super) struct Class {
     proxy: Proxy,
     host: Running,
     /// As people call it.
@@ -39,7 +39,7 @@ struct Class {
 }
 
 impl Class {
-    fn start(path: &str) -> Self {
+    pub(super) fn start(path: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let proxy = Proxy::start("", &location(path, port));
         let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ impl Class {
         (parts.status.as_u16(), parts.headers, String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    async fn join(&self, name: &str) -> Value {
+    pub(super) async fn join(&self, name: &str) -> Value {
         let body = json!({ "code": self.host.code, "name": name, "pin": "2468" }).to_string();
         let headers = [("content-type", "application/json"), ("accept", "application/json")];
         let (status, _, text) = self.ask("POST", &format!("{}/api/join", self.base()), &headers, body).await;

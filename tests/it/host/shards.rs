@@ -1,22 +1,27 @@
-//! A class of two shards behind nginx, which routes as the Ingress of `deploy/ingress` does.
+//! A class of two shards behind nginx, which routes as the Ingress of `deploy/ingress` does: who is led where, and what an instructor
+//! of all of them sees and does.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use klab::client::bearer::{self, Trust};
 use kube::api::{Api, PostParams};
+use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::map;
 use super::proxy::{Proxy, has_nginx, is_free};
 use super::running::{Running, client_of};
 
-/// Two ports that differ in their last digit.
+/// Two ports that differ in their last digit; tests that run at the same time get others.
 fn ports() -> (String, [u16; 2]) {
-    let first = 2000 + u16::try_from(std::process::id() % 1200).unwrap();
+    static TESTS: AtomicU16 = AtomicU16::new(0);
+    let test = TESTS.fetch_add(1, Ordering::Relaxed) % 3;
+    let first = 2000 + test * 1000 + u16::try_from(std::process::id() % 1200).unwrap();
     let base = (first..first + 1000).find(|base| is_free(base * 10) && is_free(base * 10 + 1)).unwrap();
     (base.to_string(), [base * 10, base * 10 + 1])
 }
@@ -39,19 +44,63 @@ impl Routes {
 
     async fn post(&self, url: &str, body: String) -> (u16, Option<String>, String) {
         let (_, path) = url.split_at(self.0.url.len());
+        let headers = [("content-type", "application/json"), ("accept", "application/json")];
+        let (status, headers, text) = self.ask("POST", path, &headers, body).await;
+        (status, headers.get("location").map(|to| to.to_str().unwrap().to_owned()), text)
+    }
+
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: String) -> http::Response<Body> {
         let client = bearer::client(&self.0.url, Trust::Anybody, None, Duration::MAX).await.unwrap();
-        let request =
-            http::Request::post(path).header("content-type", "application/json").header("accept", "application/json");
-        let answer = client.send(request.body(kube::client::Body::from(body.into_bytes())).unwrap()).await.unwrap();
-        let (parts, body) = answer.into_parts();
-        let to = parts.headers.get("location").map(|to| to.to_str().unwrap().to_owned());
-        (parts.status.as_u16(), to, String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).into_owned())
+        let mut request = http::Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        client.send(request.body(Body::from(body.into_bytes())).unwrap()).await.unwrap()
+    }
+
+    async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> (u16, http::HeaderMap, String) {
+        let (parts, body) = self.send(method, path, headers, body).await.into_parts();
+        let text = String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).into_owned();
+        (parts.status.as_u16(), parts.headers, text)
+    }
+
+    /// What the instructor is answered who has the cookie of the class.
+    async fn instruct(&self, method: &str, path: &str, cookie: &str, body: &str) -> (u16, String) {
+        let headers = [("cookie", cookie), ("origin", self.0.url.as_str())];
+        let (status, _, text) = self.ask(method, path, &headers, body.to_owned()).await;
+        (status, text)
+    }
+
+    async fn class(&self, shard: u32, cookie: &str) -> Value {
+        let (status, text) = self.instruct("GET", &format!("/shards/{shard}/teach/class.json"), cookie, "").await;
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// What the owner of a seat is told of it.
+    async fn of_seat(&self, seat: &Value) -> Value {
+        let name = seat["seat"].as_str().unwrap();
+        let shard = name.split('-').next().unwrap();
+        let bearer = format!("Bearer {}", seat["token"].as_str().unwrap());
+        let path = format!("/shards/{shard}/api/seats/{name}");
+        serde_json::from_str(&self.ask("GET", &path, &[("authorization", &bearer)], String::new()).await.2).unwrap()
     }
 
     /// Joins at the class's own address, and goes where one is led.
     async fn join(&self, code: &str, name: &str, pin: &str) -> Result<Value, String> {
+        self.join_at("", code, name, pin).await
+    }
+
+    /// As [`Routes::join`], at one of the shards.
+    async fn join_at(&self, shard: &str, code: &str, name: &str, pin: &str) -> Result<Value, String> {
         let body = json!({ "code": code, "name": name, "pin": pin }).to_string();
-        let mut url = format!("{}/api/join", self.0.url);
+        let mut url = format!("{}{shard}/api/join", self.0.url);
         for _ in 0..3 {
             let (status, to, text) = self.post(&url, body.clone()).await;
             match (status, to) {
@@ -65,7 +114,8 @@ impl Routes {
 }
 
 fn shard(folder: &Path, proxy: &Routes, (base, ports): (&str, [u16; 2]), number: usize) -> Running {
-    let (code, authority) = (folder.join("code"), folder.join("ca.pem"));
+    let (code, secret, authority) = (folder.join("code"), folder.join("secret"), folder.join("ca.pem"));
+    std::fs::write(&secret, "what all shards know and no learner does\n").unwrap();
     std::fs::write(&code, "abcd-1234\n").unwrap();
     std::fs::write(&authority, &proxy.0.authority).unwrap();
     let (listen, url) = (format!("127.0.0.1:{}", ports[number]), format!("{}/shards/{number}", proxy.0.url));
@@ -93,6 +143,8 @@ fn shard(folder: &Path, proxy: &Routes, (base, ports): (&str, [u16; 2]), number:
         "2",
         "--join-code-file",
         code.to_str().unwrap(),
+        "--shard-secret-file",
+        secret.to_str().unwrap(),
     ])
 }
 
@@ -142,4 +194,190 @@ async fn people_are_led_to_the_emptiest_shard_and_back_to_their_own() {
         "a shard that restarts keeps its seats, and nobody needs a new kubeconfig"
     );
     assert_eq!(proxy.join("abcd-1234", "Ann", "2468").await.unwrap()["token"], seats["Ann"]["token"]);
+}
+
+/// The cookie that the class gives for the instructor's word, by the class's own address.
+async fn cookie_of(proxy: &Routes, shard: &Running) -> String {
+    let (status, _, page) = proxy.ask("GET", "/teach/", &[], String::new()).await;
+    assert_eq!(status, 200);
+    let base = page.split("data-base=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert!(base.starts_with("/shards/"), "the page goes on at the shard that gave it: {base}");
+    let origin = [("origin", proxy.0.url.as_str())];
+    let (status, headers, text) = proxy.ask("POST", &format!("{base}/teach/open"), &origin, shard.word()).await;
+    assert_eq!(status, 204, "{text}");
+    let cookie = headers["set-cookie"].to_str().unwrap();
+    assert!(cookie.contains("Path=/shards/;"), "{cookie}");
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+fn seats(class: &Value) -> Vec<&str> {
+    class["seats"].as_array().unwrap().iter().map(|seat| seat["seat"].as_str().unwrap()).collect()
+}
+
+/// The next event of an instructor's page.
+async fn event(stream: &mut Body) -> Value {
+    let mut text = String::new();
+    loop {
+        let frame = tokio::time::timeout(Duration::from_secs(20), stream.frame()).await.expect("the page hears of it");
+        text.push_str(&String::from_utf8_lossy(&frame.unwrap().unwrap().into_data().unwrap_or_default()));
+        if let Some(data) = text.split("\n\n").find_map(|event| event.split("data: ").nth(1)) {
+            return serde_json::from_str(data).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_page_shows_all_shards_and_acts_on_all_of_them() {
+    if !has_nginx() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (base, ports) = ports();
+    let proxy = Routes::start(ports);
+    let first = shard(folder.path(), &proxy, (&base, ports), 0);
+    let mut second = shard(folder.path(), &proxy, (&base, ports), 1);
+    assert_eq!(first.word(), second.word(), "one link is the instructor's at all shards");
+    let ann = proxy.join("abcd-1234", "Ann", "2468").await.unwrap();
+    let bob = proxy.join("abcd-1234", "Bob", "2468").await.unwrap();
+    assert_eq!((&ann["seat"], &bob["seat"]), (&json!("0-1"), &json!("1-1")));
+    let cookie = cookie_of(&proxy, &first).await;
+    for shard in [0, 1] {
+        let class = proxy.class(shard, &cookie).await;
+        assert_eq!(seats(&class), ["0-1", "1-1"], "at shard {shard}");
+        let facts = &class["class"];
+        assert_eq!((&facts["people"], &facts["most"], &facts["shards"]), (&json!(2), &json!(4), &json!(2)));
+        assert_eq!((&facts["away"], &facts["codes"][0]["used"]), (&json!([]), &json!(2)));
+        assert_eq!(class["histogram"]["scheduling"].as_array().unwrap()[0], json!(2));
+        let sheet = proxy.instruct("GET", &format!("/shards/{shard}/teach/class.csv"), &cookie, "").await.1;
+        assert!(sheet.contains("0-1,Ann,") && sheet.contains("1-1,Bob,"), "{sheet}");
+    }
+    let own = proxy.instruct("GET", "/shards/1/teach/class.json?own=true", &cookie, "").await.1;
+    assert_eq!(seats(&serde_json::from_str(&own).unwrap()), ["1-1"]);
+
+    // What is done to a seat is done where it is; a look is led there.
+    let (status, text) = proxy.instruct("POST", "/shards/0/teach/seats/1-1/steps?done=2", &cookie, "").await;
+    assert_eq!(status, 204, "{text}");
+    assert_eq!(proxy.of_seat(&bob).await["done"], json!(2));
+    assert_eq!(proxy.instruct("POST", "/shards/0/teach/seats/1-9/reset", &cookie, "").await.0, 404);
+    assert_eq!(proxy.instruct("POST", "/shards/0/teach/seats/7-1/reset", &cookie, "").await.0, 404);
+    let headers = [("cookie", cookie.as_str())];
+    let (status, led, _) = proxy.ask("GET", "/shards/0/teach/seats/1-1/", &headers, String::new()).await;
+    assert_eq!(
+        (status, led["location"].to_str().unwrap()),
+        (307, &*format!("{}/shards/1/teach/seats/1-1/", proxy.0.url))
+    );
+    let (status, page) = proxy.instruct("GET", "/shards/1/teach/seats/1-1/", &cookie, "").await;
+    assert!(status == 200 && page.contains("data-part=\"lesson\""), "{page}");
+    for (path, words) in [("hint", "to all"), ("seats/1-1/hint", "to Bob")] {
+        assert_eq!(proxy.instruct("POST", &format!("/shards/0/teach/{path}"), &cookie, words).await.0, 204);
+    }
+    assert_eq!(proxy.of_seat(&ann).await["hints"], json!(["to all"]));
+    assert_eq!(proxy.of_seat(&bob).await["hints"], json!(["to all", "to Bob"]));
+    assert_eq!(proxy.instruct("POST", "/shards/1/teach/open-next", &cookie, "").await.0, 204);
+    assert_eq!(proxy.of_seat(&ann).await["opened"], json!(true), "the next step is open at the other shard, too");
+    assert_eq!(proxy.instruct("POST", "/shards/0/teach/close", &cookie, "").await.0, 204);
+    assert_eq!(proxy.of_seat(&bob).await["open"], json!(false));
+    assert_eq!(proxy.instruct("POST", "/shards/1/teach/extend?minutes=5", &cookie, "").await.0, 204);
+    let (ann_closes, bob_closes) =
+        (proxy.of_seat(&ann).await["closes"].take(), proxy.of_seat(&bob).await["closes"].take());
+    assert!(ann_closes == bob_closes && ann_closes.is_string(), "{ann_closes} {bob_closes}");
+
+    // A shard that goes away is shown as away, and comes back with what was decided meanwhile.
+    let mut page = proxy.send("GET", "/shards/0/teach/events", &headers, String::new()).await.into_body();
+    let mut shown = [event(&mut page).await, event(&mut page).await];
+    shown.sort_by_key(|news| news["shard"].as_u64());
+    for (number, news) in shown.iter().enumerate() {
+        assert_eq!((&news["shard"], &news["all"]), (&json!(number), &json!(true)));
+        assert_eq!(news["rows"][0]["seat"], json!(format!("{number}-1")));
+    }
+    second.kill();
+    let news = event(&mut page).await;
+    assert_eq!((&news["shard"], &news["class"]["away"]), (&json!(1), &json!([1])));
+    assert!(news["class"]["codes"].is_null(), "codes are said when they change");
+    let class = proxy.class(0, &cookie).await;
+    assert_eq!((seats(&class), &class["class"]["away"]), (vec!["0-1"], &json!([1])));
+    let (status, text) = proxy.instruct("POST", "/shards/0/teach/seats/1-1/reset", &cookie, "").await;
+    assert!(status == 503 && text.contains("shard 1 is away"), "{text}");
+    let (status, text) = proxy.instruct("POST", "/shards/0/teach/hint", &cookie, "said meanwhile").await;
+    assert!(status == 202 && text.contains("shard 1 is away"), "{text}");
+    second.begin_again();
+    loop {
+        let news = event(&mut page).await;
+        if news["class"]["away"] == json!([]) && news["shard"] == json!(1) {
+            assert_eq!((&news["all"], &news["rows"][0]["name"]), (&json!(true), &json!("Bob")));
+            break;
+        }
+    }
+    assert_eq!(proxy.of_seat(&bob).await["hints"], json!(["said meanwhile", "to Bob"]));
+}
+
+#[tokio::test]
+async fn a_code_for_a_seat_is_one_seat_of_the_whole_class() {
+    if !has_nginx() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (base, ports) = ports();
+    let proxy = Routes::start(ports);
+    let mut first = shard(folder.path(), &proxy, (&base, ports), 0);
+    let mut second = shard(folder.path(), &proxy, (&base, ports), 1);
+    let cookie = cookie_of(&proxy, &second).await;
+    let (status, text) = proxy.instruct("POST", "/shards/0/teach/codes?seats=3", &cookie, "").await;
+    assert_eq!(status, 200, "{text}");
+    let codes: Vec<&str> = text.lines().collect();
+    // Typed at both shards at once, and again: one seat.
+    let shards = ["/shards/0", "/shards/1", "", "/shards/0", "/shards/1", ""];
+    let tries = shards.map(|shard| proxy.join_at(shard, codes[0], "Eve", ""));
+    let seats: std::collections::BTreeSet<String> =
+        futures::future::join_all(tries).await.into_iter().map(|seat| seat.unwrap()["seat"].to_string()).collect();
+    assert_eq!(seats.len(), 1, "{seats:?}");
+    // Who says that they were led already is led all the same.
+    let body = json!({ "code": codes[0], "name": "Mallory" }).to_string();
+    let mut led = Vec::new();
+    for shard in [0, 1] {
+        led.push(proxy.post(&format!("{}/shards/{shard}/api/join?led=1", proxy.0.url), body.clone()).await.0);
+    }
+    led.sort_unstable();
+    assert_eq!(led, [200, 307]);
+    // One that was taken back at a shard opens nothing at the other, nor at one that did not hear of it.
+    let numbers = |class: &Value| -> Vec<u64> {
+        let codes = class["class"]["codes"].as_array().unwrap().iter();
+        codes.filter(|code| code["of"] == "seat").map(|code| code["number"].as_u64().unwrap()).collect()
+    };
+    let known = numbers(&proxy.class(1, &cookie).await);
+    assert_eq!(known.len(), 3, "the other shard knows them");
+    assert_eq!(proxy.instruct("POST", &format!("/shards/1/teach/revoke?code={}", known[1]), &cookie, "").await.0, 204);
+    for shard in ["", "/shards/0", "/shards/1"] {
+        let refusal = proxy.join_at(shard, codes[1], "Zoe", "").await.unwrap_err();
+        assert!(refusal.contains("taken this code back"), "{refusal}");
+    }
+    second.kill();
+    let (status, text) =
+        proxy.instruct("POST", &format!("/shards/0/teach/revoke?code={}", known[2]), &cookie, "").await;
+    assert!(status == 202 && text.contains("away"), "{text}");
+    let (status, late) = proxy.instruct("POST", "/shards/0/teach/codes?seats=2", &cookie, "").await;
+    assert_eq!(status, 200);
+    // One of these is good at the shard that is away, and its turn comes when it is back; the other one hinders nobody.
+    let both = futures::future::join_all(late.lines().map(|code| proxy.join(code, "Late", ""))).await;
+    assert_eq!(both.iter().filter(|seat| seat.is_ok()).count(), 1, "{both:?}");
+    assert!(both.iter().any(|seat| seat.as_ref().is_err_and(|refusal| refusal.contains("just starting"))), "{both:?}");
+    second.begin_again();
+    let refusal = proxy.join_at("/shards/1", codes[2], "Zoe", "").await.unwrap_err();
+    assert!(refusal.contains("taken this code back"), "{refusal}");
+    // The code is good also while the shard that made it is away.
+    first.kill();
+    let waiting = late.lines().zip(&both).find(|(_, seat)| seat.is_err()).unwrap().0;
+    assert_eq!(proxy.join_at("/shards/1", waiting, "Late", "").await.unwrap()["seat"].as_str().unwrap()[..2], *"1-");
+    first.begin_again();
+    // What a learner knows opens nothing of the instructor's, and nothing between shards.
+    let word = second.word();
+    for (path, bearer) in [
+        ("/shards/1/internal/class", word.as_str()),
+        ("/shards/1/internal/decisions", "abcd-1234"),
+        ("/shards/1/internal/class", codes[0]),
+    ] {
+        let bearer = format!("Bearer {bearer}");
+        assert_eq!(proxy.ask("GET", path, &[("authorization", &bearer)], String::new()).await.0, 404, "{path}");
+    }
+    assert_eq!(proxy.ask("GET", "/shards/1/teach/class.json", &[], String::new()).await.0, 401);
 }

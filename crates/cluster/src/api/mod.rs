@@ -164,6 +164,11 @@ impl Api {
     }
 }
 
+/// The path before those of the API, where a request came by a server that has several: documents that name paths of the server
+/// name it, as older clients (kubectl before 1.28) put nothing before them.
+#[derive(Debug, Clone)]
+pub(crate) struct PathBefore(pub(crate) String);
+
 /// A request whose body has arrived.
 pub(crate) async fn receive<B>(request: Request<B>) -> Result<(Parts, Bytes), Status>
 where
@@ -233,7 +238,10 @@ impl Call<'_> {
             Path::Group(group) => Ok(self.group(&group)),
             Path::Resources(group, version) => Ok(self.resources(&group, &version)),
             Path::OpenApi2 => Ok(super::openapi::version2(self.cluster(), &self.parts.headers)),
-            Path::OpenApi3(None) => Ok(super::openapi::index(self.cluster(), &self.parts.headers)),
+            Path::OpenApi3(None) => {
+                let before = self.parts.extensions.get::<PathBefore>().map_or("", |before| &*before.0);
+                Ok(super::openapi::index(self.cluster(), &self.parts.headers, before))
+            }
             Path::OpenApi3(Some(group_version)) => Ok(super::openapi::document(
                 self.cluster(),
                 &group_version,

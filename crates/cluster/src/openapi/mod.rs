@@ -71,15 +71,19 @@ fn explains(headers: &HeaderMap) -> bool {
     command.is_none_or(|command| ["kubectl explain", "kubectl get"].iter().any(|rich| command.starts_with(rich)))
 }
 
-/// `/openapi/v3`
-pub(super) fn index(cluster: &Cluster, headers: &HeaderMap) -> Response<Body> {
+/// `/openapi/v3`; `before` is the path before the server's own, as its clients have it.
+// upstream: client-go/openapi Paths, which takes such a prefix away again, and before v0.28 takes paths as they are said.
+pub(super) fn index(cluster: &Cluster, headers: &HeaderMap, before: &str) -> Response<Body> {
     let rich = if explains(headers) { RICH } else { "" };
     let mut text = String::from("{\"paths\":{");
     for (at, (group, version)) in group_versions(cluster).into_iter().enumerate() {
         let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
         let hash = hash(&identity(cluster, &resources_of(cluster, group, version)));
         let comma = if at == 0 { "" } else { "," };
-        let _ = write!(text, "{comma}\"{path}\":{{\"serverRelativeURL\":\"/openapi/v3/{path}?hash={rich}{hash}\"}}");
+        let _ = write!(
+            text,
+            "{comma}\"{path}\":{{\"serverRelativeURL\":\"{before}/openapi/v3/{path}?hash={rich}{hash}\"}}"
+        );
     }
     text.push_str("}}");
     let tag = format!("\"{}\"", hash(&text));
@@ -165,7 +169,10 @@ fn operations(resources: &[&Resource]) -> String {
         let _ = write!(
             text,
             concat!(
-                "{comma}\"{prefix}{namespace}/{plural}/{{name}}\":{{",
+                // kubectl 1.27 finds the kind of what it explains at the list of all namespaces, later ones also at one object.
+                "{comma}\"{prefix}/{plural}\":{{",
+                "\"get\":{{\"x-kubernetes-action\":\"list\",{kind},\"responses\":{{}}}}}},",
+                "\"{prefix}{namespace}/{plural}/{{name}}\":{{",
                 "\"get\":{{\"x-kubernetes-action\":\"get\",{kind},\"responses\":{{}}}},",
                 "\"patch\":{{\"x-kubernetes-action\":\"patch\",{kind},",
                 "\"parameters\":[{{\"name\":\"dryRun\",\"in\":\"query\",\"schema\":{{\"type\":\"string\"}}}},",

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SetOnce, watch};
 
-use super::super::api::{Body, User, status_response};
+use super::super::api::{Body, PathBefore, User, status_response};
 use super::super::status::Status;
 use super::credentials::Digest;
 use super::front::{Asker, FrontBody};
@@ -26,7 +26,7 @@ use super::host_name::HostNames;
 use super::hosted::Hosted;
 use super::lane::Held;
 use super::patience::Patient;
-use super::public::{inside, named, path_of, without};
+use super::public::{inside, named, path_of, path_to, without};
 use super::refusal::{too_many_connections, unauthorised};
 use super::shared::Shared;
 use super::{admin, exchange, tls};
@@ -248,6 +248,10 @@ async fn answer_outside(shared: &Shared, outside: &Outside, request: Request<Inc
     };
     let (mut parts, body) = request.into_parts();
     parts.uri = uri;
+    if names_paths(&rest) {
+        let before = format!("{}/{}/{}", path_of(&outside.url), outside.folder, path_to(name));
+        parts.extensions.insert(PathBefore(before));
+    }
     if let Some(status) = outside.front.refusal(name, asker, &parts) {
         let _ = peer.seat.set(None);
         return own(status_response(&status));
@@ -284,7 +288,11 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
         let Some(uri) = with_path(request.uri(), rest) else {
             return status_response(&Status::bad_request("the request path is not valid"));
         };
+        let before = names_paths(rest).then(|| PathBefore(format!("/clusters/{name}")));
         *request.uri_mut() = uri;
+        if let Some(before) = before {
+            request.extensions_mut().insert(before);
+        }
         (hosted, user)
     } else {
         // Without a cluster in the path the credentials say which one is meant.
@@ -305,6 +313,11 @@ async fn of_cluster(hosted: &Arc<Hosted>, user: User, mut request: Request<Incom
         return too_many_connections();
     }
     hosted.answer(request).await
+}
+
+/// Whether what stands at a path of a cluster names paths of it.
+fn names_paths(path: &str) -> bool {
+    path == "openapi/v3"
 }
 
 /// The URI with another path and the same query.

@@ -114,6 +114,8 @@ impl Contents {
 pub(super) struct Register {
     path: PathBuf,
     open: Mutex<Open>,
+    /// Whoever makes notes survive the machine holds this; who only notes something does not wait for the disk.
+    durable: Mutex<()>,
 }
 
 struct Open {
@@ -146,7 +148,7 @@ impl Register {
         file.set_len(found.good)?;
         file.seek(SeekFrom::Start(found.good))?;
         let open = Open { file, size: found.good, least: 0, unsynced: false };
-        Ok((Self { path, open: Mutex::new(open) }, contents))
+        Ok((Self { path, open: Mutex::new(open), durable: Mutex::default() }, contents))
     }
 
     /// Whether a server's folder has one.
@@ -171,6 +173,7 @@ impl Register {
 
     /// Makes sure that all that was noted is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
+        let _durable = self.durable();
         let file = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             if !std::mem::take(&mut open.unsynced) {
@@ -179,6 +182,10 @@ impl Register {
             open.file.try_clone()?
         };
         file.sync_data()
+    }
+
+    fn durable(&self) -> MutexGuard<'_, ()> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it has grown enough to be written again.
@@ -190,8 +197,10 @@ impl Register {
     /// Writes it again with nothing but what is true now, which `entries` says: all that was noted before it is asked, at
     /// least. It is on the disk when this returns.
     pub(super) fn rewrite(&self, place: &str, entries: impl FnOnce() -> Vec<(String, Entry)>) -> io::Result<()> {
-        // Whoever notes something may hold what `entries` asks for: nothing is locked meanwhile.
-        let since = self.write().0.size;
+        // Whoever notes something may hold what `entries` asks for, or a learner may wait for them: nothing of theirs is locked
+        // while something is made or goes to the disk.
+        let _durable = self.durable();
+        let mut copied = self.write().0.size;
         let mut text = Vec::new();
         append(&mut text, &Note::Place(place.to_owned()))?;
         for (name, entry) in entries() {
@@ -200,16 +209,25 @@ impl Register {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
         file.write_all(&text)?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut old = File::open(&self.path)?;
-        old.seek(SeekFrom::Start(since))?;
-        let noted = io::copy(&mut old.take(open.size - since), &mut file)?;
+        old.seek(SeekFrom::Start(copied))?;
+        // What was noted meanwhile, but for the last moment.
+        let noted = self.write().0.size;
+        let mut size = text.len() as u64 + io::copy(&mut (&old).take(noted - copied), &mut file)?;
+        copied = noted;
         file.as_file().sync_all()?;
-        open.file = file.persist(&self.path)?;
-        sync_folder(folder)?;
-        let size = text.len() as u64 + noted;
-        (open.size, open.least, open.unsynced) = (size, size, false);
-        Ok(())
+        {
+            let mut open = self.write().0;
+            let last = io::copy(&mut (&old).take(open.size - copied), &mut file)?;
+            if last > 0 {
+                file.as_file().sync_data()?;
+            }
+            size += last;
+            open.file = file.persist(&self.path)?;
+            (open.size, open.least, open.unsynced) = (size, size, false);
+        }
+        // What is noted from here on is made durable after this: `sync` waits.
+        sync_folder(folder)
     }
 }
 

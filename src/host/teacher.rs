@@ -1,0 +1,44 @@
+//! Whether a request is the instructor's: by the browser, by the word of the link, or because another shard of the class has seen that
+//! it is.
+
+use std::net::IpAddr;
+
+use axum::http::HeaderMap;
+
+use super::refusal::Refusal;
+use super::state::{Host, bearer};
+
+/// Who asks for what is the instructor's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The instructor.
+    Instructor,
+    /// Another shard, for the instructor: only what is here is meant.
+    Shard,
+}
+
+/// Who asks, if they may.
+pub(super) fn of(host: &Host, headers: &HeaderMap, from: IpAddr) -> Result<Asker, Refusal> {
+    if host.is_instructor(headers) {
+        return Ok(Asker::Instructor);
+    }
+    if host.shards().is_some_and(|shards| shards.is_one(headers)) {
+        return Ok(Asker::Shard);
+    }
+    let Some(word) = bearer(headers) else {
+        return Err(Refusal::new(401, "Unauthorized", "this is for the instructor: open the instructor's link first"));
+    };
+    is_word(host, word, from).map(|()| Asker::Instructor)
+}
+
+/// Whether somebody says the instructor's word; who guesses too often has to wait.
+pub(super) fn is_word(host: &Host, word: &str, from: IpAddr) -> Result<(), Refusal> {
+    if let Some(seconds) = host.wait(from) {
+        return Err(Refusal::too_many(seconds));
+    }
+    if host.is_instructor_word(word.trim()) {
+        return Ok(());
+    }
+    host.guessed(from);
+    Err(Refusal::forbidden("this is not the instructor's link"))
+}
