@@ -3,6 +3,7 @@
 
 pub mod bearer;
 mod deadline;
+pub mod objects;
 
 use std::net::IpAddr;
 use std::path::Path;

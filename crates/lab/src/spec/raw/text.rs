@@ -12,6 +12,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use toml::Spanned;
 
+use klab_scheduler::typed::Typed;
+
 /// A value and its byte span.
 #[derive(Clone, Debug)]
 pub(in crate::spec) struct At<T>(Spanned<T>);
@@ -323,8 +325,8 @@ impl<'de> Deserialize<'de> for TolerationText {
                 Ok(TolerationText::Text(text.to_owned()))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TolerationText, A::Error> {
-                Toleration::deserialize(MapAccessDeserializer::new(map))
-                    .map(|table| TolerationText::Table(Box::new(table)))
+                let table = KubernetesObject::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(TolerationText::Table(Box::new(table.0)))
             }
         }
         deserializer.deserialize_any(Either)
@@ -360,9 +362,15 @@ impl KubernetesType for Toleration {
 }
 
 /// A Kubernetes structure as TOML, with the field names of the Kubernetes API.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug)]
 pub(in crate::spec) struct KubernetesObject<T>(pub T);
+
+impl<'de, T: Typed> Deserialize<'de> for KubernetesObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        T::from_value(&value).map(Self).map_err(Error::custom)
+    }
+}
 
 impl<T: KubernetesType> JsonSchema for KubernetesObject<T> {
     fn schema_name() -> Cow<'static, str> {
