@@ -10,34 +10,48 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use toml::Spanned;
 
+use super::super::tree::{LOCATED, Place};
 use klab_scheduler::typed::Typed;
 
 /// A value and its byte span.
 #[derive(Clone, Debug)]
-pub(in crate::spec) struct At<T>(Spanned<T>);
+pub(in crate::spec) struct At<T> {
+    span: Range<usize>,
+    value: T,
+}
 
 impl<T> At<T> {
     pub(in crate::spec) fn span(&self) -> Range<usize> {
-        self.0.span()
+        self.span.clone()
     }
 
     pub(in crate::spec) fn get(&self) -> &T {
-        self.0.get_ref()
+        &self.value
     }
 }
 
 impl<T> Deref for At<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        self.0.get_ref()
+        &self.value
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Spanned::deserialize(deserializer).map(At)
+        struct Entry<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entry<T> {
+            type Value = At<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value of a lab file")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<At<T>, A::Error> {
+                let Some(Place(span)) = map.next_key()? else { return Err(Error::custom("a value has no place")) };
+                Ok(At { span, value: map.next_value()? })
+            }
+        }
+        deserializer.deserialize_newtype_struct(LOCATED, Entry(PhantomData))
     }
 }
 
