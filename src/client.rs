@@ -3,6 +3,7 @@
 
 pub mod bearer;
 mod deadline;
+pub mod objects;
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -24,6 +25,7 @@ use self::deadline::Deadlines;
 pub use self::deadline::{NoAnswer, tell_of_silence};
 use crate::environment;
 use crate::error::{Context, Error, Kind, Result};
+use crate::kubeconfig;
 
 /// How long a request to a cluster may take until its answer begins: to klab's own server on this machine, and to others.
 const ANSWER: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(30));
@@ -200,7 +202,7 @@ fn bears_a_token_alone(config: &Config) -> bool {
 /// # Errors
 /// When the kubeconfig cannot be used.
 pub async fn configuration_of(path: &Path) -> Result<Config> {
-    let kubeconfig = Kubeconfig::read_from(path).kind(Kind::Outside, || unusable(path))?;
+    let kubeconfig = kubeconfig::file::read(path).kind(Kind::Outside, || unusable(path))?;
     configuration(kubeconfig).await.kind(Kind::Outside, || unusable(path))
 }
 

@@ -12,6 +12,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use crate::apply::patch_parameters;
+use crate::client::objects;
 use klab_scheduler::owner::is_of_daemon_set;
 
 /// Keeps new pods off a node, as klab's own change of it; says whether the node is there.
@@ -19,7 +20,7 @@ use klab_scheduler::owner::is_of_daemon_set;
 /// # Errors
 /// When the server refuses or does not answer.
 pub async fn cordon(client: &Client, node: &str) -> Result<bool, kube::Error> {
-    let api: Api<Node> = Api::all(client.clone());
+    let api = objects::writer::<Node>(client);
     let patch = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
     match api.patch(node, &patch_parameters(), &patch).await {
         Ok(_) => Ok(true),
@@ -37,12 +38,12 @@ pub async fn pods_to_move(client: &Client, nodes: &BTreeSet<String>) -> Result<V
         Some(only) if nodes.len() == 1 => ListParams::default().fields(&format!("spec.nodeName={only}")),
         _ => ListParams::default(),
     };
-    let pods = Api::<Pod>::all(client.clone()).list(&parameters).await?;
+    let pods: Vec<Pod> = objects::list(client, None, &parameters).await?;
     let is_there = |pod: &Pod| {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
         node.is_some_and(|node| nodes.contains(node))
     };
-    Ok(pods.items.into_iter().filter(|pod| is_there(pod) && is_moved(pod)).collect())
+    Ok(pods.into_iter().filter(|pod| is_there(pod) && is_moved(pod)).collect())
 }
 
 /// Whether a drain evicts a pod: not those of DaemonSets, whose controller ignores cordons, and not those of the node itself.
@@ -126,14 +127,14 @@ const CONCURRENCY: usize = 32;
 /// # Errors
 /// When the API server refuses.
 pub async fn forget_pods(client: &Client, nodes: &BTreeSet<String>) -> Result<(), kube::Error> {
-    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
-    let lost = pods.items.into_iter().filter(|pod| {
+    let pods: Vec<Pod> = objects::list(client, None, &ListParams::default()).await?;
+    let lost = pods.into_iter().filter(|pod| {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
         node.is_some_and(|node| nodes.contains(node))
     });
     stream::iter(lost)
         .map(|pod| async move {
-            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            let api = objects::writer_in::<Pod>(client, &pod.namespace().unwrap_or_default());
             match api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
                 deleted => deleted.map(drop),

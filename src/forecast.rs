@@ -16,6 +16,7 @@ use klab_lab::plan::is_system_taint;
 use klab_lab::spec::{Lab, Pool};
 use klab_lab::verify::{Context, PredictedWorkload, Prediction, Snapshot, predict};
 use klab_scheduler::TieBreak;
+use klab_scheduler::typed::Typed;
 
 /// Where the lab's pods will go: in the cluster that is there with its pools as the lab file says, or, without one, in
 /// a new cluster, where the system's own pods come first and take their room.
@@ -73,7 +74,7 @@ fn nodes_of_pool(lab: &Lab, pool: &Pool, mut present: Vec<Arc<Node>>) -> Vec<Arc
         }
         _ => pool.nodes.value,
     };
-    let planned = |number| serde_json::from_value::<Node>(nodes::node(lab, pool, number)).ok().map(Arc::new);
+    let planned = |number| Node::from_value(&nodes::node(lab, pool, number)).ok().map(Arc::new);
     // Those of the highest number go first, on every provider.
     present.sort_by_key(|node| (node.name_any().len(), node.name_any()));
     present.truncate(wanted as usize);

@@ -1,5 +1,7 @@
 //! The user's own kubeconfigs, read as kubectl reads them and never written; one context of them.
 
+pub mod file;
+
 use std::path::{Path, PathBuf};
 
 use kube::config::Kubeconfig;
@@ -46,7 +48,7 @@ fn read_file(file: &Path) -> Result<Kubeconfig, anyhow::Error> {
     // A pipe or a device might never end.
     anyhow::ensure!(metadata.is_file(), "it is not a file");
     let absolute = std::path::absolute(file)?;
-    Ok(Kubeconfig::read_from(absolute)?)
+    file::read(&absolute)
 }
 
 /// The files that kubectl would read.

@@ -4,7 +4,6 @@ mod history;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,16 +24,17 @@ use kube::api::{Api, DynamicObject, ListParams};
 use kube::discovery::{Discovery, Scope};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
 pub use self::history::history;
 use crate::client::NoAnswer;
+use crate::client::objects::{self, Watched};
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
 use klab_lab::verify::{BackOff, DeviceObjects, FetchedObject, Snapshot};
+use klab_scheduler::typed::Typed;
 
 /// Objects of one kind, by namespace and name.
 struct Cache<K> {
@@ -216,10 +216,14 @@ fn updates<K>(
     cache: fn(&mut World) -> &mut Cache<K>,
 ) -> BoxStream<'static, Result<Update, watcher::Error>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K: Typed + Resource<DynamicType = ()> + Send + Sync + 'static,
 {
-    watcher(Api::<K>::all(client.clone()), watcher::Config::default())
-        .map(move |event| event.map(|event| Box::new(move |world: &mut World| cache(world).take(event)) as Update))
+    let events = watcher(objects::watched::<K>(client), watcher::Config::default()).boxed();
+    events
+        .map(move |event| {
+            let event = Watched::event(event?)?;
+            Ok(Box::new(move |world: &mut World| cache(world).take(event)) as Update)
+        })
         .boxed()
 }
 
@@ -301,8 +305,7 @@ async fn devices(client: &Client, pods: &[Arc<Pod>]) -> Result<DeviceObjects> {
 /// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where
 /// there is no autoscaler, or nobody may read what it says.
 async fn backed_off(client: &Client) -> BTreeMap<String, BackOff> {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
-    let map = maps.get_opt(STATUS).await.ok().flatten();
+    let map = objects::find::<ConfigMap>(client, Some(NAMESPACE), STATUS).await.ok().flatten();
     let text = map.and_then(|map| map.data?.remove("status")).unwrap_or_default();
     let status: Value = serde_saphyr::from_str(&text).unwrap_or_default();
     let groups = status["nodeGroups"].as_array().into_iter().flatten();
@@ -360,10 +363,10 @@ pub async fn look_at_all(client: &Client) -> Result<Snapshot> {
 
 async fn list<K>(client: &Client) -> Result<Vec<Arc<K>>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Typed + Resource<DynamicType = ()>,
 {
-    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
-        Ok(list) => Ok(list.items.into_iter().map(Arc::new).collect()),
+    match objects::list::<K>(client, None, &ListParams::default()).await {
+        Ok(list) => Ok(list.into_iter().map(Arc::new).collect()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         Err(error) => Err(crate::client::cause(&error))
             .kind(Kind::Outside, || format!("could not list the cluster's {}", K::plural(&()))),

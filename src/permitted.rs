@@ -1,6 +1,5 @@
 //! What a user may read of a cluster that klab did not make: a snapshot, and what is missing in it.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -8,11 +7,12 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 use klab_lab::verify::{DeviceObjects, Snapshot};
-use kube::api::{Api, ListParams};
+use klab_scheduler::typed::Typed;
+use kube::api::ListParams;
 use kube::{Client, Resource};
-use serde::de::DeserializeOwned;
 
 use crate::client::cause;
+use crate::client::objects;
 use crate::error::{Error, Kind, Result};
 
 /// How somebody is let at the nodes.
@@ -146,28 +146,28 @@ impl Permitted {
 
 async fn of_cluster<K>(client: &Client) -> Result<Listed<K>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Typed + Resource<DynamicType = ()>,
 {
-    list(Api::all(client.clone()), Extent::All).await
+    list(client, None, Extent::All).await
 }
 
 async fn namespaced<K>(client: &Client, namespace: &str) -> Result<Listed<K>>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Typed + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
     let all = of_cluster(client).await?;
     match all.extent {
-        Extent::Refused(_) => list(Api::namespaced(client.clone(), namespace), Extent::Namespace).await,
+        Extent::Refused(_) => list(client, Some(namespace), Extent::Namespace).await,
         _ => Ok(all),
     }
 }
 
-async fn list<K>(api: Api<K>, extent: Extent) -> Result<Listed<K>>
+async fn list<K>(client: &Client, namespace: Option<&str>, extent: Extent) -> Result<Listed<K>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: Typed + Resource<DynamicType = ()>,
 {
-    match api.list(&ListParams::default()).await {
-        Ok(list) => Ok(Listed { objects: list.items.into_iter().map(Arc::new).collect(), extent }),
+    match objects::list::<K>(client, namespace, &ListParams::default()).await {
+        Ok(list) => Ok(Listed { objects: list.into_iter().map(Arc::new).collect(), extent }),
         // A kind that the cluster does not serve has no objects.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Listed { objects: Vec::new(), extent: Extent::All }),
         Err(kube::Error::Api(status)) if status.code == 403 => {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Taint as ApiTaint;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::change::{Change, Named, Objects, Scope};
@@ -12,6 +11,7 @@ use klab_cluster::node_pools::{NAMESPACE, NODE_POOLS, STATUS};
 use klab_lab::names::POOL_LABEL;
 use klab_scheduler::autoscaler::TAINTS;
 use klab_scheduler::taint::Taint;
+use klab_scheduler::typed::Typed;
 
 /// Annotations that controllers and tools write by themselves.
 const OTHERS_ANNOTATIONS: [&str; 8] = [
@@ -189,7 +189,7 @@ fn node_differs(name: &str, wanted: &Value, found: &Value, scope: Scope, changes
 /// The taints that people put on a node; those of its condition follow from it, and the autoscaler's come and go.
 fn taints(node: &Value) -> BTreeSet<Taint> {
     let all = node["spec"]["taints"].as_array().into_iter().flatten();
-    let taints = all.filter_map(|taint| ApiTaint::deserialize(taint).ok()).map(|taint| Taint::from(&taint));
+    let taints = all.filter_map(|taint| ApiTaint::from_value(taint).ok()).map(|taint| Taint::from(&taint));
     taints.filter(|it| !it.key.starts_with("node.kubernetes.io/") && !TAINTS.contains(&&*it.key)).collect()
 }
 

@@ -15,6 +15,7 @@ use crate::exec::{self, Command};
 use crate::kubeconfig;
 use crate::provider::aks::az;
 use crate::provider::kind::docker;
+use crate::provider::kind::version::KindVersion;
 use crate::provider::sim::daemon;
 use crate::ui::Format;
 use klab_cluster::server::files::create_private_folder;
@@ -23,6 +24,9 @@ use klab_lab::words::{plural, table};
 /// What can be typed after `klab doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
+
+/// How long a tool may take to say its version.
+const TOOL: Duration = Duration::from_secs(20);
 
 /// How a finding is to be taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,14 @@ struct Finding {
 }
 
 impl Finding {
+    /// That what is there is of no use, where it is there.
+    fn useless_if(self, is_useless: bool, why: &str) -> Self {
+        if self.mark != Mark::Good || !is_useless {
+            return self;
+        }
+        Self { mark: Mark::Optional, fact: format!("{}: {why}", self.fact), ..self }
+    }
+
     /// With what mends it, where it is not good and does not say so itself.
     fn or_fix(mut self, fix: &str) -> Self {
         if self.mark != Mark::Good {
@@ -150,7 +162,10 @@ fn kubectl() -> Finding {
 }
 
 fn kind() -> Finding {
-    tool("kind", &["version"], "labs on kind need it").or_fix(to_get(Tool::Kind, System::here()))
+    let found = tool("kind", &["version"], "labs on kind need it");
+    let is_old = KindVersion::parse(&found.fact).is_some_and(|version| version < KindVersion::OLDEST);
+    let fit = found.useless_if(is_old, &format!("too old, labs on kind need {} or newer", KindVersion::OLDEST));
+    fit.or_fix(to_get(Tool::Kind, System::here()))
 }
 
 /// The container runtime of kind, found as labs on kind find it.
@@ -178,11 +193,23 @@ fn is_on_path(program: &str) -> bool {
 
 fn azure() -> Finding {
     let absent = "labs on aks need it";
-    let finding = match az::program() {
-        Some(program) => answer_of("az", program, &["version", "--output", "tsv"], absent),
-        None => missing("az", absent),
-    };
-    finding.or_fix(to_get(Tool::Az, System::here()))
+    let Some(program) = az::program() else { return missing("az", absent).or_fix(to_get(Tool::Az, System::here())) };
+    let found = answer_of("az", program.clone(), &["version", "--output", "tsv"], absent);
+    let (major, minor) = az::OLDEST;
+    let is_old = is_old_az(&found.fact);
+    let fit = found.useless_if(is_old, &format!("too old, labs on aks need {major}.{minor} or newer"));
+    if fit.mark != Mark::Good {
+        return fit.or_fix(to_get(Tool::Az, System::here()));
+    }
+    // Who is logged in stands in a file: Azure is not asked.
+    let account = Command::new(program).args(["account", "show", "--output", "none"]).output(TOOL);
+    fit.useless_if(account.is_err(), "nobody is logged in, and labs on aks need a subscription").or_fix("`az login`")
+}
+
+/// Whether `az version` says one that lacks what klab uses; what it says may be anything.
+fn is_old_az(text: &str) -> bool {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < az::OLDEST)
 }
 
 /// The cluster that `klab explain` without a lab, and labs on `existing`, work with where nobody names another.
@@ -215,7 +242,7 @@ fn tool(name: &'static str, arguments: &[&str], absent: &str) -> Finding {
 }
 
 fn answer_of(name: &'static str, program: OsString, arguments: &[&str], absent: &str) -> Finding {
-    match Command::new(program).args(arguments.iter().copied()).output(Duration::from_secs(20)) {
+    match Command::new(program).args(arguments.iter().copied()).output(TOOL) {
         Ok(output) => good(name, output.lines().next().unwrap_or("there").trim().to_owned()),
         Err(exec::Error::Missing { .. }) => missing(name, absent),
         Err(error) => Finding {
@@ -224,5 +251,36 @@ fn answer_of(name: &'static str, program: OsString, arguments: &[&str], absent: 
             fact: error.to_string().lines().next().unwrap_or_default().to_owned(),
             fix: Some(format!("`{name} {}` should answer", arguments.join(" "))),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_az_is_too_old_where_it_says_so() {
+        for (said, is_old) in [
+            ("2.59.0\t2.59.0\t1.1.0", true),
+            ("1.90.1", true),
+            ("2.60.0\t2.60.0\t1.1.0", false),
+            ("2.91.0", false),
+            ("of-azure", false),
+            ("2", false),
+            ("", false),
+        ] {
+            assert_eq!(is_old_az(said), is_old, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_and_of_no_use_is_told_with_what_mends_it() {
+        let found = good("kind", "kind v0.20.0".to_owned()).useless_if(true, "too old").or_fix("take a newer one");
+        assert!(found.mark == Mark::Optional);
+        assert_eq!((found.fact.as_str(), found.fix.as_deref()), ("kind v0.20.0: too old", Some("take a newer one")));
+        let fit = good("kind", "kind v0.30.0".to_owned()).useless_if(false, "too old").or_fix("take a newer one");
+        assert_eq!((fit.fact.as_str(), fit.fix), ("kind v0.30.0", None));
+        let absent = missing("kind", "needed").useless_if(true, "too old").or_fix("take it");
+        assert_eq!((absent.fact.as_str(), absent.fix.as_deref()), ("not on PATH; needed", Some("take it")));
     }
 }

@@ -16,6 +16,7 @@ use super::text::Pieces;
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::exec::stream::{Bounds, Channel, End};
 use crate::exec::{self, Command};
+use crate::kubeconfig;
 use klab_lab::words::{duration, plural};
 
 /// A piece of what a command says.
@@ -303,7 +304,7 @@ impl Drop for OfSeat {
 
 /// The port of the server that a kubeconfig names by its address.
 fn port_of(kubeconfig: &str) -> Option<u16> {
-    let config = kube::config::Kubeconfig::from_yaml(kubeconfig).ok()?;
+    let config = kubeconfig::file::parse(kubeconfig).ok()?;
     let server: http::Uri = config.clusters.first()?.cluster.as_ref()?.server.as_ref()?.parse().ok()?;
     // A name would have to be looked up, and the sandbox asks nobody.
     let is_address = server.host()?.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();

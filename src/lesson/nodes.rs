@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::api::{Api, ListParams, Patch};
+use kube::api::{ListParams, Patch};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::performer::Performer;
 use crate::apply::patch_parameters;
-use crate::client::cause;
+use crate::client::{cause, objects};
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb};
 use crate::provider::{Machines, Work, cannot_stop_nodes};
@@ -54,13 +54,14 @@ pub(super) fn selector(set: &NodeSet) -> Option<String> {
 
 /// The nodes of a set, by name; empty where there are none.
 pub(super) async fn select(client: &Client, set: &NodeSet) -> Result<Vec<Node>> {
-    let api: Api<Node> = Api::all(client.clone());
     let failed = |error: kube::Error| failure(&format!("list the nodes of {set}"), &error);
     let mut nodes = match (set, selector(set)) {
-        (NodeSet::Node(name), _) => api.get_opt(name).await.map_err(failed)?.into_iter().collect(),
+        (NodeSet::Node(name), _) => {
+            objects::find::<Node>(client, None, name).await.map_err(failed)?.into_iter().collect::<Vec<_>>()
+        }
         (_, selector) => {
             let parameters = ListParams { label_selector: selector, ..ListParams::default() };
-            api.list(&parameters).await.map_err(failed)?.items
+            objects::list(client, None, &parameters).await.map_err(failed)?
         }
     };
     nodes.sort_by_key(ResourceExt::name_any);
@@ -237,11 +238,11 @@ pub(super) fn matches(taint: &Taint, key: &str, value: Option<&str>, effect: Opt
 
 /// Changes one node; says whether there was anything to change. Tried again when somebody else was faster.
 async fn change_node(client: &Client, name: &str, change: &Change<'_>) -> Result<bool> {
-    let api: Api<Node> = Api::all(client.clone());
+    let api = objects::writer::<Node>(client);
     let failed = |error: &kube::Error| failure(&format!("change node `{name}`"), error);
     let parameters = patch_parameters();
     for attempt in 1.. {
-        let node = api.get(name).await.map_err(|error| failed(&error))?;
+        let node = objects::get(client, None, name).await.map_err(|error| failed(&error))?;
         let Some(mut patch) = (change.patch)(&node) else { return Ok(false) };
         patch["metadata"]["resourceVersion"] = json!(node.resource_version());
         match api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await {
@@ -270,7 +271,7 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
         let state = if start { Value::Null } else { json!("stopped") };
         let patch = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: state } } });
         performer.runtime.block_on(async {
-            let api: Api<Node> = Api::all(performer.client.clone());
+            let api = objects::writer::<Node>(&performer.client);
             let parameters = patch_parameters();
             for name in &names {
                 let patched = api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await;

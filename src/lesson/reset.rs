@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, Patch};
+use kube::api::Patch;
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,7 @@ use super::performer::Performer;
 use super::set::{main_object, take_away};
 use super::workloads::{delete_pods, deploy};
 use crate::apply::patch_parameters;
+use crate::client::objects;
 use crate::error::Result;
 use crate::event::{About, Verb};
 use crate::observe;
@@ -37,7 +38,7 @@ pub async fn reset(client: &Client, lab: &Lab, work: &mut Work<'_>) -> Result<()
     let own = lab.provider.profile().makes_nodes;
     let nodes = if own { observe::look(client).await?.nodes } else { Vec::new() };
     let keys = changed_labels(lab);
-    let api: Api<Node> = Api::all(client.clone());
+    let api = objects::writer::<Node>(client);
     let mut count = 0;
     for node in &nodes {
         let Some(patch) = node.labels().get(POOL_LABEL).and_then(|pool| node_patch(node, lab.pool(pool)?, lab, &keys))

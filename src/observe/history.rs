@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, WatchEvent, WatchParams};
+use kube::api::{WatchEvent, WatchParams};
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
 
 use super::{Cache, Update, World};
+use crate::client::objects;
 use klab_lab::verify::Snapshot;
+use klab_scheduler::typed::Typed;
 
 /// All that is remembered comes at once; after so long without a change there is no more.
 const QUIET: Duration = Duration::from_millis(60);
@@ -67,10 +68,10 @@ pub async fn history(client: &Client, most: usize) -> Vec<Snapshot> {
 /// The changes of a kind; none where its beginning is forgotten.
 async fn changes<K>(client: &Client, cache: fn(&mut World) -> &mut Cache<K>) -> Option<Vec<Changed>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    K: Typed + Resource<DynamicType = ()> + Send + Sync + 'static,
 {
     // What was there in the first version is what a cluster is made of, and none of these kinds.
-    let watched = Api::<K>::all(client.clone()).watch(&WatchParams::default(), "1").await.ok()?;
+    let watched = objects::watched::<K>(client).watch(&WatchParams::default(), "1").await.ok()?;
     let mut watched = watched.boxed();
     let mut all = Vec::new();
     while let Ok(next) = tokio::time::timeout(QUIET, watched.try_next()).await {
@@ -82,6 +83,7 @@ where
             None => break,
         };
         let version = object.resource_version()?.parse().ok()?;
+        let object: K = object.typed().ok()?;
         let at = second(&object);
         let event = if is_gone { Event::Delete(object) } else { Event::Apply(object) };
         all.push(Changed { version, at, update: Box::new(move |world| cache(world).take(event)) });

@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use self::site::{Found, Site};
 use super::{Options, Provider, Work};
-use crate::client::{self, cause, connect};
+use crate::client::{self, cause, connect, objects};
 use crate::error::{Context as _, Error, Kind, Result};
 use crate::event::{About, Verb, Warning};
 use crate::exec::quoted;
@@ -134,15 +134,14 @@ impl Existing {
 }
 
 async fn list(client: &Client) -> Result<Vec<Node>> {
-    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
-    let nodes = nodes.map_err(|error| match &error {
+    let nodes = objects::list(client, None, &ListParams::default()).await;
+    nodes.map_err(|error| match &error {
         kube::Error::Api(status) if status.code == 403 => {
             let words = "you may not list the nodes of the cluster, without which a lab cannot be checked";
             Error::new(Kind::Outside, cause(&error).context(words)).hint(NODE_RIGHTS)
         }
         _ => Error::new(Kind::Outside, cause(&error).context("could not list the nodes of the cluster")),
-    })?;
-    Ok(nodes.items)
+    })
 }
 
 /// The nodes by pool, as the lab tells them apart; without a lab, as their makers do.

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
 use crate::error::{Context, Kind, Result};
 use klab_cluster::cluster::Cluster;
 use klab_cluster::resource::{
@@ -13,6 +11,7 @@ use klab_cluster::resource::{
     RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 use klab_lab::verify::{DeviceObjects, Snapshot};
+use klab_scheduler::typed::Typed;
 
 /// Objects of one kind as they were last seen, by uid.
 struct Seen<K>(HashMap<Box<str>, (u64, Arc<K>)>);
@@ -23,7 +22,7 @@ impl<K> Default for Seen<K> {
     }
 }
 
-impl<K: DeserializeOwned> Seen<K> {
+impl<K: Typed> Seen<K> {
     fn look(&mut self, cluster: &Cluster, resource: ResourceId) -> Result<Vec<Arc<K>>> {
         let mut last = std::mem::take(&mut self.0);
         let mut all = Vec::new();
@@ -32,7 +31,7 @@ impl<K: DeserializeOwned> Seen<K> {
             let (version, typed) = if let Some(known) = known {
                 known
             } else {
-                let typed = object.decode::<K>().kind(Kind::Failed, || {
+                let typed = K::from_json(&object.json).kind(Kind::Failed, || {
                     format!("could not read {} `{}` of the embedded cluster", resource.row().kind, object.name)
                 })?;
                 (object.resource_version, Arc::new(typed))

@@ -332,12 +332,12 @@ impl Object {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// The object as a typed Kubernetes object.
+    /// The object as a typed one; [`klab_scheduler::typed`] reads those of Kubernetes with less code.
     ///
     /// # Errors
     /// When the JSON does not fit the type, which admission keeps from happening for the kinds it knows.
     pub fn decode<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        self.kept().map_or_else(|| serde_json::from_slice(&self.json), |tree| T::deserialize(&*tree))
+        serde_json::from_slice(&self.json)
     }
 
     /// The value of a label.

@@ -40,7 +40,8 @@
 //!
 //! [`autoscaler`] decides which pools of nodes grow and shrink, as the cluster autoscaler does.
 //! [`queue::Queue`] is the scheduling queue with its backoff and requeue rules; [`Cluster`] returns the events it wants.
-//! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody; [`owner`] says whose a pod is.
+//! [`quantity`] and [`selector`] are Kubernetes' quantities and selectors, exact, for everybody; [`owner`] says whose a pod is;
+//! [`typed`] reads Kubernetes objects from JSON.
 //!
 //! **Experimental:** the modules, and the types that are only fields of others. [`Cluster`], [`Decision`], [`Attempt`] and
 //! [`Reason`] are meant to stay; until version 1.0 they may change between minor versions, as the changelog says.
@@ -84,6 +85,7 @@ pub mod taint;
 mod tally;
 mod tie;
 mod topology;
+pub mod typed;
 mod verdict;
 mod volumes;
 mod workloads;

@@ -13,6 +13,8 @@ use crate::environment;
 use crate::error::{Error, Kind};
 use crate::exec::{self, Command, Written};
 
+/// The oldest az that is known to have every option klab uses.
+pub(crate) const OLDEST: (u32, u32) = (2, 60);
 /// A call that only asks.
 pub(super) const ASK: Duration = Duration::from_mins(2);
 /// A call that changes something; with some options az waits for Azure although it is told not to.

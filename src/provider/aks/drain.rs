@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 
-use crate::client::{connect, runtime};
+use crate::client::{connect, objects, runtime};
 use crate::drain;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb};
@@ -89,9 +89,9 @@ async fn empty(client: &Client, pool: &str, nodes: &BTreeSet<String>, left: impl
 }
 
 async fn nodes_of(client: &Client, pool: &str) -> Result<Vec<String>, kube::Error> {
-    let api: Api<Node> = Api::all(client.clone());
-    let nodes = api.list(&ListParams::default().labels(&format!("{POOL_LABEL}={pool}"))).await?;
-    Ok(nodes.items.iter().map(ResourceExt::name_any).collect())
+    let of_pool = ListParams::default().labels(&format!("{POOL_LABEL}={pool}"));
+    let nodes: Vec<Node> = objects::list(client, None, &of_pool).await?;
+    Ok(nodes.iter().map(ResourceExt::name_any).collect())
 }
 
 fn failure(pool: &str, error: &kube::Error) -> Error {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
+use kube::{Client, ResourceExt};
 
 use super::restore::{Restoration, same_taint};
-use crate::client::{connect, runtime};
+use crate::client::{connect, objects, runtime};
 use crate::error::{Context, Error, Kind, Result};
 use crate::event::{Verb, Warning};
 use crate::provider::Work;
@@ -130,17 +130,17 @@ pub(super) fn check(kubeconfig: &Path, lab: &Lab, changed: bool, work: &mut Work
     let started = Instant::now();
     let mut back = TakenBack::default();
     let found = runtime.block_on(async {
-        let api: Api<Node> = Api::all(connect(kubeconfig).await?);
+        let client = connect(kubeconfig).await?;
         loop {
-            let nodes = api.list(&ListParams::default()).await;
-            let nodes = nodes.kind(Kind::Outside, || "could not read the cluster's nodes".to_owned())?.items;
+            let nodes = objects::list::<Node>(&client, None, &ListParams::default()).await;
+            let nodes = nodes.kind(Kind::Outside, || "could not read the cluster's nodes".to_owned())?;
             let drift = drift(lab, &nodes);
             let limit = if changed { SETTLING } else { AT_REST };
             if drift.is_empty() || started.elapsed() > limit {
                 return Ok::<_, Error>((nodes.len(), drift));
             }
             activity.progress(format!("the nodes: {}", drift[0]));
-            back.take(lab, &nodes, &api, work).await?;
+            back.take(lab, &nodes, &client, work).await?;
             tokio::time::sleep((started.elapsed() / 10).clamp(Duration::from_millis(20), Duration::from_secs(3))).await;
         }
     });
@@ -178,12 +178,12 @@ struct TakenBack {
 }
 
 impl TakenBack {
-    async fn take(&mut self, lab: &Lab, nodes: &[Node], api: &Api<Node>, work: &mut Work<'_>) -> Result<()> {
+    async fn take(&mut self, lab: &Lab, nodes: &[Node], client: &Client, work: &mut Work<'_>) -> Result<()> {
         for node in nodes {
             let pool = pool_of(node).and_then(|pool| lab.pool(pool)).filter(|pool| !pool.deferred);
             let Some(restoration) = pool.and_then(|pool| Restoration::of(pool, node)) else { continue };
             work.intend("reset-node", restoration.node())?;
-            match restoration.perform(api).await {
+            match restoration.perform(client).await {
                 Ok(()) => {
                     self.nodes.insert(restoration.node().to_owned());
                     self.changes.extend(restoration.changes);

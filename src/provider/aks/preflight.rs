@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::answer::{Registration, ToolVersion};
 use super::arguments;
-use super::az::Az;
+use super::az::{Az, OLDEST};
 use super::catalogue::Class;
 use super::failure::Failure;
 use super::place::Place;
@@ -12,9 +12,6 @@ use super::region::{Sku, Usage, Versions};
 use crate::error::{Error, Kind};
 use klab_lab::plan::{Action, size_name, wanted_version};
 use klab_lab::spec::{AksTier, Lab, Os, Pool, PoolMode};
-
-/// The oldest az that is known to have every option klab uses.
-const OLDEST: (u32, u32) = (2, 60);
 
 /// What Azure says about a region and a subscription.
 #[derive(Debug, Clone)]

@@ -1,10 +1,11 @@
 //! Labels and taints that steps or kubectl put on nodes, taken back to what the pools declare: Azure knows nothing of them.
 
 use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
+use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
+use crate::client::objects;
 use klab_lab::plan::{is_system_taint, taint_text};
 use klab_lab::spec::Pool;
 
@@ -60,8 +61,11 @@ impl Restoration {
     ///
     /// # Errors
     /// When the cluster refuses.
-    pub(super) async fn perform(&self, api: &Api<Node>) -> Result<(), kube::Error> {
-        api.patch(&self.node, &PatchParams::default(), &Patch::Merge(&self.patch)).await.map(drop)
+    pub(super) async fn perform(&self, client: &Client) -> Result<(), kube::Error> {
+        objects::writer::<Node>(client)
+            .patch(&self.node, &PatchParams::default(), &Patch::Merge(&self.patch))
+            .await
+            .map(drop)
     }
 }
 

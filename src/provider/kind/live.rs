@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, TypeMeta,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta, Patch, PatchParams,
+    TypeMeta,
 };
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::check;
 use crate::apply::patch_parameters;
+use crate::client::objects;
 use crate::drain;
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::deadline;
@@ -50,8 +52,8 @@ impl Live {
         Ok(Self { runtime, client })
     }
 
-    fn api(&self) -> Api<Node> {
-        Api::all(self.client.clone())
+    fn api(&self) -> Api<PartialObjectMeta<Node>> {
+        objects::writer(&self.client)
     }
 
     fn request<T>(&self, what: &str, future: impl Future<Output = Result<T, kube::Error>>) -> Result<T> {
@@ -76,8 +78,7 @@ impl Live {
     /// # Errors
     /// When the API server does not answer.
     pub(super) fn nodes(&self) -> Result<Vec<Node>> {
-        let api = self.api();
-        self.request("list the nodes", async move { Ok(api.list(&ListParams::default()).await?.items) })
+        self.request("list the nodes", objects::list(&self.client, None, &ListParams::default()))
     }
 
     /// Waits until nodes are as `done` says; it gives what is still missing, in words, or none.
@@ -161,7 +162,7 @@ impl Live {
     /// When the API server does not answer.
     pub(super) fn forget_pods(&self, node: &str) -> Result<()> {
         for pod in self.pods_on(node)? {
-            let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+            let api = objects::writer_in::<Pod>(&self.client, &pod.namespace().unwrap_or_default());
             let (name, at_once) = (pod.name_any(), DeleteParams::default().grace_period(0));
             // The garbage collector may have been faster.
             let _ = self.request("delete a pod", async move { api.delete(&name, &at_once).await.map(|_| ()) });
@@ -170,9 +171,8 @@ impl Live {
     }
 
     fn pods_on(&self, node: &str) -> Result<Vec<Pod>> {
-        let api: Api<Pod> = Api::all(self.client.clone());
         let of_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        self.request("list the node's pods", async move { Ok(api.list(&of_node).await?.items) })
+        self.request("list the node's pods", objects::list(&self.client, None, &of_node))
     }
 
     /// Applies an object on the server's side, as klab's own.

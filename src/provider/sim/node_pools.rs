@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::{Api, Patch, PostParams};
+use kube::api::Patch;
 use serde_json::{Value, json};
 
 use crate::apply::patch_parameters;
-use crate::client::cause;
+use crate::client::{cause, objects};
 use crate::error::{Error, Kind, Result};
 use klab_cluster::node_pools::{ADDRESS, NAME, NAMESPACE, NODE_POOLS, NUMBER, NodeNames, NodePool, PROFILE};
 use klab_lab::names::DECLARED_ANNOTATION;
@@ -104,12 +104,8 @@ pub(super) fn node_pool(lab: &Lab, pool: &Pool) -> Option<NodePool> {
     })
 }
 
-fn maps(client: &Client) -> Api<ConfigMap> {
-    Api::namespaced(client.clone(), NAMESPACE)
-}
-
 async fn find(client: &Client, name: &str) -> Result<Option<ConfigMap>> {
-    maps(client).get_opt(name).await.map_err(|error| failure("read", name, &error))
+    objects::find(client, Some(NAMESPACE), name).await.map_err(|error| failure("read", name, &error))
 }
 
 /// Changes a ConfigMap as it is at the moment of the change: `changed` says what of its data changes, null for what goes. The
@@ -136,11 +132,12 @@ async fn write(
     if let Some(known) = known {
         let version = &known.metadata.resource_version;
         let patch = Patch::Merge(json!({ "metadata": { "resourceVersion": version }, "data": data }));
-        return maps(client).patch(name, &patch_parameters(), &patch).await.map(drop);
+        let maps = objects::writer_in::<ConfigMap>(client, NAMESPACE);
+        return maps.patch(name, &patch_parameters(), &patch).await.map(drop);
     }
-    let map = json!({ "metadata": { "name": name, "namespace": NAMESPACE }, "data": data });
-    let map: ConfigMap = serde_json::from_value(map).map_err(kube::Error::SerdeError)?;
-    maps(client).create(&PostParams::default(), &map).await.map(drop)
+    let metadata = json!({ "name": name, "namespace": NAMESPACE });
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
+    objects::create::<ConfigMap>(client, Some(NAMESPACE), &map).await
 }
 
 fn failure(verb: &str, what: &str, error: &kube::Error) -> Error {

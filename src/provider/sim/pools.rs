@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{devices, node_pools};
 use crate::apply::patch_parameters;
-use crate::client::cause;
+use crate::client::{cause, objects};
 use crate::drain;
 use crate::error::{Error, Kind, Result};
 use crate::event::{About, Events, Verb};
@@ -170,7 +170,7 @@ async fn update(client: &Client, pool: &Pool, events: &Events) -> Result<()> {
     let declared = Declared::of(pool);
     let wanted: Vec<Taint> = pool.taints.iter().map(|taint| taint.value.clone()).collect();
     let mode_label = MODE_LABEL.to_owned();
-    let api: Api<Node> = Api::all(client.clone());
+    let api = objects::writer::<Node>(client);
     let nodes = nodes_of(client, Some(&pool.name.value)).await?;
     devices::tell_who_keeps(client, pool, &nodes, events).await?;
     for node in nodes {
@@ -211,7 +211,7 @@ async fn remove(client: &Client, nodes: Vec<Node>) -> Result<()> {
 }
 
 async fn remove_nodes(client: &Client, nodes: Vec<Node>) -> Result<()> {
-    let api: Api<Node> = Api::all(client.clone());
+    let api = objects::writer::<Node>(client);
     stream::iter(nodes)
         .map(|node| {
             let api = api.clone();
@@ -234,8 +234,7 @@ async fn nodes_of(client: &Client, pool: Option<&str>) -> Result<Vec<Node>> {
         Some(pool) => ListParams::default().labels(&format!("{POOL_LABEL}={pool}")),
         None => ListParams::default(),
     };
-    let list = Api::<Node>::all(client.clone()).list(&parameters).await;
-    list.map(|list| list.items).map_err(|error| failure("list", "nodes", &error))
+    objects::list(client, None, &parameters).await.map_err(|error| failure("list", "nodes", &error))
 }
 
 fn taints(node: &Node) -> Vec<Taint> {

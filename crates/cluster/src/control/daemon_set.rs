@@ -24,6 +24,7 @@ use klab_scheduler::NodeSpec;
 use klab_scheduler::node_selector::RequiredNodeAffinity;
 use klab_scheduler::selector::Selector;
 use klab_scheduler::taint::{NO_EXECUTE, Toleration, untolerated};
+use klab_scheduler::typed::Typed;
 
 const COMPONENT: &str = "daemonset-controller";
 /// At most this many pods are created at once (upstream: pkg/controller/daemon/daemon_controller.go `BurstReplicas`, v1.36).
@@ -108,7 +109,7 @@ impl Plane {
             return;
         }
         let value = object.value();
-        let Ok(spec) = serde_json::from_value::<PodSpec>(daemon_spec(&value)) else { return };
+        let Ok(spec) = PodSpec::from_value(&daemon_spec(&value)) else { return };
         let Ok(requires) = RequiredNodeAffinity::from_api(&spec) else { return };
         let tolerations = spec.tolerations.iter().flatten().map(Toleration::from).collect();
         let revisions = self.sync_revisions(&object, &value);

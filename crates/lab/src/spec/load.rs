@@ -5,13 +5,14 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, Deserializer};
+use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::gather::gather;
 use super::lab::{Lab, LoadOptions};
 use super::read::{Unread, read_regular};
 use super::source::Source;
+use super::tree::Tree;
 use super::{raw, rules, structure, syntax_error, template, validate};
 
 /// A lab file is a page or two. Far beyond that it is the wrong file.
@@ -122,14 +123,15 @@ fn read_lab(name: &str, text: &str, options: &LoadOptions) -> (Option<Lab>, Diag
         rendered.substitute(&mut tree);
         let whole = rendered.whole.iter().filter_map(|start| Some((*start, rendered.strings.get(start)?.as_str())));
         let broken = structure::check(&mut tree, whole.collect(), &rendered.failed, &source, &mut diagnostics);
-        (raw::Lab::deserialize(Deserializer::from(tree)), broken)
+        let tree = Spanned::new(tree.span(), DeValue::Table(tree.into_inner()));
+        (raw::Lab::deserialize(Tree::new(&tree)), broken)
     };
     let raw = match raw {
         Ok(raw) => raw,
         Err(error) => {
             // The structure has been judged already; this is what the judgement missed.
             if diagnostics.errors() == 0 {
-                diagnostics.push(syntax_error::diagnostic(&error, &source));
+                diagnostics.push(syntax_error::diagnostic(&error.message, error.span, &source));
             }
             return (None, diagnostics);
         }

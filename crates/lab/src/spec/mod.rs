@@ -26,6 +26,7 @@ pub mod step;
 mod structure;
 mod syntax_error;
 pub mod template;
+mod tree;
 mod validate;
 pub mod version;
 pub mod workload;

@@ -19,7 +19,7 @@ pub(super) fn report(errors: &[toml::de::Error], source: &Arc<Source>) -> Diagno
     }
     let mut diagnostics = Diagnostics::default();
     for error in errors.iter().take(SHOWN) {
-        let mut diagnostic = diagnostic(error, source);
+        let mut diagnostic = diagnostic(error.message(), error.span(), source);
         if diagnostics.errors() + 1 == SHOWN && errors.len() > SHOWN {
             let more = errors.len() - SHOWN;
             diagnostic = diagnostic.note(format!("{more} more places are not TOML; they may follow from these"));
@@ -30,11 +30,10 @@ pub(super) fn report(errors: &[toml::de::Error], source: &Arc<Source>) -> Diagno
 }
 
 /// One mistake in the parser's words.
-pub(super) fn diagnostic(error: &toml::de::Error, source: &Arc<Source>) -> Diagnostic {
-    let message = error.message();
+pub(super) fn diagnostic(message: &str, span: Option<Range<usize>>, source: &Arc<Source>) -> Diagnostic {
     let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
     let mut diagnostic = Diagnostic::error("not-toml", "this is not TOML".to_owned());
-    if let Some(span) = error.span() {
+    if let Some(span) = span {
         diagnostic = diagnostic.at(&source.at(span), first);
     } else {
         diagnostic = diagnostic.note(first);

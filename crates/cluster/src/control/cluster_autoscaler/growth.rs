@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::Value;
 
@@ -24,6 +25,7 @@ use crate::resource::DAEMON_SETS;
 use klab_scheduler::autoscaler::{
     Backoffs, EXPENDABLE_BELOW, Failure, NEW_PODS_WAIT, NodeGroup, Profile, Resize, ScaleUp, Template, scale_up,
 };
+use klab_scheduler::typed::Typed;
 
 /// Annotation of a pod with a longer delay of its own than `new-pod-scale-up-delay`.
 const DELAY: &str = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
@@ -37,9 +39,9 @@ pub(super) fn groups(
 ) -> Vec<NodeGroup> {
     let now = plane.now();
     let (sets, _) = plane.cluster.list(DAEMON_SETS, None);
-    let sets: Vec<_> = sets.iter().filter_map(|set| set.decode().ok()).collect();
+    let sets: Vec<_> = sets.iter().filter_map(|set| DaemonSet::from_json(&set.json).ok()).collect();
     let group = |(name, pool): (&String, &NodePool)| {
-        let node: Node = serde_json::from_value(pool.sample()?).ok()?;
+        let node = Node::from_value(&pool.sample()?).ok()?;
         let starting = u32::try_from(pool.starting.len()).unwrap_or(u32::MAX);
         let is_backed_off = backoffs.of(&pool.group, now).is_some();
         Some(NodeGroup {
@@ -211,7 +213,7 @@ fn unschedulable(plane: &Plane) -> Vec<(Arc<PodInfo>, Pod)> {
     };
     let pods =
         plane.view.unbound().filter(|info| info.active() && !info.of_daemon_set() && refused(&info.object.value()));
-    pods.filter_map(|info| Some((Arc::clone(info), info.object.decode().ok()?))).collect()
+    pods.filter_map(|info| Some((Arc::clone(info), Pod::from_json(&info.object.json).ok()?))).collect()
 }
 
 /// How old a pod must be before a pool grows for it.

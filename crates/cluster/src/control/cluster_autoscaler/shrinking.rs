@@ -25,6 +25,7 @@ use klab_scheduler::autoscaler::{
     TAINTS, Unneeded, Verdict, judge,
 };
 use klab_scheduler::owner::controller;
+use klab_scheduler::typed::Typed;
 
 /// A node that could not go is looked at again after so long (`--unremovable-node-recheck-timeout`).
 const RECHECK: SignedDuration = SignedDuration::from_mins(5);
@@ -86,7 +87,8 @@ impl Shrinking {
             .map(|member| {
                 let pods = plane.view.pods_on(&member.name);
                 let is_empty = pods.iter().all(|pod| pod.of_daemon_set());
-                let pods = pods.iter().filter(|pod| !pod.finished()).filter_map(|pod| pod.object.decode().ok());
+                let pods =
+                    pods.iter().filter(|pod| !pod.finished()).filter_map(|pod| Pod::from_json(&pod.object.json).ok());
                 (member, pods.collect(), is_empty)
             })
             .collect();
@@ -102,7 +104,8 @@ impl Shrinking {
             })
             .collect();
         let (budgets, _) = plane.cluster.list(POD_DISRUPTION_BUDGETS, None);
-        let budgets: Vec<PodDisruptionBudget> = budgets.iter().filter_map(|budget| budget.decode().ok()).collect();
+        let budgets: Vec<PodDisruptionBudget> =
+            budgets.iter().filter_map(|budget| Typed::from_json(&budget.json).ok()).collect();
         let owner = |pod: &Pod| {
             let is_gone = controller(&pod.metadata).is_some_and(|owner| plane.view.find(&owner.uid).is_none());
             if is_gone { Owner::Gone } else { Owner::Present }

@@ -7,6 +7,7 @@
 use k8s_openapi::api::core::v1::PodSpec;
 use klab_scheduler::HostPort;
 use klab_scheduler::node_selector::RequiredNodeAffinity;
+use klab_scheduler::typed::Typed;
 use serde_json::Value;
 
 use super::super::plane::Plane;
@@ -120,7 +121,7 @@ fn affine(spec: &Value, node: &NodeInfo) -> bool {
     if spec["nodeSelector"].is_null() && spec["affinity"]["nodeAffinity"].is_null() {
         return true;
     }
-    let Ok(spec) = serde_json::from_value::<PodSpec>(spec.clone()) else { return true };
+    let Ok(spec) = PodSpec::from_value(spec) else { return true };
     let Ok(required) = RequiredNodeAffinity::from_api(&spec) else { return true };
     let labels = serde_json::from_value(node.object.value()["metadata"]["labels"].clone()).unwrap_or_default();
     required.matches(&labels, &node.object.name)

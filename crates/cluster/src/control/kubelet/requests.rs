@@ -1,6 +1,7 @@
 //! What pods on a node hold of its resources, as its kubelet counts it: what has been allocated, not what is asked for.
 
 use k8s_openapi::api::core::v1::Pod;
+use klab_scheduler::typed::Typed;
 use klab_scheduler::{PodResources, Resources};
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::super::view::PodInfo;
 
 /// What a pod requests; `None` for a pod whose amounts cannot be read, which the API does not let in.
 pub(super) fn requested(pod: &Value) -> Option<Resources> {
-    let pod: Pod = serde_json::from_value(pod.clone()).ok()?;
+    let pod = Pod::from_value(pod).ok()?;
     Some(PodResources::of(&pod).ok()?.requests)
 }
 

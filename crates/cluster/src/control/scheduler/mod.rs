@@ -35,6 +35,7 @@ use crate::resource::{
 };
 use klab_scheduler::queue::{Event, Queue};
 use klab_scheduler::taint::{NO_EXECUTE, Taint};
+use klab_scheduler::typed::Typed;
 use klab_scheduler::{Cluster as Picture, DEFAULT_SCHEDULER, Decision, Outcome, PodKey, Preemption, message};
 
 /// Why a pod has no node, as its condition says.
@@ -168,7 +169,7 @@ impl Scheduler {
             return;
         }
         // What the types do not hold cannot be scheduled; admission keeps such pods out.
-        let Ok(pod) = object.decode::<Pod>() else { return };
+        let Ok(pod) = Pod::from_json(&object.json) else { return };
         // It has its place already, though nobody was told.
         if after.node.is_empty() && !object.deleting && self.binding.contains_key(&key) {
             let _refused = self.waiting.set(&pod, now);
@@ -209,7 +210,7 @@ impl Scheduler {
         plane.begin(Subject::Pod(name.clone()));
         let pod = plane.view.pod(&name).map(Arc::clone).and_then(|info| {
             let read = self.read.remove(key).filter(|(version, _)| *version == info.object.resource_version);
-            let pod = read.map(|(_, pod)| pod).or_else(|| info.object.decode().ok())?;
+            let pod = read.map(|(_, pod)| pod).or_else(|| Pod::from_json(&info.object.json).ok())?;
             Some((info, pod))
         });
         let Some((info, pod)) = pod else {
@@ -362,13 +363,13 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
     }
     match object.resource {
         NODES if gone => picture.remove_node(name),
-        NODES => object.decode().ok().and_then(|node| picture.set_node(&node).ok()).flatten(),
+        NODES => Typed::from_json(&object.json).ok().and_then(|node| picture.set_node(&node).ok()).flatten(),
         NAMESPACES if gone => {
             picture.remove_namespace(name);
             None
         }
         NAMESPACES => {
-            if let Ok(namespace) = object.decode() {
+            if let Ok(namespace) = Typed::from_json(&object.json) {
                 picture.set_namespace(&namespace);
             }
             None
@@ -378,19 +379,19 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
             None
         }
         SERVICES => {
-            if let Ok(service) = object.decode() {
+            if let Ok(service) = Typed::from_json(&object.json) {
                 picture.set_service(&service);
             }
             None
         }
         REPLICA_SETS => {
-            if let Ok(set) = object.decode() {
+            if let Ok(set) = Typed::from_json(&object.json) {
                 let _refused = picture.set_replica_set(&set);
             }
             None
         }
         STATEFUL_SETS => {
-            if let Ok(set) = object.decode() {
+            if let Ok(set) = Typed::from_json(&object.json) {
                 let _refused = picture.set_stateful_set(&set);
             }
             None
@@ -400,29 +401,29 @@ fn object_changed(picture: &mut Picture, change: &Change<'_>) -> Option<Event> {
             None
         }
         POD_DISRUPTION_BUDGETS => {
-            if let Ok(budget) = object.decode() {
+            if let Ok(budget) = Typed::from_json(&object.json) {
                 let _refused = picture.set_disruption_budget(&budget);
             }
             None
         }
         PERSISTENT_VOLUME_CLAIMS if gone => Some(picture.remove_claim(namespace, name)),
-        PERSISTENT_VOLUME_CLAIMS => object.decode().ok().map(|claim| picture.set_claim(&claim)),
+        PERSISTENT_VOLUME_CLAIMS => Typed::from_json(&object.json).ok().map(|claim| picture.set_claim(&claim)),
         PERSISTENT_VOLUMES if gone => Some(picture.remove_volume(name)),
-        PERSISTENT_VOLUMES => object.decode().ok().and_then(|volume| picture.set_volume(&volume).ok()),
+        PERSISTENT_VOLUMES => Typed::from_json(&object.json).ok().and_then(|volume| picture.set_volume(&volume).ok()),
         STORAGE_CLASSES if gone => Some(picture.remove_storage_class(name)),
-        STORAGE_CLASSES => object.decode().ok().map(|class| picture.set_storage_class(&class)),
+        STORAGE_CLASSES => Typed::from_json(&object.json).ok().map(|class| picture.set_storage_class(&class)),
         DEVICE_CLASSES if gone => {
             picture.remove_device_class(name);
             None
         }
-        DEVICE_CLASSES => object.decode().ok().map(|class| picture.set_device_class(&class)),
+        DEVICE_CLASSES => Typed::from_json(&object.json).ok().map(|class| picture.set_device_class(&class)),
         RESOURCE_SLICES if gone => {
             picture.remove_resource_slice(name);
             None
         }
-        RESOURCE_SLICES => object.decode().ok().map(|slice| picture.set_resource_slice(&slice)),
+        RESOURCE_SLICES => Typed::from_json(&object.json).ok().map(|slice| picture.set_resource_slice(&slice)),
         RESOURCE_CLAIMS if gone => picture.remove_resource_claim(namespace, name),
-        RESOURCE_CLAIMS => object.decode().ok().and_then(|claim| picture.set_resource_claim(&claim)),
+        RESOURCE_CLAIMS => Typed::from_json(&object.json).ok().and_then(|claim| picture.set_resource_claim(&claim)),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 // upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go bindClaim, PostFilter (v1.36)
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use serde_json::{Value, json};
 
 use super::super::plane::Plane;
@@ -11,6 +12,7 @@ use super::super::value::{items, list_mut, map_mut, time_text};
 use crate::cluster::{DeleteOptions, Part, WriteOptions};
 use crate::resource::{PODS, RESOURCE_CLAIMS};
 use crate::status::Status;
+use klab_scheduler::typed::Typed;
 use klab_scheduler::{ClaimAllocation, Decision, ExtendedAllocation};
 
 /// Marks claims that are made for extended resources.
@@ -125,7 +127,7 @@ fn reserve_one(plane: &mut Plane, pod: &Pod, given: &ClaimAllocation) -> Result<
         }
     })?;
     // The next pod must not be given the same device.
-    if let Ok(claim) = written.decode() {
+    if let Ok(claim) = ResourceClaim::from_json(&written.json) {
         plane.picture.set_resource_claim(&claim);
     }
     Ok(())

@@ -15,6 +15,7 @@ use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
 use klab_scheduler::node_selector::NodeSelectorTerm;
 use klab_scheduler::selector::Labels;
+use klab_scheduler::typed::Typed;
 
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -94,7 +95,7 @@ impl Plane {
 
 /// Whether pods on a node reach a volume.
 pub(super) fn reaches(volume: &Object, node: &NodeInfo) -> bool {
-    let Ok(volume) = volume.decode::<PersistentVolume>() else { return false };
+    let Ok(volume) = PersistentVolume::from_json(&volume.json) else { return false };
     let affinity = volume.spec.and_then(|spec| spec.node_affinity);
     let Some(required) = affinity.and_then(|affinity| affinity.required) else { return true };
     let labels: Labels = node.object.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();

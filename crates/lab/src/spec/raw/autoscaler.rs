@@ -89,7 +89,9 @@ mod tests {
     #[test]
     fn every_setting_of_the_profile_has_its_key() {
         let text: String = Setting::ALL.iter().map(|setting| format!("{} = \"x\"\n", setting.name)).collect();
-        let read: Autoscaler = toml::from_str(&text).unwrap();
+        let table = toml::de::DeTable::parse(&text).unwrap();
+        let tree = toml::Spanned::new(table.span(), toml::de::DeValue::Table(table.into_inner()));
+        let read = Autoscaler::deserialize(crate::spec::tree::Tree::new(&tree)).unwrap();
         let names: Vec<_> = read.settings().map(|(name, _)| name).collect();
         assert_eq!(names, Setting::ALL.iter().map(|setting| setting.name).collect::<Vec<_>>());
     }

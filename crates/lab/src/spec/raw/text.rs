@@ -10,32 +10,48 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use toml::Spanned;
+
+use super::super::tree::{LOCATED, Place};
+use klab_scheduler::typed::Typed;
 
 /// A value and its byte span.
 #[derive(Clone, Debug)]
-pub(in crate::spec) struct At<T>(Spanned<T>);
+pub(in crate::spec) struct At<T> {
+    span: Range<usize>,
+    value: T,
+}
 
 impl<T> At<T> {
     pub(in crate::spec) fn span(&self) -> Range<usize> {
-        self.0.span()
+        self.span.clone()
     }
 
     pub(in crate::spec) fn get(&self) -> &T {
-        self.0.get_ref()
+        &self.value
     }
 }
 
 impl<T> Deref for At<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        self.0.get_ref()
+        &self.value
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Spanned::deserialize(deserializer).map(At)
+        struct Entry<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entry<T> {
+            type Value = At<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value of a lab file")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<At<T>, A::Error> {
+                let Some(Place(span)) = map.next_key()? else { return Err(Error::custom("a value has no place")) };
+                Ok(At { span, value: map.next_value()? })
+            }
+        }
+        deserializer.deserialize_newtype_struct(LOCATED, Entry(PhantomData))
     }
 }
 
@@ -323,8 +339,8 @@ impl<'de> Deserialize<'de> for TolerationText {
                 Ok(TolerationText::Text(text.to_owned()))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TolerationText, A::Error> {
-                Toleration::deserialize(MapAccessDeserializer::new(map))
-                    .map(|table| TolerationText::Table(Box::new(table)))
+                let table = KubernetesObject::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(TolerationText::Table(Box::new(table.0)))
             }
         }
         deserializer.deserialize_any(Either)
@@ -360,9 +376,15 @@ impl KubernetesType for Toleration {
 }
 
 /// A Kubernetes structure as TOML, with the field names of the Kubernetes API.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug)]
 pub(in crate::spec) struct KubernetesObject<T>(pub T);
+
+impl<'de, T: Typed> Deserialize<'de> for KubernetesObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        T::from_value(&value).map(Self).map_err(Error::custom)
+    }
+}
 
 impl<T: KubernetesType> JsonSchema for KubernetesObject<T> {
     fn schema_name() -> Cow<'static, str> {

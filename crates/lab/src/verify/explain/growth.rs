@@ -16,6 +16,7 @@ use crate::verify::view::View;
 use klab_scheduler::Cluster;
 use klab_scheduler::autoscaler::{EXPENDABLE_BELOW, NodeGroup, Template, refusal};
 use klab_scheduler::owner::is_of_daemon_set;
+use klab_scheduler::typed::Typed;
 
 /// What an autoscaled pool does for a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +120,7 @@ fn group(view: &View<'_>, lab: &Lab, pool: &Pool, sets: &[DaemonSet]) -> Option<
     let template = match members.first() {
         // What Azure or a learner's hands made of the pool shows in its nodes.
         Some(node) => fresh(node),
-        None => serde_json::from_value(nodes::node(lab, pool, 0)).ok()?,
+        None => Node::from_value(&nodes::node(lab, pool, 0)).ok()?,
     };
     let backed_off = backed_off(view, name).cloned();
     let pool = NodeGroup {

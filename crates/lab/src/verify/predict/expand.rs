@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube_core::ResourceExt;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use klab_scheduler::admission;
 use klab_scheduler::node_selector::RequiredNodeAffinity;
 use klab_scheduler::taint::{NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerated};
+use klab_scheduler::typed::Typed;
 
 /// Tolerations that every pod of a DaemonSet gets
 /// (<https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations>).
@@ -74,7 +75,7 @@ pub(super) fn pod(object: &Value, root: &Root, number: usize, node: Option<&str>
     let mut value = if root.kind == "Pod" { object.clone() } else { from_template(object, root, number, node) };
     value["metadata"]["namespace"] = json!(root.namespace);
     value["status"] = Value::Null;
-    let mut pod: Pod = serde_json::from_value(value).ok()?;
+    let mut pod = Pod::from_value(&value).ok()?;
     complete(&mut pod, defaults);
     Some(pod)
 }
@@ -211,7 +212,7 @@ pub(super) fn daemon_nodes<'n>(object: &Value, nodes: &BTreeMap<&'n str, &'n Nod
     pin(&mut template, "");
     // The affinity of the template itself, not that of the pod made from it.
     template["affinity"] = object["spec"]["template"]["spec"]["affinity"].clone();
-    let Ok(spec) = serde_json::from_value(template) else { return Vec::new() };
+    let Ok(spec) = PodSpec::from_value(&template) else { return Vec::new() };
     let Ok(required) = RequiredNodeAffinity::from_api(&spec) else { return Vec::new() };
     let tolerations: Vec<Toleration> = spec.tolerations.iter().flatten().map(Toleration::from).collect();
     let admits = |name: &str, node: &Node| {

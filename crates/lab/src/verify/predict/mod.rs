@@ -22,6 +22,7 @@ use super::model;
 use super::snapshot::Snapshot;
 use super::view::{PodView, View};
 use expand::{Defaults, Planned, Root};
+use klab_scheduler::typed::Typed;
 use klab_scheduler::{Cluster, Outcome, TieBreak};
 
 /// Where the pods of objects will go.
@@ -91,8 +92,8 @@ pub fn predict(
 
 /// Objects without pods that the scheduler or admission looks at.
 fn introduce(object: &Value, cluster: &mut Cluster, defaults: &mut Defaults) {
-    fn read<T: serde::de::DeserializeOwned>(object: &Value) -> Option<T> {
-        serde_json::from_value(object.clone()).ok()
+    fn read<T: Typed>(object: &Value) -> Option<T> {
+        T::from_value(object).ok()
     }
     match object["kind"].as_str().unwrap_or_default() {
         "Namespace" => read(object).iter().for_each(|it| cluster.set_namespace(it)),
