@@ -25,7 +25,9 @@ pub fn read(path: &Path) -> Result<Kubeconfig, anyhow::Error> {
 /// # Errors
 /// When it is no kubeconfig.
 pub fn parse(text: &str) -> Result<Kubeconfig, anyhow::Error> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    // A context may be called `y`, and a namespace `no`: texts, where nothing says that they are not.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)?;
     let mut merged: Option<Kubeconfig> = None;
     for document in documents.into_iter().filter(|document| !document.is_null()) {
         let next: Kubeconfig = serde_json::from_slice(&serde_json::to_vec(&document)?)?;
@@ -115,9 +117,8 @@ mod tests {
 
     #[test]
     fn what_is_no_kubeconfig_is_refused() {
-        // A namespace that YAML takes for a boolean kubectl refuses, too.
-        let boolean = "contexts: [{name: a, context: {cluster: a, namespace: no}}]\n";
-        for text in [boolean, "clusters: 3\n", "clusters: [\n", "[]\n", "kind: Config\n---\nkind: Other\n"] {
+        let number = "contexts: [{name: a, context: {cluster: a, namespace: 3}}]\n";
+        for text in [number, "clusters: 3\n", "clusters: [\n", "[]\n", "kind: Config\n---\nkind: Other\n"] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(decoded(vec![0xC3]).is_err());
