@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::resource::v1::ResourceClaim;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use kube::{Client, ResourceExt};
 
-use crate::client::cause;
+use crate::client::{cause, objects};
 use crate::error::{Error, Kind, Result};
 use crate::event::{Events, Warning};
 use klab_lab::names::DEVICES_ANNOTATION;
@@ -26,10 +26,11 @@ pub(super) async fn tell_who_keeps(client: &Client, pool: &Pool, nodes: &[Node],
     if changed.is_empty() {
         return Ok(());
     }
-    let claims = Api::<ResourceClaim>::all(client.clone()).list(&ListParams::default()).await.map_err(|error| {
+    let listed = objects::list::<ResourceClaim>(client, None, &ListParams::default()).await;
+    let claims = listed.map_err(|error| {
         Error::new(Kind::Failed, cause(&error).context("could not list the resource claims of the embedded cluster"))
     })?;
-    let pods = keepers(pool, &changed, &claims.items);
+    let pods = keepers(pool, &changed, &claims);
     if !pods.is_empty() {
         let (noun, verb) = if pods.len() == 1 { ("pod", "goes") } else { ("pods", "go") };
         let first = pods.first().and_then(|pod| pod.split_once('/')).unwrap_or_default();

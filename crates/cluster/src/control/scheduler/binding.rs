@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
+use klab_scheduler::typed::Typed;
 use klab_scheduler::{ClaimAllocation, Decision};
 use serde_json::Value;
 
@@ -107,7 +108,7 @@ impl Binding {
                     map_mut(status).remove("reservedFor");
                 }
             });
-            if let Some(claim) = written.ok().and_then(|claim| claim.decode().ok()) {
+            if let Some(claim) = written.ok().and_then(|claim| Typed::from_json(&claim.json).ok()) {
                 plane.picture.set_resource_claim(&claim);
             }
             if is_late {
