@@ -343,6 +343,8 @@ fn options_that_do_not_go_together_are_refused_with_what_to_type() {
     let environment = Environment::new();
     let code = environment.write("code", "abcd-1234");
     let empty = environment.write("empty", "\n");
+    let shared = environment.write("shared", "what-all-shards-of-this-class-have-and-no-learner");
+    let shared = shared.to_str().unwrap();
     let (code, empty) = (code.to_str().unwrap(), empty.to_str().unwrap());
     let base = ["host", "scheduling", "--oidc-issuer", "https://login.example.org"];
     for (arguments, word) in [
@@ -356,6 +358,7 @@ fn options_that_do_not_go_together_are_refused_with_what_to_type() {
             &[
                 &base[..],
                 &["--oidc-client-id", "x", "--shards", "2", "--shard-address", "http://h{}", "--join-code-file", code],
+                &["--shard-secret-file", shared],
             ]
             .concat(),
             "--oidc-allow",

@@ -17,9 +17,10 @@ fn ports() -> (String, [u16; 2]) {
 }
 
 fn shard(folder: &Path, provider: &Provider, (base, ports): (&str, [u16; 2]), number: usize) -> Running {
-    let (code, secret) = (folder.join("code"), folder.join("secret"));
+    let (code, secret, shared) = (folder.join("code"), folder.join("secret"), folder.join("shared"));
     std::fs::write(&code, "abcd-1234\n").unwrap();
     std::fs::write(&secret, SECRET).unwrap();
+    std::fs::write(&shared, "what-all-shards-of-this-class-have-and-no-learner").unwrap();
     let (listen, url) = (format!("127.0.0.1:{}", ports[number]), format!("{CLASS}/shards/{number}"));
     Running::start(&[
         "scheduling",
@@ -42,6 +43,8 @@ fn shard(folder: &Path, provider: &Provider, (base, ports): (&str, [u16; 2]), nu
         "2",
         "--join-code-file",
         code.to_str().unwrap(),
+        "--shard-secret-file",
+        shared.to_str().unwrap(),
         "--oidc-issuer",
         &provider.url,
         "--oidc-client-id",

@@ -3,6 +3,8 @@
 // upstream: staging/src/k8s.io/pod-security-admission/admission/admission.go Validate, ValidateNamespace, ValidatePod,
 // ValidatePodController, EvaluatePodsInNamespace, isSignificantPodUpdate (v1.36)
 
+#[cfg(test)]
+mod check_tests;
 mod checks;
 mod level;
 

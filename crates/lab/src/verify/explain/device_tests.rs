@@ -168,6 +168,7 @@ fn many_holders_are_summed_up_and_alike_nodes_told_together() {
                           main-0/g6, main-0/g7, main-1/g6, main-1/g7: free
       fix: ask for 2 instead of 4 devices in request `r` of ResourceClaim wants (make it and the pods again, as what a claim asks for cannot be changed)
        or: add 1 node to pool main
+       or: delete pods p0-main-1 and p1-main-1, which have such devices: `kubectl delete pod p0-main-1 p1-main-1`
     ");
 }
 
