@@ -9,6 +9,7 @@ pub(crate) mod devices;
 mod dynamic;
 pub(crate) mod expression;
 mod forbidden;
+mod form;
 mod kept;
 mod label_keys;
 mod limit_range;
@@ -33,7 +34,7 @@ use super::object::Object;
 use super::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
 use super::status::Status;
 
-pub(crate) use consultation::{Beginning, Consultation};
+pub(crate) use consultation::{Batch, Beginning, Consultation, waiting};
 pub(crate) use dynamic::{Deed, has_webhooks, is_configured};
 pub(crate) use kept::Kept;
 pub(crate) use pod_security::Newcomer;

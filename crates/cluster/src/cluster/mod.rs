@@ -6,6 +6,7 @@
 mod bootstrap;
 mod checkpoint;
 mod consulting;
+mod converting;
 #[cfg(feature = "server")]
 mod copy;
 mod delete;
@@ -208,6 +209,13 @@ impl Cluster {
     /// Who signs certificate requests, if anybody does.
     pub(crate) fn authority(&self) -> Option<Arc<Authority>> {
         self.authority.get().cloned()
+    }
+
+    /// Sets what tokens of ServiceAccounts are signed with.
+    #[cfg(feature = "server")]
+    pub(crate) fn set_token_key(&self, key: [u8; 32]) {
+        // It is the same for as long as the cluster is served.
+        let _set = self.token_key.set(key);
     }
 
     /// What tokens of ServiceAccounts are signed with: at random, by each process.

@@ -119,6 +119,7 @@ impl<'a> Transaction<'a> {
         let newcomer = Newcomer { resource, part: Part::Main, namespace, name: &name, old: None, new: &value };
         self.check_pod_security(&newcomer)?;
         self.judge(&deed, Some(&value))?;
+        let (resource, value) = self.for_storage(resource, value)?;
         self.check_quota(resource, namespace, None, &value)?;
         self.has_room(resource, &name)?;
         if self.state.store.get(resource, namespace, &name).is_some() {
@@ -162,8 +163,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Makes a body a custom resource as it is stored: without what its definition does not know, with defaults, under the
-    /// version that is stored. Gives the paths of what was taken out.
+    /// Makes a body a custom resource of its version: without what its definition does not know, and with defaults. Gives
+    /// the paths of what was taken out.
     fn decode_custom(&mut self, resource: ResourceId, value: &mut Value) -> Result<Vec<String>, Fault> {
         let mut unknown = schema().tidy_custom(value).map_err(Fault::Mismatch)?.unknown;
         let definition = self.state.definitions.of(&self.state.store, resource);
@@ -238,7 +239,7 @@ impl<'a> Transaction<'a> {
         self.decode(resource, &mut value).map_err(|fault| fault.of_body(row))?;
         metadata::address(row, namespace, &mut value)?;
         metadata::check_name(name, &value)?;
-        let current = self.existing(resource, namespace, name)?;
+        let current = self.live(resource, namespace, name)?;
         let old = current.value();
         self.write_over(&current, part, &old, value, None)
     }
@@ -253,6 +254,7 @@ impl<'a> Transaction<'a> {
         change: impl FnOnce(&mut Value),
     ) -> Result<Arc<Object>, Status> {
         let current = self.existing(resource, namespace, name)?;
+        let resource = current.resource;
         let old = current.value();
         let mut value = (*old).clone();
         change(&mut value);
@@ -270,7 +272,9 @@ impl<'a> Transaction<'a> {
         let has_status = self.has_status(resource);
         let definition = self.state.definitions.of(&self.state.store, resource);
         let resource = self.served(resource);
-        Writer { manager: self.options.manager, resource, part, has_status, now: self.now, definition }
+        let mut writer = Writer::new(self.options.manager, resource, part, self.now);
+        (writer.has_status, writer.definition) = (has_status, definition);
+        writer
     }
 
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
@@ -297,7 +301,11 @@ impl<'a> Transaction<'a> {
         }
         match managed {
             Some(managed) => managed.store(&mut new),
-            None => track(Some(old), &mut new, &self.writer(resource, part), self.options.tracked),
+            None => {
+                let mut writer = self.writer(resource, part);
+                self.look_elsewhere(&mut writer, old, &new)?;
+                track(Some(old), &mut new, &writer, self.options.tracked);
+            }
         }
         self.admit_update(part, current, &mut new);
         let deed = Deed {
@@ -339,7 +347,8 @@ impl<'a> Transaction<'a> {
         self.restrict_update(part, current, &new)?;
         self.check_pod_security(&Newcomer { resource, part, namespace, name, old: Some(old), new: &new })?;
         self.judge(&deed, Some(&new))?;
-        if new == *old {
+        let (resource, new) = self.for_storage(resource, new)?;
+        if self.is_stored(current, old, resource, &new) {
             return Ok(Arc::clone(current));
         }
         if deletion_is_complete(resource, &new) {
@@ -350,6 +359,16 @@ impl<'a> Transaction<'a> {
             self.check_quota(resource, &current.namespace, Some(old), &new)?;
         }
         Ok(self.commit(resource, new))
+    }
+
+    /// Whether the next version of an object is what is stored already. One that is stored in another version than objects
+    /// are written in now is not: so objects get into the new one.
+    fn is_stored(&self, current: &Object, old: &Value, resource: ResourceId, new: &Value) -> bool {
+        if !resource.row().custom {
+            return new == old;
+        }
+        let stored = self.state.store.get(resource, &current.namespace, &current.name);
+        stored.is_some_and(|stored| stored.resource == resource && *stored.value() == *new)
     }
 
     /// Stores a version and what follows from it: the use of quotas.
