@@ -23,6 +23,7 @@ mod request;
 mod resources;
 mod runtime_class;
 mod scene;
+pub(crate) mod signing;
 pub(crate) mod usage;
 mod webhooks;
 
@@ -31,7 +32,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Part, Transaction};
 use super::object::Object;
-use super::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
+use super::resource::{CERTIFICATE_SIGNING_REQUESTS, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
 use super::status::Status;
 
 pub(crate) use consultation::{Batch, Beginning, Consultation, waiting};
@@ -64,6 +65,7 @@ impl Transaction<'_> {
                 }
                 self.check_limits(current.resource, &current.namespace, new)
             }
+            (CERTIFICATE_SIGNING_REQUESTS, Part::Status) => self.check_approval(current, new),
             _ => Ok(()),
         }
     }

@@ -218,7 +218,7 @@ impl Cluster {
         let _set = self.token_key.set(key);
     }
 
-    /// What tokens of ServiceAccounts are signed with: at random, by each process.
+    /// What tokens of ServiceAccounts are signed with: at random, by each process, unless somebody has set it.
     pub(crate) fn token_key(&self) -> [u8; 32] {
         *self.token_key.get_or_init(|| {
             let mut key = [0; 32];
