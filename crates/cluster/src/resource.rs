@@ -375,7 +375,7 @@ pub struct CustomName<'a> {
     pub namespaced: bool,
 }
 
-impl<'a> CustomName<'a> {
+impl CustomName<'_> {
     fn without_version(self) -> Self {
         Self { version: "", ..self }
     }

@@ -131,7 +131,8 @@ impl Transaction<'_> {
         let Some(storing) = definition.as_ref().and_then(|definition| definition.storing()) else {
             return Ok((resource, value));
         };
-        if storing == resource || (self.options.served.is_none() && self.options.consultation.is_none()) {
+        // What controllers write stays in the version that it is in: they wait for nobody.
+        if storing == resource || self.options.served.is_none() {
             return Ok((resource, value));
         }
         let stored = self.convert(storing, value)?;

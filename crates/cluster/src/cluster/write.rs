@@ -299,13 +299,12 @@ impl<'a> Transaction<'a> {
         if let Some(prepare) = aspects.prepare.filter(|_| part == Part::Main) {
             prepare(Some(old), &mut new);
         }
-        match managed {
-            Some(managed) => managed.store(&mut new),
-            None => {
-                let mut writer = self.writer(resource, part);
-                self.look_elsewhere(&mut writer, old, &new)?;
-                track(Some(old), &mut new, &writer, self.options.tracked);
-            }
+        if let Some(managed) = managed {
+            managed.store(&mut new);
+        } else {
+            let mut writer = self.writer(resource, part);
+            self.look_elsewhere(&mut writer, old, &new)?;
+            track(Some(old), &mut new, &writer, self.options.tracked);
         }
         self.admit_update(part, current, &mut new);
         let deed = Deed {
