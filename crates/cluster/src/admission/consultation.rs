@@ -25,6 +25,8 @@ use crate::webhook::{Call, CallError, Transport};
 const MOST: usize = 100;
 /// How often objects are converted for one request, however often they change meanwhile.
 const MOST_ROUNDS: usize = 50;
+/// Bytes of all answers about objects of one request: a webhook may make much of little.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// How many questions of one request are under way at a time.
 const AT_ONCE: usize = 8;
 
@@ -64,6 +66,8 @@ struct Inner {
     converted: HashMap<String, Result<Value, String>>,
     batches: Vec<Batch>,
     rounds: usize,
+    /// Bytes of the answers about objects.
+    bytes: usize,
     /// Whether the write was made: nothing may be asked about it after that, for that would make it again.
     is_written: bool,
 }
@@ -139,6 +143,17 @@ impl Consultation {
         !inner.pending.is_empty() || !inner.batches.is_empty()
     }
 
+    /// An answer about objects, unless there have been too many bytes of them.
+    fn counted(&self, body: Bytes) -> Result<Bytes, CallError> {
+        let mut inner = self.inner();
+        inner.bytes = inner.bytes.saturating_add(body.len());
+        if inner.bytes <= MOST_BYTES {
+            return Ok(body);
+        }
+        let because = format!("the converted objects of one request are larger than {MOST_BYTES} bytes");
+        Err(CallError::Unreadable(because))
+    }
+
     /// Asks all that is to be asked, side by side. Says whether there was anything.
     pub(crate) async fn ask(&self, transport: &dyn Transport) -> bool {
         let (calls, batches) = {
@@ -155,7 +170,7 @@ impl Consultation {
         if !batches.is_empty() {
             self.inner().rounds += 1;
             let asked = batches.into_iter().map(|batch| async move {
-                let answer = transport.send(&batch.call).await;
+                let answer = transport.send(&batch.call).await.and_then(|body| self.counted(body));
                 (batch.keys, (batch.read)(answer))
             });
             let mut answers = futures::stream::iter(asked).buffer_unordered(AT_ONCE);

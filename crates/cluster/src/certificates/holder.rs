@@ -8,7 +8,7 @@ use ring::digest::{SHA256, digest};
 use ring::signature::{ECDSA_P256_SHA256_ASN1, KeyPair, UnparsedPublicKey};
 
 use super::authority::{Authority, BASIC_CONSTRAINTS, ECDSA_SHA256, EXTENDED_KEY_USAGE, MARK, parts};
-use super::der::{BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, OCTET_STRING, UTC_TIME, context};
+use super::der::{BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, OCTET_STRING, SEQUENCE, UTC_TIME, context};
 use super::name::Subject;
 use crate::rbac::User;
 
@@ -36,16 +36,22 @@ impl Holder {
 impl Authority {
     /// The holder of a certificate in DER; none if the authority did not sign it for a client of one of its clusters.
     pub(crate) fn holder(&self, der: &[u8]) -> Option<Holder> {
-        let outer = Elements(der).next().filter(|outer| outer.whole.len() == der.len())?;
+        let outer = Elements(der).next().filter(|outer| outer.whole.len() == der.len() && outer.tag == SEQUENCE)?;
         let [body, signed_by, signature] = parts(outer.content)?;
         let [id] = parts(signed_by.content)?;
-        if id.content != ECDSA_SHA256 || signature.tag != BIT_STRING {
+        // What is not signed has one form only. Of bit strings the first byte counts the bits that are not used.
+        let is_whole = body.whole.len() + signed_by.whole.len() + signature.whole.len() == outer.content.len();
+        if !is_whole
+            || id.content != ECDSA_SHA256
+            || signature.tag != BIT_STRING
+            || signature.content.first() != Some(&0)
+        {
             return None;
         }
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, self.key.public_key().as_ref());
         key.verify(body.whole, signature.content.get(1..)?).ok()?;
-        let [_, _, _, issuer, validity, subject, _, extensions] = parts(body.content)?;
-        if issuer.whole != self.name || extensions.tag != context(3) {
+        let [_, _, told, issuer, validity, subject, _, extensions] = parts(body.content)?;
+        if told.whole != signed_by.whole || issuer.whole != self.name || extensions.tag != context(3) {
             return None;
         }
         let [from, until] = parts(validity.content)?;

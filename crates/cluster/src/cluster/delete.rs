@@ -38,7 +38,7 @@ impl Transaction<'_> {
             let old = current.value();
             let deed = Deed {
                 operation: Operation::Delete,
-                resource,
+                resource: current.resource,
                 subresource: "",
                 namespace,
                 name,

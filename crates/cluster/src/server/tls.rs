@@ -237,7 +237,9 @@ mod tests {
         let token = Token::of("t");
         let authority = identity.signer(&token).expect("an authority");
         let certificate = authority.sign(&order).expect("a certificate");
-        assert!(authority.holder(&der(&certificate).unwrap()).is_none(), "of nobody: it has no name");
+        let holder = authority.holder(&der(&certificate).unwrap()).expect("a holder");
+        assert_eq!(holder.mark, mark(&token));
+        assert_ne!(holder.mark, mark(&Token::of("u")), "of another cluster");
         let mut roots = RootCertStore::empty();
         roots.add(der(&identity.authority).unwrap()).unwrap();
         let verifier =
