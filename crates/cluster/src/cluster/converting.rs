@@ -143,6 +143,16 @@ impl Transaction<'_> {
         }
         Ok((storing, stored))
     }
+
+    /// Whether the next version of an object is what is stored already. One that is stored in another version than objects
+    /// are written in now is not: so objects get into the new one.
+    pub(super) fn is_stored(&self, current: &Object, old: &Value, resource: ResourceId, new: &Value) -> bool {
+        if !resource.row().custom {
+            return new == old;
+        }
+        let stored = self.state.store.get(resource, &current.namespace, &current.name);
+        stored.is_some_and(|stored| stored.resource == resource && *stored.value() == *new)
+    }
 }
 
 /// 500 without a reason, as errors are that API servers know no status for.

@@ -360,16 +360,6 @@ impl<'a> Transaction<'a> {
         Ok(self.commit(resource, new))
     }
 
-    /// Whether the next version of an object is what is stored already. One that is stored in another version than objects
-    /// are written in now is not: so objects get into the new one.
-    fn is_stored(&self, current: &Object, old: &Value, resource: ResourceId, new: &Value) -> bool {
-        if !resource.row().custom {
-            return new == old;
-        }
-        let stored = self.state.store.get(resource, &current.namespace, &current.name);
-        stored.is_some_and(|stored| stored.resource == resource && *stored.value() == *new)
-    }
-
     /// Stores a version and what follows from it: the use of quotas.
     pub(super) fn commit(&mut self, resource: ResourceId, value: Value) -> Arc<Object> {
         if self.options.dry_run {
