@@ -63,6 +63,7 @@ mod admission;
 pub mod api;
 pub mod cel;
 mod certificates;
+mod client_config;
 pub mod clock;
 pub mod cluster;
 pub mod control;

@@ -216,6 +216,8 @@ impl Log {
 
     /// Adds the end of an object to the transaction.
     pub(crate) fn remove(&mut self, last: &Object, random: u64) {
+        // It may have been in another version before.
+        self.describe(last.resource, random);
         remove(&mut self.pending, last, last.resource_version, random);
     }
 

@@ -37,6 +37,8 @@ pub struct Resource {
     pub stored_as: Option<ResourceId>,
     /// Whether a CustomResourceDefinition defined it.
     pub custom: bool,
+    /// Of a kind defined at run time: which of its versions stands for all of them.
+    pub(crate) family: Option<ResourceId>,
 }
 
 /// `status`, `scale`, `binding`, …
@@ -205,6 +207,8 @@ static DEFINED: LazyLock<RwLock<Defined>> = LazyLock::new(RwLock::default);
 struct Defined {
     rows: Vec<&'static Resource>,
     ids: HashMap<CustomName<'static>, ResourceId>,
+    /// The first version that was defined of each kind, by its name without the version.
+    families: HashMap<CustomName<'static>, ResourceId>,
 }
 
 const fn namespaced(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Resource {
@@ -224,6 +228,7 @@ const fn global(group: &'static str, version: &'static str, kind: &'static str, 
         subresources: &[],
         stored_as: None,
         custom: false,
+        family: None,
     }
 }
 
@@ -299,6 +304,11 @@ impl ResourceId {
         })
     }
 
+    /// What stands for all versions of a kind defined at run time, whose objects are the same; of others the kind itself.
+    pub(crate) fn family(self) -> Self {
+        self.row().family.unwrap_or(self)
+    }
+
     /// The row of the fixed table whose path is `/apis/<group>/<version>/<plural>`.
     pub fn by_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::find(|row| row.group == group && row.version == version && row.plural == plural)
@@ -320,15 +330,18 @@ impl ResourceId {
             return *found;
         }
         let keep = |text: &str| -> &'static str { Box::leak(text.into()) };
+        // Four thousand million rows do not fit into any memory.
+        let id = Self((RESOURCES.len() + defined.rows.len()) as u32);
+        let family = defined.families.get(&name.without_version()).copied().unwrap_or(id);
         let row: &'static Resource = Box::leak(Box::new(Resource {
             namespaced: name.namespaced,
             custom: true,
+            family: Some(family),
             ..global(keep(name.group), keep(name.version), keep(name.kind), keep(name.plural))
         }));
-        // Four thousand million rows do not fit into any memory.
-        let id = Self((RESOURCES.len() + defined.rows.len()) as u32);
         defined.rows.push(row);
         defined.ids.insert(CustomName::of(row), id);
+        defined.families.entry(CustomName::of(row).without_version()).or_insert(id);
         id
     }
 
@@ -362,8 +375,15 @@ pub struct CustomName<'a> {
     pub namespaced: bool,
 }
 
+impl CustomName<'_> {
+    fn without_version(self) -> Self {
+        Self { version: "", ..self }
+    }
+}
+
 impl CustomName<'static> {
-    fn of(row: &'static Resource) -> Self {
+    /// Of a row.
+    pub(crate) fn of(row: &'static Resource) -> Self {
         let Resource { group, version, kind, plural, namespaced, .. } = *row;
         Self { group, version, kind, plural, namespaced }
     }

@@ -46,6 +46,7 @@ type Key = (Box<str>, Box<str>);
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     version: u64,
+    /// By [family](ResourceId::family): versions of a custom resource have their objects in common.
     objects: BTreeMap<ResourceId, BTreeMap<Key, Arc<Object>>>,
     /// Bytes of the JSON of all objects.
     bytes: usize,
@@ -62,14 +63,14 @@ impl Store {
 
     /// The object of that name.
     pub(crate) fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<&Arc<Object>> {
-        self.objects.get(&resource)?.get(&(namespace.into(), name.into()))
+        self.objects.get(&resource.family())?.get(&(namespace.into(), name.into()))
     }
 
     /// The objects of a kind, by namespace and name; `namespace` `None` means all.
     pub(crate) fn list(&self, resource: ResourceId, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Object>> {
         let start: Key = (namespace.unwrap_or_default().into(), "".into());
         self.objects
-            .get(&resource)
+            .get(&resource.family())
             .into_iter()
             .flat_map(move |kind| kind.range(start.clone()..))
             .map(|(_, object)| object)
@@ -86,7 +87,7 @@ impl Store {
     pub(crate) fn put(&mut self, object: Object) -> Arc<Object> {
         let object = Arc::new(object);
         let key = (object.namespace.clone(), object.name.clone());
-        let previous = self.objects.entry(object.resource).or_default().insert(key, Arc::clone(&object));
+        let previous = self.objects.entry(object.resource.family()).or_default().insert(key, Arc::clone(&object));
         self.bytes += object.size();
         self.bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         let change = if previous.is_some() { Change::Modified } else { Change::Added };
@@ -98,7 +99,7 @@ impl Store {
     pub(crate) fn remove(&mut self, last: Object) -> Arc<Object> {
         let last = Arc::new(last);
         let key = (last.namespace.clone(), last.name.clone());
-        let previous = self.objects.get_mut(&last.resource).and_then(|kind| kind.remove(&key));
+        let previous = self.objects.get_mut(&last.resource.family()).and_then(|kind| kind.remove(&key));
         self.bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         self.remember(Event {
             change: Change::Deleted,
@@ -116,7 +117,8 @@ impl Store {
 
     /// The kinds there are objects of.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = ResourceId> {
-        self.objects.iter().filter(|(_, objects)| !objects.is_empty()).map(|(kind, _)| *kind)
+        // Of kinds with several versions one in which there are objects: this cluster may not have the others.
+        self.objects.values().filter_map(|objects| objects.values().next().map(|object| object.resource))
     }
 
     /// Whether a kind has a `status` subresource: for one defined at run time, what its definition says.
@@ -139,7 +141,7 @@ impl Store {
 
     /// How many objects of a kind there are.
     pub(crate) fn count(&self, resource: ResourceId) -> usize {
-        self.objects.get(&resource).map_or(0, BTreeMap::len)
+        self.objects.get(&resource.family()).map_or(0, BTreeMap::len)
     }
 
     /// How many objects there are.
@@ -151,13 +153,14 @@ impl Store {
     pub(crate) fn restore(&mut self, object: Arc<Object>) {
         let key = (object.namespace.clone(), object.name.clone());
         self.bytes += object.size();
-        let previous = self.objects.entry(object.resource).or_default().insert(key, object);
+        let previous = self.objects.entry(object.resource.family()).or_default().insert(key, object);
         self.bytes -= previous.map_or(0, |previous| previous.size());
     }
 
     /// Takes out an object that an earlier run removed, without history.
     pub(crate) fn forget(&mut self, resource: ResourceId, namespace: &str, name: &str) {
-        let removed = self.objects.get_mut(&resource).and_then(|kind| kind.remove(&(namespace.into(), name.into())));
+        let removed =
+            self.objects.get_mut(&resource.family()).and_then(|kind| kind.remove(&(namespace.into(), name.into())));
         self.bytes -= removed.map_or(0, |removed| removed.size());
     }
 
@@ -173,7 +176,7 @@ impl Store {
             self.history_bytes -= event.object.size();
             let object = &event.object;
             let key = (object.namespace.clone(), object.name.clone());
-            let kind = self.objects.entry(object.resource).or_default();
+            let kind = self.objects.entry(object.resource.family()).or_default();
             match event.previous {
                 Some(previous) => drop(kind.insert(key, previous)),
                 None => drop(kind.remove(&key)),

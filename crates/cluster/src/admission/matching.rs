@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::request::{Operation, Request};
 use crate::resource::{
-    MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS, NAMESPACES,
-    ResourceId, VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
+    CUSTOM_RESOURCE_DEFINITIONS, CustomName, MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
+    MUTATING_WEBHOOK_CONFIGURATIONS, NAMESPACES, ResourceId, VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use crate::status::Status;
 use crate::store::Store;
@@ -120,12 +121,22 @@ impl Matching {
         object: Option<&Value>,
     ) -> Result<Option<ResourceId>, Status> {
         let covered = |rules: &[Rule], served: ResourceId| rules.iter().any(|rule| rule.covers(request, served));
-        let forms =
-            || std::iter::once(request.resource).chain(equivalents(request.resource).filter(|_| self.equivalent));
-        if forms().any(|served| covered(&self.excluded, served)) {
+        // Other forms are of interest only where the request's own is not covered.
+        let others = || if self.equivalent { equivalents(store, request.resource) } else { Vec::new() };
+        let own = request.resource;
+        if covered(&self.excluded, own)
+            || !self.excluded.is_empty() && others().into_iter().any(|served| covered(&self.excluded, served))
+        {
             return Ok(None);
         }
-        let Some(served) = forms().find(|served| covered(&self.rules, *served)) else { return Ok(None) };
+        let served = if covered(&self.rules, own) {
+            own
+        } else {
+            let Some(other) = others().into_iter().find(|served| covered(&self.rules, *served)) else {
+                return Ok(None);
+            };
+            other
+        };
         if !self.all_objects && ![object, request.old].into_iter().flatten().any(|value| self.selects_object(value)) {
             return Ok(None);
         }
@@ -176,6 +187,25 @@ impl Matching {
 }
 
 /// Other versions and groups in which objects of a stored kind are served.
-fn equivalents(resource: ResourceId) -> impl Iterator<Item = ResourceId> {
-    ResourceId::fixed().filter(move |other| other.row().stored_as == Some(resource))
+fn equivalents(store: &Store, resource: ResourceId) -> Vec<ResourceId> {
+    let row = resource.row();
+    if !row.custom {
+        return ResourceId::fixed().filter(|other| other.row().stored_as == Some(resource)).collect();
+    }
+    let Some(definition) = store.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified()) else { return Vec::new() };
+    let value = definition.value();
+    let versions = value["spec"]["versions"].as_array().into_iter().flatten();
+    versions
+        .filter(|version| version["served"] == true && version["name"] != row.version)
+        .filter_map(|version| {
+            let CustomName { group, kind, plural, namespaced, .. } = CustomName::of(row);
+            Some(ResourceId::define(&CustomName {
+                group,
+                version: version["name"].as_str()?,
+                kind,
+                plural,
+                namespaced,
+            }))
+        })
+        .collect()
 }

@@ -9,6 +9,7 @@ pub(crate) mod devices;
 mod dynamic;
 pub(crate) mod expression;
 mod forbidden;
+mod form;
 mod kept;
 mod label_keys;
 mod limit_range;
@@ -22,6 +23,7 @@ mod request;
 mod resources;
 mod runtime_class;
 mod scene;
+pub(crate) mod signing;
 pub(crate) mod usage;
 mod webhooks;
 
@@ -30,10 +32,10 @@ use serde_json::{Value, json};
 
 use super::cluster::{Part, Transaction};
 use super::object::Object;
-use super::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
+use super::resource::{CERTIFICATE_SIGNING_REQUESTS, PERSISTENT_VOLUME_CLAIMS, PODS, STORAGE_CLASSES};
 use super::status::Status;
 
-pub(crate) use consultation::{Beginning, Consultation};
+pub(crate) use consultation::{Batch, Beginning, Consultation, waiting};
 pub(crate) use dynamic::{Deed, has_webhooks, is_configured};
 pub(crate) use kept::Kept;
 pub(crate) use pod_security::Newcomer;
@@ -63,6 +65,7 @@ impl Transaction<'_> {
                 }
                 self.check_limits(current.resource, &current.namespace, new)
             }
+            (CERTIFICATE_SIGNING_REQUESTS, Part::Status) => self.check_approval(current, new),
             _ => Ok(()),
         }
     }

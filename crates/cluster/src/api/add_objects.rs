@@ -1,8 +1,9 @@
 //! Objects that a cluster begins with: made by the rules for what clients send, and with the status they come with.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, Part, WriteOptions};
+use super::super::patch::Patch;
 use super::super::registry::{self, InitialStatus};
 use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 use super::super::status::Status;
@@ -25,9 +26,8 @@ pub(crate) fn add_objects(cluster: &Cluster, object: &Value) -> Result<Option<St
         None => "default",
     };
     let value = versions::stored(resource, object.clone());
-    let home = custom::home(cluster, resource);
-    let stored = home.or(resource.row().stored_as).unwrap_or(resource);
-    let options = WriteOptions { served: home.map(|_| resource), ..WriteOptions::by("klab") };
+    let stored = resource.row().stored_as.unwrap_or(resource);
+    let options = WriteOptions { served: resource.row().custom.then_some(resource), ..WriteOptions::by("klab") };
     let made = match cluster.create(stored, namespace, value, &options) {
         Ok(made) => made,
         Err(status) if status.reason == "AlreadyExists" => return Ok(None),
@@ -55,11 +55,9 @@ fn write_status(
     {
         return Ok(());
     }
-    let options = WriteOptions::by("klab");
-    let written = cluster.modify(resource, Part::Status, namespace, name, &options, |object| {
-        object["status"] = status.clone();
-    });
-    written.map(drop)
+    let options = WriteOptions { served: resource.row().custom.then_some(resource), ..WriteOptions::by("klab") };
+    let patch = Patch::Merge(json!({ "status": status }));
+    cluster.patch(resource, Part::Status, namespace, name, patch, &options).map(drop)
 }
 
 #[cfg(test)]

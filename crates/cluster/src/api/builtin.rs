@@ -1,11 +1,13 @@
-//! Objects every API server shows and no lab changes: APIServices, FlowSchemas, PriorityLevelConfigurations. They are
+//! Objects every API server shows and no lab changes: APIServices, FlowSchemas, PriorityLevelConfigurations, IPAddresses. They are
 //! made up when they are asked for, so that they cost no cluster anything.
+
+use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
 use super::super::defaults::Addresses;
-use super::super::resource::{API_SERVICES, ResourceId};
+use super::super::resource::{API_SERVICES, ResourceId, SERVICES};
 use super::custom;
 
 /// Name, priority level, matching precedence, how flows are told apart.
@@ -44,6 +46,32 @@ pub(crate) fn service_cidrs(_: &Cluster) -> Vec<Value> {
             "type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready",
         }] },
     })]
+}
+
+/// The addresses that Services have: one object for each, called after it.
+// upstream: pkg/registry/core/service/ipallocator/ipallocator.go createIPAddress (v1.36)
+pub(crate) fn ip_addresses(cluster: &Cluster) -> Vec<Value> {
+    let mut all = Vec::new();
+    for service in cluster.list(SERVICES, None).0 {
+        let value = service.value();
+        let addresses = value["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for address in addresses.filter_map(|address| address.parse::<IpAddr>().ok()) {
+            let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+            all.push(json!({
+                "metadata": {
+                    "name": address.to_string(), "creationTimestamp": value["metadata"]["creationTimestamp"],
+                    "labels": {
+                        "ipaddress.kubernetes.io/ip-family": family,
+                        "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+                    },
+                },
+                "spec": { "parentRef": {
+                    "group": "", "resource": "services", "namespace": &*service.namespace, "name": &*service.name,
+                } },
+            }));
+        }
+    }
+    all
 }
 
 /// Whether every API server has this level.

@@ -43,15 +43,15 @@ pub(super) struct Call<'a> {
 pub(super) struct Target {
     /// As served; [`Target::stored`] is where the objects are.
     pub(super) resource: ResourceId,
-    /// Where the objects of a custom resource are, which all its versions share.
-    pub(super) home: Option<ResourceId>,
+    /// Whether it is a version of a custom resource that its definition has.
+    pub(super) custom: bool,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
 }
 
 impl Target {
     pub(super) fn stored(&self) -> ResourceId {
-        self.home.or(self.resource.row().stored_as).unwrap_or(self.resource)
+        self.resource.row().stored_as.unwrap_or(self.resource)
     }
 
     pub(super) fn namespace(&self) -> &str {

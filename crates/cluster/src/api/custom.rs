@@ -28,11 +28,6 @@ pub(super) fn find_kind(cluster: &Cluster, api_version: &str, kind: &str) -> Opt
     })
 }
 
-/// Where the objects of a custom resource are kept, whichever of its versions is asked for.
-pub(super) fn home(cluster: &Cluster, resource: ResourceId) -> Option<ResourceId> {
-    cluster.definition(resource).map(|definition| definition.home())
-}
-
 /// Whether this cluster has kinds of its own.
 pub(super) fn any(cluster: &Cluster) -> bool {
     cluster.has_any(CUSTOM_RESOURCE_DEFINITIONS)
@@ -242,9 +237,8 @@ pub(super) fn delete_definition(
         release(cluster, name)?;
         return Ok(deleted);
     };
-    let home = home(cluster, first).unwrap_or(first);
-    cluster.delete_collection(home, None, &DeleteOptions::default(), |_| true)?;
-    finish_deletion(cluster, home)?;
+    cluster.delete_collection(first, None, &DeleteOptions::default(), |_| true)?;
+    finish_deletion(cluster, first)?;
     Ok(match cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", name) {
         Some(left) => Deleted::Terminating(left),
         None => Deleted::Gone(Arc::clone(deleted.object())),
@@ -259,10 +253,10 @@ pub(super) fn finish_deletion(cluster: &Cluster, resource: ResourceId) -> Result
     }
     let name = row.qualified();
     let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &name);
-    let Some(home) = definition.filter(|definition| definition.deleting).and_then(|_| home(cluster, resource)) else {
+    if definition.is_none_or(|definition| !definition.deleting) || cluster.has_any(resource) {
         return Ok(());
-    };
-    if cluster.has_any(home) { Ok(()) } else { release(cluster, &name) }
+    }
+    release(cluster, &name)
 }
 
 fn release(cluster: &Cluster, name: &str) -> Result<(), Status> {

@@ -43,6 +43,7 @@ const fn row(plural: &'static str, kind: &'static str, namespaced: bool) -> Reso
         subresources: &[],
         stored_as: None,
         custom: false,
+        family: None,
     }
 }
 

@@ -268,8 +268,8 @@ impl Call<'_> {
         if path.namespace.is_some() && !row.namespaced {
             return Err(no_such_resource());
         }
-        let home = custom::home(self.cluster(), resource);
-        let target = Target { resource, home, namespace: path.namespace, name: path.name };
+        let custom = row.custom && self.cluster().definition(resource).is_some();
+        let target = Target { resource, custom, namespace: path.namespace, name: path.name };
         if row.namespaced && target.name.is_some() && target.namespace.is_none() {
             return Err(no_such_resource());
         }

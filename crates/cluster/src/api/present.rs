@@ -63,12 +63,16 @@ impl Call<'_> {
         }
     }
 
-    /// One object.
-    pub(super) fn object(&self, code: u16, target: &Target, object: &Object) -> Result<Response<Body>, Status> {
-        self.object_as(code, target.resource, object)
+    /// Objects in the version that is asked for, where a webhook converts them.
+    pub(super) fn shown(&self, resource: ResourceId, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, Status> {
+        self.cluster().in_version(self.consultation, resource, objects)
     }
 
-    pub(super) fn object_as(&self, code: u16, resource: ResourceId, object: &Object) -> Result<Response<Body>, Status> {
+    /// One object.
+    pub(super) fn object(&self, code: u16, target: &Target, object: &Arc<Object>) -> Result<Response<Body>, Status> {
+        let resource = target.resource;
+        let shown = self.shown(resource, vec![Arc::clone(object)])?;
+        let object: &Object = shown.first().unwrap_or(object);
         let text = || versions::text(self.cluster(), resource, object);
         Ok(match self.form()? {
             Form::Json | Form::Discovery => answer::json_line(code, text()),
@@ -105,6 +109,7 @@ impl Call<'_> {
         metadata: &ListMetadata,
         items: Vec<Arc<Object>>,
     ) -> Result<Response<Body>, Status> {
+        let items = self.shown(resource, items)?;
         let row = resource.row();
         let metadata = metadata.to_text();
         let head = format!(

@@ -1,8 +1,11 @@
 //! get and list.
 
+use std::sync::Arc;
+
 use http::Response;
 use serde_json::json;
 
+use super::super::object::Object;
 use super::super::registry;
 use super::super::resource::LEASES;
 use super::super::status::Status;
@@ -37,7 +40,7 @@ impl Call<'_> {
         if let Some(warning) = registry::of(target.resource).warning {
             answer::warn(response, warning);
         }
-        let definition = target.home.and_then(|_| self.cluster().definition(target.resource));
+        let definition = target.custom.then(|| self.cluster().definition(target.resource)).flatten();
         if let Some(warning) = definition.and_then(|definition| definition.warning(target.resource)) {
             answer::warn(response, &warning);
         }
@@ -45,7 +48,7 @@ impl Call<'_> {
 
     pub(super) fn selector(&self, target: &Target) -> Result<Selector, Status> {
         let (labels, fields) = (self.query.get("labelSelector"), self.query.get("fieldSelector"));
-        match target.home.and_then(|_| self.cluster().definition(target.resource)) {
+        match target.custom.then(|| self.cluster().definition(target.resource)).flatten() {
             Some(definition) => Selector::parse_custom(&definition, target.resource, labels, fields),
             None => Selector::parse(target.resource, labels, fields),
         }
@@ -92,9 +95,7 @@ impl Call<'_> {
             objects.dedup_by(|one, other| one.name == other.name);
         }
         let all = selector.is_empty();
-        if !all {
-            objects.retain(|object| selector.matches(object));
-        }
+        objects = self.matching(target, &selector, objects)?;
         let mut metadata = ListMetadata { version, ..ListMetadata::default() };
         if let Wanted::Exact(wanted) = wanted {
             metadata.version = wanted;
@@ -124,6 +125,25 @@ impl Call<'_> {
         Ok(response)
     }
 
+    /// The objects that are selected: by what they are in the version that is asked for.
+    pub(super) fn matching(
+        &self,
+        target: &Target,
+        selector: &Selector,
+        mut objects: Vec<Arc<Object>>,
+    ) -> Result<Vec<Arc<Object>>, Status> {
+        if selector.is_empty() {
+            return Ok(objects);
+        }
+        if selector.is_of_names() || !self.cluster().converts(target.resource) {
+            objects.retain(|object| selector.matches(object));
+            return Ok(objects);
+        }
+        let shown = self.shown(target.resource, objects.clone())?;
+        let selected = objects.into_iter().zip(shown).filter(|(_, shown)| selector.matches(shown));
+        Ok(selected.map(|(object, _)| object).collect())
+    }
+
     /// Which state the next page shows.
     fn wanted_by(&self, from: &Continue) -> Result<Wanted, Status> {
         let Some(version) = from.version else { return Ok(Wanted::Any) };
@@ -135,10 +155,10 @@ impl Call<'_> {
     fn at_version(
         &self,
         target: &Target,
-        objects: Vec<std::sync::Arc<super::super::object::Object>>,
+        objects: Vec<Arc<Object>>,
         wanted: u64,
         version: u64,
-    ) -> Result<Vec<std::sync::Arc<super::super::object::Object>>, Status> {
+    ) -> Result<Vec<Arc<Object>>, Status> {
         use super::super::store::Change;
         if wanted > version {
             return Err(too_large(wanted, version));
@@ -150,7 +170,7 @@ impl Call<'_> {
         for event in events.into_iter().rev() {
             let object = &event.object;
             let elsewhere = target.namespace.as_deref().is_some_and(|wanted| wanted != object.namespace.as_ref());
-            if object.resource != target.stored() || event.version > version || elsewhere {
+            if object.resource.family() != target.stored().family() || event.version > version || elsewhere {
                 continue;
             }
             let key = (object.namespace.clone(), object.name.clone());

@@ -102,6 +102,15 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
+    /// Whether it asks for names and namespaces alone, which are the same in all versions of an object.
+    pub(super) fn is_of_names(&self) -> bool {
+        self.labels.is_empty()
+            && self
+                .fields
+                .iter()
+                .all(|term| term.path.is_none() && matches!(term.field, METADATA_NAME | METADATA_NAMESPACE))
+    }
+
     /// The one name that can match, if the selector says so.
     pub(super) fn name(&self) -> Option<&str> {
         self.fields

@@ -50,14 +50,19 @@ impl Call<'_> {
         let (cluster, resource) = (self.cluster(), target.stored());
         let (namespace, name) = (target.namespace(), target.name());
         let scale = match self.parts.method {
-            Method::GET => cluster.scale_get(resource, namespace, name)?,
+            Method::GET => {
+                let missing = || Status::not_found(resource.row(), name);
+                let found = cluster.get(resource, namespace, name).ok_or_else(missing)?;
+                let shown = self.shown(target.resource, vec![found])?;
+                cluster.scale_shown(resource, shown.first().ok_or_else(missing)?)?
+            }
             Method::PUT => {
-                let options = self.write_options("UpdateOptions")?;
+                let options = self.options_for("UpdateOptions", target)?;
                 let value = self.body_value(target)?;
                 cluster.scale_set(resource, namespace, name, value, &options)?
             }
             Method::PATCH => {
-                let options = self.write_options("PatchOptions")?;
+                let options = self.options_for("PatchOptions", target)?;
                 let patch = self.patch_body(target)?;
                 cluster.scale_patch(resource, namespace, name, patch, &options)?
             }

@@ -11,6 +11,7 @@ use super::super::resource::ResourceId;
 /// An object's JSON text as `resource` serves it.
 pub(crate) fn text(cluster: &Cluster, resource: ResourceId, object: &Object) -> Bytes {
     if resource.row().custom {
+        // What a webhook converts has been converted before.
         let served = cluster.definition(resource).and_then(|definition| definition.served(resource, object));
         return served.map_or_else(|| object.served(), |value| written(resource, object, &value));
     }

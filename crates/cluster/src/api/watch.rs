@@ -44,6 +44,9 @@ const FRAME: usize = 256 * 1024;
 /// At most this many changes are looked at for one frame.
 const AT_ONCE: usize = 2_000;
 
+/// As many at most that a webhook has to convert.
+const CONVERTED: usize = 200;
+
 impl Call<'_> {
     pub(super) fn watch(&self, target: &Target) -> Result<Response<Body>, Status> {
         let form = self.form()?;
@@ -104,7 +107,7 @@ impl Call<'_> {
             cluster,
             changes,
             resource: target.resource,
-            stored: target.stored(),
+            stored: target.stored().family(),
             namespace: target.namespace.clone(),
             selector,
             form,
@@ -135,6 +138,7 @@ struct Watch {
     cluster: Arc<Cluster>,
     changes: tokio::sync::watch::Receiver<u64>,
     resource: ResourceId,
+    /// The kind whose changes it follows, whichever versions they are in.
     stored: ResourceId,
     namespace: Option<String>,
     selector: Selector,
@@ -167,7 +171,8 @@ impl Watch {
             return None;
         }
         self.cluster.at_leisure().await;
-        if let Some(frame) = self.initial() {
+        let initial = if self.converts() { self.initial_converted().await } else { self.initial() };
+        if let Some(frame) = initial {
             return Some((frame, self));
         }
         loop {
@@ -176,7 +181,10 @@ impl Watch {
             }
             self.cluster.at_leisure().await;
             self.changes.mark_unchanged();
-            let frame = self.new_changes();
+            let frame = if self.converts() { self.converted_changes().await } else { self.new_changes() };
+            if self.ended {
+                return Some((frame, self));
+            }
             if !frame.is_empty() {
                 self.earliest = after(Instant::now(), GATHER);
                 return Some((frame, self));
@@ -226,17 +234,7 @@ impl Watch {
     /// What changed since the last frame.
     fn new_changes(&mut self) -> Bytes {
         let Ok((events, reached)) = self.cluster.since_at_most(self.seen, AT_ONCE) else {
-            self.ended = true;
-            let status = Status::new(
-                410,
-                "Expired",
-                format!("too old resource version: {} ({})", self.seen, self.cluster.version()),
-            );
-            if matches!(self.form, Form::Protobuf | Form::ProtobufMetadata) {
-                let object = protobuf::encode(&status.to_value()).unwrap_or_default();
-                return Bytes::from(protobuf::encode_event("ERROR", &object));
-            }
-            return Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()));
+            return self.gone();
         };
         let mut frame = BytesMut::new();
         for event in events {
@@ -252,12 +250,92 @@ impl Watch {
         frame.freeze()
     }
 
+    /// The end of a watch that lies too far behind.
+    fn gone(&mut self) -> Bytes {
+        let message = format!("too old resource version: {} ({})", self.seen, self.cluster.version());
+        self.broken(&Status::new(410, "Expired", message))
+    }
+
+    /// The end of a watch that cannot go on.
+    fn broken(&mut self, status: &Status) -> Bytes {
+        self.ended = true;
+        if matches!(self.form, Form::Protobuf | Form::ProtobufMetadata) {
+            let object = protobuf::encode(&status.to_value()).unwrap_or_default();
+            return Bytes::from(protobuf::encode_event("ERROR", &object));
+        }
+        Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()))
+    }
+
+    /// Whether a webhook is asked for the version that is watched.
+    fn converts(&self) -> bool {
+        self.cluster.converts(self.resource)
+    }
+
+    /// The end of a watch whose objects cannot be converted.
+    // upstream: staging/src/k8s.io/apiserver/pkg/storage/etcd3/watcher.go parseError (v1.36)
+    fn unconverted(&mut self, status: &Status) -> Bytes {
+        let message = format!("Internal error occurred: {}", status.message);
+        self.broken(&Status::new(500, "InternalError", message))
+    }
+
+    /// [`Watch::initial`], of objects that a webhook converts. Nobody else waits for it.
+    async fn initial_converted(&mut self) -> Option<Bytes> {
+        loop {
+            let some: Vec<_> = self.existing.by_ref().take(CONVERTED).collect();
+            if some.is_empty() {
+                return std::mem::take(&mut self.announce).then(|| self.bookmark(true));
+            }
+            let objects = match self.cluster.in_version_asking(self.resource, some).await {
+                Ok(objects) => objects,
+                Err(status) => return Some(self.unconverted(&status)),
+            };
+            let mut frame = BytesMut::new();
+            for object in objects.iter().filter(|object| self.selector.matches(object)).cloned().collect::<Vec<_>>() {
+                self.write(&mut frame, "ADDED", &object);
+            }
+            if !frame.is_empty() {
+                return Some(frame.freeze());
+            }
+        }
+    }
+
+    /// [`Watch::new_changes`], of objects that a webhook converts.
+    async fn converted_changes(&mut self) -> Bytes {
+        let Ok((mut events, reached)) = self.cluster.since_at_most(self.seen, CONVERTED) else {
+            return self.gone();
+        };
+        events.retain(|event| self.is_followed(&event.object));
+        let objects: Vec<Arc<Object>> =
+            events.iter().flat_map(|event| std::iter::once(&event.object).chain(&event.previous)).cloned().collect();
+        let mut converted = match self.cluster.in_version_asking(self.resource, objects).await {
+            Ok(converted) => converted.into_iter(),
+            Err(status) => return self.unconverted(&status),
+        };
+        let mut frame = BytesMut::new();
+        for mut event in events {
+            if let Some(object) = converted.next() {
+                event.object = object;
+            }
+            if event.previous.is_some() {
+                event.previous = converted.next();
+            }
+            if let Some(kind) = self.kind_of(&event) {
+                self.write(&mut frame, kind, &event.object);
+            }
+        }
+        self.seen = self.seen.max(reached);
+        frame.freeze()
+    }
+
+    fn is_followed(&self, object: &Object) -> bool {
+        object.resource.family() == self.stored
+            && self.namespace.as_deref().is_none_or(|wanted| wanted == object.namespace.as_ref())
+    }
+
     /// How the event looks to this watch: an object that leaves the selector is deleted, one that enters it is added.
     fn kind_of(&self, event: &Event) -> Option<&'static str> {
         let object = &event.object;
-        if object.resource != self.stored
-            || self.namespace.as_deref().is_some_and(|wanted| wanted != object.namespace.as_ref())
-        {
+        if !self.is_followed(object) {
             return None;
         }
         if self.selector.is_empty() {

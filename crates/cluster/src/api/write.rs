@@ -1,5 +1,7 @@
 //! create, update, patch, delete, deletecollection.
 
+use std::collections::HashSet;
+
 use http::Response;
 use http::header::USER_AGENT;
 use serde_json::{Value, json};
@@ -62,9 +64,14 @@ impl Call<'_> {
         WriteOptions { user: Some(&self.user), consultation: Some(self.consultation), ..WriteOptions::by("") }
     }
 
+    /// [`Call::deletes`], of objects of a target.
+    fn deletes_of(&self, target: &Target) -> WriteOptions<'_> {
+        WriteOptions { served: target.custom.then_some(target.resource), ..self.deletes() }
+    }
+
     /// [`Call::write_options`] for objects of a target.
-    fn options_for(&self, kind: &str, target: &Target) -> Result<WriteOptions<'_>, Status> {
-        let served = target.home.map(|_| target.resource);
+    pub(super) fn options_for(&self, kind: &str, target: &Target) -> Result<WriteOptions<'_>, Status> {
+        let served = target.custom.then_some(target.resource);
         Ok(WriteOptions { served, ..self.write_options(kind)? })
     }
 
@@ -227,10 +234,14 @@ impl Call<'_> {
         self.form()?;
         let options = self.delete_options()?;
         let row = target.resource.row();
+        // Whoever cannot be shown an object cannot delete it either, and afterwards nobody can be asked.
+        let found = self.cluster().get(target.stored(), target.namespace(), target.name());
+        self.shown(target.resource, found.into_iter().collect())?;
         let deleted = if target.resource == CUSTOM_RESOURCE_DEFINITIONS && !options.dry_run {
             custom::delete_definition(self.cluster(), target.name(), &options, &self.deletes())?
         } else {
-            self.cluster().delete_by(target.stored(), target.namespace(), target.name(), &options, &self.deletes())?
+            let write = self.deletes_of(target);
+            self.cluster().delete_by(target.stored(), target.namespace(), target.name(), &options, &write)?
         };
         custom::finish_deletion(self.cluster(), target.resource)?;
         match deleted {
@@ -254,12 +265,16 @@ impl Call<'_> {
         self.form()?;
         let options = self.delete_options()?;
         let selector = self.selector(target)?;
+        let found = self.cluster().list(target.stored(), target.namespace.as_deref()).0;
+        let found = self.matching(target, &selector, found)?;
+        let names: HashSet<(Box<str>, Box<str>)> =
+            self.shown(target.resource, found)?.iter().map(|one| (one.namespace.clone(), one.name.clone())).collect();
         let deleted = self.cluster().delete_collection_by(
             target.stored(),
             target.namespace.as_deref(),
             &options,
-            &self.deletes(),
-            |object| selector.matches(object),
+            &self.deletes_of(target),
+            |object| names.contains(&(object.namespace.clone(), object.name.clone())),
         )?;
         let metadata = ListMetadata { version: self.cluster().version(), ..ListMetadata::default() };
         self.objects(target.resource, &metadata, deleted)

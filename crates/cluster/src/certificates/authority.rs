@@ -15,12 +15,19 @@ use super::der::{
     BIT_STRING, BOOLEAN, Element, Elements, GENERALIZED_TIME, INTEGER, OBJECT, OCTET_STRING, SEQUENCE, UTC_TIME,
     context, element, of, unwrapped, wrapped,
 };
+use super::name::Subject;
 use crate::clock::{earlier, later};
 
-const ECDSA_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
+pub(super) const ECDSA_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
-const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
-const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
+pub(super) const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
+pub(super) const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
+/// Says which of the clusters of a server signed a certificate: they have one authority. 2.25 and a UUID, which nobody
+/// registers.
+pub(super) const MARK: &[u8] = &[
+    0x69, 0x83, 0xa1, 0xc6, 0xd9, 0xb2, 0xf4, 0x8d, 0xe3, 0xa7, 0xd1, 0xba, 0xe9, 0x94, 0xc2, 0xb7, 0xd8, 0xf1, 0xa3,
+    0x15,
+];
 /// Certificates are good from a little before now, for machines whose clock is behind.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 
@@ -38,7 +45,7 @@ fn algorithm(id: &[u8]) -> Option<&'static dyn VerificationAlgorithm> {
 }
 
 /// The first elements in some bytes, if there are so many.
-fn parts<const COUNT: usize>(content: &[u8]) -> Option<[Element<'_>; COUNT]> {
+pub(super) fn parts<const COUNT: usize>(content: &[u8]) -> Option<[Element<'_>; COUNT]> {
     Elements(content).take(COUNT).collect::<Vec<_>>().try_into().ok()
 }
 
@@ -66,14 +73,21 @@ impl Asked {
         UnparsedPublicKey::new(algorithm(id.content)?, public).verify(info.whole, signature).ok()?;
         Some(Self { subject: subject.whole.to_vec(), key: key.whole.to_vec() })
     }
+
+    /// Whom it asks to be, if that can be read.
+    pub(crate) fn subject(&self) -> Option<Subject> {
+        Subject::read(&self.subject)
+    }
 }
 
 /// An authority: its name and its key.
 #[derive(Debug)]
 pub(crate) struct Authority {
-    name: Vec<u8>,
-    key: EcdsaKeyPair,
+    pub(super) name: Vec<u8>,
+    pub(super) key: EcdsaKeyPair,
     random: SystemRandom,
+    /// Which cluster it signs for.
+    mark: [u8; 32],
 }
 
 /// What a certificate is to be.
@@ -87,9 +101,9 @@ pub(crate) struct Order<'a> {
 }
 
 impl Authority {
-    /// Of its certificate and its key (PKCS #8, P-256), both in PEM.
+    /// Of its certificate and its key (PKCS #8, P-256), both in PEM, for the cluster of this mark.
     #[cfg(any(feature = "server", test))]
-    pub(crate) fn new(certificate: &str, key: &str) -> Option<Self> {
+    pub(crate) fn new(certificate: &str, key: &str, mark: [u8; 32]) -> Option<Self> {
         let certificate = unwrapped(certificate, "CERTIFICATE")?;
         let [outer] = parts(&certificate)?;
         let [body] = parts(outer.content)?;
@@ -97,7 +111,7 @@ impl Authority {
         let random = SystemRandom::new();
         let key = unwrapped(key, "PRIVATE KEY")?;
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &key, &random).ok()?;
-        Some(Self { name: subject.whole.to_vec(), key, random })
+        Some(Self { name: subject.whole.to_vec(), key, random, mark })
     }
 
     /// A certificate in PEM; none when the system gives no random numbers.
@@ -114,7 +128,7 @@ impl Authority {
                 of(SEQUENCE, &validity),
                 order.asked.subject.clone(),
                 order.asked.key.clone(),
-                of(context(3), &[of(SEQUENCE, &extensions(order.usages))]),
+                of(context(3), &[of(SEQUENCE, &extensions(order.usages, &self.mark))]),
             ],
         );
         let signature = self.key.sign(&self.random, &body).ok()?;
@@ -131,7 +145,7 @@ fn time(instant: Timestamp) -> Vec<u8> {
     }
 }
 
-fn extensions(usages: &[&str]) -> Vec<Vec<u8>> {
+fn extensions(usages: &[&str], mark: &[u8]) -> Vec<Vec<u8>> {
     let critical = || element(BOOLEAN, &[0xff]);
     let mut bits = 0_u8;
     let mut purposes = Vec::new();
@@ -162,6 +176,7 @@ fn extensions(usages: &[&str]) -> Vec<Vec<u8>> {
         let value = of(SEQUENCE, &ids);
         all.push(of(SEQUENCE, &[element(OBJECT, EXTENDED_KEY_USAGE), element(OCTET_STRING, &value)]));
     }
+    all.push(of(SEQUENCE, &[element(OBJECT, MARK), element(OCTET_STRING, mark)]));
     let none = of(SEQUENCE, &[]);
     all.push(of(SEQUENCE, &[element(OBJECT, BASIC_CONSTRAINTS), critical(), element(OCTET_STRING, &none)]));
     all

@@ -8,6 +8,7 @@ pub(super) const BOOLEAN: u8 = 0x01;
 pub(super) const UTC_TIME: u8 = 0x17;
 pub(super) const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
+pub(super) const SET: u8 = 0x31;
 
 /// The n-th element with a tag of its own.
 pub(super) const fn context(number: u8) -> u8 {

@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use crate::admission::Bookkeeping;
 use crate::managed_fields::ManagedFields;
 use crate::object::Object;
-use crate::patch::{Writer, track};
+use crate::patch::track;
 use crate::resource::{self as kinds, ResourceId};
 
 impl Transaction<'_> {
@@ -74,7 +74,8 @@ impl Transaction<'_> {
     pub(crate) fn commit_quota(&mut self, current: &Object, value: Value, manager: &str) -> Arc<Object> {
         let resource = current.resource;
         let mut value = value;
-        let writer = Writer { manager, ..self.writer(resource, Part::Status) };
+        let mut writer = self.writer(resource, Part::Status);
+        writer.manager = manager;
         let managed = track(Some((current, &current.value())), &mut value, &writer);
         let managed = managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(resource));
         self.commit_version(resource, value, managed)

@@ -49,7 +49,8 @@ impl Cluster {
         }
     }
 
-    /// [`Cluster::transact`] for a write that users are asked about. Whoever brings a consultation asks himself, and makes the
+    /// [`Cluster::transact`] for a write that users are asked about, or that is for a version of a custom resource, which a
+    /// webhook may have to convert. Whoever brings a consultation asks himself, and makes the
     /// write again; for all others this waits.
     pub(crate) fn write<I: Clone, T>(
         &self,
@@ -60,7 +61,7 @@ impl Cluster {
         if let Some(consultation) = options.consultation {
             return self.attempt(options, consultation, |transaction| work(transaction, input));
         }
-        if !self.consults() {
+        if !self.consults() && options.served.is_none() {
             return self.transact(options, |transaction| work(transaction, input));
         }
         let consultation = Consultation::default();
@@ -91,6 +92,8 @@ impl Cluster {
             transaction.state.end_repetition();
             if consultation.is_pending() {
                 consultation.begin(first);
+            } else if result.is_ok() {
+                consultation.written();
             }
             result
         })

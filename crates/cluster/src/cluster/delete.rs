@@ -34,10 +34,11 @@ impl Transaction<'_> {
             && let Some(current) = self.state.store.get(resource, namespace, name).cloned()
         {
             check_preconditions(&current, options)?;
+            let current = self.in_own_version(resource, current)?;
             let old = current.whole();
             let deed = Deed {
                 operation: Operation::Delete,
-                resource,
+                resource: current.resource,
                 subresource: "",
                 namespace,
                 name,
@@ -62,6 +63,7 @@ impl Transaction<'_> {
             return Err(Status::forbidden(row, name, "this namespace may not be deleted"));
         }
         let current = self.existing(resource, namespace, name)?;
+        let resource = current.resource;
         check_preconditions(&current, options)?;
         let mut value = current.to_value();
         if resource == kinds::NAMESPACES {

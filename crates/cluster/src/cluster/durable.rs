@@ -179,7 +179,8 @@ mod tests {
     use super::*;
     use crate::clock::SteppedClock;
     use crate::cluster::{DeleteOptions, Part};
-    use crate::resource::{CONFIG_MAPS, NAMESPACES};
+    use crate::patch::Patch;
+    use crate::resource::{CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, CustomName, NAMESPACES, ResourceId};
 
     fn open(path: &Path) -> (Cluster, Recovery) {
         Cluster::open(path, Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7).expect("opens")
@@ -219,6 +220,59 @@ mod tests {
             cluster.list(CONFIG_MAPS, None).0.iter().map(|object| object.uid.clone()).collect();
         assert_eq!(uids.len(), cluster.list(CONFIG_MAPS, None).0.len());
         assert_eq!(suffix.len(), 5);
+    }
+
+    #[test]
+    fn an_object_that_leaves_in_another_version_than_it_came_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cluster.log");
+        let (cluster, _) = open(&path);
+        let version = |name: &str, stored: bool| {
+            json!({
+                "name": name, "served": true, "storage": stored,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+            })
+        };
+        let definition = json!({
+            "metadata": { "name": "crates.durable.example" },
+            "spec": {
+                "group": "durable.example", "scope": "Namespaced", "names": { "plural": "crates", "kind": "Crate" },
+                "versions": [version("v1", true), version("v2", false)],
+            },
+        });
+        let options = WriteOptions::client("test");
+        cluster.create(CUSTOM_RESOURCE_DEFINITIONS, "", definition, &options).expect("created");
+        let id = |version| {
+            let name =
+                CustomName { group: "durable.example", version, kind: "Crate", plural: "crates", namespaced: true };
+            ResourceId::define(&name)
+        };
+        let (v1, v2) = (id("v1"), id("v2"));
+        for name in ["gone", "kept"] {
+            let object = json!({ "metadata": { "name": name, "finalizers": ["durable.example/x"] }, "size": 1 });
+            cluster.create(v1, "default", object, &options).expect("created");
+        }
+        cluster
+            .modify(CUSTOM_RESOURCE_DEFINITIONS, Part::Main, "", "crates.durable.example", &options, |value| {
+                value["spec"]["versions"] = json!([version("v1", false), version("v2", true)]);
+            })
+            .expect("written");
+        cluster.delete(v1, "default", "gone", &DeleteOptions::default()).expect("marked");
+        for name in ["gone", "kept"] {
+            let options = WriteOptions { served: Some(v2), ..options.clone() };
+            let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+            cluster.patch(v2, Part::Main, "default", name, patch, &options).expect("patched");
+        }
+        drop(cluster);
+        let (cluster, recovery) = open(&path);
+        assert!(recovery.notes.is_empty(), "{:?}", recovery.notes);
+        let left = cluster.list(v1, None).0;
+        assert_eq!(left.len(), 1, "it is the same list in all versions");
+        assert_eq!(
+            (&*left[0].name, left[0].resource),
+            ("kept", v2),
+            "written anew, it is in the version that is stored now"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod bootstrap;
 mod checkpoint;
 mod commit;
 mod consulting;
+mod converting;
 #[cfg(feature = "server")]
 mod copy;
 mod delete;
@@ -211,7 +212,14 @@ impl Cluster {
         self.authority.get().cloned()
     }
 
-    /// What tokens of ServiceAccounts are signed with: at random, by each process.
+    /// Sets what tokens of ServiceAccounts are signed with.
+    #[cfg(feature = "server")]
+    pub(crate) fn set_token_key(&self, key: [u8; 32]) {
+        // It is the same for as long as the cluster is served.
+        let _set = self.token_key.set(key);
+    }
+
+    /// What tokens of ServiceAccounts are signed with: at random, by each process, unless somebody has set it.
     pub(crate) fn token_key(&self) -> [u8; 32] {
         *self.token_key.get_or_init(|| {
             let mut key = [0; 32];

@@ -70,6 +70,14 @@ impl Cluster {
     /// 404 without the object, or for a kind that has no scale.
     pub fn scale_get(&self, resource: ResourceId, namespace: &str, name: &str) -> Result<Value, Status> {
         let object = self.get(resource, namespace, name).ok_or_else(|| Status::not_found(resource.row(), name))?;
+        self.scale_shown(resource, &object)
+    }
+
+    /// The Scale of an object in the version that is asked for.
+    ///
+    /// # Errors
+    /// 404 for a kind that has no scale.
+    pub(crate) fn scale_shown(&self, resource: ResourceId, object: &Object) -> Result<Value, Status> {
         let paths = self.read_scale(resource).ok_or_else(no_scale)?;
         Ok(scale_of(resource, &paths, &object.value()))
     }
@@ -289,7 +297,7 @@ impl Transaction<'_> {
         let row = resource.row();
         let definition = self.state.definitions.of(&self.state.store, resource);
         let paths = ScalePaths::of(resource, definition.as_deref()).ok_or_else(no_scale)?;
-        let current = self.existing(resource, namespace, name)?;
+        let current = self.live(resource, namespace, name)?;
         let old = current.value();
         let before = scale_of(resource, &paths, &old);
         let scale = change(before.clone())?;
@@ -338,6 +346,7 @@ impl Transaction<'_> {
             holder[last.as_str()] = json!(replicas);
         }
         let written = self.write_over(&current, Part::Main, &old, new, None)?;
+        let written = self.in_own_version(resource, written)?;
         Ok(scale_of(resource, &paths, &written.value()))
     }
 }

@@ -120,6 +120,7 @@ impl<'a> Transaction<'a> {
         self.check_pod_security(&newcomer)?;
         self.judge(&deed, Some(&value))?;
         hide_managers(&mut value);
+        let (resource, value) = self.for_storage(resource, value)?;
         self.check_quota(resource, namespace, None, &value)?;
         self.has_room(resource, &name)?;
         if self.state.store.get(resource, namespace, &name).is_some() {
@@ -163,8 +164,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Makes a body a custom resource as it is stored: without what its definition does not know, with defaults, under the
-    /// version that is stored. Gives the paths of what was taken out.
+    /// Makes a body a custom resource of its version: without what its definition does not know, and with defaults. Gives
+    /// the paths of what was taken out.
     fn decode_custom(&mut self, resource: ResourceId, value: &mut Value) -> Result<Vec<String>, Fault> {
         let mut unknown = schema().tidy_custom(value).map_err(Fault::Mismatch)?.unknown;
         let definition = self.state.definitions.of(&self.state.store, resource);
@@ -239,7 +240,7 @@ impl<'a> Transaction<'a> {
         self.decode(resource, &mut value).map_err(|fault| fault.of_body(row))?;
         metadata::address(row, namespace, &mut value)?;
         metadata::check_name(name, &value)?;
-        let current = self.existing(resource, namespace, name)?;
+        let current = self.live(resource, namespace, name)?;
         let old = current.value();
         self.write_over(&current, part, &old, value, None)
     }
@@ -254,6 +255,7 @@ impl<'a> Transaction<'a> {
         change: impl FnOnce(&mut Value),
     ) -> Result<Arc<Object>, Status> {
         let current = self.existing(resource, namespace, name)?;
+        let resource = current.resource;
         let old = current.value();
         let mut value = (*old).clone();
         change(&mut value);
@@ -271,7 +273,9 @@ impl<'a> Transaction<'a> {
         let has_status = self.has_status(resource);
         let definition = self.state.definitions.of(&self.state.store, resource);
         let resource = self.served(resource);
-        Writer { manager: self.options.called(), resource, part, has_status, now: self.now, definition }
+        let mut writer = Writer::new(self.options.called(), resource, part, self.now);
+        (writer.has_status, writer.definition) = (has_status, definition);
+        writer
     }
 
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
@@ -296,14 +300,18 @@ impl<'a> Transaction<'a> {
         if let Some(prepare) = aspects.prepare.filter(|_| part == Part::Main) {
             prepare(Some(old), &mut new);
         }
-        let managed = managed.or_else(|| {
-            let writer = self.writer(resource, part);
-            match asked.clone() {
-                // upstream: fields are the writer's before the strategy drops what a resize may not change.
-                Some(mut asked) => track(Some((current, old)), &mut asked, &writer),
-                None => track(Some((current, old)), &mut new, &writer),
+        let managed = match managed {
+            Some(managed) => Some(managed),
+            None => {
+                let mut writer = self.writer(resource, part);
+                self.look_elsewhere(&mut writer, current, old, &new)?;
+                match asked.clone() {
+                    // upstream: fields are the writer's before the strategy drops what a resize may not change.
+                    Some(mut asked) => track(Some((current, old)), &mut asked, &writer),
+                    None => track(Some((current, old)), &mut new, &writer),
+                }
             }
-        });
+        };
         let managed = managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(resource));
         self.admit_update(part, current, &mut new);
         if part == Part::Resize {
@@ -352,7 +360,8 @@ impl<'a> Transaction<'a> {
         self.check_pod_security(&Newcomer { resource, part, namespace, name, old: Some(old), new: &new })?;
         self.judge(&deed, Some(&new))?;
         hide_managers(&mut new);
-        if new == *old && managed.as_ref() == current.managed() {
+        let (resource, new) = self.for_storage(resource, new)?;
+        if self.is_stored(current, old, resource, &new) && managed.as_ref() == current.managed() {
             return Ok(Arc::clone(current));
         }
         if deletion_is_complete(resource, &new) {

@@ -32,6 +32,10 @@ controllers! {
     RootCertificatePublisher,
     /// Puts back the Service in front of the API server.
     KubernetesService,
+    /// Keeps ranges of Services' addresses that are in use.
+    ServiceCidr,
+    /// Says of APIServices whether they are available.
+    ApiServiceAvailability,
     /// Registers nodes, watches their heartbeats and taints them by condition.
     NodeLifecycle,
     /// Binds PersistentVolumeClaims.

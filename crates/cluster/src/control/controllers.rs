@@ -5,16 +5,17 @@ use std::str::FromStr;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
-    api_silence, autoscaler, certificates, cluster_autoscaler, cluster_roles, cron_job, daemon_set, deployment,
-    device_taint_eviction, disruption, endpoints, event_ttl, garbage, hollow_devices, job, kubelet, kubernetes_service,
-    namespace, nodes, pod_gc, replica_set, resource_claim, root_certificate, scheduler, service_account, stateful_set,
-    taint_eviction, ttl_after_finished, volumes,
+    api_services, api_silence, autoscaler, certificates, cluster_autoscaler, cluster_roles, cron_job, daemon_set,
+    deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage, hollow_devices, job, kubelet,
+    kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim, root_certificate, scheduler,
+    service_account, service_cidrs, stateful_set, taint_eviction, ttl_after_finished, volumes,
 };
 use crate::resource::{
-    CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES,
-    ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS,
+    DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES,
+    PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES,
+    STATEFUL_SETS, STORAGE_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -89,6 +90,22 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[SERVICES]),
         owner: None,
         make: || Box::<kubernetes_service::KubernetesService>::default(),
+    },
+    Row {
+        controller: Controller::ServiceCidr,
+        name: "service-cidr",
+        optional: true,
+        watches: Watches::Kinds(&[SERVICE_CIDRS, SERVICES]),
+        owner: None,
+        make: || Box::<service_cidrs::ServiceCidrs>::default(),
+    },
+    Row {
+        controller: Controller::ApiServiceAvailability,
+        name: "apiservice-availability",
+        optional: true,
+        watches: Watches::Kinds(&[API_SERVICES, SERVICES, ENDPOINT_SLICES]),
+        owner: None,
+        make: || Box::<api_services::ApiServices>::default(),
     },
     Row {
         controller: Controller::NodeLifecycle,

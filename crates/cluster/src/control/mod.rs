@@ -4,6 +4,7 @@
 //! whatever waits for time is a timer on the cluster's clock. Nothing is kept that the objects do not tell again, so a
 //! new plane on a restored cluster carries on where the old one was stopped.
 
+mod api_services;
 mod api_silence;
 mod autoscaler;
 mod certificates;
@@ -43,6 +44,7 @@ mod root_certificate;
 mod run;
 mod scheduler;
 mod service_account;
+mod service_cidrs;
 mod settings;
 mod stateful_set;
 mod taint_eviction;

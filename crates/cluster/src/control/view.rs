@@ -420,7 +420,7 @@ impl View {
 
     /// Takes in an object's uid and owners (`previous` is its last version).
     pub(crate) fn link(&mut self, object: &Object, previous: Option<&Object>) {
-        let key = (object.resource, ObjectName::new(&object.namespace, &object.name));
+        let key = (object.resource.family(), ObjectName::new(&object.namespace, &object.name));
         if let Some(previous) = previous {
             if previous.owners == object.owners && previous.uid == object.uid {
                 return;
@@ -435,7 +435,7 @@ impl View {
 
     /// Forgets an object's uid and owners.
     pub(crate) fn unlink(&mut self, object: &Object) {
-        let key = (object.resource, ObjectName::new(&object.namespace, &object.name));
+        let key = (object.resource.family(), ObjectName::new(&object.namespace, &object.name));
         for owner in &object.owners {
             if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
                 dependents.remove(&key);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::declaration::declare;
 use super::rules::Rule;
 use crate::cel::LARGEST_REQUEST;
-use crate::validation::Errors;
+use crate::validation::{Errors, webhook};
 
 /// Most that one rule may be estimated to cost.
 const RULE_LIMIT: u64 = 10_000_000;
@@ -46,6 +46,30 @@ pub(crate) fn check(definition: &Value, errors: &mut Errors) {
             continue;
         }
         check_schema(&schema, &path, errors);
+    }
+    if spec["conversion"].is_object() {
+        let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+        let mut established = conditions.filter(|one| one["type"] == "Established" && one["status"] == "True");
+        webhook::conversion(&spec["conversion"], established.next().is_some(), errors);
+    }
+    stored_versions(definition, versions, errors);
+}
+
+/// Versions in which objects may still be stored have to stay.
+///
+/// // upstream: ValidateCustomResourceDefinitionStoredVersions
+fn stored_versions(definition: &Value, versions: &[Value], errors: &mut Errors) {
+    let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
+    for (at, version) in stored.enumerate() {
+        if versions.iter().any(|known| known["name"] == *version) {
+            continue;
+        }
+        let name = version.as_str().unwrap_or_default();
+        let detail = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until \
+             a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        );
+        errors.invalid(format!("status.storedVersions[{at}]"), version, detail);
     }
 }
 

@@ -2,9 +2,10 @@
 //! and what is wrong with it.
 //!
 //! ```text
-//! body ─ prune (unknown fields) ─ default ─▶ schema ─ lists ─ rules (CEL) ─▶ stored under one version, served under each
+//! body ─ prune (unknown fields) ─ default ─▶ schema ─ lists ─ rules (CEL) ─▶ converted, stored in one version, served in each
 //! ```
 
+pub(crate) mod conversion;
 mod declaration;
 mod definition;
 mod fill;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 
+use self::conversion::Webhook;
 use crate::cel::{Budget, Declaration};
 use crate::object::Object;
 use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
@@ -30,10 +32,10 @@ use crate::validation::Errors;
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// The resourceVersion it was read at.
-    version: u64,
-    /// Under which version's name its objects are kept.
-    home: ResourceId,
+    pub(crate) version: u64,
     pub(crate) versions: Vec<Version>,
+    /// Who converts objects between its versions, if they differ by more than their names.
+    webhook: Option<Webhook>,
 }
 
 /// A version of a definition.
@@ -100,21 +102,25 @@ impl Definition {
                 })
             })
             .collect();
-        // The first version ever stored, as long as there is one of that name: so objects stay where they are when the
-        // version that is stored changes.
-        let first = value["status"]["storedVersions"][0].as_str().unwrap_or_default();
-        let home = versions
-            .iter()
-            .find(|version| version.id.row().version == first)
-            .or_else(|| versions.iter().find(|version| version.stored))
-            .or_else(|| versions.first())?
-            .id;
-        Some(Self { version: object.resource_version, home, versions })
+        if versions.is_empty() {
+            return None;
+        }
+        Some(Self { version: object.resource_version, versions, webhook: Webhook::read(&spec["conversion"]) })
     }
 
-    /// Under which version's name the objects are kept.
-    pub(crate) fn home(&self) -> ResourceId {
-        self.home
+    /// The version in which objects are written.
+    pub(crate) fn storing(&self) -> Option<ResourceId> {
+        self.versions.iter().find(|version| version.stored).map(|version| version.id)
+    }
+
+    /// Who converts objects between its versions, if they differ by more than their names.
+    pub(crate) fn webhook(&self) -> Option<&Webhook> {
+        self.webhook.as_ref()
+    }
+
+    /// Whether it has a version, by the `apiVersion` of its objects.
+    pub(crate) fn has(&self, api_version: &str) -> bool {
+        self.versions.iter().any(|version| version.id.row().api_version() == api_version)
     }
 
     /// A version by its resource.
@@ -122,21 +128,42 @@ impl Definition {
         self.versions.iter().find(|version| version.id == resource)
     }
 
-    /// An object as a version serves it, where that is not as it is stored.
+    /// An object as a version serves it, where that is not as it is stored. Not for objects that a webhook converts.
     pub(crate) fn served(&self, resource: ResourceId, object: &Object) -> Option<Value> {
-        let version = self.version(resource)?;
+        if self.webhook.is_some() {
+            return None;
+        }
+        let stored = self.version(object.resource);
         let same = object.resource == resource;
         // An object lacks defaults that its definition was given later, or that the version has not that it was sent in.
-        if same && (!version.has_defaults || (self.versions.len() == 1 && self.version < object.resource_version)) {
+        let is_whole = stored.is_none_or(|version| !version.has_defaults)
+            || (self.versions.len() == 1 && self.version < object.resource_version);
+        if same && is_whole {
             return None;
         }
         let mut value = object.to_value();
+        self.read_from_storage(object.resource, &mut value);
         if !same {
-            value["apiVersion"] = json!(resource.row().api_version());
-            prune(version.schema(), &mut value);
+            self.rename(resource, &mut value);
         }
-        default(version.schema(), &mut value);
         Some(value)
+    }
+
+    /// Makes an object what its version has it be now: without what the schema does not know any more, with the defaults
+    /// that it was given since.
+    pub(crate) fn read_from_storage(&self, stored: ResourceId, value: &mut Value) {
+        if let Some(version) = self.version(stored).filter(|version| version.schema().is_object()) {
+            prune(version.schema(), value);
+            default(version.schema(), value);
+        }
+    }
+
+    /// Makes an object one of another version, where they differ by their schemas alone.
+    pub(crate) fn rename(&self, to: ResourceId, value: &mut Value) {
+        value["apiVersion"] = json!(to.row().api_version());
+        if let Some(version) = self.version(to).filter(|version| version.schema().is_object()) {
+            prune(version.schema(), value);
+        }
     }
 
     /// The warning that a deprecated version answers with.
@@ -188,12 +215,12 @@ pub(crate) fn priority(version: &str) -> (u8, u64, u64) {
 }
 
 impl Version {
-    /// Its schema.
     /// Its schema as what expressions are compiled against.
     pub(crate) fn declaration(&self) -> Option<Declaration> {
         declaration::declare(self.schema(), true, self.id.row().kind)
     }
 
+    /// Its schema.
     pub(crate) fn schema(&self) -> &Value {
         &self.spec["schema"]["openAPIV3Schema"]
     }

@@ -22,6 +22,9 @@ pub(crate) fn definition(value: &mut Value) {
         return;
     }
     set(spec, "conversion", json!({ "strategy": "None" }));
+    if let Some(service) = spec.pointer_mut("/conversion/webhook/clientConfig/service") {
+        set(service, "port", 443);
+    }
     let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();
     if spec["names"].is_object() {
         set(&mut spec["names"], "singular", kind.to_lowercase());

@@ -52,12 +52,14 @@ impl Transaction<'_> {
             )));
         }
         Self::address(resource, namespace, name, &mut config)?;
-        let writer = self.writer(resource, part);
-        let root = writer.root();
+        let mut writer = self.writer(resource, part);
+        let own = writer.clone();
+        let root = own.root();
         let place = root.place();
         let mut wanted = fields_of(&config, place);
         strip(&mut wanted, &writer);
-        let Some(current) = self.state.store.get(resource, namespace, name).cloned() else {
+        let stored = self.state.store.get(resource, namespace, name).cloned();
+        let Some(current) = stored.map(|stored| self.in_own_version(resource, stored)).transpose()? else {
             if part != Part::Main {
                 return Err(Status::not_found(row, name));
             }
@@ -90,6 +92,7 @@ impl Transaction<'_> {
         }
         self.decode(resource, &mut merged).map_err(|fault| unusable(row, &config, &fault))?;
         let changes = difference(&live, &merged, &writer);
+        self.look_elsewhere(&mut writer, &current, &live, &merged)?;
         let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !version.is_empty() && version != current.resource_version.to_string() {
             return Err(Status::conflict(row, name));
@@ -140,9 +143,10 @@ fn take_from_others(
     let own = managed.entry(writer, true).clone();
     let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
     for entry in managed.0.iter_mut().filter(|entry| **entry != own) {
-        let mut disputed = entry.fields.common(&changes.changed);
-        entry.fields.subtract(&changes.changed);
-        entry.fields.subtract(&changes.removed);
+        let seen = writer.seen_in(&entry.api_version, changes);
+        let mut disputed = entry.fields.common(&seen.changed);
+        entry.fields.subtract(&seen.changed);
+        entry.fields.subtract(&seen.removed);
         if let Some(allowed) = allowed {
             disputed.subtract(allowed);
             if !disputed.is_empty() {

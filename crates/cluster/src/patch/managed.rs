@@ -85,6 +85,20 @@ pub(crate) struct Writer<'a> {
     pub(crate) now: Timestamp,
     /// Of a custom resource.
     pub(crate) definition: Option<Arc<Definition>>,
+    /// How the write looks in other versions, where managers own fields in those and a webhook converts objects.
+    pub(super) elsewhere: Vec<(String, Difference)>,
+}
+
+impl<'a> Writer<'a> {
+    /// Somebody's write of a kind, or of the definition's version of it.
+    pub(crate) fn new(manager: &'a str, resource: ResourceId, part: Part, now: Timestamp) -> Self {
+        Self { manager, resource, part, has_status: false, now, definition: None, elsewhere: Vec::new() }
+    }
+
+    /// How the write looks in the version in which a manager owns fields. `own` is how it looks in the writer's.
+    pub(super) fn seen_in<'b>(&'b self, api_version: &str, own: &'b Difference) -> &'b Difference {
+        self.elsewhere.iter().find(|(version, _)| version == api_version).map_or(own, |(_, difference)| difference)
+    }
 }
 
 impl Writer<'_> {
@@ -207,8 +221,9 @@ impl Managed {
     /// Notes a write that is no server-side apply: the writer owns what it changed, and no one else does.
     fn note_update(&mut self, difference: &Difference, writer: &Writer<'_>) {
         for entry in &mut self.0 {
-            entry.fields.subtract(&difference.changed);
-            entry.fields.subtract(&difference.removed);
+            let seen = writer.seen_in(&entry.api_version, difference);
+            entry.fields.subtract(&seen.changed);
+            entry.fields.subtract(&seen.removed);
         }
         if !difference.changed.is_empty() {
             let entry = self.entry(writer, false);
@@ -280,7 +295,7 @@ pub(crate) fn new_managers(
     manager: &str,
     now: Timestamp,
 ) -> Option<ManagedFields> {
-    let writer = Writer { manager, resource, part: Part::Main, has_status: true, now, definition: None };
+    let writer = Writer { has_status: true, ..Writer::new(manager, resource, Part::Main, now) };
     track(None, value, &writer)?.kept(resource)
 }
 

@@ -1,6 +1,7 @@
 //! The four kinds of patches an API server takes.
 
 mod apply;
+mod elsewhere;
 mod fields;
 mod go_text;
 mod managed;
@@ -116,7 +117,7 @@ impl Transaction<'_> {
         patch: Patch,
     ) -> Result<Arc<Object>, Status> {
         let row = resource.row();
-        let current = self.existing(resource, namespace, name)?;
+        let current = self.live(resource, namespace, name)?;
         let old = current.value();
         let mut new = current.whole();
         patch.carry_out(&row.api_version(), row.kind, &mut new)?;

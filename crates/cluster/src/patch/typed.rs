@@ -45,7 +45,7 @@ fn collect(value: &Value, place: Place<'_>, set: &mut Fields) {
 }
 
 /// How `new` differs from `old`.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Difference {
     pub(super) removed: Fields,
     /// Modified and added fields: ownership treats them alike.

@@ -2,6 +2,7 @@
 
 use super::aspects::{ANSWERED_ONLY, Aspects, Field, InitialStatus, Validation};
 use super::strategy;
+use crate::admission::signing;
 use crate::defaults;
 use crate::resource::{
     CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LOCAL_SUBJECT_ACCESS_REVIEWS, ROLE_BINDINGS,
@@ -43,7 +44,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             validation: Validation::New(validation::signing_request::check),
             update_validation: None,
             metadata_reports: 2,
-            restriction: None,
+            restriction: Some(signing::restrict),
             quota: None,
             generation: None,
             orphans_dependents: false,

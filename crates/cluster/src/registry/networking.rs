@@ -82,7 +82,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: None,
+            built_in: Some(builtin::ip_addresses),
             conversion: None,
             warning: None,
             fields: &[],

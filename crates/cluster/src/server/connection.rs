@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SetOnce, watch};
 
 use super::super::api::{Body, PathBefore, User, status_response};
+use super::super::certificates::Holder;
 use super::super::status::Status;
 use super::credentials::Digest;
 use super::front::{Asker, FrontBody};
@@ -103,7 +104,7 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     let _ = stream.set_nodelay(true);
     let config = match &shared.host.public {
         Some(Outside { config: None, .. }) => {
-            let peer = Peer { certificate: None, seat: SetOnce::new(), from };
+            let peer = Peer { certificate: None, holder: None, seat: SetOnce::new(), from };
             return serve_stream(Patient::new(stream, WRITE), false, peer, shared).await;
         }
         Some(Outside { config: Some(config), .. }) => config,
@@ -116,8 +117,10 @@ async fn connection(stream: TcpStream, from: SocketAddr, handshakes: &Handshakes
     }
     let shaken = handshakes.shake(heard, Arc::clone(config));
     let Ok(Ok(stream)) = tokio::time::timeout(exchange::HANDSHAKE, shaken).await else { return };
-    let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| Digest::of(der));
-    let peer = Peer { certificate, seat: SetOnce::new(), from };
+    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let certificate = shown.map(|der| Digest::of(der));
+    let holder = shown.and_then(|der| shared.host.verifier.as_ref()?.holder(der));
+    let peer = Peer { certificate, holder, seat: SetOnce::new(), from };
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
     if shared.host.public.is_some() {
         serve_stream(Patient::new(stream, WRITE), http_2, peer, shared).await;
@@ -169,6 +172,8 @@ fn own(response: Response<Body>) -> Answer {
 /// The other end of a connection.
 struct Peer {
     certificate: Option<Digest>,
+    /// Who holds the certificate, where one of the server's clusters signed it.
+    holder: Option<Holder>,
     /// Set by the first request with credentials: what the connection counts for, if it is a cluster's.
     seat: SetOnce<Option<Seat>>,
     from: SocketAddr,
@@ -260,6 +265,7 @@ async fn answer_outside(shared: &Shared, outside: &Outside, request: Request<Inc
 }
 
 async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+    let presented = exchange::bearer(request.headers()).map(str::to_owned);
     let token = bearer(&request);
     let path = request.uri().path();
     if let Some(rest) = path.strip_prefix("/klab/v1").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
@@ -272,17 +278,15 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
             _ => unauthorised(),
         };
     }
-    let known = |hosted: &Hosted| -> Option<User> {
-        token
-            .as_ref()
-            .and_then(|token| hosted.user_of_token(token))
-            .or_else(|| peer.certificate.as_ref().and_then(|certificate| hosted.user_of_certificate(certificate)))
-    };
     let found = if let Some(rest) = path.strip_prefix("/clusters/") {
         let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
         let hosted = shared.cluster(name);
+        let user = match &hosted {
+            Some(hosted) => user_of(hosted, token.as_ref(), presented.as_deref(), peer).await,
+            None => None,
+        };
         // A cluster that is not there and credentials that are not its look the same.
-        let Some((hosted, user)) = hosted.and_then(|hosted| known(&hosted).map(|user| (hosted, user))) else {
+        let Some((hosted, user)) = hosted.zip(user) else {
             return shared.refusal(name, token.as_ref()).map_or_else(unauthorised, |status| status_response(&status));
         };
         let Some(uri) = with_path(request.uri(), rest) else {
@@ -296,13 +300,40 @@ async fn answer_here(shared: &Arc<Shared>, mut request: Request<Incoming>, peer:
         (hosted, user)
     } else {
         // Without a cluster in the path the credentials say which one is meant.
-        let Some(found) = shared.by_credentials(token.as_ref(), peer.certificate.as_ref()) else {
-            return unauthorised();
-        };
-        found
+        match shared.by_credentials(token.as_ref(), peer.certificate.as_ref()) {
+            Some(found) => found,
+            None => match of_holder(shared, peer).await {
+                Some(found) => found,
+                None => return unauthorised(),
+            },
+        }
     };
     let (hosted, user) = found;
     of_cluster(&hosted, user, request, peer).await
+}
+
+/// Who somebody is to a cluster, by what he shows.
+async fn user_of(hosted: &Arc<Hosted>, token: Option<&Digest>, presented: Option<&str>, peer: &Peer) -> Option<User> {
+    // A certificate that is good counts before a token, as upstream.
+    if let Some(holder) = &peer.holder
+        && let Some(user) = hosted.holder(holder).await
+    {
+        return Some(user);
+    }
+    let own = token.and_then(|token| hosted.user_of_token(token));
+    let own = own.or_else(|| hosted.user_of_certificate(peer.certificate.as_ref()?));
+    match own {
+        Some(user) => Some(user),
+        None => hosted.service_account(presented?).await,
+    }
+}
+
+/// The cluster that signed the certificate of the other end, and who that is.
+async fn of_holder(shared: &Shared, peer: &Peer) -> Option<(Arc<Hosted>, User)> {
+    let holder = peer.holder.as_ref()?;
+    let hosted = shared.by_mark(&holder.mark)?;
+    let user = hosted.holder(holder).await?;
+    Some((hosted, user))
 }
 
 /// What a cluster answers to one of its users.

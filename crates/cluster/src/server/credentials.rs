@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 
@@ -60,6 +61,14 @@ impl Token {
     /// What is presented: hexadecimal digits.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// A secret for one purpose, from which nobody can tell the token or the secrets for other purposes.
+    pub(super) fn secret(&self, purpose: &str) -> [u8; 32] {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.text.as_bytes());
+        let mut secret = [0; 32];
+        secret.copy_from_slice(hmac::sign(&key, purpose.as_bytes()).as_ref());
+        secret
     }
 
     /// Its digest.

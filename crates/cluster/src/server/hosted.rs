@@ -9,7 +9,8 @@ use http::{Method, Request, Response};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::super::api::{Api, Body, User, receive_at_most, status_response};
+use super::super::api::{Api, Body, User, receive_at_most, status_response, token};
+use super::super::certificates::Holder;
 use super::super::cluster::ControlFault;
 use super::super::seed::{Figures, Seed};
 use super::super::status::Status;
@@ -317,10 +318,14 @@ impl Hosted {
         std::fs::metadata(self.kubeconfig_path()).is_ok_and(|file| file.len() > 0)
     }
 
-    /// Writes its kubeconfig, whole or not at all; it is on the disk with what the server syncs next.
+    /// Writes its kubeconfig, whole or not at all; it is on the disk with what the server syncs next. One that is good stays,
+    /// with the users and contexts that somebody may have added.
     pub(super) fn write_kubeconfig(&self) -> io::Result<()> {
-        let path = self.kubeconfig_path();
-        write_private_later(&path, self.kubeconfig().as_bytes())
+        let (path, wanted) = (self.kubeconfig_path(), self.kubeconfig());
+        if std::fs::read_to_string(&path).is_ok_and(|kept| kubeconfig::leads_to(&kept, &wanted)) {
+            return Ok(());
+        }
+        write_private_later(&path, wanted.as_bytes())
     }
 
     /// A kubeconfig with a client certificate, made unless there is one, and without the cluster in the path: the certificate
@@ -367,6 +372,33 @@ impl Hosted {
     /// The user behind a bearer token, if it is this cluster's.
     pub(super) fn user_of_token(&self, presented: &Digest) -> Option<User> {
         self.token.is(presented).then(User::admin)
+    }
+
+    /// What tokens of its ServiceAccounts are signed with: the same whenever it is woken.
+    pub(super) fn token_key(&self) -> [u8; 32] {
+        self.token.secret("tokens of service accounts")
+    }
+
+    /// The user behind what looks like a token of one of its ServiceAccounts.
+    pub(super) async fn service_account(self: &Arc<Self>, presented: &str) -> Option<User> {
+        // Nobody wakes a cluster with a token that it did not sign.
+        if !token::is_signed(&self.token_key(), presented) {
+            return None;
+        }
+        self.is_used();
+        let awake = self.awake().await.ok()?;
+        awake.api.cluster().at_leisure().await;
+        token::user_of(awake.api.cluster(), presented)
+    }
+
+    /// The user who holds a certificate that was signed for this cluster, while it is good.
+    pub(super) async fn holder(self: &Arc<Self>, holder: &Holder) -> Option<User> {
+        if holder.mark != tls::mark(&self.token) {
+            return None;
+        }
+        self.is_used();
+        let awake = self.awake().await.ok()?;
+        holder.user(awake.api.cluster().now())
     }
 
     /// The user behind a client certificate, if it is this cluster's.

@@ -57,6 +57,19 @@ pub(super) fn text(name: &str, user: &str, place: &Place<'_>, proof: &Proof<'_>)
     )
 }
 
+/// Whether a kubeconfig still leads where another one does, whatever its owner has added: users, contexts.
+pub(super) fn leads_to(kept: &str, wanted: &str) -> bool {
+    const TELLING: [&str; 4] = ["server", "tls-server-name", "certificate-authority-data", "token"];
+    let telling = |line: &&str| line.trim().split_once(": ").is_some_and(|(key, _)| TELLING.contains(&key));
+    let values = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(telling).filter_map(|line| line.split_once(": "));
+        lines.map(|(_, value)| value.trim().trim_matches('"').to_owned()).collect()
+    };
+    let has_context = kept.contains("current-context: ");
+    let kept = values(kept);
+    has_context && values(wanted).iter().all(|value| kept.contains(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +85,19 @@ mod tests {
         assert_eq!(cluster.tls_server_name.as_deref(), Some("a.internal"));
         assert_eq!(cluster.certificate_authority_data.as_deref(), Some("UEVN"));
         assert!(read.auth_infos[0].auth_info.as_ref().unwrap().token.is_some());
+    }
+
+    #[test]
+    fn what_somebody_adds_does_not_lead_elsewhere() {
+        let of = |url: &str, token: &str| {
+            let place = Place { url, host_name: "a.internal", authority: "PEM" };
+            text("klab-a", "klab-a", &place, &Proof::Token(token))
+        };
+        let own = of("https://127.0.0.1:1/clusters/a", "1234");
+        let more = own.replace("contexts:\n", "contexts:\n- name: jane\n  context: {cluster: klab-a, user: jane}\n");
+        assert!(leads_to(&own, &own) && leads_to(&more, &own) && leads_to(&own.replace("1234", "\"1234\""), &own));
+        assert!(!leads_to(&more, &of("https://127.0.0.1:2/clusters/a", "1234")));
+        assert!(!leads_to(&more, &of("https://127.0.0.1:1/clusters/a", "5")) && !leads_to("", &own));
     }
 
     #[test]

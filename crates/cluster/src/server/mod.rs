@@ -10,6 +10,7 @@
 
 mod access;
 mod admin;
+mod any_client;
 mod awake;
 mod broken;
 mod connection;

@@ -73,9 +73,10 @@ impl Hosted {
     fn begin(&self, cluster: Arc<Cluster>, seed: &Seed) -> Result<Awake, Status> {
         cluster.set_limits(Arc::clone(&self.host.room));
         cluster.set_webhooks(Arc::clone(&self.host.webhooks));
-        if let Some(authority) = self.host.identity.signer() {
+        if let Some(authority) = self.host.identity.signer(self.token()) {
             cluster.set_authority(Arc::new(authority));
         }
+        cluster.set_token_key(self.token_key());
         let api = Api::at(Arc::clone(&cluster), self.host.address.to_string());
         let figures = *self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         api.set_metrics(figures.unwrap_or(seed.metrics).metrics());

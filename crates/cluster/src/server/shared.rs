@@ -16,6 +16,7 @@ use super::host::Host;
 use super::host_name::HostNames;
 use super::hosted::{self, Hosted, remove_folder};
 use super::register::{Contents, Entry, Note, Parked};
+use super::tls;
 use crate::api::User;
 use crate::seed::Seed;
 use crate::status::Status;
@@ -160,6 +161,11 @@ impl Shared {
             let hosted = clusters.by_credential.get(certificate)?;
             hosted.user_of_certificate(certificate).map(|user| (Arc::clone(hosted), user))
         })
+    }
+
+    /// The cluster that a certificate was signed for.
+    pub(super) fn by_mark(&self, mark: &[u8; 32]) -> Option<Arc<Hosted>> {
+        self.clusters().by_name.values().find(|hosted| tls::mark(hosted.token()) == *mark).cloned()
     }
 
     /// Serves the clusters that are there from before. Copies are not opened: those that were awake are, soon.

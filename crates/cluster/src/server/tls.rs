@@ -10,9 +10,10 @@ use rcgen::{
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{CipherSuite, RootCertStore, ServerConfig};
+use rustls::{CipherSuite, ServerConfig};
 
+use super::any_client::AnyClient;
+use super::credentials::Token;
 use super::host_name;
 use crate::certificates::Authority;
 use crate::server::files::{gone, write_private};
@@ -35,6 +36,11 @@ pub(super) struct Identity {
     pub(super) serving: (String, String),
     /// How connections are secured.
     pub(super) config: Arc<ServerConfig>,
+}
+
+/// What certificates say of the cluster that they were signed for: nobody can tell its token from that.
+pub(super) fn mark(cluster: &Token) -> [u8; 32] {
+    cluster.secret("mark of certificates")
 }
 
 /// A client certificate and its key, PEM.
@@ -134,9 +140,9 @@ impl Identity {
         Ok(Self { authority, authority_key, serving: (certificate, key), config })
     }
 
-    /// The authority as one that signs requests of clusters.
-    pub(super) fn signer(&self) -> Option<Authority> {
-        Authority::new(&self.authority, &self.authority_key)
+    /// The authority as one that signs requests of the cluster with this token.
+    pub(super) fn signer(&self, cluster: &Token) -> Option<Authority> {
+        Authority::new(&self.authority, &self.authority_key, mark(cluster))
     }
 
     /// A client certificate of the authority.
@@ -182,12 +188,7 @@ pub(super) fn given(chain: &str, key: &str) -> io::Result<Arc<ServerConfig>> {
 
 fn server_config(authority: &str, certificate: &str, key: &str) -> io::Result<Arc<ServerConfig>> {
     let provider = Arc::new(quick_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add(der(authority)?).map_err(other)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .allow_unauthenticated()
-        .build()
-        .map_err(other)?;
+    let verifier = Arc::new(AnyClient::new(&der(authority)?, &provider)?);
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(other)?;
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -208,6 +209,9 @@ fn furnished(mut config: ServerConfig) -> Arc<ServerConfig> {
 
 #[cfg(test)]
 mod tests {
+    use rustls::RootCertStore;
+    use rustls::server::WebPkiClientVerifier;
+
     use super::*;
     use crate::certificates::{Asked, Order};
 
@@ -230,7 +234,12 @@ mod tests {
             now,
             serial: 7,
         };
-        let certificate = identity.signer().expect("an authority").sign(&order).expect("a certificate");
+        let token = Token::of("t");
+        let authority = identity.signer(&token).expect("an authority");
+        let certificate = authority.sign(&order).expect("a certificate");
+        let holder = authority.holder(&der(&certificate).unwrap()).expect("a holder");
+        assert_eq!(holder.mark, mark(&token));
+        assert_ne!(holder.mark, mark(&Token::of("u")), "of another cluster");
         let mut roots = RootCertStore::empty();
         roots.add(der(&identity.authority).unwrap()).unwrap();
         let verifier =

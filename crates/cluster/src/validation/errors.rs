@@ -152,7 +152,6 @@ impl Errors {
     }
 
     /// All of them as they are told.
-    #[cfg(test)]
     pub(crate) fn texts(&self) -> Vec<String> {
         self.0.iter().map(|error| format!("{}: {}", error.field, error.message)).collect()
     }

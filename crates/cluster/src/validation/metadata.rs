@@ -65,6 +65,17 @@ pub(super) fn labels(labels: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// The `labels` or `annotations` of an object.
+pub(crate) fn check_texts(field: &str, texts: &Value, errors: &mut Errors) {
+    let path = Path::Root.field("metadata");
+    // Upstream names these as it does here.
+    if field == "labels" {
+        labels(texts, &path.field("labels"), errors);
+    } else {
+        annotations(texts, &path.field("annotation"), errors);
+    }
+}
+
 pub(super) fn annotations(annotations: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {

@@ -1,10 +1,12 @@
-//! Configurations of admission webhooks.
+//! Configurations of admission webhooks, and the conversion of a definition's versions.
 
 // upstream: pkg/apis/admissionregistration/validation/validation.go validateValidatingWebhook, validateMutatingWebhook;
 // staging/src/k8s.io/apiserver/pkg/util/webhook/validation.go (v1.36)
 
 use std::collections::HashSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::admission_rules::{policy, qualified_name, rule, selectors};
@@ -16,6 +18,48 @@ use crate::schema::Path;
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const FORM: &str = "; desired format: https://host[/path]";
 
+/// `spec.conversion` of a CustomResourceDefinition. Errors name it as the old form of definitions did.
+// upstream: staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
+// validateCustomResourceConversion (v1.36)
+pub(crate) fn conversion(conversion: &Value, is_established: bool, errors: &mut Errors) {
+    let spec = Path::Root.field("spec");
+    let path = spec.field("conversion");
+    let strategy = &conversion["strategy"];
+    if text(conversion, "strategy").is_empty() {
+        errors.required(path.field("strategy"), "");
+    }
+    supported(strategy, &path.field("strategy"), &["None", "Webhook"], errors);
+    let (webhook, versions) = (&conversion["webhook"], path.field("conversionReviewVersions"));
+    let (config, client) = (path.field("webhookClientConfig"), &webhook["clientConfig"]);
+    if strategy != "Webhook" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        if client.is_object() {
+            errors.forbidden(config, detail);
+        }
+        if entries(webhook, "conversionReviewVersions").next().is_some() {
+            errors.forbidden(versions, detail);
+        }
+        return;
+    }
+    if client.is_object() {
+        place(client, &config, errors);
+        let bundle = client["caBundle"].as_str().unwrap_or_default();
+        if is_established && !bundle.is_empty() && !holds_certificates(bundle) {
+            let detail = "unable to load root certificates: unable to parse bytes as PEM block";
+            errors.invalid(config.field("caBundle"), &client["caBundle"], detail);
+        }
+    } else {
+        errors.required(config, "required when strategy is set to Webhook");
+    }
+    reviews(webhook, "conversionReviewVersions", "", &versions, errors);
+}
+
+fn holds_certificates(bundle: &str) -> bool {
+    let text = STANDARD.decode(bundle).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.trim().is_empty() || text.contains("-----BEGIN CERTIFICATE-----")
+}
+
 /// A Validating- or MutatingWebhookConfiguration.
 pub(crate) fn configuration(value: &Value, errors: &mut Errors) {
     let list = Path::Root.field("webhooks");
@@ -23,7 +67,8 @@ pub(crate) fn configuration(value: &Value, errors: &mut Errors) {
     for (at, hook) in entries(value, "webhooks") {
         let path = list.index(at);
         webhook(hook, &path, errors);
-        reviews(hook, &path.field("admissionReviewVersions"), errors);
+        let detail = "must specify one of v1, v1beta1";
+        reviews(hook, "admissionReviewVersions", detail, &path.field("admissionReviewVersions"), errors);
         if !text(hook, "name").is_empty() && !seen.insert(text(hook, "name")) {
             errors.duplicate(path.field("name"), &hook["name"]);
         }
@@ -48,22 +93,26 @@ fn webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     selectors(hook, path, errors);
     supported(&hook["reinvocationPolicy"], &path.field("reinvocationPolicy"), &["IfNeeded", "Never"], errors);
-    let client = path.field("clientConfig");
-    match (hook["clientConfig"]["url"].as_str(), &hook["clientConfig"]["service"]) {
-        (Some(url), Value::Null) => self::url(url, &client.field("url"), errors),
-        (None, named) if named.is_object() => service(named, &client.field("service"), errors),
-        _ => errors.required(client, "exactly one of url or service is required"),
-    }
+    place(&hook["clientConfig"], &path.field("clientConfig"), errors);
     admission_policy::conditions(hook, false, path, errors);
 }
 
-fn reviews(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let versions = &hook["admissionReviewVersions"];
-    if entries(hook, "admissionReviewVersions").next().is_none() {
-        return errors.required(path, "must specify one of v1, v1beta1");
+/// Where a webhook is.
+fn place(client: &Value, path: &Path<'_>, errors: &mut Errors) {
+    match (client["url"].as_str(), &client["service"]) {
+        (Some(url), Value::Null) => self::url(url, &path.field("url"), errors),
+        (None, named) if named.is_object() => service(named, &path.field("service"), errors),
+        _ => errors.required(path, "exactly one of url or service is required"),
+    }
+}
+
+fn reviews(hook: &Value, field: &str, missing: &str, path: &Path<'_>, errors: &mut Errors) {
+    let versions = &hook[field];
+    if entries(hook, field).next().is_none() {
+        return errors.required(path, missing);
     }
     let mut seen = HashSet::new();
-    for (at, version) in entries(hook, "admissionReviewVersions") {
+    for (at, version) in entries(hook, field) {
         let name = version.as_str().unwrap_or_default();
         if !seen.insert(name) {
             errors.invalid(path.index(at), version, "duplicate version");
@@ -100,8 +149,7 @@ fn url(url: &str, path: &Path<'_>, errors: &mut Errors) {
 fn service(service: &Value, path: &Path<'_>, errors: &mut Errors) {
     for field in ["name", "namespace"] {
         if text(service, field).is_empty() {
-            let detail = if field == "name" { "service name is required" } else { "service namespace is required" };
-            errors.required(path.field(field), detail);
+            errors.required(path.field(field), "");
         }
     }
     if service["port"].as_i64().is_some_and(|port| !(1..=65535).contains(&port)) {

@@ -6,6 +6,7 @@ mod clients;
 mod conformance;
 mod control;
 mod copies;
+mod credentials;
 mod extremes;
 mod fuzz;
 mod kubectl;

@@ -11,7 +11,7 @@ use crate::admission::change::take_changed;
 use crate::admission::condition::{Verdict, failed, judge};
 use crate::admission::request::Request;
 use crate::admission::scene::Scene;
-use crate::admission::webhooks::{Chain, shown, stored};
+use crate::admission::webhooks::Chain;
 use crate::cluster::Transaction;
 use crate::patch::merge_configuration;
 use crate::resource::ResourceId;
@@ -85,8 +85,9 @@ impl Transaction<'_> {
             return Err(broken.clone());
         }
         let described = request.describe(served, None, None);
-        let old = shown(served, request, request.old);
-        let mut current = shown(served, request, Some(object)).unwrap_or_default();
+        let status = |status: Status| status.message;
+        let old = self.form(served, request, request.old).map_err(status)?;
+        let mut current = self.form(served, request, Some(object)).map_err(status)?.unwrap_or_default();
         let scene = |current: &Json| -> Result<bool, String> {
             let scene = Scene {
                 params,
@@ -113,7 +114,7 @@ impl Transaction<'_> {
             };
             change(served, mutation, &value.to_json(), &mut current)?;
         }
-        Ok(Some(stored(served, request, current)))
+        self.back(served, request, current).map(Some).map_err(status)
     }
 }
 

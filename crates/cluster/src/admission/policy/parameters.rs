@@ -6,7 +6,7 @@ use klab_scheduler::selector::Selector;
 use serde_json::Value;
 
 use super::definition::{Binding, Policy};
-use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
+use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, CustomName, ResourceId};
 use crate::store::Store;
 
 /// The kind of parameters: one of Kubernetes' own, or one that a definition defines.
@@ -20,10 +20,10 @@ fn kind_of(store: &Store, api_version: &str, kind: &str) -> Option<ResourceId> {
         .into_iter()
         .find(|definition| definition["spec"]["group"] == group && definition["spec"]["names"]["kind"] == kind)?;
     let plural = defined["spec"]["names"]["plural"].as_str()?;
-    store.kinds().find(|id| {
-        let row = id.row();
-        row.custom && row.group == group && row.version == version && row.plural == plural
-    })
+    let served = |one: &Value| one["name"] == version && one["served"] == true;
+    let namespaced = defined["spec"]["scope"] == "Namespaced";
+    let is_served = defined["spec"]["versions"].as_array().is_some_and(|versions| versions.iter().any(served));
+    is_served.then(|| ResourceId::define(&CustomName { group, version, kind, plural, namespaced }))
 }
 
 /// The objects that a policy is asked with; `None` among them is a question without parameters.

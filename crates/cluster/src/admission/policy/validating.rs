@@ -10,7 +10,6 @@ use super::parameters;
 use crate::admission::condition::{Verdict, failed, judge};
 use crate::admission::request::Request;
 use crate::admission::scene::Scene;
-use crate::admission::webhooks::shown;
 use crate::cel::Value;
 use crate::cluster::Transaction;
 use crate::status::Status;
@@ -52,7 +51,7 @@ impl Transaction<'_> {
                     continue;
                 }
             };
-            let (object, old) = (shown(served, request, object), shown(served, request, request.old));
+            let (object, old) = (self.form(served, request, object)?, self.form(served, request, request.old)?);
             let described = request.describe(served, None, None);
             for binding in &policy.bindings {
                 if let Some(matching) = &binding.matching

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use serde_json::Value;
 
 use crate::admission::condition::Condition;
 use crate::admission::matching::Matching;
+use crate::client_config::ClientConfig;
 use crate::object::Object;
 use crate::resource::{MUTATING_WEBHOOK_CONFIGURATIONS, ResourceId, VALIDATING_WEBHOOK_CONFIGURATIONS};
 use crate::store::Store;
@@ -22,8 +20,7 @@ pub(super) struct Hook {
     pub(super) name: String,
     pub(super) matching: Matching,
     pub(super) conditions: Vec<Condition>,
-    pub(super) client: Client,
-    pub(super) authorities: Bytes,
+    pub(super) client: ClientConfig,
     pub(super) timeout: Duration,
     /// Whether a write goes on when the webhook cannot be asked.
     pub(super) ignores_failure: bool,
@@ -31,13 +28,6 @@ pub(super) struct Hook {
     pub(super) has_no_side_effects: bool,
     /// Whether it is asked again about what others changed after it.
     pub(super) is_reinvoked: bool,
-}
-
-/// Where a webhook is.
-#[derive(Debug)]
-pub(super) enum Client {
-    Url(String),
-    Service { namespace: String, name: String, path: String, port: i64 },
 }
 
 /// The webhooks of a cluster, read again when their configurations change.
@@ -89,26 +79,12 @@ fn hooks(configuration: &Arc<Object>) -> Vec<Hook> {
 fn read(hook: &Value, place: String) -> Hook {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = text(&hook["name"]);
-    let (client, service) = (&hook["clientConfig"], &hook["clientConfig"]["service"]);
     Hook {
         id: format!("{place}/{name}"),
         name,
         matching: Matching::new(hook, "rules"),
         conditions: Condition::all_of(&hook["matchConditions"], false),
-        client: match client["url"].as_str() {
-            Some(url) => Client::Url(url.to_owned()),
-            None => Client::Service {
-                namespace: text(&service["namespace"]),
-                name: text(&service["name"]),
-                path: text(&service["path"]),
-                port: service["port"].as_i64().unwrap_or(443),
-            },
-        },
-        authorities: client["caBundle"]
-            .as_str()
-            .and_then(|bundle| STANDARD.decode(bundle).ok())
-            .map(Bytes::from)
-            .unwrap_or_default(),
+        client: ClientConfig::read(&hook["clientConfig"]),
         timeout: Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10).clamp(1, 30)),
         ignores_failure: hook["failurePolicy"] == "Ignore",
         has_no_side_effects: hook["sideEffects"] == "None" || hook["sideEffects"] == "NoneOnDryRun",

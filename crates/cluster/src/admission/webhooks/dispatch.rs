@@ -10,18 +10,17 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::answer::{self, Answer};
-use super::configuration::{Client, Hook};
-use super::service;
+use super::configuration::Hook;
 use crate::admission::change::take_changed;
 use crate::admission::condition::{Verdict, judge};
 use crate::admission::forbidden::internal;
 use crate::admission::request::Request;
 use crate::admission::scene::Scene;
+use crate::admission::waiting;
 use crate::cluster::Transaction;
-use crate::registry;
 use crate::resource::ResourceId;
 use crate::status::Status;
-use crate::webhook::{Call, CallError};
+use crate::webhook::CallError;
 
 /// Largest object that a patch may make.
 const LARGEST: usize = 3 * 1024 * 1024;
@@ -82,7 +81,7 @@ impl Transaction<'_> {
             let outcome = self.ask(hook, request, served, object.as_deref(), true);
             let Some(answer) = settled(hook, outcome)? else { continue };
             if let Some(patch) = answer.patch
-                && Self::change(hook, request, served, object.as_deref_mut(), &patch)?
+                && self.change(hook, request, served, object.as_deref_mut(), &patch)?
             {
                 chain.changed();
             }
@@ -126,7 +125,7 @@ impl Transaction<'_> {
         if hook.conditions.is_empty() {
             return Ok(Some(served));
         }
-        let (object, old) = (shown(served, request, object), shown(served, request, request.old));
+        let (object, old) = (self.form(served, request, object)?, self.form(served, request, request.old)?);
         let described = request.describe(served, None, None);
         let scene = Scene::new(request, &described, &self.state.store, (object.as_ref(), old.as_ref()));
         match judge(&hook.conditions, &scene, hook.ignores_failure) {
@@ -149,12 +148,13 @@ impl Transaction<'_> {
             let message = format!("admission webhook \"{name}\" does not support dry run");
             return Err(Failure::Refused(Status::bad_request(message)));
         }
-        let (call, uid) = self.call(hook, request, served, object);
+        let uid = self.state.random_uid();
+        let body = self.review(request, served, object, &uid).map_err(Failure::Refused)?;
+        let address = hook.client.address(&self.state.store);
+        let call = hook.client.call(address.clone().unwrap_or_default(), hook.timeout, body);
         let post =
             |because: &str| Failure::Calling(format!("failed to call webhook: Post \"{}\": {because}", call.url));
-        if let Client::Service { namespace, name, port, .. } = &hook.client
-            && let Err(because) = service::address(&self.state.store, namespace, name, *port)
-        {
+        if let Err(because) = address {
             return Err(post(&because));
         }
         let Some(consultation) = self.options.consultation else {
@@ -178,46 +178,24 @@ impl Transaction<'_> {
         if answer.allowed { Ok(answer) } else { Err(Failure::Refused(answer::refusal(name, &answer.status))) }
     }
 
-    /// The call of a webhook, and the uid that its answer must have.
-    fn call(
-        &mut self,
-        hook: &Hook,
+    /// What a webhook is sent.
+    fn review(
+        &self,
         request: &Request<'_>,
         served: ResourceId,
         object: Option<&Value>,
-    ) -> (Call, String) {
-        let (object, old) = (shown(served, request, object), shown(served, request, request.old));
+        uid: &str,
+    ) -> Result<Bytes, Status> {
+        let (object, old) = (self.form(served, request, object)?, self.form(served, request, request.old)?);
         let mut described = request.describe(served, object.as_ref(), old.as_ref());
-        let uid = self.state.random_uid();
         described["uid"] = json!(uid);
         let review = json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": described });
-        let seconds = hook.timeout.as_secs();
-        let (url, address, server_name) = match &hook.client {
-            Client::Url(url) => {
-                let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-                let host = host.split('/').next().unwrap_or_default().to_owned();
-                (format!("{url}?timeout={seconds}s"), None, host)
-            }
-            Client::Service { namespace, name, path, port } => {
-                let host = format!("{name}.{namespace}.svc");
-                let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
-                let address = service::address(&self.state.store, namespace, name, *port).ok();
-                (format!("https://{host}:{port}{slash}{path}?timeout={seconds}s"), address, host)
-            }
-        };
-        let call = Call {
-            url,
-            address,
-            server_name,
-            authorities: hook.authorities.clone(),
-            timeout: hook.timeout,
-            body: Bytes::from(review.to_string()),
-        };
-        (call, uid)
+        Ok(Bytes::from(review.to_string()))
     }
 
     /// Carries out a patch; says whether it changed anything.
     fn change(
+        &self,
         hook: &Hook,
         request: &Request<'_>,
         served: ResourceId,
@@ -240,7 +218,7 @@ impl Transaction<'_> {
                 hook.name
             )));
         };
-        let mut changed = shown(served, request, Some(object)).unwrap_or_default();
+        let mut changed = self.form(served, request, Some(object))?.unwrap_or_default();
         json_patch::patch(&mut changed, &operations).map_err(|error| internal(&error.to_string()))?;
         if changed.to_string().len() > LARGEST {
             return Err(internal(&format!(
@@ -248,7 +226,7 @@ impl Transaction<'_> {
                 hook.name
             )));
         }
-        let changed = stored(served, request, changed);
+        let changed = self.back(served, request, changed)?;
         let differs = changed != *object;
         if differs {
             take_changed(request, object, changed)?;
@@ -268,37 +246,4 @@ fn settled(hook: &Hook, outcome: Result<Answer, Failure>) -> Result<Option<Answe
             Err(internal(&format!("failed calling webhook \"{}\": {because}", hook.name)))
         }
     }
-}
-
-/// The answer to a write that has to wait; nobody sees it.
-fn waiting() -> Status {
-    Status::new(500, "InternalError", "the write waits for a webhook")
-}
-
-/// An object in the form of the kind that a rule names.
-pub(crate) fn shown(served: ResourceId, request: &Request<'_>, object: Option<&Value>) -> Option<Value> {
-    let mut value = object?.clone();
-    if request.kind.is_none() && served != request.resource {
-        if let Some(conversion) = registry::of(served).conversion {
-            (conversion.serve)(&mut value);
-        }
-        set_type(served, &mut value);
-    }
-    Some(value)
-}
-
-/// The way back from [`shown`].
-pub(crate) fn stored(served: ResourceId, request: &Request<'_>, mut value: Value) -> Value {
-    if request.kind.is_none() && served != request.resource {
-        if let Some(conversion) = registry::of(served).conversion {
-            (conversion.store)(&mut value);
-        }
-        set_type(request.resource, &mut value);
-    }
-    value
-}
-
-fn set_type(resource: ResourceId, value: &mut Value) {
-    value["kind"] = json!(resource.row().kind);
-    value["apiVersion"] = json!(resource.row().api_version());
 }

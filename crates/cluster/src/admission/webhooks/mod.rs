@@ -3,7 +3,6 @@
 mod answer;
 mod configuration;
 mod dispatch;
-mod service;
 
 pub(crate) use configuration::Configurations;
-pub(super) use dispatch::{Chain, shown, stored};
+pub(super) use dispatch::Chain;

@@ -48,12 +48,14 @@ async fn connection(stream: TcpStream, world: Arc<World>) {
     let shaken = TlsAcceptor::from(Arc::clone(&world.identity().config)).accept(stream);
     let Ok(Ok(stream)) = tokio::time::timeout(exchange::HANDSHAKE, shaken).await else { return };
     let http_2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2);
+    let certificate: Option<Arc<[u8]>> =
+        stream.get_ref().1.peer_certificates().and_then(<[_]>::first).map(|der| der.as_ref().into());
     let known = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&known);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (world, known) = (Arc::clone(&world), Arc::clone(&seen));
+        let (world, known, certificate) = (Arc::clone(&world), Arc::clone(&seen), certificate.clone());
         async move {
-            let answered = exchange::in_time(answer(world, request, &known)).await;
+            let answered = exchange::in_time(answer(world, request, certificate.as_deref(), &known)).await;
             Ok::<_, Infallible>(answered.unwrap_or_else(|status| status_response(&status)))
         }
     });
@@ -73,15 +75,22 @@ async fn probation(known: &AtomicBool) {
     }
 }
 
-async fn answer(world: Arc<World>, mut request: Request<Incoming>, known: &AtomicBool) -> Response<Body> {
+async fn answer(
+    world: Arc<World>,
+    mut request: Request<Incoming>,
+    certificate: Option<&[u8]>,
+    known: &AtomicBool,
+) -> Response<Body> {
     let token = exchange::bearer(request.headers()).map(str::to_owned);
-    let Some((token, user)) = token.and_then(|token| world.user(&token).map(|user| (token, user))) else {
+    let holder = || certificate.and_then(|certificate| world.holder(certificate));
+    // A certificate that is good counts before a token, as upstream.
+    let Some(user) = holder().or_else(|| world.user(token.as_deref()?)) else {
         return unauthorised();
     };
     known.store(true, Ordering::Relaxed);
     request.headers_mut().remove(AUTHORIZATION);
     let of_clock = request.uri().path() == clock::PATH;
-    if of_clock && !world.is_administrator(&token) {
+    if of_clock && !token.is_some_and(|token| world.is_administrator(&token)) {
         return status_response(&Status::new(403, "Forbidden", "the clock is the administrator's"));
     }
     request.extensions_mut().insert(user);

@@ -22,7 +22,7 @@ use crate::server::lane::Lane;
 use crate::server::limits::Limits;
 use crate::server::share::Shares;
 use crate::server::start_error::StartError;
-use crate::server::tls::Identity;
+use crate::server::tls::{self, Identity};
 use crate::server::webhooks::HttpsWebhooks;
 use crate::system::Flavour;
 use crate::webhook::Transport;
@@ -69,7 +69,7 @@ impl World {
         let cluster = Arc::new(Cluster::new(clock, seed.seed));
         let webhooks: Arc<dyn Transport> = Arc::new(HttpsWebhooks::new(options.webhooks));
         cluster.set_webhooks(Arc::clone(&webhooks));
-        if let Some(authority) = identity.signer() {
+        if let Some(authority) = identity.signer(&token) {
             cluster.set_authority(Arc::new(authority));
         }
         cluster.set_root_certificate(&identity.authority);
@@ -126,6 +126,13 @@ impl World {
             return Some(User::admin());
         }
         token::user_of(self.api.cluster(), token)
+    }
+
+    /// Who holds a certificate that somebody shows, in DER, if the cluster signed it.
+    pub(super) fn holder(&self, der: &[u8]) -> Option<User> {
+        let cluster = self.api.cluster();
+        let holder = cluster.authority()?.holder(der)?;
+        holder.user(cluster.now()).filter(|_| holder.mark == tls::mark(&self.token))
     }
 
     /// Answers a request whose body has arrived; where time stands still, when all that follows from it has been done.

@@ -122,5 +122,119 @@ fn addresses_are_objects_called_after_themselves() {
     );
     ground.delete(&own).good();
     ground.delete(&format!("{path}?labelSelector=type%3Dlink-local")).good();
-    assert_eq!(ground.get(path).good()["items"], json!([]));
+    let list = ground.get(path).good();
+    let left: Vec<_> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["spec"]["parentRef"]["resource"] != "services")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn services_have_their_addresses_as_objects() {
+    let ground = Ground::with_nodes(0);
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
+        "spec": { "ports": [{ "port": 80 }], "clusterIP": "10.0.7.7" },
+    });
+    ground.post("/api/v1/namespaces/default/services", &service).good();
+    let own = "/apis/networking.k8s.io/v1/ipaddresses/10.0.7.7";
+    let address = ground.get(own).good();
+    assert_eq!(
+        address["spec"]["parentRef"],
+        json!({ "group": "", "resource": "services", "namespace": "default", "name": "web" })
+    );
+    let managed = "ipaddress.kubernetes.io/managed-by%3Dipallocator.k8s.io";
+    let list = ground.get(&format!("/apis/networking.k8s.io/v1/ipaddresses?labelSelector={managed}")).good();
+    assert!(list["items"].as_array().unwrap().iter().any(|one| one["metadata"]["name"] == "10.0.7.7"));
+    ground.delete("/api/v1/namespaces/default/services/web").good();
+    ground.get(own).refused(404);
+}
+
+#[test]
+fn a_range_that_services_need_stays_until_they_do_not() {
+    let ground = Ground::with_nodes(0);
+    let ranges = "/apis/networking.k8s.io/v1/servicecidrs";
+    let range = |name: &str, cidr: &str| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": { "name": name },
+            "spec": { "cidrs": [cidr] },
+        })
+    };
+    let own = format!("{ranges}/more");
+    ground.post(ranges, &range("more", "10.9.0.0/24")).good();
+    let ready = |path: &str| ground.get(path).good()["status"]["conditions"][0].clone();
+    let condition = ready(&own);
+    assert_eq!((&condition["type"], &condition["status"]), (&json!("Ready"), &json!("True")));
+    assert_eq!(condition["message"], "Kubernetes Service CIDR is ready");
+    let finalizers = ground.get(&own).good()["metadata"]["finalizers"].clone();
+    assert_eq!(finalizers, json!(["networking.k8s.io/service-cidr-finalizer"]));
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
+        "spec": { "ports": [{ "port": 80 }], "clusterIP": "10.9.0.7" },
+    });
+    ground.post("/api/v1/namespaces/default/services", &service).good();
+    ground.delete(&own).good();
+    ground.pass(20);
+    let condition = ready(&own);
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("Terminating")));
+    ground.delete("/api/v1/namespaces/default/services/web").good();
+    ground.get(&own).refused(404);
+    // One that is part of another is of no use.
+    ground.post(ranges, &range("part", "10.0.3.0/24")).good();
+    ground.delete(&format!("{ranges}/part")).good();
+    ground.pass(11);
+    ground.get(&format!("{ranges}/part")).refused(404);
+}
+
+#[test]
+fn an_aggregated_api_says_what_it_lacks() {
+    let ground = Ground::with_nodes(0);
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let api = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": { "name": "v1.extra.example.com" },
+        "spec": {
+            "group": "extra.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+            "service": { "namespace": "default", "name": "extra", "port": 443 }, "insecureSkipTLSVerify": true,
+        },
+    });
+    ground.post(path, &api).good();
+    let says = || {
+        let condition = ground.get(&format!("{path}/v1.extra.example.com")).good()["status"]["conditions"][0].clone();
+        assert_eq!((&condition["type"], &condition["status"]), (&json!("Available"), &json!("False")));
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        (text("reason"), text("message"))
+    };
+    let (reason, message) = says();
+    assert_eq!((&*reason, &*message), ("ServiceNotFound", "service/extra in \"default\" is not present"));
+    let services = "/api/v1/namespaces/default/services";
+    let service = |port: u16| {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "extra" },
+            "spec": { "ports": [{ "name": "https", "port": port }] },
+        })
+    };
+    ground.post(services, &service(80)).good();
+    let (reason, message) = says();
+    assert_eq!(
+        (&*reason, &*message),
+        ("ServicePortError", "service/extra in \"default\" is not listening on port 443")
+    );
+    ground
+        .merge(&format!("{services}/extra"), &json!({ "spec": { "ports": [{ "name": "https", "port": 443 }] } }))
+        .good();
+    let (reason, message) = says();
+    let none = "cannot find endpointslices for service/extra in \"default\"";
+    assert_eq!((&*reason, &*message), ("EndpointsNotFound", none));
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": { "name": "extra", "labels": { "kubernetes.io/service-name": "extra" } },
+        "endpoints": [{ "addresses": ["127.0.0.1"] }], "ports": [{ "name": "https", "port": 8443 }],
+    });
+    ground.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).good();
+    let (reason, message) = says();
+    assert_eq!(reason, "FailedDiscoveryCheck");
+    assert!(message.contains("does not forward requests to aggregated API servers"), "{message}");
 }

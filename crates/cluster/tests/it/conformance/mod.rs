@@ -5,6 +5,7 @@
 mod api_server;
 mod auth;
 mod collection;
+mod conversion;
 mod custom_resources;
 mod devices;
 mod endpoints;

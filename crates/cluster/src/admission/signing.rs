@@ -1,0 +1,65 @@
+//! CertificateSigningRequests: who may not be asked for, and who may approve.
+
+// upstream: plugin/pkg/admission/certificates/{subjectrestriction,approval}/admission.go,
+// pkg/registry/certificates/authorization/authorization.go IsAuthorizedForSignerName (v1.36)
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::certificates::Asked;
+use crate::cluster::Transaction;
+use crate::object::Object;
+use crate::rbac::{Attributes, ResourceSubject, Subject, authorize};
+use crate::resource::CERTIFICATE_SIGNING_REQUESTS;
+use crate::status::Status;
+
+const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+const MASTERS: &str = "system:masters";
+
+/// Refuses requests for certificates of the group that may do everything.
+pub(crate) fn restrict(_: &Transaction<'_>, _: &str, value: &Value) -> Result<(), Status> {
+    if value["spec"]["signerName"] != CLIENT {
+        return Ok(());
+    }
+    let pem = STANDARD.decode(value["spec"]["request"].as_str().unwrap_or_default()).unwrap_or_default();
+    let subject = Asked::read(&String::from_utf8_lossy(&pem)).and_then(|asked| asked.subject());
+    if subject.is_some_and(|subject| subject.organizations.iter().any(|group| group == MASTERS)) {
+        let because = format!("use of {CLIENT} signer with {MASTERS} group is not allowed");
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        return Err(Status::forbidden(CERTIFICATE_SIGNING_REQUESTS.row(), name, &because));
+    }
+    Ok(())
+}
+
+impl Transaction<'_> {
+    /// Refuses the decision of somebody who may not decide for the signer.
+    pub(crate) fn check_approval(&self, current: &Object, new: &Value) -> Result<(), Status> {
+        let Some(user) = self.options.user else { return Ok(()) };
+        let old = current.value();
+        let decisions = |value: &Value| -> Vec<Value> {
+            let conditions = value["status"]["conditions"].as_array().into_iter().flatten();
+            conditions.filter(|one| one["type"] == "Approved" || one["type"] == "Denied").cloned().collect()
+        };
+        if decisions(&old) == decisions(new) {
+            return Ok(());
+        }
+        let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
+        let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
+        let may = |name: &str| {
+            let subject = ResourceSubject {
+                group: "certificates.k8s.io",
+                resource: "signers",
+                name,
+                ..ResourceSubject::default()
+            };
+            let asked = Attributes { verb: "approve", to: Subject::Resource(subject) };
+            authorize(&self.state.store, user, &asked).allowed
+        };
+        if may(signer) || may(&domain) {
+            return Ok(());
+        }
+        let because = format!("user not permitted to approve requests with signerName \"{signer}\"");
+        Err(Status::forbidden(current.resource.row(), &current.name, &because))
+    }
+}

@@ -1,0 +1,179 @@
+//! Ranges of Services' addresses: each says that it is ready, and stays while Services have addresses of no other.
+
+// upstream: pkg/controller/servicecidrs/servicecidrs_controller.go sync, canDeleteCIDR (v1.36)
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::controller::Controller;
+use super::plane::Plane;
+use super::pods::writes;
+use super::queue::{Key, ObjectName};
+use super::reconcile::{Change, Reconciler};
+use super::value::{condition, items, list_mut, set_condition, time_of, time_text};
+use crate::clock::later;
+use crate::cluster::Part;
+use crate::defaults::Addresses;
+use crate::resource::{SERVICE_CIDRS, SERVICES};
+
+const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
+/// How long one that nobody needs stays, so that whoever gives out addresses has heard of it.
+const GRACE: SignedDuration = SignedDuration::from_secs(10);
+
+/// Looks after ranges.
+#[derive(Default)]
+pub(super) struct ServiceCidrs {
+    /// Ranges that are being deleted.
+    leaving: BTreeSet<ObjectName>,
+}
+
+fn key(name: ObjectName) -> Key {
+    Key::new(Controller::ServiceCidr, SERVICE_CIDRS, name)
+}
+
+impl Reconciler for ServiceCidrs {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if change.resource() == SERVICE_CIDRS {
+            if change.object.deleting && !change.gone {
+                self.leaving.insert(change.name());
+            } else {
+                self.leaving.remove(&change.name());
+            }
+            if !change.gone {
+                plane.queue.add(key(change.name()));
+            }
+        }
+        for name in &self.leaving {
+            plane.queue.add(key(name.clone()));
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, of: &Key) {
+        let name = &*of.name.name;
+        let Some(range) = plane.cluster.get(SERVICE_CIDRS, "", name) else { return };
+        let value = range.value();
+        if !range.deleting {
+            if !items(&value["metadata"]["finalizers"]).iter().any(|one| one == FINALIZER) {
+                let _kept = plane.cluster.modify(SERVICE_CIDRS, Part::Main, "", name, &writes(), |value| {
+                    list_mut(&mut value["metadata"]["finalizers"]).push(json!(FINALIZER));
+                });
+            }
+            return say(plane, name, "True", "", "Kubernetes Service CIDR is ready");
+        }
+        if is_needed(plane, name, &value) {
+            let message = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR";
+            return say(plane, name, "False", "Terminating", message);
+        }
+        let since = time_of(&value["metadata"]["deletionTimestamp"]).unwrap_or_else(|| plane.now());
+        if later(since, GRACE) > plane.now() {
+            return plane.queue.add_at(key(of.name.clone()), later(since, GRACE));
+        }
+        plane.release(SERVICE_CIDRS, &of.name, FINALIZER);
+    }
+
+    fn forget(&mut self) {
+        self.leaving.clear();
+    }
+}
+
+/// Says whether a range is ready.
+fn say(plane: &Plane, name: &str, status: &str, reason: &str, message: &str) {
+    let now = time_text(plane.now());
+    let Some(range) = plane.cluster.get(SERVICE_CIDRS, "", name) else { return };
+    let value = range.value();
+    let had = condition(&value["status"]["conditions"], "Ready");
+    if had.is_some_and(|had| had["status"] == status && had["reason"] == reason && had["message"] == message) {
+        return;
+    }
+    let _said = plane.cluster.modify(SERVICE_CIDRS, Part::Status, "", name, &writes(), |value| {
+        let ready = json!({
+            "type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": now,
+        });
+        set_condition(&mut value["status"]["conditions"], ready);
+    });
+}
+
+/// Whether there would be Services whose addresses are in no range.
+fn is_needed(plane: &Plane, name: &str, range: &Value) -> bool {
+    let own = ranges(range);
+    let mut others: Vec<Range> = Addresses::range().parse().into_iter().collect();
+    for other in plane.cluster.list(SERVICE_CIDRS, None).0 {
+        if *other.name != *name {
+            others.extend(ranges(&other.value()));
+        }
+    }
+    if own.iter().all(|own| others.iter().any(|other| other.contains(own.first, own.length))) {
+        return false;
+    }
+    let services = plane.cluster.list(SERVICES, None).0;
+    services.iter().any(|service| {
+        let value = service.value();
+        items(&value["spec"]["clusterIPs"]).iter().filter_map(|one| one.as_str()?.parse::<IpAddr>().ok()).any(|one| {
+            let whole = if one.is_ipv4() { 32 } else { 128 };
+            let within = |ranges: &[Range]| ranges.iter().any(|range| range.contains(one, whole));
+            within(&own) && !within(&others)
+        })
+    })
+}
+
+fn ranges(value: &Value) -> Vec<Range> {
+    items(&value["spec"]["cidrs"]).iter().filter_map(|one| one.as_str()?.parse().ok()).collect()
+}
+
+/// `10.1.0.0/24`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    first: IpAddr,
+    length: u32,
+}
+
+impl std::str::FromStr for Range {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (first, length) = text.split_once('/').ok_or(())?;
+        let (first, length) = (first.parse::<IpAddr>().map_err(drop)?, length.parse().map_err(drop)?);
+        if length > if first.is_ipv4() { 32 } else { 128 } { Err(()) } else { Ok(Self { first, length }) }
+    }
+}
+
+impl Range {
+    /// Whether a smaller range is in it.
+    fn contains(&self, first: IpAddr, length: u32) -> bool {
+        let bits = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
+            IpAddr::V6(address) => u128::from(address),
+        };
+        let differs = bits(self.first) ^ bits(first);
+        self.first.is_ipv4() == first.is_ipv4()
+            && self.length <= length
+            && (self.length == 0 || differs >> (128 - self.length) == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_contain_smaller_ones_of_their_family() {
+        for (outer, inner, wanted) in [
+            ("10.1.0.0/16", "10.1.2.0/24", true),
+            ("10.1.2.0/24", "10.1.0.0/16", false),
+            ("10.1.0.0/16", "10.2.0.0/24", false),
+            ("0.0.0.0/0", "10.2.0.0/24", true),
+            ("::/0", "10.2.0.0/24", false),
+            ("fd00::/64", "fd00::1:0/112", true),
+            ("fd00::/64", "fd01::/112", false),
+        ] {
+            let (outer, inner): (Range, Range) = (outer.parse().unwrap(), inner.parse().unwrap());
+            assert_eq!(outer.contains(inner.first, inner.length), wanted, "{outer:?} {inner:?}");
+        }
+        for bad in ["", "10.1.0.0", "10.1.0.0/33", "10.1.0/24", "x/1", "fd00::/129"] {
+            assert!(bad.parse::<Range>().is_err(), "{bad}");
+        }
+    }
+}
