@@ -263,14 +263,13 @@ fn class_secret(target: &Target<'_>, folder: &Path) -> std::result::Result<(Stri
     let broken = |source| exec::Error::Broken { command: "a random number".to_owned(), source };
     let (code, shared) = (there("code")?, there("secret")?);
     let is_whole = code.is_some() && shared.is_some();
-    let code = match code {
-        Some(code) => code,
-        None => {
-            let token = Token::random().map_err(broken)?;
-            // Short enough to be read out, long enough for nobody to guess before the limits stop him.
-            let letters: String = token.text().chars().take(8).collect();
-            format!("{}-{}", &letters[..4], &letters[4..])
-        }
+    let code = if let Some(code) = code {
+        code
+    } else {
+        let token = Token::random().map_err(broken)?;
+        // Short enough to be read out, long enough for nobody to guess before the limits stop him.
+        let letters: String = token.text().chars().take(8).collect();
+        format!("{}-{}", &letters[..4], &letters[4..])
     };
     let shared = match shared {
         Some(shared) => shared,

@@ -87,10 +87,8 @@ async fn news(host: &Host, seen: &Seen, patience: Duration) -> News {
             tokio::time::sleep(TOGETHER).await;
         }
     }
-    let (number, rows) = match whole {
-        true => (host.standings.since(u64::MAX).0, standings(host)),
-        false => host.standings.since(seen.number),
-    };
+    let (number, rows) =
+        if whole { (host.standings.since(u64::MAX).0, standings(host)) } else { host.standings.since(seen.number) };
     News { seen: Seen { run: host.run.clone(), number }, whole, rows, facts: facts(host) }
 }
 
@@ -113,7 +111,7 @@ async fn news_of(host: &Host, shard: u32, seen: &Seen, patience: Duration) -> Op
 }
 
 fn numbers(host: &Host) -> Vec<u32> {
-    let others = host.shards().into_iter().flat_map(|shards| shards.others());
+    let others = host.shards().into_iter().flat_map(super::shards::Shards::others);
     let mut all: Vec<u32> = others.chain([host.settings.shard]).collect();
     all.sort_unstable();
     all
@@ -137,12 +135,11 @@ impl Class {
     /// Takes in what a shard said, or that it said nothing; whether that is otherwise than before.
     pub(super) fn take(&mut self, shard: u32, news: Option<&News>) -> bool {
         let before = self.shards.remove(&shard);
-        let now = match news {
-            Some(news) => Shard { facts: news.facts.clone(), is_away: false },
-            None => {
-                let facts = before.as_ref().map(|before| before.facts.clone()).unwrap_or_default();
-                Shard { facts, is_away: true }
-            }
+        let now = if let Some(news) = news {
+            Shard { facts: news.facts.clone(), is_away: false }
+        } else {
+            let facts = before.as_ref().map(|before| before.facts.clone()).unwrap_or_default();
+            Shard { facts, is_away: true }
         };
         let is_same = before.as_ref() == Some(&now);
         self.shards.insert(shard, now);

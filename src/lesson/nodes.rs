@@ -271,7 +271,7 @@ pub(super) fn power(performer: &Performer<'_>, stage: &Lab, action: &Action, wor
         let state = if start { Value::Null } else { json!("stopped") };
         let patch = json!({ "metadata": { "annotations": { HEARTBEAT_ANNOTATION: state } } });
         performer.runtime.block_on(async {
-            let api = objects::writer::<Node>(&performer.client);
+            let api = objects::writer::<Node>(performer.client);
             let parameters = patch_parameters();
             for name in &names {
                 let patched = api.patch_metadata(name, &parameters, &Patch::Merge(&patch)).await;

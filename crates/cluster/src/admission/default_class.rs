@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::cluster::Transaction;
 use crate::resource::{INGRESS_CLASSES, ResourceId, STORAGE_CLASSES};
-use crate::status::Status;
 
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
@@ -41,7 +40,7 @@ impl Transaction<'_> {
 }
 
 /// Gives a new Ingress the default class.
-pub(crate) fn of_ingress(transaction: &mut Transaction<'_>, _: &str, ingress: &mut Value) -> Result<(), Status> {
+pub(crate) fn of_ingress(transaction: &Transaction<'_>, ingress: &mut Value) {
     let named = !ingress["spec"]["ingressClassName"].is_null()
         || ingress["metadata"]["annotations"].get(INGRESS_CLASS).is_some();
     if !named
@@ -50,5 +49,4 @@ pub(crate) fn of_ingress(transaction: &mut Transaction<'_>, _: &str, ingress: &m
     {
         spec["ingressClassName"] = json!(class);
     }
-    Ok(())
 }

@@ -248,7 +248,7 @@ impl Followed {
             .into_iter()
             .filter_map(Ran::of)
             .find(|ran| ran.since == self.since)?;
-        Some(Stand { container, ran, pod })
+        Some(Stand { pod, container, ran })
     }
 
     async fn next(mut self) -> Option<(Bytes, Self)> {

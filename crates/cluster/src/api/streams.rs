@@ -86,9 +86,10 @@ impl Call<'_> {
                 .find(|container| container["name"] == wanted)
                 .copied()
                 .ok_or_else(|| format!("container {wanted} is not valid for pod {}", target.name())),
-            None => match items(&pod["spec"]["containers"]) {
-                [one] => Ok(one),
-                _ => {
+            None => {
+                if let [one] = items(&pod["spec"]["containers"]) {
+                    Ok(one)
+                } else {
                     let names: Vec<&str> = all.iter().map(|container| text(container, &["name"])).collect();
                     Err(format!(
                         "a container name must be specified for pod {}, choose one of: [{}]",
@@ -96,7 +97,7 @@ impl Call<'_> {
                         names.join(" ")
                     ))
                 }
-            },
+            }
         };
         found.map_err(Status::bad_request)
     }

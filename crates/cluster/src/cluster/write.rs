@@ -278,6 +278,24 @@ impl<'a> Transaction<'a> {
         writer
     }
 
+    /// Who owns what after a write that is no server-side apply.
+    fn tracked(
+        &self,
+        current: &Object,
+        part: Part,
+        old: &Value,
+        new: &mut Value,
+        asked: Option<Value>,
+    ) -> Result<Option<Managed>, Status> {
+        let mut writer = self.writer(current.resource, part);
+        self.look_elsewhere(&mut writer, current, old, new)?;
+        Ok(match asked {
+            // upstream: fields are the writer's before the strategy drops what a resize may not change.
+            Some(mut asked) => track(Some((current, old)), &mut asked, &writer),
+            None => track(Some((current, old)), new, &writer),
+        })
+    }
+
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
     pub(crate) fn write_over(
         &mut self,
@@ -301,16 +319,8 @@ impl<'a> Transaction<'a> {
             prepare(Some(old), &mut new);
         }
         let managed = match managed {
-            Some(managed) => Some(managed),
-            None => {
-                let mut writer = self.writer(resource, part);
-                self.look_elsewhere(&mut writer, current, old, &new)?;
-                match asked.clone() {
-                    // upstream: fields are the writer's before the strategy drops what a resize may not change.
-                    Some(mut asked) => track(Some((current, old)), &mut asked, &writer),
-                    None => track(Some((current, old)), &mut new, &writer),
-                }
-            }
+            None => self.tracked(current, part, old, &mut new, asked.clone())?,
+            applied => applied,
         };
         let managed = managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(resource));
         self.admit_update(part, current, &mut new);

@@ -90,16 +90,13 @@ impl Run {
 
     fn file_system(&mut self, path: &str) -> bool {
         let full = self.full(path);
-        match self.files.is_there(&full) {
-            Some(false) => {
-                self.say(format!("error from statfs({}): no such file or directory\n", quoted(path)));
-                false
-            }
-            _ => {
-                let name = if self.files.is_in_memory(&full) { "tmpfs" } else { DISK };
-                self.say(format!("mount type of {}: {name}\n", quoted(path)));
-                true
-            }
+        if let Some(false) = self.files.is_there(&full) {
+            self.say(format!("error from statfs({}): no such file or directory\n", quoted(path)));
+            false
+        } else {
+            let name = if self.files.is_in_memory(&full) { "tmpfs" } else { DISK };
+            self.say(format!("mount type of {}: {name}\n", quoted(path)));
+            true
         }
     }
 

@@ -3,6 +3,8 @@
 // upstream: pkg/kubelet/kubelet_pods.go makeEnvironmentVariables (v1.36)
 // upstream: third_party/forked/golang/expansion/expand.go Expand (v1.36)
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use base64::Engine;
@@ -138,7 +140,7 @@ fn read(
     let cluster = sources.cluster.ok_or_else(|| Some(format!("what is in {} is not known", called())))?;
     let namespace = text(sources.pod, &["metadata", "namespace"]);
     let name = Name { resource, namespace, name: text(reference, &["name"]) };
-    let now = cluster.get(resource, namespace, name.name).map(|object| object.value());
+    let now = cluster.get(resource, namespace, name.name).map(|object| Arc::new(object.whole()));
     let object = match sources.started {
         Some(started) if now.as_ref().is_none_or(|now| changed_after(now, started)) => as_of(cluster, name, started)
             .ok_or_else(|| {
@@ -186,18 +188,15 @@ pub(super) fn expanded(text: &str, environment: &Environment) -> String {
             continue;
         }
         let named = after.strip_prefix('(').and_then(|inner| inner.split_once(')'));
-        match named {
-            Some((name, after)) => {
-                match environment.value(name) {
-                    Some(value) => out.push_str(value),
-                    None => out.push_str(&format!("$({name})")),
-                }
-                rest = after;
+        if let Some((name, after)) = named {
+            match environment.value(name) {
+                Some(value) => out.push_str(value),
+                None => out.push_str(&format!("$({name})")),
             }
-            None => {
-                out.push('$');
-                rest = after;
-            }
+            rest = after;
+        } else {
+            out.push('$');
+            rest = after;
         }
     }
     out + rest

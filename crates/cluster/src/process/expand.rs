@@ -99,14 +99,15 @@ impl Run {
                 Some(value) => Some(value),
                 None => self.expand(operand),
             },
-            "=" => match value {
-                Some(value) => Some(value),
-                None => {
+            "=" => {
+                if let Some(value) = value {
+                    Some(value)
+                } else {
                     let value = self.expand(operand);
                     self.variables.insert(name.to_owned(), value.clone());
                     value
                 }
-            },
+            }
             "+" => match value {
                 Some(_) => self.expand(operand),
                 None => Some(String::new()),

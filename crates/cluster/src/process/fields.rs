@@ -53,7 +53,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             letter if (letter as u32) < 0x20 || letter as u32 == 0x7f => {
-                out.push_str(&format!("\\x{:02x}", letter as u32))
+                out.push_str(&format!("\\x{:02x}", letter as u32));
             }
             letter => out.push(letter),
         }
@@ -93,7 +93,7 @@ pub(super) fn amount(cluster: Option<&Cluster>, pod: &Value, container: &Value, 
     let divisor = divisor.map(exact).filter(|divisor| *divisor > 0);
     let divisor = divisor.unwrap_or(if resource == "cpu" { 1000 } else { 1 });
     let amount = exact(parse(&amount)?);
-    Some(amount.saturating_add(divisor - 1).saturating_div(divisor).to_string())
+    Some(amount.saturating_add(divisor - 1).checked_div(divisor)?.to_string())
 }
 
 #[cfg(test)]

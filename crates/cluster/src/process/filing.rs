@@ -6,6 +6,9 @@ use super::files::Refused;
 use super::mode;
 use super::run::{Flow, Run};
 
+/// Whether something is a folder, its mode, and its user and group where they are known.
+type Permissions = (bool, u32, Option<(u32, u32)>);
+
 impl Run {
     /// `[ -f FILE ]` and what can be told without the world outside.
     pub(super) fn test(&mut self, arguments: &[Option<String>]) -> Flow {
@@ -31,19 +34,16 @@ impl Run {
             ["!", rest @ ..] => self.holds(rest).map(|held| !held),
             [] => Some(false),
             ["-z", text] => Some(text.is_empty()),
-            ["-n", text] => Some(!text.is_empty()),
+            ["-n", text] | [text] => Some(!text.is_empty()),
             [flag @ ("-f" | "-e" | "-s" | "-r" | "-w" | "-d" | "-x" | "-L" | "-h"), path] => {
                 match (self.files.find(&self.full(path)), *flag) {
                     (Found::Unknown, _) | (_, "-L" | "-h") => None,
-                    (Found::Absent, _) => Some(false),
+                    (Found::Absent, _) | (Found::File(_), "-d") | (Found::Directory { .. }, "-f") => Some(false),
                     (Found::File(file), "-s") => file.text.map(|text| !text.is_empty()).or(Some(true)),
-                    (Found::File(_), "-d") => Some(false),
                     (Found::File(file), "-x") => file.text.map(|_| file.mode & 0o111 != 0),
-                    (Found::Directory { .. }, "-f") => Some(false),
                     _ => Some(true),
                 }
             }
-            [text] => Some(!text.is_empty()),
             [left, "=" | "==", right] => Some(left == right),
             [left, "!=", right] => Some(left != right),
             [left, operator, right] => numbers(left, right).and_then(|(left, right)| match *operator {
@@ -138,14 +138,15 @@ impl Run {
                 };
                 self.fail(1, &text)
             }
-            _ => match self.files.refusal(&full).filter(|refused| *refused == Refused::ReadOnly) {
-                Some(refused) => self.fail(1, &format!("rm: can't remove '{path}': {}", refused.text())),
-                None => {
+            _ => {
+                if let Some(refused) = self.files.refusal(&full).filter(|refused| *refused == Refused::ReadOnly) {
+                    self.fail(1, &format!("rm: can't remove '{path}': {}", refused.text()))
+                } else {
                     self.files.remove(&full);
                     self.note(&full, false);
                     Flow::Next
                 }
-            },
+            }
         }
     }
 
@@ -200,8 +201,8 @@ impl Run {
                 }
                 Found::File(_) if !flags.contains('l') => self.say(format!("{path}\n")),
                 Found::Directory { names: Some(names), .. }
-                    if !flags.contains(['l', 'R', 'd', 'i', 's'])
-                        && !(flags.contains(['a', 'A']) && self.files.has_hidden(&self.full(path))) =>
+                    if !(flags.contains(['l', 'R', 'd', 'i', 's'])
+                        || flags.contains(['a', 'A']) && self.files.has_hidden(&self.full(path))) =>
                 {
                     if many {
                         self.say(format!("{path}:\n"));
@@ -239,7 +240,7 @@ impl Run {
     }
 
     /// The permissions of what is at a path, as Go prints them; none where that is not known.
-    pub(super) fn mode_of(&self, path: &str) -> Option<Result<(bool, u32, Option<(u32, u32)>), ()>> {
+    pub(super) fn mode_of(&self, path: &str) -> Option<Result<Permissions, ()>> {
         match self.files.find(&self.full(path)) {
             Found::File(file) => Some(Ok((false, file.mode, file.owner))),
             Found::Directory { mode, owner, .. } => Some(Ok((true, mode, owner))),

@@ -41,12 +41,12 @@ fn events<T>(store: &Store, name: Name<'_>, each: impl Fn(&Event) -> T) -> Vec<T
         Ok(_) => 0,
         Err(gone) => gone.oldest,
     };
-    store.since(from).into_iter().flatten().filter(its).map(|event| each(event)).collect()
+    store.since(from).into_iter().flatten().filter(its).map(each).collect()
 }
 
 /// The object as it was at an instant; none where that is not known, or where it was not there.
 pub(super) fn as_of(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Option<Arc<Value>> {
-    let now = cluster.get(name.resource, name.namespace, name.name).map(|object| object.value());
+    let now = cluster.get(name.resource, name.namespace, name.name).map(|object| Arc::new(object.whole()));
     if let Some(now) = now.filter(|now| !changed_after(now, instant)) {
         return Some(now);
     }
@@ -55,7 +55,7 @@ pub(super) fn as_of(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Op
     });
     let mut found = None;
     for object in all.into_iter().flatten() {
-        let value = object.value();
+        let value = Arc::new(object.whole());
         if changed_after(&value, instant) {
             break;
         }
@@ -66,7 +66,7 @@ pub(super) fn as_of(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Op
 
 /// When it was changed after an instant. None where it has been removed, of which nobody remembers when.
 pub(super) fn changes_after(cluster: &Cluster, name: Name<'_>, instant: Timestamp) -> Option<Vec<Timestamp>> {
-    let now = cluster.get(name.resource, name.namespace, name.name).map(|object| object.value());
+    let now = cluster.get(name.resource, name.namespace, name.name).map(|object| Arc::new(object.whole()));
     if now.as_ref().is_some_and(|now| !changed_after(now, instant)) {
         return Some(Vec::new());
     }
@@ -75,7 +75,7 @@ pub(super) fn changes_after(cluster: &Cluster, name: Name<'_>, instant: Timestam
     });
     let mut seconds = Vec::new();
     for object in all {
-        seconds.extend(written(&object?.value()).filter(|second| *second > instant.as_second()));
+        seconds.extend(written(&object?.whole()).filter(|second| *second > instant.as_second()));
     }
     seconds.extend(now.iter().flat_map(|now| written(now)).filter(|second| *second > instant.as_second()));
     seconds.sort_unstable();

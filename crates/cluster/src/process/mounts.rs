@@ -56,6 +56,7 @@ type Tree = BTreeMap<String, File>;
 #[derive(Default)]
 struct Kept {
     /// When it was changed since the container started, once that is known; none within where it is not.
+    #[expect(clippy::option_option, reason = "not looked for, and not known")]
     changes: Option<Option<Vec<Timestamp>>>,
     trees: BTreeMap<Option<Timestamp>, Option<Arc<Tree>>>,
 }
@@ -229,14 +230,7 @@ impl Source {
             Some(started) if self.fixed => Some(started),
             Some(started) => {
                 let changes = kept.changes.get_or_insert_with(|| self.changes(started)).as_ref()?;
-                Some(
-                    changes
-                        .iter()
-                        .copied()
-                        .filter(|at| now.is_none_or(|now| *at <= now))
-                        .next_back()
-                        .unwrap_or(started),
-                )
+                Some(changes.iter().copied().rfind(|at| now.is_none_or(|now| *at <= now)).unwrap_or(started))
             }
         };
         kept.trees.entry(moment).or_insert_with(|| self.tree(moment).map(Arc::new)).clone()

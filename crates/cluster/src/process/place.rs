@@ -1,5 +1,6 @@
 //! Where a command runs: the container's environment, files and identity, from what the pod and the cluster say.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -71,7 +72,7 @@ impl Place<'_> {
             given: if thorough {
                 given(self.cluster.map(|cluster| &**cluster), self.pod, self.container, self.status)
             } else {
-                Default::default()
+                BTreeMap::default()
             },
             top: image.shell.top(),
             read_only: self.container["securityContext"]["readOnlyRootFilesystem"] == true,

@@ -221,7 +221,7 @@ impl Run {
             Some([from, step, to]) if *step != 0 => (*from, *step, *to),
             _ => return self.mute(0, || "what `seq` prints is not known".to_owned()),
         };
-        if to.saturating_sub(from).saturating_div(step) > MAX_NUMBERS {
+        if to.saturating_sub(from).checked_div(step).is_none_or(|count| count > MAX_NUMBERS) {
             return self.mute(0, || "`seq` prints more numbers than are followed".to_owned());
         }
         let (mut text, mut at) = (String::new(), from);
@@ -269,7 +269,6 @@ fn unescaped(text: &str) -> (String, bool) {
             Some('f') => out.push('\u{c}'),
             Some('v') => out.push('\u{b}'),
             Some('e') => out.push('\u{1b}'),
-            Some('\\') => out.push('\\'),
             Some('c') => return (out, true),
             Some(digit @ '0'..='7') => {
                 let mut value = digit.to_digit(8).unwrap_or_default();
@@ -280,11 +279,11 @@ fn unescaped(text: &str) -> (String, bool) {
                 }
                 out.extend(char::from_u32(value));
             }
+            Some('\\') | None => out.push('\\'),
             Some(other) => {
                 out.push('\\');
                 out.push(other);
             }
-            None => out.push('\\'),
         }
     }
     (out, false)

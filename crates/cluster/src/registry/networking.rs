@@ -47,7 +47,10 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             defaults: None,
             prepare: None,
             complete: None,
-            admission: Some(default_class::of_ingress),
+            admission: Some(|transaction, _, value| {
+                default_class::of_ingress(transaction, value);
+                Ok(())
+            }),
             validation: Validation::None,
             update_validation: None,
             metadata_reports: 2,

@@ -122,6 +122,7 @@ fn number<'a>(one: &'a str, many: &'a str, count: usize) -> &'a str {
     if count == 1 { one } else { many }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what each check ends with")]
 fn finding(reason: &str, detail: String) -> Option<Finding> {
     Some(Finding { reason: reason.to_owned(), detail })
 }
@@ -343,11 +344,11 @@ fn bad_seccomp(pod: &Pod<'_>) -> Option<Finding> {
 }
 
 fn given_seccomp(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
+    // Before there was a field for it.
+    const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     if minor >= 19 {
         return bad_seccomp(pod);
     }
-    // Before there was a field for it.
-    const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     let keys = pod
         .containers()
         .map(|container| format!("container.seccomp.security.alpha.kubernetes.io/{}", text(&container["name"])));

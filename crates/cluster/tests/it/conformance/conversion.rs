@@ -52,6 +52,7 @@ fn converting(answer: fn(&Value, Value) -> Result<Value, CallError>) -> (Ground,
     (Ground::of(Cluster::builder().nodes(1).webhooks(webhook).build().unwrap()), seen)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "others fail")]
 fn faithful(_: &Value, response: Value) -> Result<Value, CallError> {
     Ok(response)
 }
@@ -218,7 +219,63 @@ fn managers_of_different_versions_own_what_they_set() {
     assert!(refusal.ends_with("conflict with \"old\": .hostPort"), "{refusal}");
 }
 
+/// Managers stand beside what is stored; a webhook has no say in them.
 #[test]
+fn who_owns_what_stays_with_an_object_whichever_version_it_is_shown_in() {
+    let (ground, _) = converting(|_, mut response| {
+        let objects = response["convertedObjects"].as_array_mut().unwrap();
+        for object in objects {
+            object["metadata"]["managedFields"] = json!([{ "manager": "webhook" }]);
+        }
+        Ok(response)
+    });
+    ground.post(DEFINITIONS, &definition("v1")).good();
+    let entry = |manager: &str, operation: &str, version: &str, fields: Value| {
+        json!([manager, operation, format!("{GROUP}/{version}"), fields])
+    };
+    let owners = |object: &Value| -> Vec<Value> {
+        let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+        entries.map(|one| json!([one["manager"], one["operation"], one["apiVersion"], one["fieldsV1"]])).collect()
+    };
+    let apply = [("content-type", "application/apply-patch+yaml")];
+    let applied = || {
+        let body = first("web", "a:1").to_string();
+        ground.send("PATCH", &format!("{V1}/web?fieldManager=old"), &apply, body).good()
+    };
+    let made = applied();
+    let old = entry("old", "Apply", "v1", json!({ "f:hostPort": {} }));
+    assert_eq!(owners(&made), std::slice::from_ref(&old));
+    let shown = ground.get(&format!("{V2}/web")).good();
+    let listed = ground.get(V2).good()["items"][0].clone();
+    let watched = ground.events(&format!("{V2}?watch=true"), &[])[0]["object"].clone();
+    let metadata = [("accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")];
+    let partial = ground.send("GET", &format!("{V2}/web"), &metadata, "").good();
+    for object in [&shown, &listed, &watched, &partial] {
+        assert_eq!(object["metadata"], made["metadata"]);
+    }
+
+    // What the other version calls a label is nothing of the one who owns the fields; nothing new is no new version.
+    let merge = [("content-type", "application/merge-patch+json")];
+    let patched =
+        |patch: Value| ground.send("PATCH", &format!("{V2}/web?fieldManager=new"), &merge, patch.to_string()).good();
+    let labelled = patched(json!({ "metadata": { "labels": { "a": "b" } } }));
+    let new = entry("new", "Update", "v2", json!({ "f:metadata": { "f:labels": { ".": {}, "f:a": {} } } }));
+    assert_eq!(owners(&labelled), [old, new]);
+    for same in [patched(json!({ "port": "1" })), applied()] {
+        assert_eq!(same["metadata"]["resourceVersion"], labelled["metadata"]["resourceVersion"]);
+        assert_eq!(owners(&same), owners(&labelled));
+    }
+
+    // The port is a part of what the first one owns in its version: it loses that.
+    let changed = patched(json!({ "port": "2" }));
+    let fields = json!({ "f:metadata": { "f:labels": { ".": {}, "f:a": {} } }, "f:port": {} });
+    let new = entry("new", "Update", "v2", fields);
+    assert_eq!(owners(&changed), std::slice::from_ref(&new));
+    assert_eq!(owners(&ground.get(&format!("{V1}/web")).good()), [new]);
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of answers")]
 fn what_is_no_conversion_is_an_error_in_the_words_of_api_servers() {
     let (ground, _) = converting(|request, mut response| {
         let name = request["objects"][0]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
