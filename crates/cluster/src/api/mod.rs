@@ -97,14 +97,18 @@ impl Api {
     /// The API of `cluster` behind a server that listens at `address`.
     pub fn at(cluster: Arc<Cluster>, address: String) -> Self {
         Self {
-            shared: Arc::new_cyclic(|itself| Shared {
-                #[cfg(feature = "server")]
-                itself: std::sync::Weak::clone(itself),
-                cluster,
-                metrics: RwLock::new(Metrics::Absent),
-                address,
-                #[cfg(feature = "server")]
-                executed: executed::Executed::default(),
+            shared: Arc::new_cyclic(|itself| {
+                #[cfg(not(feature = "server"))]
+                let _ = itself;
+                Shared {
+                    #[cfg(feature = "server")]
+                    itself: std::sync::Weak::clone(itself),
+                    cluster,
+                    metrics: RwLock::new(Metrics::Absent),
+                    address,
+                    #[cfg(feature = "server")]
+                    executed: executed::Executed::default(),
+                }
             }),
         }
     }

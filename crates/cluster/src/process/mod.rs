@@ -9,6 +9,11 @@
 //! environment, mounts, given, image ─▶ place ─▶ world        story: what the containers of a pod have done until now
 //! ```
 
+#![cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, unused_imports, reason = "who asks for logs and commands comes by the server")
+)]
+
 mod agnhost;
 mod amounts;
 mod arithmetic;
