@@ -144,7 +144,7 @@ fn documents() -> (String, String) {
         Most tests that need running containers (they execute commands, read logs, send packets, mount volumes, or have their webhook or server in\n\
         a pod) can never pass here: [fidelity.md](fidelity.md). Those among the rest that turned out to need them are the greater part of what is\n\
         left. Where a script, the pod and its volumes alone decide what is printed, they can: of 101 conformance tests that read the environment,\n\
-        volumes, messages and logs of containers 91 passed, beside those that are counted here.\n\n\
+        volumes, messages and logs of containers 91 passed when they were run during its development, beside those that are counted here.\n\n\
         ## Conformance\n\n"
         .to_owned();
     let sum = table(&suite.conformance, &of(true), &mut page);
