@@ -137,11 +137,11 @@ fn is_exempt(pod: &Pod<'_>, minor: u32) -> bool {
     minor >= 25 && pod.is_of_windows()
 }
 
-fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
-    const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+/// Whether the pod gives a profile that is none of the good ones, which of its containers do, and which profiles.
+fn bad_profiles(pod: &Pod<'_>, field: &str) -> (bool, Vec<String>, BTreeSet<String>) {
     let mut values = BTreeSet::new();
     let mut bad = |context: &Value| {
-        let profile = &context["appArmorProfile"];
+        let profile = &context[field];
         let good = !profile.is_object() || matches!(text(&profile["type"]), "RuntimeDefault" | "Localhost");
         if !good {
             values.insert(text(&profile["type"]).to_owned());
@@ -150,6 +150,12 @@ fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     };
     let of_pod = bad(&pod.spec["securityContext"]);
     let containers = pod.containers_that(|container| bad(&container["securityContext"]));
+    (of_pod, containers, values)
+}
+
+fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+    const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+    let (of_pod, containers, values) = bad_profiles(pod, "appArmorProfile");
     let mut setters: Vec<String> = blamed(of_pod, &containers).into_iter().collect();
     let allowed = |profile: &str| matches!(profile, "" | "runtime/default") || profile.starts_with("localhost/");
     let annotations = pod.annotations.as_object().into_iter().flatten();
@@ -325,17 +331,7 @@ fn se_linux(pod: &Pod<'_>, minor: u32) -> Option<Finding> {
 
 /// Who gives a seccomp profile that is none of the good ones, and which.
 fn bad_seccomp(pod: &Pod<'_>) -> Option<Finding> {
-    let mut values = BTreeSet::new();
-    let mut bad = |context: &Value| {
-        let profile = &context["seccompProfile"];
-        let good = !profile.is_object() || matches!(text(&profile["type"]), "RuntimeDefault" | "Localhost");
-        if !good {
-            values.insert(text(&profile["type"]).to_owned());
-        }
-        !good
-    };
-    let of_pod = bad(&pod.spec["securityContext"]);
-    let containers = pod.containers_that(|container| bad(&container["securityContext"]));
+    let (of_pod, containers, values) = bad_profiles(pod, "seccompProfile");
     let blamed = blamed(of_pod, &containers)?;
     finding(
         "seccompProfile",
