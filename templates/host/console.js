@@ -204,7 +204,12 @@
 
   /** @type {{ verbs: Record<string, string[]>, kinds: string[] }} */
   let words = { verbs: {}, kinds: [] };
-  fetch(`${base}/learn/${lab}/console/words`).then(async (answer) => { if (answer.ok) words = await answer.json(); }).catch(() => {});
+  fetch(`${base}/learn/${lab}/console/words`).then(async (answer) => {
+    if (!answer.ok) return;
+    words = await answer.json();
+    // Whoever types faster than the words come is offered them now.
+    if (document.activeElement === line) offer();
+  }).catch(() => {});
 
   /** What may stand where the line ends. @returns {string[]} */
   const possible = () => {

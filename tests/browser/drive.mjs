@@ -305,11 +305,16 @@ const scenarios = {
     await page.locator("[name=code]").fill(code);
     await page.locator("[name=name]").fill("Ann");
     await page.locator("[name=pin]").fill("2468");
+    // What can be completed comes when the line is typed already, as to whoever types fast.
+    let typed = () => {};
+    const isTyped = new Promise((resolve) => { typed = resolve; });
+    await page.route("**/console/words", async (route) => { await isTyped; await route.continue(); });
     await page.keyboard.press("Enter");
     await page.waitForSelector("#console-line");
     const screen = (words) => page.waitForFunction((words) => document.querySelector("#console-screen")?.textContent?.includes(words), words);
     await page.locator("#console-line").focus();
     await page.keyboard.type("kubectl get no");
+    typed();
     await page.waitForSelector("#console-offers li");
     await accessibleEverywhere(page, "completions");
     await page.keyboard.press("Tab");
