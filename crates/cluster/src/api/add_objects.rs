@@ -7,7 +7,7 @@ use super::super::patch::Patch;
 use super::super::registry::{self, InitialStatus};
 use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, ResourceId};
 use super::super::status::Status;
-use super::{custom, versions};
+use super::custom;
 
 /// Makes an object that names its kind, of the fixed table or of a CustomResourceDefinition of this cluster, and writes
 /// its status. Says what was made, as `Deployment/web`; nothing when it is there already.
@@ -25,7 +25,7 @@ pub(crate) fn add_objects(cluster: &Cluster, object: &Value) -> Result<Option<St
         Some(namespace) => namespace,
         None => "default",
     };
-    let value = versions::stored(resource, object.clone());
+    let value = registry::stored(resource, object.clone());
     let stored = resource.row().stored_as.unwrap_or(resource);
     let options = WriteOptions { served: resource.row().custom.then_some(resource), ..WriteOptions::by("klab") };
     let made = match cluster.create(stored, namespace, value, &options) {

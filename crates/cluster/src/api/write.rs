@@ -18,7 +18,7 @@ use super::present::ListMetadata;
 use super::read::invalid_options;
 
 use super::call::{Call, Target};
-use super::{answer, custom, versions};
+use super::{answer, custom};
 
 /// Longest name of a field manager.
 const LONGEST_MANAGER: usize = 128;
@@ -71,7 +71,7 @@ impl Call<'_> {
 
     /// [`Call::write_options`] for objects of a target.
     pub(super) fn options_for(&self, kind: &str, target: &Target) -> Result<WriteOptions<'_>, Status> {
-        let served = target.custom.then_some(target.resource);
+        let served = (target.custom || target.resource != target.stored()).then_some(target.resource);
         Ok(WriteOptions { served, ..self.write_options(kind)? })
     }
 
@@ -134,7 +134,7 @@ impl Call<'_> {
         let options = self.options_for("CreateOptions", target)?;
         let (value, problems) = self.body_object(target)?;
         let options = WriteOptions { problems: &problems, ..options };
-        let value = versions::stored(target.resource, value);
+        let value = registry::stored(target.resource, value);
         let written = self.cluster().create_reporting(target.stored(), target.namespace(), value, &options)?;
         self.established(target, &written)?;
         self.written(201, target, &written)
@@ -156,7 +156,7 @@ impl Call<'_> {
                 target.name()
             )));
         }
-        let value = versions::stored(target.resource, value);
+        let value = registry::stored(target.resource, value);
         let written = self.cluster().update_reporting(
             target.stored(),
             part,

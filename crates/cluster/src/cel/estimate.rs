@@ -95,7 +95,10 @@ impl Coster<'_> {
     /// The declaration that a path leads to.
     fn declared(&self, path: &[String]) -> Option<Declaration> {
         let (first, rest) = path.split_first()?;
-        let (_, declaration) = self.variables.iter().find(|(name, _)| name == first)?;
+        // Upstream takes every way for one from `self`: also that of the name of a type, as in `type(self) == int`.
+        // upstream: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go EstimateSize
+        let named = self.variables.iter().find(|(name, _)| name == first);
+        let (_, declaration) = named.or_else(|| self.variables.first())?;
         rest.iter().try_fold(declaration.clone(), |declaration, part| declaration.part(part))
     }
 

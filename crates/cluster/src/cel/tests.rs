@@ -128,6 +128,11 @@ fn costs_are_estimated_from_sizes() {
     // two selects and their variables, and a tenth of ten characters
     assert_eq!(cost("self.color == self.color"), Range { min: 5, max: 5 });
     assert_eq!(cost("self.few.all(f, f == 'x')").max, 2 + 4 * (1 + 1 + 1 + 1 + 1) + 1);
+    // A type is not larger than what is looked at: rules on numbers or texts compare them.
+    let number_or_text = Declaration { max_elements: Some(100), ..Declaration::simple(Type::Dyn) };
+    let rule = "type(self) == int && self > 0 || type(self) == string && self.startsWith('a')";
+    let program = Environment::new().variable("self", number_or_text).compile(rule).unwrap();
+    assert!(program.cost().max < 100, "{:?}", program.cost());
     assert!(cost("self.items.all(i, self.items.all(j, i == j || i.contains(j)))").max > 1_000_000_000_000);
 }
 

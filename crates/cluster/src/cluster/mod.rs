@@ -18,6 +18,7 @@ mod kinds;
 mod limits;
 mod metadata;
 mod options;
+mod part;
 mod random;
 #[cfg(test)]
 mod recorded;

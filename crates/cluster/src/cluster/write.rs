@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::commit::hide_managers;
+use super::part::{select_part, set_or_remove};
 use super::transaction::Transaction;
 use super::{FieldValidation, Intent, Part, bootstrap, metadata};
 use crate::admission::{Deed, Newcomer, Operation};
@@ -181,9 +182,13 @@ impl<'a> Transaction<'a> {
         Ok(unknown)
     }
 
-    /// The version of a custom resource that this write is for.
+    /// The version of a custom resource that this write is for, or the second version or group of a stored kind.
     pub(crate) fn served(&self, resource: ResourceId) -> ResourceId {
-        self.options.served.filter(|served| served.row().qualified() == resource.row().qualified()).unwrap_or(resource)
+        let is_other = |served: &ResourceId| {
+            let row = served.row();
+            row.stored_as == Some(resource) || row.custom && row.qualified() == resource.row().qualified()
+        };
+        self.options.served.filter(is_other).unwrap_or(resource)
     }
 
     /// What is wrong with a custom resource by its definition.
@@ -354,6 +359,7 @@ impl<'a> Transaction<'a> {
             self.admit_claim_status(old, &mut new, &mut errors);
         }
         if part == Part::Status && *old != new {
+            aspects.check_metadata(names_finalizers_freely(resource), false, &new, &mut errors);
             validation::status(resource, old, &new, &mut errors);
         }
         if let Some(asked) = &asked {
@@ -468,73 +474,6 @@ fn tidy_status(resource: ResourceId, value: &mut Value) {
         // The status is the server's own, so it has the right types.
         let tidied = schema().tidy_field(id, "status", &mut value["status"]);
         debug_assert!(tidied.is_ok(), "{tidied:?}");
-    }
-}
-
-/// The next version: of `new` what the part covers, of `old` the rest.
-fn select_part(resource: ResourceId, part: Part, has_status: bool, old: &Value, mut new: Value) -> Value {
-    match part {
-        Part::Main => {
-            if has_status {
-                set_or_remove(&mut new, "status", old.get("status"));
-            }
-            if resource == kinds::NAMESPACES {
-                set_or_remove(&mut new, "spec", old.get("spec"));
-            }
-            new
-        }
-        Part::Status => {
-            set_or_remove(&mut new, "spec", old.get("spec"));
-            if resource == kinds::DEPLOYMENTS {
-                let labels = old["metadata"].get("labels");
-                set_or_remove(&mut new["metadata"], "labels", labels);
-            }
-            let owners = old["metadata"].get("ownerReferences");
-            set_or_remove(&mut new["metadata"], "ownerReferences", owners);
-            if resource == kinds::PODS
-                && let Some(class) = old["status"].get("qosClass")
-                && new["status"].is_object()
-            {
-                new["status"]["qosClass"] = class.clone();
-            }
-            new
-        }
-        Part::Finalize => {
-            let mut merged = old.clone();
-            merged["spec"] = new["spec"].take();
-            merged["metadata"] = new["metadata"].take();
-            merged
-        }
-        Part::EphemeralContainers => {
-            let mut merged = old.clone();
-            merged["spec"]["ephemeralContainers"] = new["spec"]["ephemeralContainers"].take();
-            merged
-        }
-        Part::Resize => {
-            let mut merged = old.clone();
-            for list in ["containers", "initContainers"] {
-                let count = merged["spec"][list].as_array().map_or(0, Vec::len);
-                for at in 0..count {
-                    if merged["spec"][list][at]["name"] == new["spec"][list][at]["name"] {
-                        for field in ["resources", "resizePolicy"] {
-                            let value = new["spec"][list].get(at).and_then(|container| container.get(field)).cloned();
-                            set_or_remove(&mut merged["spec"][list][at], field, value.as_ref());
-                        }
-                    }
-                }
-            }
-            merged
-        }
-    }
-}
-
-fn set_or_remove(object: &mut Value, field: &str, value: Option<&Value>) {
-    let Some(object) = object.as_object_mut() else { return };
-    match value {
-        // Most writes leave most parts alone, and to compare is cheaper than to copy.
-        Some(value) if object.get(field) == Some(value) => {}
-        Some(value) => drop(object.insert(field.to_owned(), value.clone())),
-        None => drop(object.remove(field)),
     }
 }
 

@@ -141,8 +141,8 @@ impl Plane {
         }
         let orphans: Vec<ObjectName> = self
             .view
-            .pods_in(&owner.namespace)
-            .filter(|pod| pod.object.controller().is_none() && pod.active() && selects(selector, &pod.object))
+            .orphans_in(&owner.namespace)
+            .filter(|pod| pod.active() && selects(selector, &pod.object))
             .map(|pod| pod.name())
             .collect();
         for name in orphans {

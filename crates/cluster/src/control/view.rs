@@ -265,6 +265,8 @@ pub(crate) struct View {
     nodes: BTreeMap<Box<str>, Arc<NodeInfo>>,
     pod_ranges: PodRanges,
     by_node: HashMap<Box<str>, BTreeSet<ObjectName>>,
+    /// Pods that no controller manages.
+    orphans: BTreeSet<ObjectName>,
     /// uid of an owner → its dependents.
     dependents: HashMap<Box<str>, BTreeSet<ObjectKey>>,
     /// uid → where the object is.
@@ -288,6 +290,15 @@ impl View {
             .range(ObjectName { namespace: namespace.clone(), name: "".into() }..)
             .take_while(move |(name, _)| name.namespace == namespace)
             .map(|(_, pod)| pod)
+    }
+
+    /// The pods of a namespace that no controller manages.
+    pub(crate) fn orphans_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<PodInfo>> {
+        let namespace: Box<str> = namespace.into();
+        self.orphans
+            .range(ObjectName { namespace: namespace.clone(), name: "".into() }..)
+            .take_while(move |name| name.namespace == namespace)
+            .filter_map(|name| self.pods.get(name))
     }
 
     /// The pods that are bound to no node.
@@ -396,6 +407,11 @@ impl View {
         {
             self.leave_node(&before.node, &name);
         }
+        if info.object.controller().is_none() {
+            self.orphans.insert(name.clone());
+        } else if before.is_some() {
+            self.orphans.remove(&name);
+        }
         if !info.node.is_empty() {
             self.by_node.entry(info.node.clone()).or_default().insert(name);
         }
@@ -405,6 +421,7 @@ impl View {
     /// Forgets a pod.
     pub(crate) fn remove_pod(&mut self, name: &ObjectName) -> Option<Arc<PodInfo>> {
         let pod = self.pods.remove(name)?;
+        self.orphans.remove(name);
         self.leave_node(&pod.node, name);
         Some(pod)
     }

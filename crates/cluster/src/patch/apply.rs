@@ -13,6 +13,7 @@ use super::typed::{Difference, faults, fields_of, merge, prune};
 use crate::cluster::{Fault, Part, Transaction};
 use crate::custom;
 use crate::object::Object;
+use crate::registry;
 use crate::resource::{Resource, ResourceId};
 use crate::schema::schema;
 use crate::status::Status;
@@ -36,15 +37,18 @@ impl Transaction<'_> {
         if self.options.manager.is_empty() {
             return Err(no_manager());
         }
-        check_kind(self.served(resource).row(), &config)?;
+        let served = self.served(resource);
+        check_kind(served.row(), &config)?;
         if row.custom {
             self.check_fields(resource, &config)?;
             config["apiVersion"] = json!(row.api_version());
         }
-        let shape = schema().kind(&row.api_version(), row.kind);
-        if let Some(id) = shape {
-            check_types(row, &config, &faults(schema(), id, &config))?;
+        if served != resource && !row.custom {
+            // What it owns is kept in the version that is stored, where upstream keeps the fields of this one.
+            check_declared(served.row(), &config)?;
+            config = registry::stored(served, config);
         }
+        check_declared(row, &config)?;
         let given = config["metadata"]["name"].as_str().unwrap_or(name);
         if given != name {
             return Err(Status::bad_request(format!(
@@ -181,6 +185,12 @@ fn check_kind(row: &Resource, config: &Value) -> Result<(), Status> {
     }
     let shown = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
     Err(Status::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
+}
+
+/// Refuses fields that a kind of Kubernetes does not have, and values of other types.
+fn check_declared(row: &Resource, config: &Value) -> Result<(), Status> {
+    let shape = schema().kind(&row.api_version(), row.kind);
+    shape.map_or(Ok(()), |id| check_types(row, config, &faults(schema(), id, config)))
 }
 
 fn check_types(row: &Resource, config: &Value, faults: &[String]) -> Result<(), Status> {

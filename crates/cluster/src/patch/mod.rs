@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use self::go_text::go_text;
 use super::cluster::{Cluster, Fault, Part, Transaction, WriteOptions, Written};
 use super::object::Object;
+use super::registry;
 use super::resource::ResourceId;
 use super::schema::{Shape, schema};
 use super::status::Status;
@@ -120,11 +121,22 @@ impl Transaction<'_> {
         let current = self.live(resource, namespace, name)?;
         let old = current.value();
         let mut new = current.whole();
-        patch.carry_out(&row.api_version(), row.kind, &mut new)?;
+        // A patch is written in the version that it is sent to.
+        let served = self.served(resource);
+        let is_second = served != resource && !row.custom;
+        if is_second {
+            new = registry::served(served, new);
+        }
+        let shown = served.row();
+        patch.carry_out(&shown.api_version(), shown.kind, &mut new)?;
         if row.custom && matches!(patch, Patch::Strategic(_)) {
             return Err(unsupported());
         }
         let before = new.clone();
+        if is_second {
+            self.decode(served, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
+            new = registry::stored(served, new);
+        }
         self.decode(resource, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
         self.store_patched(&current, part, namespace, &old, new)
     }

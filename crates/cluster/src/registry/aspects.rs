@@ -89,11 +89,7 @@ impl Aspects {
     /// What is wrong with an object, new or about to replace `old`. Some kinds name their
     /// finalizers freely.
     pub(crate) fn check(&self, free_finalizers: bool, old: Option<&Value>, new: &Value, errors: &mut Errors) {
-        let times = if old.is_none() { 1 } else { self.metadata_reports };
-        let name = old.is_none().then_some(self.name);
-        let mut found = Errors::default();
-        metadata::check(name, &new["metadata"], !free_finalizers, &mut found);
-        (0..times).for_each(|_| errors.extend(&found));
+        self.check_metadata(free_finalizers, old.is_none(), new, errors);
         match self.validation {
             Validation::Each(check) => check(new, errors),
             Validation::New(check) if old.is_none() => check(new, errors),
@@ -102,6 +98,14 @@ impl Aspects {
         if let (Some(old), Some(check)) = (old, self.update_validation) {
             check(old, new, errors);
         }
+    }
+
+    /// What is wrong with the metadata of an object, also of one whose status is written.
+    pub(crate) fn check_metadata(&self, free_finalizers: bool, is_new: bool, value: &Value, errors: &mut Errors) {
+        let times = if is_new { 1 } else { self.metadata_reports };
+        let mut found = Errors::default();
+        metadata::check(is_new.then_some(self.name), &value["metadata"], !free_finalizers, &mut found);
+        (0..times).for_each(|_| errors.extend(&found));
     }
 }
 

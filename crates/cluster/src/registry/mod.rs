@@ -18,6 +18,8 @@ mod workloads;
 
 pub(crate) use aspects::{Aspects, Field, InitialStatus, Quota, Validation};
 
+use serde_json::{Value, json};
+
 use crate::resource::{RESOURCES, ResourceId};
 use crate::table;
 use crate::validation::names;
@@ -85,4 +87,31 @@ static CUSTOM: Aspects = Aspects {
 /// The aspects of a kind.
 pub(crate) fn of(kind: ResourceId) -> &'static Aspects {
     KINDS.get(kind.0 as usize).copied().unwrap_or(&CUSTOM)
+}
+
+/// From the stored form to the one `resource` serves.
+pub(crate) fn served(resource: ResourceId, mut value: Value) -> Value {
+    if let Some(conversion) = of(resource).conversion {
+        (conversion.serve)(&mut value);
+    }
+    set_type(resource, &mut value);
+    value
+}
+
+/// From the form `resource` serves to the stored one. Custom resources become it when they are decoded.
+pub(crate) fn stored(resource: ResourceId, mut value: Value) -> Value {
+    if resource.row().custom {
+        return value;
+    }
+    if let Some(conversion) = of(resource).conversion {
+        (conversion.store)(&mut value);
+    }
+    set_type(resource.row().stored_as.unwrap_or(resource), &mut value);
+    value
+}
+
+fn set_type(resource: ResourceId, value: &mut Value) {
+    let row = resource.row();
+    value["kind"] = json!(row.kind);
+    value["apiVersion"] = json!(row.api_version());
 }

@@ -2,6 +2,8 @@
 
 mod access;
 mod custom;
+mod status;
+mod versions;
 
 use std::sync::Arc;
 
