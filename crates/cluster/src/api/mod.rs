@@ -53,6 +53,7 @@ mod watch;
 #[cfg(feature = "server")]
 mod weight;
 mod write;
+mod yaml;
 
 use std::sync::{Arc, PoisonError, RwLock};
 

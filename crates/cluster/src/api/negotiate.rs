@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::resource::Resource;
 use super::super::status::Status;
-use super::twice;
+use super::{twice, yaml};
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,10 +155,7 @@ pub(super) fn read_noting(body: &Bytes, encoding: Encoding, row: &Resource) -> R
         ))
     };
     let (value, twice): (Value, Vec<String>) = match encoding {
-        Encoding::Yaml => {
-            let value = serde_saphyr::from_slice(body).map_err(|error| unrecognised(format!("yaml: {error}")))?;
-            (value, Vec::new())
-        }
+        Encoding::Yaml => yaml::read(body).map_err(|error| unrecognised(format!("yaml: {error}")))?,
         _ => twice::read(body)
             .map_err(|error| unrecognised(format!("json parse error: {}", json_error(body, &error))))?,
     };

@@ -18,7 +18,7 @@ use super::present::ListMetadata;
 use super::read::invalid_options;
 
 use super::call::{Call, Target};
-use super::{answer, custom};
+use super::{answer, custom, yaml};
 
 /// Longest name of a field manager.
 const LONGEST_MANAGER: usize = 128;
@@ -88,7 +88,11 @@ impl Call<'_> {
     pub(super) fn body_object(&self, target: &Target) -> Result<(Value, Vec<String>), Status> {
         let (value, twice) = match negotiate::encoding(&self.parts.headers)? {
             Encoding::Protobuf => (self.body_value(target)?, Vec::new()),
-            text => negotiate::read_noting(&self.body, text, target.resource.row())?,
+            text => {
+                let (value, twice) = negotiate::read_noting(&self.body, text, target.resource.row())?;
+                let is_told_at_once = text == Encoding::Yaml && !twice.is_empty() && self.is_strict();
+                (value, if is_told_at_once { vec![yaml::all_at_once(&twice)] } else { twice })
+            }
         };
         let value = checked_kind(target, value)?;
         if let (Some(namespace), Some(wanted)) = (value["metadata"]["namespace"].as_str(), &target.namespace)
@@ -222,12 +226,31 @@ impl Call<'_> {
                 }
                 let value = match serde_json::from_slice::<Value>(&self.body) {
                     Ok(value) => value,
-                    Err(_) => read_yaml(&self.body, self.query.get("fieldValidation") == Some("Strict"))?,
+                    Err(_) => self.configuration()?,
                 };
                 Ok(Patch::Apply { value, force: self.query.flag("force") })
             }
             _ => Err(negotiate::unsupported_media_type()),
         }
+    }
+
+    /// A configuration in YAML.
+    // upstream: apiserver pkg/endpoints/handlers/patch.go applyPatchToCurrentObject (v1.36)
+    fn configuration(&self) -> Result<Value, Status> {
+        let (value, twice) =
+            yaml::read(&self.body).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+        if !twice.is_empty() && self.is_strict() {
+            let words = yaml::all_at_once(&twice);
+            return Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {words}"
+            )));
+        }
+        Ok(value)
+    }
+
+    /// Whether the client wants nothing that is unknown or there twice.
+    fn is_strict(&self) -> bool {
+        self.query.get("fieldValidation") == Some("Strict")
     }
 
     pub(super) fn delete(&self, target: &Target) -> Result<Response<Body>, Status> {
@@ -303,26 +326,6 @@ impl Call<'_> {
         }
         Ok(options)
     }
-}
-
-/// A configuration in YAML. Of a key that is there twice the last one counts, where the client does not want none.
-// upstream: apiserver pkg/endpoints/handlers/patch.go applyPatcher (v1.36)
-fn read_yaml(body: &[u8], strict: bool) -> Result<Value, Status> {
-    let broken = |error: &str| Status::bad_request(format!("error decoding YAML: {error}"));
-    let error = match serde_saphyr::from_slice(body) {
-        Ok(value) => return Ok(value),
-        Err(error) => error.to_string(),
-    };
-    let Some((place, key)) = error.split_once("duplicate mapping key: ") else { return Err(broken(&error)) };
-    if !strict {
-        let policy = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-        return serde_saphyr::from_slice_with_options(body, policy).map_err(|error| broken(&error.to_string()));
-    }
-    let line: String = place.chars().skip_while(|one| !one.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
-    let key = key.split(',').next().unwrap_or_default();
-    Err(broken(&format!(
-        "error converting YAML to JSON: yaml: unmarshal errors:\n  line {line}: key \"{key}\" already set in map"
-    )))
 }
 
 /// Takes what a DeleteOptions object says.

@@ -151,9 +151,10 @@ impl<'a> Transaction<'a> {
         };
         let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
         let twice = self.options.problems.iter().cloned();
-        // Custom resources are read as they come, and looked through afterwards.
+        // Custom resources and YAML are read as they come, and looked through afterwards.
+        let is_json = self.options.problems.first().is_some_and(|problem| problem.starts_with("duplicate field"));
         let problems: Vec<String> =
-            if row.custom { twice.chain(unknown).collect() } else { unknown.chain(twice).collect() };
+            if row.custom || !is_json { twice.chain(unknown).collect() } else { unknown.chain(twice).collect() };
         match self.options.validation {
             FieldValidation::Ignore => Ok(()),
             FieldValidation::Warn => {

@@ -391,6 +391,34 @@ async fn yaml_goes_both_ways() {
 }
 
 #[tokio::test]
+async fn keys_that_yaml_has_twice_are_told_or_refused() {
+    let api = api();
+    let body = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: twice\ndata:\n  a: first\n  a: last\nother: 1\n";
+    let path = "/api/v1/namespaces/default/configmaps";
+    let yaml = [("content-type", "application/yaml")];
+    let refused = send(&api, "POST", &format!("{path}?fieldValidation=Strict"), &yaml, body).await;
+    assert_eq!(refused.status(), 400);
+    let text = refused.into_body().collect().await.unwrap().to_bytes();
+    let words = r#"strict decoding error: yaml: unmarshal errors:\n  line 7: key \"a\" already set in map, unknown field \"other\""#;
+    assert!(String::from_utf8_lossy(&text).contains(words), "{text:?}");
+    let made = send(&api, "POST", path, &yaml, body).await;
+    let warnings: Vec<_> =
+        made.headers().get_all("warning").iter().map(|one| one.to_str().unwrap().to_owned()).collect();
+    assert_eq!(made.status(), 201);
+    assert_eq!(warnings, [r#"299 - "line 7: key \"a\" already set in map""#, r#"299 - "unknown field \"other\"""#]);
+    assert_eq!(get(&api, &format!("{path}/twice")).await.1["data"], json!({ "a": "last" }));
+    let apply = [("content-type", "application/apply-patch+yaml")];
+    let query = "fieldManager=me&fieldValidation";
+    let refused = send(&api, "PATCH", &format!("{path}/twice?{query}=Strict"), &apply, body).await;
+    assert_eq!(refused.status(), 400);
+    let valid = body.replace("other: 1\n", "");
+    assert_eq!(
+        send(&api, "PATCH", &format!("{path}/twice?{query}=Ignore&force=true"), &apply, &valid).await.status(),
+        200
+    );
+}
+
+#[tokio::test]
 async fn kube_rs_applies_lists_and_watches() {
     let api = api();
     let client = api.client();
