@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::oneshot::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::super::cluster::Cluster;
 use super::super::control::{ControlPlane, Progress, Settings};
@@ -16,6 +16,9 @@ use super::settled::Tellers;
 const MOST: usize = 4;
 /// How long a control plane works before others on its thread have their turn, and before it looks whether it is to stop.
 const TURN: Duration = Duration::from_millis(10);
+/// How long whoever wakes a cluster and only reads is alone with it: to take in all that a cluster holds takes a control plane longer
+/// than most answers do.
+const PEACE: Duration = Duration::from_secs(2);
 /// A cluster where nothing is due for longer is at rest.
 const BREATHER: Duration = Duration::from_millis(200);
 
@@ -40,6 +43,8 @@ struct Work {
     /// Dropped when the control plane is gone.
     _end: std::sync::mpsc::Sender<()>,
     rest: Arc<Mutex<Option<Rest>>>,
+    /// Whether it rests there to begin with.
+    rests: bool,
     settled: Arc<Tellers>,
 }
 
@@ -86,8 +91,15 @@ impl ControlThreads {
         &self.settled
     }
 
-    /// Runs a control plane for the cluster.
-    pub(super) fn run(&self, name: &Arc<str>, cluster: Arc<Cluster>, settings: Settings) -> std::io::Result<Running> {
+    /// Runs a control plane for the cluster. If the cluster still is where it rested before, its control plane begins when something
+    /// changes or is due, or a little later.
+    pub(super) fn run(
+        &self,
+        name: &Arc<str>,
+        cluster: Arc<Cluster>,
+        settings: Settings,
+        rest: Option<Rest>,
+    ) -> std::io::Result<Running> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let most = std::thread::available_parallelism().map_or(1, usize::from).min(MOST);
         let busy = threads.iter().all(|thread| thread.load.load(Ordering::Relaxed) > 0);
@@ -99,7 +111,8 @@ impl ControlThreads {
         let thread = thread.ok_or_else(|| std::io::Error::other("there is no control thread"))?;
         let (stop, stopped) = oneshot::channel();
         let (ends, end) = std::sync::mpsc::channel();
-        let rest = Arc::new(Mutex::new(None));
+        let rest = rest.filter(|rest| rest.version == cluster.version());
+        let (rests, rest) = (rest.is_some(), Arc::new(Mutex::new(rest)));
         let work = Work {
             name: Arc::clone(name),
             cluster,
@@ -107,6 +120,7 @@ impl ControlThreads {
             stop: stopped,
             _end: ends,
             rest: Arc::clone(&rest),
+            rests,
             settled: Arc::clone(&self.settled),
         };
         thread.work.send(work).map_err(|_| std::io::Error::other("a control thread has ended"))?;
@@ -134,8 +148,11 @@ fn start(number: usize) -> std::io::Result<mpsc::UnboundedSender<Work>> {
 async fn drive(mut work: Work) {
     let cluster = Arc::clone(&work.cluster);
     let mut changes = cluster.changes();
-    let mut plane = ControlPlane::new(Arc::clone(&cluster), work.settings.clone());
     let mut told = cluster.version();
+    if work.rests && !work.peace(&mut changes).await {
+        return;
+    }
+    let mut plane = ControlPlane::new(Arc::clone(&cluster), work.settings.clone());
     loop {
         changes.mark_unchanged();
         let version = cluster.version();
@@ -170,6 +187,25 @@ async fn drive(mut work: Work) {
                 }
             }
             () = sleep(wait) => {}
+        }
+    }
+}
+
+impl Work {
+    /// Waits while nothing is to be done; whether the control plane is to begin then.
+    async fn peace(&mut self, changes: &mut watch::Receiver<u64>) -> bool {
+        let Some(rest) = *self.rest.lock().unwrap_or_else(PoisonError::into_inner) else { return true };
+        changes.mark_unchanged();
+        if self.cluster.version() != rest.version {
+            return true;
+        }
+        let due = rest.due.map_or(Duration::MAX, |due| {
+            Duration::try_from(due.duration_since(self.cluster.now())).unwrap_or_default()
+        });
+        tokio::select! {
+            _ = &mut self.stop => false,
+            changed = changes.changed() => changed.is_ok(),
+            () = sleep(due.min(PEACE)) => true,
         }
     }
 }

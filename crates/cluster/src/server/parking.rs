@@ -45,19 +45,21 @@ impl Hosted {
             Some(copy) => self.open_copy(copy, &parked),
             None => self.open_folder(),
         };
-        let awake = opened.and_then(|(cluster, seed)| self.begin(Arc::new(cluster), &seed)).map_err(|mut status| {
-            if self.copy.is_some() {
-                let (name, folder) = (self.name(), self.folder());
-                status.message = format!(
-                    "cluster `{name}` cannot be served: {}; it is kept in `{}`",
-                    status.message,
-                    folder.display()
-                );
-                tracing::error!(cluster = name, "{}", status.message);
-                self.host.broken().insert(name.to_owned(), status.message.clone());
-            }
-            status
-        })?;
+        let rest = Rest { version: parked.version, due: parked.due };
+        let awake =
+            opened.and_then(|(cluster, seed)| self.begin(Arc::new(cluster), &seed, rest)).map_err(|mut status| {
+                if self.copy.is_some() {
+                    let (name, folder) = (self.name(), self.folder());
+                    status.message = format!(
+                        "cluster `{name}` cannot be served: {}; it is kept in `{}`",
+                        status.message,
+                        folder.display()
+                    );
+                    tracing::error!(cluster = name, "{}", status.message);
+                    self.host.broken().insert(name.to_owned(), status.message.clone());
+                }
+                status
+            })?;
         let awake = Arc::new(awake);
         *stage = Stage::Awake(Arc::clone(&awake));
         self.host.roll.is_awake(self.shared_name());
@@ -69,8 +71,8 @@ impl Hosted {
         Ok(awake)
     }
 
-    /// Runs a cluster that was opened.
-    fn begin(&self, cluster: Arc<Cluster>, seed: &Seed) -> Result<Awake, Status> {
+    /// Runs a cluster that was opened, and rested there when it was parked.
+    fn begin(&self, cluster: Arc<Cluster>, seed: &Seed, rest: Rest) -> Result<Awake, Status> {
         cluster.set_limits(Arc::clone(&self.host.room));
         cluster.set_webhooks(Arc::clone(&self.host.webhooks));
         if let Some(authority) = self.host.identity.signer(self.token()) {
@@ -83,17 +85,17 @@ impl Hosted {
         let own = self.copy.as_ref().and_then(|copy| copy.seed);
         let settings = Settings { seed: own.unwrap_or(seed.seed), ..seed.settings() };
         let awake = Awake::new(api, settings);
-        self.run_control(&awake)?;
+        self.run_control(&awake, Some(rest))?;
         Ok(awake)
     }
 
-    /// Has its controllers work, unless it is frozen.
-    fn run_control(&self, awake: &Awake) -> Result<(), Status> {
+    /// Has its controllers work, unless it is frozen. They begin later where it rests.
+    fn run_control(&self, awake: &Awake, rest: Option<Rest>) -> Result<(), Status> {
         if self.is_frozen() {
             return Ok(());
         }
         let cluster = Arc::clone(awake.api.cluster());
-        let running = self.host.control.run(self.shared_name(), cluster, awake.settings.clone());
+        let running = self.host.control.run(self.shared_name(), cluster, awake.settings.clone(), rest);
         *awake.running() = Some(running.map_err(io_failure("control plane"))?);
         Ok(())
     }
@@ -190,7 +192,7 @@ impl Hosted {
         let is_quiet = awake.api.is_held_by(1) && cluster.version() == rest.version;
         let is_kept = is_quiet && cluster.settle_down().inspect_err(|error| self.not_synced(error)).is_ok();
         if !is_kept {
-            if let Err(status) = self.run_control(awake) {
+            if let Err(status) = self.run_control(awake, None) {
                 tracing::error!(cluster = self.name(), "{status}");
             }
             return false;
@@ -228,7 +230,7 @@ impl Hosted {
         let awake = self.wake_in(&mut stage)?;
         awake.end_control();
         let done = awake.api.cluster().return_to_template();
-        self.run_control(&awake)?;
+        self.run_control(&awake, None)?;
         done.map_err(|error| io_status("reset the cluster", &error))
     }
 
@@ -241,7 +243,7 @@ impl Hosted {
         self.set_frozen(frozen);
         match &*stage {
             Stage::Awake(awake) if frozen => awake.end_control(),
-            Stage::Awake(awake) => self.run_control(awake)?,
+            Stage::Awake(awake) => self.run_control(awake, None)?,
             // What was due meanwhile is done now.
             Stage::Parked(_) => {
                 self.host.roll.is_parked(self.shared_name(), (!frozen).then(Timestamp::now));

@@ -82,7 +82,7 @@ impl World {
             Pace::Stepped(ClockHand::new(cluster))
         } else {
             let threads = ControlThreads::default();
-            let running = threads.run(&CONTEXT.into(), cluster, settings);
+            let running = threads.run(&CONTEXT.into(), cluster, settings, None);
             Pace::Machine { running: Mutex::new(running.map_err(StartError::ControlPlane)?), _threads: threads }
         };
         let limits = Limits::default();
