@@ -1,5 +1,5 @@
-//! A hosted class: how fast people join, how long kubectl's requests take while many learners work, how soon a host that was
-//! killed answers again, what open pages cost and how soon they show a change. `cargo bench --bench host`; learners are tasks of this process.
+//! A hosted class: how fast people join, how long kubectl's requests take while many learners work and while a seat floods, how soon a
+//! host that was killed answers again, what open pages cost and how soon they show a change. `cargo bench --bench host`; learners are tasks of this process.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must stop, and says where")]
 #![expect(clippy::print_stdout, reason = "figures are for people")]
 
@@ -8,6 +8,8 @@ mod machine;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -23,6 +25,11 @@ use serde_json::{Value, json};
 /// People who join, so many at a time.
 const JOINS: usize = 500;
 const AT_ONCE: usize = 16;
+/// People who join one after the other, each at a moment of their own, however long those before them wait.
+const ARRIVALS: u32 = 6000;
+const BETWEEN: Duration = Duration::from_millis(10);
+/// Connections of the seat that floods.
+const FLOODERS: usize = 64;
 /// Learners who type something every two seconds, and for how long.
 const LEARNERS: usize = 500;
 const LONG: Duration = Duration::from_secs(20);
@@ -96,6 +103,68 @@ async fn join(url: &str, code: &str) -> Vec<Value> {
     joined.into_iter().map(|(_, seat)| seat).collect()
 }
 
+/// Lets people come to a host at their moments, each over a connection of their own. Whoever is not let in is lost.
+async fn arrive(url: &str, code: &str) {
+    let begun = tokio::time::Instant::now() + PAUSE;
+    let mut waiting = Vec::new();
+    for number in 0..ARRIVALS {
+        // What a learner's machine does before it asks is not the host's.
+        let host = Host::new(url, Trust::Anybody, None).await.unwrap();
+        let (moment, code) = (begun + BETWEEN * number, code.to_owned());
+        tokio::time::sleep_until(moment).await;
+        waiting.push(tokio::spawn(async move {
+            let joined = host.join(&code, &format!("arrival {number}"), "246810", None).await;
+            (joined.is_ok(), moment.elapsed())
+        }));
+    }
+    let (mut times, mut lost) = (Vec::new(), 0);
+    for one in waiting {
+        let (is_in, took) = one.await.unwrap();
+        lost += usize::from(!is_in);
+        times.push(took);
+    }
+    println!(
+        "{ARRIVALS} people join, one each {BETWEEN:?}: half within {:.1?}, 99 % within {:.1?}, the slowest within {:.1?}, {lost} lost    bar 50 ms, none",
+        within(&mut times, 50),
+        within(&mut times, 99),
+        within(&mut times, 100),
+    );
+}
+
+/// One seat asks for its pods over many connections until this is dropped, from a thread that nobody else waits for.
+struct Flood {
+    is_over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<usize>>,
+    begun: Instant,
+}
+
+impl Flood {
+    fn begin(seat: &Value) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (over, seat) = (Arc::clone(&is_over), seat.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let flooders = (0..FLOODERS).map(|_| async {
+                let (client, mut sent) = (client_of(&seat).await, 0);
+                while !over.load(Ordering::Relaxed) {
+                    let request = Request::get("/api/v1/pods").body(Vec::new()).unwrap();
+                    let _: Result<String, _> = client.request_text(request).await;
+                    sent += 1;
+                }
+                sent
+            });
+            runtime.block_on(futures::future::join_all(flooders)).into_iter().sum()
+        });
+        Self { is_over, thread: Some(thread), begun: Instant::now() }
+    }
+
+    /// Ends it; says how many requests a second there were.
+    fn end(mut self) -> f64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap() as f64 / self.begun.elapsed().as_secs_f64()
+    }
+}
+
 async fn work(seats: &[Value]) {
     let clients = futures::future::join_all(seats.iter().take(LEARNERS).map(client_of)).await;
     let until = Instant::now() + LONG;
@@ -113,7 +182,8 @@ async fn work(seats: &[Value]) {
     });
     let mut times = futures::future::join_all(learners).await.concat();
     println!(
-        "{LEARNERS} learners list nodes every {PAUSE:?}, {} answers: half within {:.1?}, 99 % within {:.1?}",
+        "{} learners list nodes every {PAUSE:?}, {} answers: half within {:.1?}, 99 % within {:.1?}",
+        seats.len().min(LEARNERS),
         times.len(),
         within(&mut times, 50),
         within(&mut times, 99),
@@ -252,13 +322,20 @@ fn main() {
     println!("{}", machine::machine());
     let home = tempfile::tempdir().unwrap();
     let began = Instant::now();
-    let (child, document) = begin(home.path(), &["scheduling"]);
+    let (child, document) = begin(home.path(), &["scheduling", "--max-seats", "10000"]);
     println!("klab host scheduling: ready in {:.2?}", began.elapsed());
     let (url, code) = (document["url"].as_str().unwrap().to_owned(), document["code"].as_str().unwrap().to_owned());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let mut child = runtime.block_on(async {
         let seats = join(&url, &code).await;
+        arrive(&url, &code).await;
         work(&seats).await;
+        let flood = Flood::begin(&seats[JOINS - 1]);
+        work(&seats[..LEARNERS - 1]).await;
+        println!(
+            "    the same beside a seat that asks {:.0} times a second over {FLOODERS} connections    bar 100 ms",
+            flood.end()
+        );
         look(&document, &child, &seats).await;
         kill(home.path(), child, &seats).await
     });
