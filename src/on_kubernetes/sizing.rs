@@ -34,10 +34,10 @@ pub struct Sizing {
 const TYPING: u32 = 1000;
 /// Seats of one shard, in use or not: what is there again within seconds after a restart.
 const SEATS: u32 = 2000;
-/// Thousandths of a processor for each seat in use: a kubectl command every two seconds. So many nodes and pods that are listed take one
-/// more.
-const PROCESSOR: u32 = 3;
-const LISTED: u64 = 50;
+/// Thousandths of a processor for each seat in use: a kubectl command every two seconds, over a connection of its own. So many nodes and
+/// pods that are listed take one more.
+const PROCESSOR: u32 = 2;
+const LISTED: u64 = 75;
 /// KiB of memory: of the process; of a seat that is in use, and for each node or pod of its lab, all of which its learner has changed; of
 /// one that nobody uses; MiB of a kubectl in the console.
 const PROCESS: u64 = 128 * 1024;
@@ -126,19 +126,19 @@ mod tests {
     #[test]
     fn shards_are_as_many_as_those_who_type_need() {
         let of = |seats, in_use| size(&lab(), Wanted { seats, in_use, commands: None });
-        assert_eq!(of(30, 30), Sizing { shards: 1, seats: 30, processor: 220, memory: 256, disk: 1 });
+        assert_eq!(of(30, 30), Sizing { shards: 1, seats: 30, processor: 190, memory: 256, disk: 1 });
         assert_eq!(of(500, 500).shards, 2);
         let large = of(10_000, 500);
         assert_eq!((large.shards, large.seats), (5, 2000));
         assert!(large.memory * large.shards < 3 * 1024, "{large:?}");
-        assert_eq!(of(10_000, 10_000).shards, 40);
+        assert_eq!(of(10_000, 10_000).shards, 31);
         assert_eq!(of(0, 0).shards, 1);
-        // A lab of a thousand objects takes a shard for each forty who type, of some gigabytes.
+        // A lab of a thousand objects takes a shard for each fifty who type, of some gigabytes.
         let text = "lab = \"a\"\n[pool.system]\nnodes = 200\n[workload.web]\nreplicas = 800\n";
         let wide = klab_lab::spec::parse("lab.toml", text, &klab_lab::spec::LoadOptions::default()).unwrap();
         let heavy = size(&wide, Wanted { seats: 200, in_use: 200, commands: None });
-        assert_eq!((heavy.shards, heavy.seats, heavy.processor), (5, 40, 1020));
-        assert!((2048..3072).contains(&heavy.memory), "{heavy:?}");
+        assert_eq!((heavy.shards, heavy.seats, heavy.processor), (4, 50, 900));
+        assert!((3072..4096).contains(&heavy.memory), "{heavy:?}");
         let console = size(&lab(), Wanted { seats: 30, in_use: 30, commands: Some(16) });
         assert!(console.memory >= 1024, "{console:?}");
     }

@@ -58,7 +58,7 @@ fn a_class_gets_a_cluster_and_a_router_and_grows_with_its_seats() {
     }
     let code = line(&shown, "code ").to_owned();
     let shards = |setup: &Setup| object(setup, "statefulset klab -n klab");
-    assert_eq!(shards(&setup)["status"]["readyReplicas"], json!(3));
+    assert_eq!(shards(&setup)["status"]["readyReplicas"], json!(2));
     assert_eq!(
         object(&setup, "ingress klab -n klab")["spec"]["ingressClassName"],
         json!("webapprouting.kubernetes.azure.com")
@@ -74,7 +74,7 @@ fn a_class_gets_a_cluster_and_a_router_and_grows_with_its_seats() {
     // Typed again with more seats, it has more shards and machines, and the same code.
     let grown = host(&setup, "2000");
     assert_eq!(line(&grown, "code "), code);
-    assert_eq!(shards(&setup)["status"]["readyReplicas"], json!(8));
+    assert_eq!(shards(&setup)["status"]["readyReplicas"], json!(7));
     assert_eq!(pools(&setup), [json!(3)]);
     let calls = setup.fake.take_calls();
     assert!(!calls.iter().any(|call| call.starts_with("aks create")), "{calls:?}");
