@@ -16,7 +16,9 @@ use super::agreeing;
 use super::answer::{json_answer, refused};
 use super::code::{For, may_be_for_a_seat, plain};
 use super::refusal::Refusal;
-use super::shards::{LARGEST, LED, Person, Room, Shards, Sought, choose, free_together, person, starting};
+use super::shards::{
+    LARGEST, LED, Person, Room, Shards, Sought, choose, free_together, person, refuse_beyond, starting,
+};
 use super::state::Host;
 
 /// Whether the class has room for somebody, though this shard may have none.
@@ -79,11 +81,16 @@ async fn place(
     let mut own = room_for(host, &sought);
     // A seat's code that this shard has not heard of may have been made while it was away.
     let may_be_for_a_seat = may_be_for_a_seat(&person.code) && !host.register().knows(&sought.code);
-    let is_settled = own.home.map_or(!may_be_for_a_seat, |home| home == shards.own && own.free > 0);
+    // How many people a code has let in is what all shards say together.
+    let bound = host.register().uses(&sought.code).1.filter(|_| !own.knows);
+    let is_settled = bound.is_none() && own.home.map_or(!may_be_for_a_seat, |home| home == shards.own && own.free > 0);
     if is_led && is_settled {
         return Ok(Place::Here);
     }
     let rooms = shards.rooms(own, &sought).await;
+    if let Some(bound) = bound {
+        refuse_beyond(bound, &rooms)?;
+    }
     if own.home.is_none()
         && let Some(number) = rooms.iter().position(|room| room.is_some_and(|room| room.home.is_some()))
     {
@@ -127,5 +134,6 @@ fn room_for(host: &Host, sought: &Sought) -> Room {
     let knows = !sought.name.trim().is_empty() && register.needs_pin(&sought.name).is_some();
     let code = register.code(&sought.code).filter(|(code, _)| code.of == For::Seat);
     let home = code.map(|(code, _)| code.is_good_at());
-    Room { free: i64::from(host.settings.most).saturating_sub(taken), knows, home }
+    let (used, _) = register.uses(&sought.code);
+    Room { free: i64::from(host.settings.most).saturating_sub(taken), knows, home, used }
 }

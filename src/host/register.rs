@@ -314,6 +314,13 @@ impl Register {
         Some((code, self.revoked.contains(&code.number)))
     }
 
+    /// How many people have come here by a code, and how many it lets in where that has a bound.
+    pub fn uses(&self, hash: &str) -> (u32, Option<u32>) {
+        let code = self.by_hash.get(hash).and_then(|number| self.codes.get(number));
+        let bound = code.filter(|code| code.of == For::Class).and_then(|code| code.uses);
+        (code.and_then(|code| self.used.get(&code.number)).copied().unwrap_or_default(), bound)
+    }
+
     /// Whether there is a code of this number.
     pub fn has_code(&self, number: u32) -> bool {
         self.codes.contains_key(&number)

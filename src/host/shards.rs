@@ -15,6 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::code::Spent;
 use super::refusal::Refusal;
 use super::secret::{Secret, ring_equal};
 
@@ -57,6 +58,9 @@ pub(super) struct Room {
     /// Where the code is one for a seat, the shard that lets in whoever has it.
     #[serde(default)]
     pub(super) home: Option<u32>,
+    /// How many people have come there by the code.
+    #[serde(default)]
+    pub(super) used: u32,
 }
 
 /// Somebody who joins, as far as it matters where.
@@ -200,6 +204,18 @@ pub(super) fn choose(rooms: &[Option<Room>], comes_back: bool) -> Result<usize, 
     most.map(|(number, _)| number).ok_or_else(full)
 }
 
+/// Refuses somebody new whose code has let in as many people as it does, at whichever shards. Whether it has is not known while one
+/// of them is away.
+pub(super) fn refuse_beyond(bound: u32, rooms: &[Option<Room>]) -> Result<(), Refusal> {
+    let used: u64 = rooms.iter().flatten().map(|room| u64::from(room.used)).sum();
+    match rooms {
+        _ if rooms.iter().flatten().any(|room| room.knows) => Ok(()),
+        _ if used >= u64::from(bound) => Err(Refusal::spent(Spent::Used)),
+        _ if rooms.iter().any(Option::is_none) => Err(starting()),
+        _ => Ok(()),
+    }
+}
+
 /// Who joins, from what a form or a program sends.
 pub(super) fn person(headers: &HeaderMap, body: &[u8]) -> Person {
     let is_json =
@@ -227,7 +243,7 @@ mod tests {
 
     macro_rules! room {
         ($free:expr, $knows:expr) => {
-            Some(Room { free: $free, knows: $knows, home: None })
+            Some(Room { free: $free, knows: $knows, ..Room::default() })
         };
     }
 
@@ -246,6 +262,22 @@ mod tests {
             (vec![room!(2, false), room!(-1, false)], false, Some(0)),
         ] {
             assert_eq!(choose(&rooms, comes_back).ok(), wanted, "{rooms:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_lets_in_so_many_people_at_all_shards_together() {
+        let room = |used, knows| Some(Room { used, knows, ..Room::default() });
+        for (rooms, is_in) in [
+            (vec![room(2, false), room(0, false)], true),
+            (vec![room(2, false), room(1, false)], false),
+            (vec![room(3, false), None], false),
+            // Whoever has a seat comes back to it.
+            (vec![room(2, false), room(1, true)], true),
+            // One that is away may have let in the last one.
+            (vec![room(2, false), None], false),
+        ] {
+            assert_eq!(refuse_beyond(3, &rooms).is_ok(), is_in, "{rooms:?}");
         }
     }
 

@@ -113,14 +113,25 @@ impl Routes {
     }
 }
 
-fn shard(folder: &Path, proxy: &Routes, (base, ports): (&str, [u16; 2]), number: usize) -> Running {
+fn shard(folder: &Path, proxy: &Routes, at: (&str, [u16; 2]), number: usize) -> Running {
+    shard_with(folder, proxy, at, number, &[])
+}
+
+/// A shard with further options.
+fn shard_with(
+    folder: &Path,
+    proxy: &Routes,
+    (base, ports): (&str, [u16; 2]),
+    number: usize,
+    options: &[&str],
+) -> Running {
     let (code, secret, authority) = (folder.join("code"), folder.join("secret"), folder.join("ca.pem"));
     std::fs::write(&secret, "what all shards know and no learner does\n").unwrap();
     std::fs::write(&code, "abcd-1234\n").unwrap();
     std::fs::write(&authority, &proxy.0.authority).unwrap();
     let (listen, url) = (format!("127.0.0.1:{}", ports[number]), format!("{}/shards/{number}", proxy.0.url));
     let address = format!("http://127.0.0.1:{base}{{}}");
-    Running::start(&[
+    let arguments = [
         "scheduling",
         "--resume",
         "--name",
@@ -145,7 +156,8 @@ fn shard(folder: &Path, proxy: &Routes, (base, ports): (&str, [u16; 2]), number:
         code.to_str().unwrap(),
         "--shard-secret-file",
         secret.to_str().unwrap(),
-    ])
+    ];
+    Running::start(&[&arguments[..], options].concat())
 }
 
 #[tokio::test]
@@ -380,4 +392,38 @@ async fn a_code_for_a_seat_is_one_seat_of_the_whole_class() {
         assert_eq!(proxy.ask("GET", path, &[("authorization", &bearer)], String::new()).await.0, 404, "{path}");
     }
     assert_eq!(proxy.ask("GET", "/shards/1/teach/class.json", &[], String::new()).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_code_of_so_many_uses_has_them_at_all_shards_together() {
+    if !has_nginx() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (base, ports) = ports();
+    let proxy = Routes::start(ports);
+    let bound = ["--code-uses", "3"];
+    let _first = shard_with(folder.path(), &proxy, (&base, ports), 0, &bound);
+    let mut second = shard_with(folder.path(), &proxy, (&base, ports), 1, &bound);
+    for name in ["Ann", "Bob"] {
+        proxy.join("abcd-1234", name, "2468").await.unwrap();
+    }
+    second.kill();
+    let refusal = proxy.join_at("/shards/0", "abcd-1234", "Cyd", "2468").await.unwrap_err();
+    assert!(refusal.starts_with("503") && refusal.contains("starting"), "{refusal}");
+    second.begin_again();
+    proxy.join("abcd-1234", "Cyd", "2468").await.unwrap();
+    // There are seats, and each shard by itself has let in fewer.
+    for shard in ["", "/shards/0", "/shards/1"] {
+        let refusal = proxy.join_at(shard, "abcd-1234", "Dan", "2468").await.unwrap_err();
+        assert!(refusal.contains("as many people have come"), "{refusal}");
+    }
+    // Nor by saying that one was led already.
+    let body = json!({ "code": "abcd-1234", "name": "Mallory", "pin": "2468" }).to_string();
+    for shard in [0, 1] {
+        let (status, _, text) =
+            proxy.post(&format!("{}/shards/{shard}/api/join?led=1", proxy.0.url), body.clone()).await;
+        assert!(status != 200 && text.contains("as many people have come"), "{status} {text}");
+    }
+    assert!(proxy.join("abcd-1234", "Ann", "2468").await.is_ok(), "who has come comes back");
 }
