@@ -363,6 +363,9 @@ impl<'a> Transaction<'a> {
             aspects.check_metadata(names_finalizers_freely(resource), false, &new, &mut errors);
             validation::status(resource, old, &new, &mut errors);
         }
+        if part == Part::EphemeralContainers && *old != new {
+            validation::ephemeral_containers::check(old, &new, &mut errors);
+        }
         if let Some(asked) = &asked {
             validation::pod_resize::check(old, &new, asked, &mut errors);
         }

@@ -9,6 +9,7 @@ pub(crate) mod config;
 mod container;
 pub(crate) mod devices;
 pub(crate) mod endpoints;
+pub(crate) mod ephemeral_containers;
 mod errors;
 mod field;
 pub(crate) mod job;
