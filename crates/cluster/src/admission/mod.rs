@@ -14,6 +14,7 @@ mod kept;
 mod label_keys;
 mod limit_range;
 mod matching;
+mod pod_resize;
 mod pod_security;
 pub(crate) mod pods;
 pub(crate) mod policy;
@@ -63,7 +64,8 @@ impl Transaction<'_> {
                 if part == Part::Main {
                     self.check_expansion(current, new)?;
                 }
-                self.check_limits(current.resource, &current.namespace, new)
+                self.check_limits(current.resource, &current.namespace, new)?;
+                if part == Part::Resize { self.check_resize(current, new) } else { Ok(()) }
             }
             (CERTIFICATE_SIGNING_REQUESTS, Part::Status) => self.check_approval(current, new),
             _ => Ok(()),

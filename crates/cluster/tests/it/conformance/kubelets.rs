@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ground::Ground;
+use super::ground::{Answer, Ground};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -104,9 +104,13 @@ fn sized(name: &str, resources: &Value) -> Value {
 }
 
 fn resize(ground: &Ground, pod: &str, containers: &Value) {
+    try_to_resize(ground, pod, containers).good();
+}
+
+fn try_to_resize(ground: &Ground, pod: &str, containers: &Value) -> Answer {
     let headers = [("content-type", "application/strategic-merge-patch+json")];
     let body = json!({ "spec": { "containers": containers } });
-    ground.send("PATCH", &format!("{PODS}/{pod}/resize"), &headers, body.to_string()).good();
+    ground.send("PATCH", &format!("{PODS}/{pod}/resize"), &headers, body.to_string())
 }
 
 // upstream test: [sig-node] Pod InPlace Resize Container guaranteed pods with multiple containers 3 containers - increase cpu & mem on c1, c2, decrease cpu & mem on c3 - net increase [MinimumKubeletVersion:1.34] [Conformance]
@@ -201,6 +205,24 @@ fn a_resize_that_does_not_fit_waits_for_room() {
         (condition(&done, "PodResizePending"), &done["status"]["containerStatuses"][0]["resources"]["limits"]["cpu"]),
         (&Value::Null, &json!("4"))
     );
+}
+
+#[test]
+fn a_resize_that_its_node_could_never_hold_is_refused() {
+    let ground = Ground::with_nodes(1);
+    create(&ground, "pod", json!({ "containers": [sized("main", &resources("2", "1Gi"))] }));
+    let resize =
+        |cpu: &str| try_to_resize(&ground, "pod", &json!([{ "name": "main", "resources": resources(cpu, "1Gi") }]));
+    let answer = resize("9");
+    let words = "node didn't have enough allocatable resources: cpu, requested: 9000, allocatable: 8000";
+    assert!(answer.refused(403).contains(words), "{}", answer.json());
+    assert_eq!(answer.json()["details"]["causes"], json!([{ "reason": "NodeCapacity" }]));
+    ground
+        .merge("/api/v1/nodes/node-0", &json!({ "metadata": { "labels": { "kubernetes.io/os": "windows" } } }))
+        .good();
+    assert!(resize("3").refused(403).contains("only supported on linux nodes"));
+    ground.merge("/api/v1/nodes/node-0", &json!({ "metadata": { "labels": { "kubernetes.io/os": "linux" } } })).good();
+    resize("3").good();
 }
 
 #[test]
