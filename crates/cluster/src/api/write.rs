@@ -203,7 +203,13 @@ impl Call<'_> {
     pub(super) fn patch_body(&self, target: &Target) -> Result<Patch, Status> {
         let broken = |error: serde_json::Error| Status::bad_request(negotiate::json_error(&self.body, &error));
         let json = || serde_json::from_slice::<Value>(&self.body).map_err(broken);
-        match negotiate::media_type(&self.parts.headers) {
+        let kind = negotiate::media_type(&self.parts.headers);
+        // upstream: apimachinery pkg/apis/meta/v1/validation/validation.go ValidatePatchOptions
+        if !kind.starts_with("application/apply-patch+") && self.query.get("force").is_some() {
+            let message = "Forbidden: may not be specified for non-apply patch";
+            return Err(invalid_options("PatchOptions", "force", "FieldValueForbidden", message));
+        }
+        match kind {
             "application/json-patch+json" => Ok(Patch::Json(json()?)),
             "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
             "application/strategic-merge-patch+json" if !target.resource.row().custom => Ok(Patch::Strategic(json()?)),
@@ -318,11 +324,8 @@ impl Call<'_> {
         read_delete_options(&mut options, &body)?;
         if body.is_null() {
             options.grace_seconds = self.query.number("gracePeriodSeconds")?;
-            options.propagation = self.query.get("propagationPolicy").map(propagation).transpose()?;
-            if self.query.get("orphanDependents").is_some() {
-                let orphan = self.query.flag("orphanDependents");
-                options.propagation = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
-            }
+            let orphan = self.query.get("orphanDependents").map(|_| self.query.flag("orphanDependents"));
+            options.propagation = dependents(self.query.get("propagationPolicy"), orphan)?;
         }
         Ok(options)
     }
@@ -331,10 +334,7 @@ impl Call<'_> {
 /// Takes what a DeleteOptions object says.
 pub(super) fn read_delete_options(options: &mut DeleteOptions, body: &Value) -> Result<(), Status> {
     options.grace_seconds = body["gracePeriodSeconds"].as_i64();
-    options.propagation = body["propagationPolicy"].as_str().map(propagation).transpose()?;
-    if let Some(orphan) = body["orphanDependents"].as_bool() {
-        options.propagation = Some(if orphan { Propagation::Orphan } else { Propagation::Background });
-    }
+    options.propagation = dependents(body["propagationPolicy"].as_str(), body["orphanDependents"].as_bool())?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     options.uid = text(&body["preconditions"]["uid"]);
     options.resource_version = text(&body["preconditions"]["resourceVersion"]);
@@ -378,6 +378,18 @@ fn checked_kind(target: &Target, mut value: Value) -> Result<Value, Status> {
 fn unsupported_dry_run(kind: &str, wanted: &[&str]) -> Status {
     let message = format!("Unsupported value: {}: supported values: \"All\"", json!(wanted));
     invalid_options(kind, "dryRun", "FieldValueNotSupported", &message)
+}
+
+/// What becomes of dependents, by the field and by the one that was there before it; not by both.
+// upstream: apimachinery pkg/apis/meta/v1/validation/validation.go ValidateDeleteOptions
+fn dependents(policy: Option<&str>, orphan: Option<bool>) -> Result<Option<Propagation>, Status> {
+    let as_before = orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background });
+    let Some(policy) = policy else { return Ok(as_before) };
+    if orphan.is_some() {
+        let message = format!("Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set");
+        return Err(invalid_options("DeleteOptions", "propagationPolicy", "FieldValueInvalid", &message));
+    }
+    propagation(policy).map(Some)
 }
 
 fn propagation(text: &str) -> Result<Propagation, Status> {

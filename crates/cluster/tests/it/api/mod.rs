@@ -391,6 +391,25 @@ async fn yaml_goes_both_ways() {
 }
 
 #[tokio::test]
+async fn options_that_contradict_each_other_are_refused() {
+    let api = api();
+    let path = "/api/v1/namespaces/default/configmaps/kept";
+    assert_eq!(ask(&api, "POST", "/api/v1/namespaces/default/configmaps", &config_map("kept", "x")).await.0, 201);
+    let both = json!({ "propagationPolicy": "Foreground", "orphanDependents": true });
+    let words = r#"propagationPolicy: Invalid value: "Foreground": orphanDependents and deletionPropagation cannot be both set"#;
+    let in_query = format!("{path}?propagationPolicy=Foreground&orphanDependents=false");
+    for (path, body) in [(path, &both), (in_query.as_str(), &Value::Null)] {
+        let (code, answer) = ask(&api, "DELETE", path, body).await;
+        assert!(code == 422 && answer["message"].as_str().unwrap().contains(words), "{answer}");
+    }
+    let merge = [("content-type", "application/merge-patch+json")];
+    for (query, code) in [("?force=true", 422), ("?force=false", 422), ("", 200)] {
+        let answer = send(&api, "PATCH", &format!("{path}{query}"), &merge, r#"{"data":{"a":"b"}}"#).await;
+        assert_eq!(answer.status(), code, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn keys_that_yaml_has_twice_are_told_or_refused() {
     let api = api();
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: twice\ndata:\n  a: first\n  a: last\nother: 1\n";
