@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_code_lets_in_so_many_people_at_all_shards_together() {
-        let room = |used, knows| Some(Room { used, knows, ..Room::default() });
+        let room = |used, knows| Some(Room { knows, used, ..Room::default() });
         for (rooms, is_in) in [
             (vec![room(2, false), room(0, false)], true),
             (vec![room(2, false), room(1, false)], false),
