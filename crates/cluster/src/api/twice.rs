@@ -1,22 +1,48 @@
-//! JSON bodies, and the fields that are in them twice: the last one counts, and clients may want to know.
+//! Bodies, and the fields that are in them twice: the last one counts, and clients may want to know.
 
 use std::cell::RefCell;
 use std::fmt;
+use std::marker::PhantomData;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Reads a body. Gives what is there twice, as clients are told: `duplicate field "spec.replicas"`.
+/// Reads a body of JSON. Gives what is there twice, as clients are told: `duplicate field "spec.replicas"`.
 pub(super) fn read(body: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
-    let found = RefCell::new(Vec::new());
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let value = Place { way: &Way::Root, found: &found }.deserialize(&mut reader)?;
+    let found = read_from::<String, _>(&mut reader)?;
     reader.end()?;
+    Ok(found)
+}
+
+/// Reads a value, and what is there twice in the words of its keys.
+pub(super) fn read_from<'de, K: Key<'de>, D: Deserializer<'de>>(reader: D) -> Result<(Value, Vec<String>), D::Error> {
+    let found = RefCell::new(Vec::new());
+    let value = Place { way: &Way::Root, found: &found, keys: PhantomData::<K> }.deserialize(reader)?;
     Ok((value, found.into_inner()))
 }
 
+/// A key of a map.
+pub(super) trait Key<'de>: Deserialize<'de> {
+    /// Its text.
+    fn name(&self) -> &str;
+    /// That it is there once more.
+    fn told(&self, way: &Way<'_>) -> String;
+}
+
+impl Key<'_> for String {
+    fn name(&self) -> &str {
+        self
+    }
+
+    fn told(&self, way: &Way<'_>) -> String {
+        format!("duplicate field \"{way}\"")
+    }
+}
+
 /// The way to a value.
-enum Way<'a> {
+pub(super) enum Way<'a> {
     Root,
     Field(&'a Way<'a>, &'a str),
     Entry(&'a Way<'a>, usize),
@@ -33,12 +59,19 @@ impl fmt::Display for Way<'_> {
     }
 }
 
-struct Place<'a> {
+struct Place<'a, K> {
     way: &'a Way<'a>,
     found: &'a RefCell<Vec<String>>,
+    keys: PhantomData<K>,
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'a, K> Place<'a, K> {
+    fn below(&self, way: &'a Way<'a>) -> Place<'a, K> {
+        Place { way, found: self.found, keys: PhantomData }
+    }
+}
+
+impl<'de, K: Key<'de>> DeserializeSeed<'de> for Place<'_, K> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -46,7 +79,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de, K: Key<'de>> Visitor<'de> for Place<'_, K> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,7 +118,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut values = Vec::new();
         loop {
             let way = Way::Entry(self.way, values.len());
-            match list.next_element_seed(Place { way: &way, found: self.found })? {
+            match list.next_element_seed(self.below(&way))? {
                 Some(value) => values.push(value),
                 None => return Ok(Value::Array(values)),
             }
@@ -94,13 +127,12 @@ impl<'de> Visitor<'de> for Place<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
-        while let Some(name) = map.next_key::<String>()? {
-            let way = Way::Field(self.way, &name);
-            let value = map.next_value_seed(Place { way: &way, found: self.found })?;
-            if values.contains_key(&name) {
-                self.found.borrow_mut().push(format!("duplicate field \"{way}\""));
+        while let Some(key) = map.next_key::<K>()? {
+            let way = Way::Field(self.way, key.name());
+            let value = map.next_value_seed(self.below(&way))?;
+            if values.insert(key.name().to_owned(), value).is_some() {
+                self.found.borrow_mut().push(key.told(&way));
             }
-            values.insert(name, value);
         }
         Ok(Value::Object(values))
     }

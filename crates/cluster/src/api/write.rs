@@ -71,8 +71,9 @@ impl Call<'_> {
 
     /// [`Call::write_options`] for objects of a target.
     pub(super) fn options_for(&self, kind: &str, target: &Target) -> Result<WriteOptions<'_>, Status> {
+        let is_yaml = negotiate::encoding(&self.parts.headers).is_ok_and(|encoding| encoding == Encoding::Yaml);
         let served = (target.custom || target.resource != target.stored()).then_some(target.resource);
-        Ok(WriteOptions { served, ..self.write_options(kind)? })
+        Ok(WriteOptions { is_yaml, served, ..self.write_options(kind)? })
     }
 
     fn dry_run(&self, kind: &str) -> Result<bool, Status> {

@@ -152,9 +152,11 @@ impl<'a> Transaction<'a> {
         let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
         let twice = self.options.problems.iter().cloned();
         // Custom resources and YAML are read as they come, and looked through afterwards.
-        let is_json = self.options.problems.first().is_some_and(|problem| problem.starts_with("duplicate field"));
-        let problems: Vec<String> =
-            if row.custom || !is_json { twice.chain(unknown).collect() } else { unknown.chain(twice).collect() };
+        let problems: Vec<String> = if row.custom || self.options.is_yaml {
+            twice.chain(unknown).collect()
+        } else {
+            unknown.chain(twice).collect()
+        };
         match self.options.validation {
             FieldValidation::Ignore => Ok(()),
             FieldValidation::Warn => {
@@ -185,11 +187,13 @@ impl<'a> Transaction<'a> {
 
     /// The version of a custom resource that this write is for, or the second version or group of a stored kind.
     pub(crate) fn served(&self, resource: ResourceId) -> ResourceId {
-        let is_other = |served: &ResourceId| {
-            let row = served.row();
-            row.stored_as == Some(resource) || row.custom && row.qualified() == resource.row().qualified()
-        };
-        self.options.served.filter(is_other).unwrap_or(resource)
+        let custom = self.options.served.filter(|served| served.row().qualified() == resource.row().qualified());
+        self.second(resource).or(custom).unwrap_or(resource)
+    }
+
+    /// The second version or group of a stored kind, where this write is for that.
+    pub(crate) fn second(&self, resource: ResourceId) -> Option<ResourceId> {
+        self.options.served.filter(|served| served.row().stored_as == Some(resource))
     }
 
     /// What is wrong with a custom resource by its definition.

@@ -37,16 +37,15 @@ impl Transaction<'_> {
         if self.options.manager.is_empty() {
             return Err(no_manager());
         }
-        let served = self.served(resource);
-        check_kind(served.row(), &config)?;
+        check_kind(self.served(resource).row(), &config)?;
         if row.custom {
             self.check_fields(resource, &config)?;
             config["apiVersion"] = json!(row.api_version());
         }
-        if served != resource && !row.custom {
+        if let Some(second) = self.second(resource) {
             // What it owns is kept in the version that is stored, where upstream keeps the fields of this one.
-            check_declared(served.row(), &config)?;
-            config = registry::stored(served, config);
+            check_declared(second.row(), &config)?;
+            config = registry::stored(second, config);
         }
         check_declared(row, &config)?;
         let given = config["metadata"]["name"].as_str().unwrap_or(name);

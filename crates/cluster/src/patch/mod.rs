@@ -122,20 +122,19 @@ impl Transaction<'_> {
         let old = current.value();
         let mut new = current.whole();
         // A patch is written in the version that it is sent to.
-        let served = self.served(resource);
-        let is_second = served != resource && !row.custom;
-        if is_second {
-            new = registry::served(served, new);
+        let second = self.second(resource);
+        if let Some(second) = second {
+            new = registry::served(second, new);
         }
-        let shown = served.row();
+        let shown = second.unwrap_or(resource).row();
         patch.carry_out(&shown.api_version(), shown.kind, &mut new)?;
         if row.custom && matches!(patch, Patch::Strategic(_)) {
             return Err(unsupported());
         }
         let before = new.clone();
-        if is_second {
-            self.decode(served, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
-            new = registry::stored(served, new);
+        if let Some(second) = second {
+            self.decode(second, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
+            new = registry::stored(second, new);
         }
         self.decode(resource, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
         self.store_patched(&current, part, namespace, &old, new)
