@@ -7,18 +7,18 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::field::{entries, text};
-use super::{Errors, container};
+use super::{Errors, container, pod};
 use crate::schema::Path;
 
 /// What belongs to services, which ephemeral containers are none of.
 const FORBIDDEN: [&str; 6] = ["ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A pod whose ephemeral containers are written.
 pub(crate) fn check(old: &Value, new: &Value, errors: &mut Errors) {
     let list = Path::Root.field("spec");
     let list = list.field("ephemeralContainers");
-    let (old, new, annotations) = (&old["spec"], &new["spec"], &old["metadata"]["annotations"]);
+    let is_mirror = pod::is_mirror(old);
+    let (old, new) = (&old["spec"], &new["spec"]);
     let volumes: HashSet<&str> = entries(new, "volumes").map(|(_, volume)| text(volume, "name")).collect();
     let others: HashSet<&str> = ["containers", "initContainers"]
         .into_iter()
@@ -42,7 +42,7 @@ pub(crate) fn check(old: &Value, new: &Value, errors: &mut Errors) {
             }
         }
     }
-    if !annotations[MIRROR].is_null() {
+    if is_mirror {
         return errors.forbidden("", "static pods do not support ephemeral containers");
     }
     for (_, had) in entries(old, "ephemeralContainers") {

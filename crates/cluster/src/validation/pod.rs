@@ -10,6 +10,11 @@ use super::field::{entries, supported, text};
 use super::{Errors, container, metadata, names, placement, pod_claims, sysctl};
 use crate::schema::Path;
 
+/// Whether a pod only shows one that a kubelet runs from a file.
+pub(crate) fn is_mirror(pod: &Value) -> bool {
+    !pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null()
+}
+
 /// A new pod.
 pub(crate) fn create(pod: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");

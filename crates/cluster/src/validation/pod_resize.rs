@@ -10,13 +10,12 @@ use crate::admission::quality_of_service;
 use crate::schema::Path;
 
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A pod about to be resized; `new` is as it is to be, and `asked` as it was sent, with other containers perhaps.
 pub(crate) fn check(old: &Value, new: &Value, asked: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
     pod::spec(&new["spec"], &spec, errors);
-    if !old["metadata"]["annotations"][MIRROR].is_null() {
+    if pod::is_mirror(old) {
         return errors.forbidden("", "static pods cannot be resized");
     }
     if old["spec"]["os"]["name"] == "windows" {

@@ -17,6 +17,7 @@ use crate::control::plane::Plane;
 use crate::control::queue::ObjectName;
 use crate::control::view::PodInfo;
 use crate::resource::{NODES, PODS};
+use crate::validation::pod::is_mirror;
 use klab_scheduler::autoscaler::{InProgress, Profile, TO_BE_DELETED, Utilization};
 
 /// From the taint to the first eviction (`--node-delete-delay-after-taint`): the scheduler must have seen it.
@@ -242,10 +243,8 @@ fn grace(pod: &PodInfo, profile: &Profile) -> DeleteOptions {
 
 /// The pods of a node that must go elsewhere before it goes.
 fn movable(plane: &Plane, node: &str) -> Vec<Arc<PodInfo>> {
-    let is_mirror =
-        |pod: &PodInfo| !pod.object.value()["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null();
     let mut pods = plane.view.pods_on(node);
-    pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !is_mirror(pod));
+    pods.retain(|pod| !pod.finished() && !pod.of_daemon_set() && !is_mirror(&pod.object.value()));
     pods
 }
 

@@ -14,6 +14,7 @@ use super::super::plane::Plane;
 use super::super::value::{integer, items, text, tolerates};
 use super::super::view::{NodeInfo, PodInfo};
 use super::pressure;
+use crate::validation::pod::is_mirror;
 
 /// Kernel parameters of its own that a pod may set.
 const SAFE_SYSCTLS: [&str; 12] = [
@@ -45,7 +46,7 @@ fn rejection(reason: &str, message: impl Into<String>) -> Rejection {
 impl Plane {
     /// Why the kubelet of a node does not take a pod, if it does not.
     pub(super) fn rejection(&self, pod: &PodInfo, value: &Value, node: &NodeInfo) -> Option<Rejection> {
-        if pressure::is_mirror(value) {
+        if is_mirror(value) {
             return None;
         }
         let spec = &value["spec"];

@@ -21,6 +21,7 @@ use super::write::evicted;
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
 use crate::resource::NODES;
+use crate::validation::pod::is_mirror;
 
 /// At most one pod is evicted in this time.
 const INTERVAL: SignedDuration = SignedDuration::from_secs(10);
@@ -88,11 +89,6 @@ pub(super) struct Pressures {
 /// What a lab says a node runs short of: the words of its annotation, `memory,disk`.
 fn short_of(node: &NodeInfo) -> impl Iterator<Item = &'static Kind> + '_ {
     KINDS.iter().filter(|kind| node.pressure.split(',').any(|word| word.trim() == kind.word))
-}
-
-/// Whether the pod is one of the node's own, which the API server only shows.
-pub(super) fn is_mirror(pod: &Value) -> bool {
-    pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string()
 }
 
 /// Whether the pod's priority keeps it from being evicted.
