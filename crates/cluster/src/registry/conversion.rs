@@ -84,7 +84,7 @@ pub(super) fn autoscaler_to_v1(value: &mut Value) {
         }
     }
     if let Some(behavior) = value.get_mut("spec").and_then(|spec| take(spec, "behavior")) {
-        annotate(value, BEHAVIOR, &internal_behavior(&behavior));
+        annotate(value, BEHAVIOR, &self::behavior(&behavior, true));
     }
     let status = |value: &mut Value, field: &str| match value.get_mut("status").and_then(|it| take(it, field)) {
         Some(Value::Array(list)) if !list.is_empty() => Some(list),
@@ -120,7 +120,7 @@ pub(super) fn autoscaler_from_v1(value: &mut Value) {
         put(value, "spec", "metrics", Value::Array(metrics));
     }
     if let Some(behavior) = take_annotation(value, BEHAVIOR).filter(Value::is_object) {
-        put(value, "spec", "behavior", external_behavior(&behavior));
+        put(value, "spec", "behavior", self::behavior(&behavior, false));
     }
     let used = value.get_mut("status").and_then(|status| take(status, "currentCPUUtilizationPercentage"));
     if let Some(Value::Array(metrics)) = take_annotation(value, CURRENT_METRICS) {
@@ -179,34 +179,22 @@ const RULES: &[(&str, &str)] = &[
 const POLICY: &[(&str, &str)] = &[("Type", "type"), ("Value", "value"), ("PeriodSeconds", "periodSeconds")];
 const DIRECTIONS: &[(&str, &str)] = &[("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown")];
 
-fn internal_behavior(behavior: &Value) -> Value {
-    let named = |fields: &[(&str, &str)], from: &Value| -> Map<String, Value> {
-        fields.iter().map(|(internal, external)| ((*internal).to_owned(), from[*external].clone())).collect()
+/// The rules by which an autoscaler scales, with the fields of Kubernetes' internal type, also those that say nothing, or with those
+/// of v2.
+fn behavior(of: &Value, is_internal: bool) -> Value {
+    let renamed = |fields: &[(&str, &str)], from: &Value| -> Map<String, Value> {
+        let pairs = fields
+            .iter()
+            .map(|(internal, external)| if is_internal { (internal, external) } else { (external, internal) });
+        let pairs = pairs.filter(|(_, had)| is_internal || !from[**had].is_null());
+        pairs.map(|(name, had)| ((*name).to_owned(), from[*had].clone())).collect()
     };
-    let mut all = named(DIRECTIONS, behavior);
-    for direction in all.values_mut().filter(|direction| direction.is_object()) {
-        let mut rules = named(RULES, direction);
-        if let Some(Value::Array(policies)) = rules.get_mut("Policies") {
+    let mut all = renamed(DIRECTIONS, of);
+    for direction in all.values_mut().filter(|direction| !direction.is_null()) {
+        let mut rules = renamed(RULES, direction);
+        if let Some(Value::Array(policies)) = rules.get_mut(if is_internal { "Policies" } else { "policies" }) {
             for policy in policies {
-                *policy = Value::Object(named(POLICY, policy));
-            }
-        }
-        *direction = Value::Object(rules);
-    }
-    Value::Object(all)
-}
-
-fn external_behavior(behavior: &Value) -> Value {
-    let named = |fields: &[(&str, &str)], from: &Value| -> Map<String, Value> {
-        let there = fields.iter().filter(|(internal, _)| !from[*internal].is_null());
-        there.map(|(internal, external)| ((*external).to_owned(), from[*internal].clone())).collect()
-    };
-    let mut all = named(DIRECTIONS, behavior);
-    for direction in all.values_mut() {
-        let mut rules = named(RULES, direction);
-        if let Some(Value::Array(policies)) = rules.get_mut("policies") {
-            for policy in policies {
-                *policy = Value::Object(named(POLICY, policy));
+                *policy = Value::Object(renamed(POLICY, policy));
             }
         }
         *direction = Value::Object(rules);
