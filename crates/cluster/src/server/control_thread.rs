@@ -43,8 +43,6 @@ struct Work {
     /// Dropped when the control plane is gone.
     _end: std::sync::mpsc::Sender<()>,
     rest: Arc<Mutex<Option<Rest>>>,
-    /// Whether it rests there to begin with.
-    rests: bool,
     settled: Arc<Tellers>,
 }
 
@@ -112,7 +110,7 @@ impl ControlThreads {
         let (stop, stopped) = oneshot::channel();
         let (ends, end) = std::sync::mpsc::channel();
         let rest = rest.filter(|rest| rest.version == cluster.version());
-        let (rests, rest) = (rest.is_some(), Arc::new(Mutex::new(rest)));
+        let rest = Arc::new(Mutex::new(rest));
         let work = Work {
             name: Arc::clone(name),
             cluster,
@@ -120,7 +118,6 @@ impl ControlThreads {
             stop: stopped,
             _end: ends,
             rest: Arc::clone(&rest),
-            rests,
             settled: Arc::clone(&self.settled),
         };
         thread.work.send(work).map_err(|_| std::io::Error::other("a control thread has ended"))?;
@@ -149,7 +146,7 @@ async fn drive(mut work: Work) {
     let cluster = Arc::clone(&work.cluster);
     let mut changes = cluster.changes();
     let mut told = cluster.version();
-    if work.rests && !work.peace(&mut changes).await {
+    if !work.peace(&mut changes).await {
         return;
     }
     let mut plane = ControlPlane::new(Arc::clone(&cluster), work.settings.clone());
@@ -172,10 +169,8 @@ async fn drive(mut work: Work) {
             told = seen;
             work.settled.tell(&work.name);
         }
-        let wait = due.map_or(Duration::MAX, |due| {
-            // What is due already was done; a clock that stands still must not spin.
-            Duration::try_from(due.duration_since(cluster.now())).unwrap_or_default().max(Duration::from_millis(1))
-        });
+        // What is due already was done; a clock that stands still must not spin.
+        let wait = until(due, &cluster).max(Duration::from_millis(1));
         if wait > BREATHER {
             cluster.rest();
         }
@@ -192,22 +187,24 @@ async fn drive(mut work: Work) {
 }
 
 impl Work {
-    /// Waits while nothing is to be done; whether the control plane is to begin then.
+    /// Waits where it rests while nothing is to be done; whether the control plane is to begin then.
     async fn peace(&mut self, changes: &mut watch::Receiver<u64>) -> bool {
         let Some(rest) = *self.rest.lock().unwrap_or_else(PoisonError::into_inner) else { return true };
         changes.mark_unchanged();
         if self.cluster.version() != rest.version {
             return true;
         }
-        let due = rest.due.map_or(Duration::MAX, |due| {
-            Duration::try_from(due.duration_since(self.cluster.now())).unwrap_or_default()
-        });
         tokio::select! {
             _ = &mut self.stop => false,
             changed = changes.changed() => changed.is_ok(),
-            () = sleep(due.min(PEACE)) => true,
+            () = sleep(until(rest.due, &self.cluster).min(PEACE)) => true,
         }
     }
+}
+
+/// How long until something is due.
+fn until(due: Option<Timestamp>, cluster: &Cluster) -> Duration {
+    due.map_or(Duration::MAX, |due| Duration::try_from(due.duration_since(cluster.now())).unwrap_or_default())
 }
 
 async fn sleep(wait: Duration) {
