@@ -131,10 +131,10 @@ async fn arrive(url: &str, code: &str) {
     );
 }
 
-/// One seat asks for its pods over many connections until this is dropped, from a thread that nobody else waits for.
+/// One seat asks for its pods over many connections until it is ended, from a thread that nobody else waits for.
 struct Flood {
     is_over: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<usize>>,
+    thread: std::thread::JoinHandle<usize>,
     begun: Instant,
 }
 
@@ -161,13 +161,13 @@ impl Flood {
             });
             runtime.block_on(futures::future::join_all(flooders)).into_iter().sum()
         });
-        Self { is_over, thread: Some(thread), begun: Instant::now() }
+        Self { is_over, thread, begun: Instant::now() }
     }
 
     /// Ends it; says how many requests a second there were.
-    fn end(mut self) -> f64 {
+    fn end(self) -> f64 {
         self.is_over.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap() as f64 / self.begun.elapsed().as_secs_f64()
+        self.thread.join().unwrap() as f64 / self.begun.elapsed().as_secs_f64()
     }
 }
 

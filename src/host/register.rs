@@ -297,10 +297,7 @@ impl Register {
 
     /// The codes, each with how many have come with it, and whether it was taken back.
     pub fn codes(&self) -> impl Iterator<Item = (&Code, u32, bool)> {
-        self.codes.values().map(|code| {
-            let used = self.used.get(&code.number).copied().unwrap_or_default();
-            (code, used, self.revoked.contains(&code.number))
-        })
+        self.codes.values().map(|code| (code, self.used(code), self.revoked.contains(&code.number)))
     }
 
     /// Whether there is a code of this hash.
@@ -316,9 +313,14 @@ impl Register {
 
     /// How many people have come here by a code, and how many it lets in where that has a bound.
     pub fn uses(&self, hash: &str) -> (u32, Option<u32>) {
-        let code = self.by_hash.get(hash).and_then(|number| self.codes.get(number));
+        let code = self.code(hash).map(|(code, _)| code);
         let bound = code.filter(|code| code.of == For::Class).and_then(|code| code.uses);
-        (code.and_then(|code| self.used.get(&code.number)).copied().unwrap_or_default(), bound)
+        (code.map_or(0, |code| self.used(code)), bound)
+    }
+
+    /// How many people have come here by a code.
+    fn used(&self, code: &Code) -> u32 {
+        self.used.get(&code.number).copied().unwrap_or_default()
     }
 
     /// Whether there is a code of this number.
@@ -412,8 +414,7 @@ impl Register {
                 person
             }
             None => {
-                let used = self.used.get(&code.number).copied().unwrap_or_default();
-                if let Some(spent) = code.spent(now, used, self.revoked.contains(&code.number)) {
+                if let Some(spent) = code.spent(now, self.used(code), self.revoked.contains(&code.number)) {
                     return Err(Refusal::spent(spent));
                 }
                 refuse_untimely(phase, &self.times)?;
