@@ -37,6 +37,7 @@ pub mod refusal;
 pub mod register;
 pub mod seat;
 pub mod secret;
+pub mod service_address;
 pub mod shards;
 pub mod stage;
 pub mod standing;

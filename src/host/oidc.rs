@@ -7,7 +7,6 @@
 //! Nothing is kept of a sign-in that is under way, and no token after it. A provider that is down is in the way of nobody who has a
 //! seat or a code.
 
-pub mod address;
 mod back;
 mod begin;
 mod entering;

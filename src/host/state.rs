@@ -426,9 +426,7 @@ impl Host {
 
     /// The path of that, without a slash at the end: pages link below it.
     pub fn base(&self) -> String {
-        let url = self.url();
-        let after = url.split_once("://").map_or("", |(_, after)| after);
-        after.find('/').map_or("", |at| &after[at..]).to_owned()
+        path_of(&self.url()).to_owned()
     }
 
     /// The path below which all shards of the class are, without a slash at the end.
@@ -549,6 +547,12 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The path of what people call a host, without a slash at the end.
+pub(super) fn path_of(url: &str) -> &str {
+    let after = url.split_once("://").map_or("", |(_, after)| after);
+    after.find('/').map_or("", |at| &after[at..])
 }
 
 /// Makes a seat, where there is none yet.

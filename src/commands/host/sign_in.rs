@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Context as _, Error, Kind, Result};
-use crate::host::oidc::address::Address;
 use crate::host::oidc::settings::{Rule, Settings};
+use crate::host::service_address::Address;
 use crate::on_kubernetes::manifests::SignIn;
 
 /// Where the files of the options are in the pods of a class.

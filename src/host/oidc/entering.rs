@@ -15,7 +15,7 @@ use crate::host::code::plain;
 use crate::host::cookie;
 use crate::host::refusal::Refusal;
 use crate::host::register::{Identified, Joined, Register};
-use crate::host::state::{Attempt, Host, Ticket, make_seat};
+use crate::host::state::{Attempt, Host, Ticket, make_seat, path_of};
 use klab_cluster::server::Token;
 
 /// For how many seconds an instructor who has signed in is one.
@@ -50,9 +50,7 @@ impl Host {
 
     /// The path of that, without a slash at the end.
     pub(super) fn class_base(&self) -> String {
-        let url = self.class_url();
-        let after = url.split_once("://").map_or("", |(_, after)| after);
-        after.find('/').map_or("", |at| &after[at..]).to_owned()
+        path_of(&self.class_url()).to_owned()
     }
 
     /// Where the provider leads back to: what is to be registered there.

@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore};
 
-use super::address::Address;
 use super::fault::{Fault, word};
 use super::round::Round;
 use super::rule::{Claims, name_of};
 use super::settings::Settings;
 use super::token::{self, Doubt, Expected};
 use super::transport::Transport;
+use crate::host::service_address::Address;
 
 /// How long what a provider says of itself is good.
 const DESCRIBED: Duration = Duration::from_hours(1);

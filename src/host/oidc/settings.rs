@@ -1,9 +1,9 @@
 //! Pure: which identity provider people sign in at, and who of those whom it knows may join or teach.
 
-use super::address::Address;
 use super::rule::Claims;
 pub use super::rule::Rule;
 use super::rule::why_none;
+use crate::host::service_address::Address;
 
 /// Which provider it is, and who may come.
 #[derive(Clone)]

@@ -11,9 +11,9 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-use super::address::Address;
 use super::fault::Fault;
 use crate::client::bearer::{self, Trust};
+use crate::host::service_address::Address;
 
 /// Time for one answer, to its end.
 const ANSWER: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Pure: addresses of an identity provider: over TLS, or on this machine.
+//! Pure: addresses of services that the host asks or tells (an identity provider, a receiver of events): over TLS, or on this machine.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use http::Uri;
 /// Longest address.
 const LONGEST: usize = 2000;
 
-/// Where something of a provider is.
+/// Where a service is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// Scheme, host and port.
@@ -25,7 +25,7 @@ impl Address {
         self.origin.starts_with("https://")
     }
 
-    /// The host, and the port where one is written: what people know the provider by.
+    /// The host, and the port where one is written: what people know the service by.
     pub fn place(&self) -> &str {
         self.origin.split_once("://").map_or("", |(_, place)| place)
     }
@@ -55,7 +55,7 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "expected an address such as https://login.example.org".to_owned();
+        let wrong = || "expected an address such as https://name.example.org/path".to_owned();
         if text.len() > LONGEST || !text.is_ascii() || text.contains('#') {
             return Err(wrong());
         }
