@@ -38,6 +38,12 @@ const BOOKMARKS: Duration = Duration::from_secs(25);
 /// After a frame the next one waits this long, so that a burst of changes becomes few frames instead of one each.
 const GATHER: Duration = Duration::from_millis(5);
 
+/// So many watches of a cluster wait that long; each further so many as long again, for every change wakes them all.
+const WATCHES: usize = 200;
+
+/// No watch waits longer.
+const LONGEST_GATHER: Duration = Duration::from_millis(25);
+
 /// About how much goes into one frame.
 const FRAME: usize = 256 * 1024;
 
@@ -160,6 +166,12 @@ struct Watch {
     ended: bool,
 }
 
+/// How long a watch waits after a frame, where there are so many of them.
+fn gather(watches: usize) -> Duration {
+    let times = u32::try_from(watches / WATCHES).unwrap_or(u32::MAX).saturating_add(1);
+    GATHER.saturating_mul(times).min(LONGEST_GATHER)
+}
+
 /// `by` after an instant.
 fn after(instant: Instant, by: Duration) -> Instant {
     Instant::from_std(crate::deadline::after(instant.into_std(), by))
@@ -186,7 +198,7 @@ impl Watch {
                 return Some((frame, self));
             }
             if !frame.is_empty() {
-                self.earliest = after(Instant::now(), GATHER);
+                self.earliest = after(Instant::now(), gather(self.cluster.watchers()));
                 return Some((frame, self));
             }
             if self.seen < self.cluster.version() {
@@ -412,5 +424,17 @@ impl Watch {
         let mut frame = BytesMut::new();
         self.write(&mut frame, "BOOKMARK", &mark);
         frame.freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_watches_there_are_the_longer_each_gathers() {
+        for (watches, millis) in [(0, 5), (1, 5), (199, 5), (200, 10), (500, 15), (1000, 25), (usize::MAX, 25)] {
+            assert_eq!(gather(watches), Duration::from_millis(millis), "{watches}");
+        }
     }
 }

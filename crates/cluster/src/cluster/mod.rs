@@ -247,6 +247,11 @@ impl Cluster {
         self.changed.subscribe()
     }
 
+    /// How many see each change: watches, above all.
+    pub(crate) fn watchers(&self) -> usize {
+        self.changed.receiver_count()
+    }
+
     /// Gives up what is only kept to save time while the cluster is busy.
     pub fn rest(&self) {
         self.lock().trees.forget();
