@@ -124,7 +124,7 @@ impl<'a> Place<'a> {
 
     pub(super) fn field(&self, name: &str) -> Place<'a> {
         match self.known {
-            Known::Shape(Shape::Struct(id)) => {
+            Known::Shape(Shape::Struct(id) | Shape::Schema(id)) => {
                 schema().get(*id).field(name).map_or(UNKNOWN, |field| Place::of(&field.shape, &field.ownership))
             }
             Known::Shape(Shape::Map(inner)) => Place { known: Known::Shape(inner), owned: Owned::Unsaid },
@@ -134,6 +134,16 @@ impl<'a> Place<'a> {
                 field.filter(|field| field.is_object()).map_or(UNKNOWN, Place::custom)
             }
             _ => UNKNOWN,
+        }
+    }
+
+    /// Whether a field is one that the type names, and not an entry of a map.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        match self.known {
+            Known::Shape(Shape::Struct(id) | Shape::Schema(id)) => schema().get(*id).field(name).is_some(),
+            Known::Schema(_, true) if matches!(name, "apiVersion" | "kind" | "metadata") => true,
+            Known::Schema(known, _) => known["properties"].get(name).is_some(),
+            Known::Shape(_) | Known::Nothing => false,
         }
     }
 

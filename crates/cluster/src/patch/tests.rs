@@ -219,6 +219,35 @@ fn a_probe_goes_with_its_defaults_and_a_container_with_all_its_fields() {
     assert!(containers[0].get("livenessProbe").is_none());
 }
 
+/// Who owns fields of an entry alone does not keep it: it goes when the last who owns the entry itself drops it.
+#[test]
+fn a_container_that_nobody_wants_goes_whoever_touched_it() {
+    let (_, cluster) = cluster();
+    let containers = |list: Value| json!({ "spec": { "template": { "spec": { "containers": list } } } });
+    let side = json!({ "name": "side", "image": "busybox:1" });
+    let both = || containers(json!([{ "name": "main", "image": "nginx:1.27" }, side]));
+    apply(&cluster, "lab", DEPLOYMENTS, deployment(both()), false).expect("made");
+    let touched = |value: &mut Value| {
+        value["spec"]["template"]["spec"]["containers"][1]["image"] = json!("busybox:2");
+        value["spec"]["template"]["spec"]["containers"][1]["stdin"] = json!(true);
+    };
+    let kubelet = WriteOptions::by("kubelet");
+    cluster.modify(DEPLOYMENTS, Part::Main, "default", "web", &kubelet, touched).expect("touched");
+    let names = |value: &Value| {
+        let list = value["spec"]["template"]["spec"]["containers"].as_array().expect("a list");
+        list.iter().map(|one| one["name"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let (value, _) = apply(&cluster, "lab", DEPLOYMENTS, deployment(json!({})), false).expect("applied");
+    assert_eq!(names(&value), ["main"]);
+    let managers = value["metadata"]["managedFields"].as_array().map(Vec::len);
+    assert_eq!(managers, Some(1), "the kubelet has nothing left: {value}");
+
+    apply(&cluster, "lab", DEPLOYMENTS, deployment(both()), false).expect("applied");
+    apply(&cluster, "other", DEPLOYMENTS, deployment(containers(json!([side]))), false).expect("shared");
+    let (value, _) = apply(&cluster, "lab", DEPLOYMENTS, deployment(json!({})), false).expect("applied");
+    assert_eq!(names(&value), ["main", "side"], "another one wants it");
+}
+
 #[test]
 fn the_scale_of_another_manager_is_a_conflict() {
     let (_, cluster) = cluster();

@@ -23,9 +23,7 @@ fn collect(value: &Value, place: Place<'_>, set: &mut Fields) {
             for (name, inner) in map {
                 let child = set.child(format!("f:{name}"));
                 collect(inner, place.field(name), child);
-                if inner.as_object().is_some_and(Map::is_empty) {
-                    child.member = true;
-                }
+                child.member |= inner.as_object().is_some_and(Map::is_empty) || !place.declares(name);
             }
         }
         (Kind::Keyed(keys), Value::Array(list)) => {
@@ -221,7 +219,9 @@ fn merge_list(
     *live = Value::Array(merged);
 }
 
-/// Takes out of `value` what the manager set last time (`last`) and nobody sets any more (`kept` has what all set now).
+/// Takes out of `value` what the manager set last time (`last`) and nobody sets any more (`kept` has what all set now). A
+/// field of a type stays for what is below it; an entry of a list or a map only if somebody has the entry itself.
+// upstream: structured-merge-diff fieldpath/set.go EnsureNamedFieldsAreMembers, as merge/update.go prune asks it (v1.36)
 pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Place<'_>) {
     let kind = place.kind(value);
     // Entries are found by their keys and taken out together, so that long lists are walked only once.
@@ -231,11 +231,18 @@ pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Plac
         }
         _ => HashMap::new(),
     };
+    let nothing = Fields::default();
     let mut gone: HashSet<usize> = HashSet::new();
     let mut gone_values: HashSet<Value> = HashSet::new();
     for (element, was) in &last.below {
-        let now = kept.below.get(element).filter(|now| !now.is_empty());
         let Some((tag, name)) = element.split_once(':') else { continue };
+        let now = kept.below.get(element).filter(|now| !now.is_empty());
+        let is_entry = tag == "k" || (tag == "f" && !place.declares(name));
+        let now = match now {
+            Some(now) if is_entry && was.member && !now.member => None,
+            None if is_entry && !was.member => Some(&nothing),
+            now => now,
+        };
         match (tag, &kind, &mut *value) {
             ("f", Kind::Map, Value::Object(map)) => {
                 let Some(inner) = map.get_mut(name) else { continue };
