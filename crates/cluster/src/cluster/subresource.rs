@@ -10,6 +10,7 @@ use super::{Cluster, DeleteOptions, Deleted, Part, Transaction, WriteOptions};
 use crate::admission::{Deed, Operation};
 use crate::custom::Definition;
 use crate::object::Object;
+use crate::patch::ScaleManagers;
 use crate::resource::{self as kinds, NODES, POD_DISRUPTION_BUDGETS, PODS, ResourceId};
 use crate::status::Status;
 
@@ -99,7 +100,7 @@ impl Cluster {
         scale: Value,
         options: &WriteOptions<'_>,
     ) -> Result<Value, Status> {
-        self.write(options, scale, |transaction, scale| transaction.scale(resource, namespace, name, |_| Ok(scale)))
+        self.scale_as(resource, namespace, name, options, &|_, _| Ok(scale.clone()))
     }
 
     /// Changes a Scale by a patch, and returns the new one.
@@ -114,9 +115,24 @@ impl Cluster {
         options: &WriteOptions<'_>,
         change: impl Fn(Value) -> Result<Value, Status>,
     ) -> Result<Value, Status> {
-        self.write(options, (), |transaction, ()| transaction.scale(resource, namespace, name, &change))
+        self.scale_as(resource, namespace, name, options, &|scale, _| change(scale))
+    }
+
+    /// [`Cluster::scale_modify`] by somebody who looks at the managers of the object, too.
+    pub(crate) fn scale_as(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        options: &WriteOptions<'_>,
+        change: &ScaleChange<'_>,
+    ) -> Result<Value, Status> {
+        self.write(options, (), |transaction, ()| transaction.scale(resource, namespace, name, change))
     }
 }
+
+/// What becomes of a Scale.
+type ScaleChange<'a> = dyn Fn(Value, &mut ScaleManagers<'_>) -> Result<Value, Status> + 'a;
 
 impl Transaction<'_> {
     fn bind(&mut self, namespace: &str, name: &str, node: &str) -> Result<Arc<Object>, Status> {
@@ -292,7 +308,7 @@ impl Transaction<'_> {
         resource: ResourceId,
         namespace: &str,
         name: &str,
-        change: impl FnOnce(Value) -> Result<Value, Status>,
+        change: &ScaleChange<'_>,
     ) -> Result<Value, Status> {
         let row = resource.row();
         let definition = self.state.definitions.of(&self.state.store, resource);
@@ -300,7 +316,8 @@ impl Transaction<'_> {
         let current = self.live(resource, namespace, name)?;
         let old = current.value();
         let before = scale_of(resource, &paths, &old);
-        let scale = change(before.clone())?;
+        let mut managers = ScaleManagers::of(&current, self.writer(resource, Part::Main), &paths.spec);
+        let scale = change(before.clone(), &mut managers)?;
         if self.is_asked(resource) {
             let deed = Deed {
                 operation: Operation::Update,
@@ -345,7 +362,8 @@ impl Transaction<'_> {
             let holder = holders.iter().fold(&mut new, |value, part| &mut value[part.as_str()]);
             holder[last.as_str()] = json!(replicas);
         }
-        let written = self.write_over(&current, Part::Main, &old, new, None)?;
+        let managed = managers.after(before["spec"]["replicas"].as_i64().unwrap_or_default() != replicas);
+        let written = self.write_over(&current, Part::Main, &old, new, Some(managed))?;
         let written = self.in_own_version(resource, written)?;
         Ok(scale_of(resource, &paths, &written.value()))
     }

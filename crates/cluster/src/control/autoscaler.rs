@@ -148,9 +148,7 @@ impl Autoscalers {
             let above = || format!("{} above target", best.name);
             let reason = if wanted > current { above() } else { "All metrics below target".to_owned() };
             let (namespace, target) = (&name.namespace, text(target, &["name"]));
-            let resize = |scaled: &mut Value| scaled["spec"]["replicas"] = json!(wanted);
-            let rescaled = plane.cluster.modify(resource, Part::Main, namespace, target, &writes(), resize);
-            if rescaled.is_ok() {
+            if rescaled(plane, resource, namespace, target, wanted) {
                 let message = format!("New size: {wanted}; reason: {reason}");
                 plane.note(&object, COMPONENT, false, "SuccessfulRescale", &message);
                 let message = format!("the HPA controller was able to update the target scale to {wanted}");
@@ -265,6 +263,15 @@ fn read(share: Option<f64>, metric: &Value, pods: &[Arc<PodInfo>], current: i64)
     let replicas = if (ratio - 1.0).abs() <= TOLERANCE { current } else { (ratio * ready as f64).ceil() as i64 };
     let current = json!({ "type": "Resource", "resource": { "name": resource, "current": found } });
     Some(Reading { current, replicas, name })
+}
+
+/// Scales what an autoscaler is for, as far as that can be.
+fn rescaled(plane: &Plane, resource: ResourceId, namespace: &str, name: &str, wanted: i64) -> bool {
+    let resize = |mut scale: Value| {
+        scale["spec"]["replicas"] = json!(wanted);
+        Ok(scale)
+    };
+    plane.cluster.scale_modify(resource, namespace, name, &writes(), resize).is_ok()
 }
 
 fn write_autoscaler(plane: &Plane, name: &ObjectName, value: &Value, status: Value) {

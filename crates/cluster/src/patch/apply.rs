@@ -132,7 +132,8 @@ impl Transaction<'_> {
             .chain(custom::prune(version.schema(), &mut trial))
             .map(|path| format!(".{path}: field not declared in schema"))
             .collect();
-        check_types(served.row(), config, &unknown)
+        let row = served.row();
+        check_types(&row.api_version(), row.kind, config, &unknown)
     }
 }
 
@@ -174,53 +175,62 @@ fn taken_over(live: &Value, writer: &Writer<'_>, place: Place<'_>) -> Fields {
 }
 
 fn check_kind(row: &Resource, config: &Value) -> Result<(), Status> {
+    if config["apiVersion"] != row.api_version() || config["kind"] != row.kind {
+        return Err(wrong_kind(config));
+    }
+    if config["metadata"]["managedFields"].is_array() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
+}
+
+/// 400: a configuration of another kind than the path's.
+pub(super) fn wrong_kind(config: &Value) -> Status {
     let text = |field: &str| config[field].as_str().unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    if version == row.api_version() && kind == row.kind {
-        if config["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
-            return Err(Status::bad_request("metadata.managedFields must be nil"));
-        }
-        return Ok(());
-    }
     let shown = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-    Err(Status::bad_request(format!("invalid object type: {shown}, Kind={kind}")))
+    Status::bad_request(format!("invalid object type: {shown}, Kind={kind}"))
 }
 
 /// Refuses fields that a kind of Kubernetes does not have, and values of other types.
 fn check_declared(row: &Resource, config: &Value) -> Result<(), Status> {
-    let shape = schema().kind(&row.api_version(), row.kind);
-    shape.map_or(Ok(()), |id| check_types(row, config, &faults(schema(), id, config)))
+    checked(&row.api_version(), row.kind, config)
 }
 
-fn check_types(row: &Resource, config: &Value, faults: &[String]) -> Result<(), Status> {
+/// [`check_declared`] of a kind that may have no row.
+pub(super) fn checked(api_version: &str, kind: &str, config: &Value) -> Result<(), Status> {
+    let shape = schema().kind(api_version, kind);
+    shape.map_or(Ok(()), |id| check_types(api_version, kind, config, &faults(schema(), id, config)))
+}
+
+fn check_types(api_version: &str, kind: &str, config: &Value, faults: &[String]) -> Result<(), Status> {
     let text = match faults {
         [] => return Ok(()),
         [one] => one.clone(),
         many => format!("errors:\n  {}", many.join("\n  ")),
     };
-    Err(untyped(row, config, &text))
+    Err(untyped(api_version, kind, config, &text))
 }
 
 fn unusable(row: &Resource, config: &Value, fault: &Fault) -> Status {
-    untyped(row, config, &fault.to_string())
+    untyped(&row.api_version(), row.kind, config, &fault.to_string())
 }
 
-fn untyped(row: &Resource, config: &Value, text: &str) -> Status {
+fn untyped(api_version: &str, kind: &str, config: &Value, text: &str) -> Status {
     let metadata = |field: &str| config["metadata"][field].as_str().unwrap_or_default();
-    let version = if row.group.is_empty() { format!("/{}", row.version) } else { row.api_version() };
+    let before = if api_version.contains('/') { "" } else { "/" };
     Status::new(
         500,
         "",
         format!(
-            "failed to create typed patch object ({}/{}; {version}, Kind={}): {text}",
+            "failed to create typed patch object ({}/{}; {before}{api_version}, Kind={kind}): {text}",
             metadata("namespace"),
             metadata("name"),
-            row.kind
         ),
     )
 }
 
-fn no_manager() -> Status {
+pub(super) fn no_manager() -> Status {
     let message = "Required value: is required for apply patch";
     let mut status =
         Status::new(422, "Invalid", format!("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: {message}"));
@@ -231,7 +241,7 @@ fn no_manager() -> Status {
     status
 }
 
-fn conflict(mut conflicts: Vec<(String, Vec<String>)>) -> Status {
+pub(super) fn conflict(mut conflicts: Vec<(String, Vec<String>)>) -> Status {
     conflicts.sort();
     let count: usize = conflicts.iter().map(|(_, paths)| paths.len()).sum();
     let message = match conflicts.as_slice() {

@@ -50,6 +50,11 @@ impl Fields {
         set
     }
 
+    /// Whether that field is in the set.
+    pub(super) fn has(&self, path: &[String]) -> bool {
+        path.iter().try_fold(self, |fields, part| fields.below.get(part)).is_some_and(|fields| fields.member)
+    }
+
     pub(super) fn child(&mut self, element: impl Into<String>) -> &mut Self {
         self.below.entry(element.into()).or_default()
     }

@@ -6,12 +6,14 @@ mod fields;
 mod go_text;
 mod managed;
 mod place;
+mod scale;
 mod strategic;
 #[cfg(test)]
 mod tests;
 mod typed;
 
 pub(crate) use managed::{Managed, Writer, new_managers, track};
+pub(crate) use scale::ScaleManagers;
 
 use std::sync::Arc;
 
@@ -101,7 +103,10 @@ impl Cluster {
         patch: Patch,
         options: &WriteOptions<'_>,
     ) -> Result<Value, Status> {
-        self.scale_modify(resource, namespace, name, options, |mut scale| {
+        self.scale_as(resource, namespace, name, options, &|mut scale, managers| {
+            if let Patch::Apply { value, force } = &patch {
+                return managers.apply(scale, value, *force);
+            }
             patch.carry_out("autoscaling/v1", "Scale", &mut scale)?;
             Ok(scale)
         })

@@ -39,6 +39,19 @@ fn scale_up_at_once_to_the_limit() {
     );
 }
 
+/// As a real controller it writes the Scale.
+#[test]
+fn the_controller_manages_the_number_by_way_of_the_subresource() {
+    let mut lab = lab(Some(0.9));
+    lab.apply(autoscaler(30));
+    lab.seconds(20);
+    let web = lab.cluster.get(DEPLOYMENTS, "default", "web").expect("a deployment");
+    let managers = web.managed_fields();
+    let owns = |entry: &&Value| entry["fieldsV1"]["f:spec"]["f:replicas"].is_object();
+    let owner = managers.as_array().into_iter().flatten().find(owns).expect("an owner");
+    assert_eq!((&owner["manager"], &owner["subresource"]), (&json!("kube-controller-manager"), &json!("scale")));
+}
+
 #[test]
 fn scale_down_after_five_minutes() {
     let mut lab = lab(Some(0.1));
