@@ -145,10 +145,15 @@ impl<'a> Transaction<'a> {
         if is_deeper(value, DEEPEST) {
             return Err(Fault::Mismatch(Mismatch("json: exceeded max depth".to_owned())));
         }
+        let resets_managers = value["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty);
         let unknown = match schema().kind(&row.api_version(), row.kind) {
             Some(id) => schema().tidy(id, value).map_err(Fault::Mismatch)?.unknown,
             None => self.decode_custom(resource, value)?,
         };
+        if resets_managers {
+            // The one list that says something when it is empty.
+            value["metadata"]["managedFields"] = json!([]);
+        }
         let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
         let twice = self.options.problems.iter().cloned();
         // Custom resources and YAML are read as they come, and looked through afterwards.
@@ -385,7 +390,7 @@ impl<'a> Transaction<'a> {
         self.judge(&deed, Some(&new))?;
         hide_managers(&mut new);
         let (resource, new) = self.for_storage(resource, new)?;
-        if self.is_stored(current, old, resource, &new) && managed.as_ref() == current.managed() {
+        if self.is_stored(current, old, resource, &new) && Managed::are_alike(managed.as_ref(), current.managed()) {
             return Ok(Arc::clone(current));
         }
         if deletion_is_complete(resource, &new) {

@@ -135,10 +135,12 @@ impl Managed {
     /// The managers of an object.
     pub(super) fn of(object: &Object) -> Self {
         let Some(managed) = object.managed() else { return Self::default() };
-        // It is text that was written here, or by an earlier klab, by way of a value.
-        let text = managed.text();
-        let list: Result<Vec<Written<Fields>>, _> = serde_json::from_str(&text);
-        let Ok(list) = list else { return Self::of_list(&object.managed_fields()) };
+        Self::of_text(&managed.text()).unwrap_or_else(|| Self::of_list(&object.managed_fields()))
+    }
+
+    /// Reads text that was written here, or by an earlier klab, by way of a value.
+    fn of_text(text: &str) -> Option<Self> {
+        let list: Vec<Written<Fields>> = serde_json::from_str(text).ok()?;
         let entries = list.into_iter().map(|written| Entry {
             manager: written.manager,
             applied: written.operation == Operation::Apply,
@@ -147,7 +149,7 @@ impl Managed {
             subresource: written.subresource,
             fields: written.fields_v1,
         });
-        Self(entries.collect())
+        Some(Self(entries.collect()))
     }
 
     /// Reads a list that a client sent.
@@ -234,6 +236,20 @@ impl Managed {
         self.cap_updaters();
     }
 
+    /// Whether the same own the same fields in two lists, whenever they wrote them.
+    // upstream: apiserver pkg/endpoints/handlers/fieldmanager/equality.go IgnoreManagedFieldsTimestampsTransformer (v1.36)
+    pub(crate) fn are_alike(one: Option<&ManagedFields>, other: Option<&ManagedFields>) -> bool {
+        let timeless = |managed: &ManagedFields| {
+            let mut managed = Self::of_text(&managed.text())?;
+            managed.0.iter_mut().for_each(|entry| entry.time = None);
+            Some(managed)
+        };
+        match (one, other) {
+            (Some(one), Some(other)) => one == other || timeless(one).is_some_and(|one| Some(one) == timeless(other)),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
     fn cap_updaters(&mut self) {
         loop {
             let mut updaters: Vec<usize> = (0..self.0.len()).filter(|at| !self.0[*at].applied).collect();
@@ -265,7 +281,7 @@ impl Managed {
 /// `None` for a new object.
 pub(crate) fn track(current: Option<(&Object, &Value)>, new: &mut Value, writer: &Writer<'_>) -> Option<Managed> {
     let sent = new["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
-    let sent = sent.filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+    let sent = sent.filter(|_| writer.part == Part::Main).and_then(|list| asked_for(&list));
     if writer.manager.is_empty() {
         return None;
     }
@@ -276,8 +292,8 @@ pub(crate) fn track(current: Option<(&Object, &Value)>, new: &mut Value, writer:
     if current.is_some() && sent.is_none() && difference.is_empty() {
         return None;
     }
-    let mut managed = match (&sent, current) {
-        (Some(list), _) => Managed::of_list(list),
+    let mut managed = match (sent, current) {
+        (Some(sent), _) => sent,
         (None, Some((current, _))) => Managed::of(current),
         (None, None) => Managed::default(),
     };
@@ -286,6 +302,19 @@ pub(crate) fn track(current: Option<(&Object, &Value)>, new: &mut Value, writer:
         managed.note_update(&difference, writer);
     }
     Some(managed)
+}
+
+/// The managers that a client asks for: none with an empty list, or one empty entry. `None` where it does not say.
+// upstream: apimachinery pkg/util/managedfields/internal/fieldmanager.go decodeLiveOrNew, isResetManagedFields (v1.36)
+fn asked_for(list: &Value) -> Option<Managed> {
+    let entries = list.as_array()?;
+    let is_reset = match entries.as_slice() {
+        [] => true,
+        [one] => one.as_object().is_some_and(serde_json::Map::is_empty),
+        _ => false,
+    };
+    let managed = Managed::of_list(list);
+    (is_reset || !managed.0.is_empty()).then_some(managed)
 }
 
 /// Who manages the fields of an object that is answered and not stored.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::clock::SteppedClock;
 use crate::cluster::FieldValidation;
-use crate::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS};
+use crate::resource::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS, STATEFUL_SETS};
 
 fn cluster() -> (Arc<SteppedClock>, Cluster) {
     let clock = Arc::new(SteppedClock::new(Timestamp::from_second(1_800_000_000).expect("in range")));
@@ -246,6 +246,52 @@ fn a_container_that_nobody_wants_goes_whoever_touched_it() {
     apply(&cluster, "other", DEPLOYMENTS, deployment(containers(json!([side]))), false).expect("shared");
     let (value, _) = apply(&cluster, "lab", DEPLOYMENTS, deployment(json!({})), false).expect("applied");
     assert_eq!(names(&value), ["main", "side"], "another one wants it");
+}
+
+/// What a body leaves to defaults is no change, though the list that it is in is owned as a whole.
+#[test]
+fn a_stateful_set_that_is_applied_again_is_not_written() {
+    let (clock, cluster) = cluster();
+    let value = || {
+        let labels = json!({ "app": "db" });
+        json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "db" },
+            "spec": {
+                "serviceName": "db", "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "db", "image": "postgres:16" }] },
+                },
+                "volumeClaimTemplates": [{
+                    "metadata": { "name": "data" },
+                    "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+                }],
+            },
+        })
+    };
+    let (first, _) = apply(&cluster, "lab", STATEFUL_SETS, value(), false).expect("made");
+    clock.step(SignedDuration::from_secs(5));
+    let (second, _) = apply(&cluster, "lab", STATEFUL_SETS, value(), false).expect("applied");
+    assert_eq!(second, first);
+}
+
+/// upstream: fieldmanager_test.go TestResetManagedFields, and what is no list of managers changes nothing.
+#[test]
+fn an_empty_list_of_managers_resets_it_and_a_broken_one_does_not() {
+    for (list, managers) in [(json!([]), 0), (json!([{}]), 0), (json!([{}, {}]), 1), (json!([{ "manager": "x" }]), 1)] {
+        let (_, cluster) = cluster();
+        let value = json!({ "metadata": { "name": "ssa" }, "data": { "a": "1" } });
+        let options = WriteOptions::client("me");
+        let mut made = cluster.create(CONFIG_MAPS, "default", value, &options).expect("created").whole();
+        made["metadata"]["managedFields"] = list.clone();
+        let written = cluster.update(CONFIG_MAPS, Part::Main, "default", "ssa", made, &options).expect("updated");
+        assert_eq!(written.managed_fields().as_array().map_or(0, Vec::len), managers, "{list}");
+    }
+    let (_, cluster) = cluster();
+    let options = WriteOptions::client("me");
+    let mut made = cluster.create(DEPLOYMENTS, "default", deployment(json!({})), &options).expect("created").whole();
+    made["metadata"]["managedFields"] = json!([]);
+    let written = cluster.update(DEPLOYMENTS, Part::Status, "default", "web", made, &options).expect("updated");
+    assert_eq!(written.managed_fields().as_array().map(Vec::len), Some(1), "not by way of a subresource");
 }
 
 #[test]
