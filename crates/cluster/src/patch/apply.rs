@@ -66,6 +66,13 @@ impl Transaction<'_> {
             if part != Part::Main {
                 return Err(Status::not_found(row, name));
             }
+            if let Some(uid) = config["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
+                return Err(Status::conflict_because(
+                    row,
+                    name,
+                    &format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found"),
+                ));
+            }
             let mut managed = Managed::default();
             let entry = managed.entry(&writer, true);
             entry.fields = wanted;

@@ -274,6 +274,21 @@ fn a_stateful_set_that_is_applied_again_is_not_written() {
     assert_eq!(second, first);
 }
 
+#[test]
+fn an_applied_body_with_a_uid_is_about_an_object_that_is_there() {
+    let (_, cluster) = cluster();
+    let mut value = config_map(json!({}));
+    value["metadata"]["uid"] = json!("1-2-3");
+    let refused = apply(&cluster, "a", CONFIG_MAPS, value, false).expect_err("refused");
+    assert_eq!(
+        (refused.code, refused.message.as_str()),
+        (
+            409,
+            "Operation cannot be fulfilled on configmaps \"ssa\": uid mismatch: the provided object specified uid 1-2-3, and no existing object was found"
+        )
+    );
+}
+
 /// upstream: fieldmanager_test.go TestResetManagedFields, and what is no list of managers changes nothing.
 #[test]
 fn an_empty_list_of_managers_resets_it_and_a_broken_one_does_not() {
