@@ -63,7 +63,7 @@ impl Call<'_> {
             }
             Method::PATCH => {
                 let options = self.options_for("PatchOptions", target)?;
-                let patch = self.patch_body(target)?;
+                let (patch, _) = self.patch_body(target)?;
                 cluster.scale_patch(resource, namespace, name, patch, &options)?
             }
             _ => return Err(method_not_allowed()),

@@ -18,7 +18,7 @@ use super::present::ListMetadata;
 use super::read::invalid_options;
 
 use super::call::{Call, Target};
-use super::{answer, custom, yaml};
+use super::{answer, custom, twice, yaml};
 
 /// Longest name of a field manager.
 const LONGEST_MANAGER: usize = 128;
@@ -71,9 +71,9 @@ impl Call<'_> {
 
     /// [`Call::write_options`] for objects of a target.
     pub(super) fn options_for(&self, kind: &str, target: &Target) -> Result<WriteOptions<'_>, Status> {
-        let is_yaml = negotiate::encoding(&self.parts.headers).is_ok_and(|encoding| encoding == Encoding::Yaml);
+        let is_json = negotiate::encoding(&self.parts.headers).is_ok_and(|encoding| encoding == Encoding::Json);
         let served = (target.custom || target.resource != target.stored()).then_some(target.resource);
-        Ok(WriteOptions { is_yaml, served, ..self.write_options(kind)? })
+        Ok(WriteOptions { twice_first: !is_json, served, ..self.write_options(kind)? })
     }
 
     fn dry_run(&self, kind: &str) -> Result<bool, Status> {
@@ -187,7 +187,8 @@ impl Call<'_> {
     pub(super) fn patch_part(&self, target: &Target, part: Part) -> Result<Response<Body>, Status> {
         self.form()?;
         let options = self.options_for("PatchOptions", target)?;
-        let patch = self.patch_body(target)?;
+        let (patch, problems) = self.patch_body(target)?;
+        let options = WriteOptions { problems: &problems, ..options };
         let written = self.cluster().patch_reporting(
             target.stored(),
             part,
@@ -200,20 +201,29 @@ impl Call<'_> {
         self.written(if written.created { 201 } else { 200 }, target, &written)
     }
 
-    /// The patch a request carries, by its media type.
-    pub(super) fn patch_body(&self, target: &Target) -> Result<Patch, Status> {
-        let broken = |error: serde_json::Error| Status::bad_request(negotiate::json_error(&self.body, &error));
-        let json = || serde_json::from_slice::<Value>(&self.body).map_err(broken);
+    /// The patch a request carries, by its media type; and what in it a client may want to know of.
+    pub(super) fn patch_body(&self, target: &Target) -> Result<(Patch, Vec<String>), Status> {
         let kind = negotiate::media_type(&self.parts.headers);
+        let json = |of: fn(Value) -> Patch| {
+            let (value, twice) = twice::read(&self.body).map_err(|error| {
+                let before = if kind.contains("strategic") { "" } else { "error decoding patch: " };
+                Status::bad_request(format!("{before}{}", negotiate::json_error(&self.body, &error)))
+            })?;
+            let patch = of(value);
+            let before = if matches!(patch, Patch::Json(_)) { "json patch " } else { "" };
+            let twice = twice.into_iter().map(|problem| format!("{before}{problem}"));
+            let problems = twice.chain(patch.unknown()).collect();
+            Ok((patch, problems))
+        };
         // upstream: apimachinery pkg/apis/meta/v1/validation/validation.go ValidatePatchOptions
         if !kind.starts_with("application/apply-patch+") && self.query.get("force").is_some() {
             let message = "Forbidden: may not be specified for non-apply patch";
             return Err(invalid_options("PatchOptions", "force", "FieldValueForbidden", message));
         }
         match kind {
-            "application/json-patch+json" => Ok(Patch::Json(json()?)),
-            "application/merge-patch+json" => Ok(Patch::Merge(json()?)),
-            "application/strategic-merge-patch+json" if !target.resource.row().custom => Ok(Patch::Strategic(json()?)),
+            "application/json-patch+json" => json(Patch::Json),
+            "application/merge-patch+json" => json(Patch::Merge),
+            "application/strategic-merge-patch+json" if !target.resource.row().custom => json(Patch::Strategic),
             "application/strategic-merge-patch+json" => Err(Status {
                 details: json!({}),
                 ..Status::new(
@@ -231,19 +241,20 @@ impl Call<'_> {
                         "Required value: is required for apply patch",
                     ));
                 }
-                let value = match serde_json::from_slice::<Value>(&self.body) {
-                    Ok(value) => value,
-                    Err(_) => self.configuration()?,
+                let (value, problems) = match twice::read(&self.body) {
+                    Ok((value, twice)) if twice.is_empty() => (value, twice),
+                    // Upstream reads all of them as YAML.
+                    _ => self.configuration()?,
                 };
-                Ok(Patch::Apply { value, force: self.query.flag("force") })
+                Ok((Patch::Apply { value, force: self.query.flag("force") }, problems))
             }
             _ => Err(negotiate::unsupported_media_type()),
         }
     }
 
-    /// A configuration in YAML.
+    /// A configuration in YAML, and what is in it twice.
     // upstream: apiserver pkg/endpoints/handlers/patch.go applyPatchToCurrentObject (v1.36)
-    fn configuration(&self) -> Result<Value, Status> {
+    fn configuration(&self) -> Result<(Value, Vec<String>), Status> {
         let (value, twice) =
             yaml::read(&self.body).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
         if !twice.is_empty() && self.is_strict() {
@@ -252,7 +263,7 @@ impl Call<'_> {
                 "error strict decoding YAML: error converting YAML to JSON: {words}"
             )));
         }
-        Ok(value)
+        Ok((value, twice))
     }
 
     /// Whether the client wants nothing that is unknown or there twice.

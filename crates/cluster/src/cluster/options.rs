@@ -22,8 +22,8 @@ pub struct WriteOptions<'a> {
     pub validation: FieldValidation,
     /// What reading the body found already, as clients are told: `duplicate field "spec.replicas"`.
     pub problems: &'a [String],
-    /// Whether the body came as YAML.
-    pub(crate) is_yaml: bool,
+    /// Whether these problems are told before those of its fields: of YAML and of patches.
+    pub(crate) twice_first: bool,
     /// The version of a custom resource that the request is for, where its objects may be kept under another one.
     pub(crate) served: Option<ResourceId>,
     /// Whom the new object is shown before it is stored, where whether somebody may write depends on it.
@@ -43,7 +43,7 @@ impl<'a> WriteOptions<'a> {
             client: false,
             validation: FieldValidation::Ignore,
             problems: &[],
-            is_yaml: false,
+            twice_first: false,
             served: None,
             guard: None,
             user: None,

@@ -156,8 +156,8 @@ impl<'a> Transaction<'a> {
         }
         let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
         let twice = self.options.problems.iter().cloned();
-        // Custom resources and YAML are read as they come, and looked through afterwards.
-        let problems: Vec<String> = if row.custom || self.options.is_yaml {
+        // Custom resources, YAML and patches are read as they come, and looked through afterwards.
+        let problems: Vec<String> = if row.custom || self.options.twice_first {
             twice.chain(unknown).collect()
         } else {
             unknown.chain(twice).collect()
@@ -165,7 +165,10 @@ impl<'a> Transaction<'a> {
         match self.options.validation {
             FieldValidation::Ignore => Ok(()),
             FieldValidation::Warn => {
-                self.warnings.extend(problems);
+                // A patch of a kind with a second version is read in both.
+                let new = problems.into_iter().filter(|problem| !self.warnings.contains(problem));
+                let new: Vec<String> = new.collect();
+                self.warnings.extend(new);
                 Ok(())
             }
             FieldValidation::Strict if problems.is_empty() => Ok(()),

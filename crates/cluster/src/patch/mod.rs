@@ -4,6 +4,7 @@ mod apply;
 mod elsewhere;
 mod fields;
 mod go_text;
+mod json;
 mod managed;
 mod place;
 mod scale;
@@ -147,27 +148,33 @@ impl Transaction<'_> {
 }
 
 impl Patch {
+    /// What a client may want to know of the patch itself, beside what it has twice.
+    pub(crate) fn unknown(&self) -> Vec<String> {
+        if let Self::Json(operations) = self { json::unknown(operations) } else { Vec::new() }
+    }
+
     /// Changes `value`, an object of that kind.
     ///
     /// # Errors
     /// 400 for a patch that is none, 422 for one that does not fit the object.
     pub fn carry_out(&self, api_version: &str, kind: &str, value: &mut Value) -> Result<(), Status> {
         match self {
-            Self::Json(operations) => {
-                let patch: json_patch::Patch = serde_json::from_value(operations.clone())
-                    .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-                operate(value, &patch)
-            }
+            Self::Json(operations) => json::carry_out(value, operations),
             Self::Merge(patch) | Self::Apply { value: patch, .. } => {
+                if patch.is_null() {
+                    return Err(Status::bad_request("Invalid JSON Patch"));
+                }
                 if !patch.is_object() {
-                    return Err(Status::bad_request("error decoding patch: the patch is not a JSON object"));
+                    return Err(Status::bad_request(format!("error decoding patch: {}", no_object(patch))));
                 }
                 json_patch::merge(value, patch);
                 Ok(())
             }
             Self::Strategic(patch) => {
-                let Value::Object(patch) = patch.clone() else {
-                    return Err(Status::bad_request("error decoding patch: the patch is not a JSON object"));
+                let patch = match patch {
+                    Value::Object(patch) => patch.clone(),
+                    Value::Null => serde_json::Map::new(),
+                    other => return Err(Status::bad_request(no_object(other))),
                 };
                 let shape = schema().kind(api_version, kind).map(Shape::Struct);
                 strategic::merge(value, patch, shape.as_ref()).map_err(Status::bad_request)
@@ -176,69 +183,21 @@ impl Patch {
     }
 }
 
-/// Most operations of a JSON patch, as upstream.
-const MAX_OPERATIONS: usize = 10_000;
-/// Most bytes that the copies of a JSON patch may add: each can double the object.
-const MAX_COPIED: usize = 3 * 1024 * 1024;
-
-/// Carries out a JSON patch. When it does not fit, `value` is left somewhere on the way; undoing what was done would
-/// be for callers that go on with it.
-fn operate(value: &mut Value, patch: &json_patch::Patch) -> Result<(), Status> {
-    let too_large = |message: String| Status::new(413, "RequestEntityTooLarge", message);
-    if patch.len() > MAX_OPERATIONS {
-        let count = patch.len();
-        let most = format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}");
-        return Err(too_large(most));
+/// What Go's JSON reader calls a value.
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
-    let mut copied = 0;
-    for operation in patch.iter() {
-        if let json_patch::PatchOperation::Copy(copy) = operation {
-            copied += value.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
-            if copied > MAX_COPIED {
-                let text =
-                    "Unable to complete the patch: the accumulated size increase of its copies is over the limit";
-                return Err(too_large(format!("{text} {MAX_COPIED}")));
-            }
-        }
-        if finds_nothing(value, operation) {
-            continue;
-        }
-        if let Some(copied) = copy_of_nothing(value, operation) {
-            json_patch::patch_unsafe(value, &[copied]).map_err(|_| unfitting())?;
-            continue;
-        }
-        json_patch::patch_unsafe(value, std::slice::from_ref(operation)).map_err(|_| unfitting())?;
-    }
-    Ok(())
 }
 
-/// Whether an operation tests a field for null that its object does not have. For Kubernetes that is the same, and
-/// kube-rs has its first finalizer depend on it.
-// upstream: gopkg.in/evanphx/json-patch.v4 patch.go test (v1.36)
-fn finds_nothing(value: &Value, operation: &json_patch::PatchOperation) -> bool {
-    let json_patch::PatchOperation::Test(test) = operation else { return false };
-    let Some((object, field)) = test.path.split_back().filter(|_| test.value.is_null()) else { return false };
-    let object = value.pointer(object.as_str()).and_then(Value::as_object);
-    object.is_some_and(|object| !object.contains_key(field.decoded().as_ref()))
-}
-
-/// What is copied from a field that an object does not have is null.
-// upstream: gopkg.in/evanphx/json-patch.v4 patch.go copy (v1.36)
-fn copy_of_nothing(value: &Value, operation: &json_patch::PatchOperation) -> Option<json_patch::PatchOperation> {
-    let json_patch::PatchOperation::Copy(copy) = operation else { return None };
-    let (object, field) = copy.from.split_back()?;
-    let object = value.pointer(object.as_str()).and_then(Value::as_object)?;
-    let missing = !object.contains_key(field.decoded().as_ref());
-    missing.then(|| {
-        json_patch::PatchOperation::Add(json_patch::AddOperation { path: copy.path.clone(), value: Value::Null })
-    })
-}
-
-/// 422: a JSON patch whose test fails or whose path does not exist.
-fn unfitting() -> Status {
-    let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
-    status.details = json!({});
-    status
+/// 400: a patch that merges is an object.
+fn no_object(patch: &Value) -> String {
+    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", go_kind(patch))
 }
 
 /// 415: kinds defined at run time have no merge keys.

@@ -2,6 +2,7 @@
 
 mod access;
 mod custom;
+mod patches;
 mod status;
 mod versions;
 
@@ -343,7 +344,7 @@ async fn json_patches_that_do_not_fit_leave_everything_as_it_was() {
     assert_eq!(json_patch(&api, &tangled).await.0, 422);
     let doubling: Vec<Value> =
         (0..64).map(|at| json!({"op": "copy", "from": "/data", "path": format!("/data/{at}")})).collect();
-    assert_eq!(json_patch(&api, &json!(doubling)).await.0, 413);
+    assert_eq!(json_patch(&api, &json!(doubling)).await.0, 422);
     let many: Vec<Value> = (0..10_001).map(|_| json!({"op": "test", "path": "/data/a", "value": "0"})).collect();
     assert_eq!(json_patch(&api, &json!(many)).await.0, 413);
     let mut deep = vec![json!({"op": "add", "path": "/metadata/labels", "value": {}})];

@@ -1,0 +1,170 @@
+//! JSON patches: lists of operations, as Kubernetes carries them out.
+
+// upstream: gopkg.in/evanphx/json-patch.v4 patch.go; apiserver pkg/endpoints/handlers/patch.go applyJSPatch (v1.36)
+
+use json_patch::{AddOperation, PatchOperation};
+use serde_json::{Value, json};
+
+use crate::status::Status;
+
+/// Most operations of a JSON patch, as upstream.
+const MAX_OPERATIONS: usize = 10_000;
+/// Most bytes that the copies of a JSON patch may add: each can double the object.
+const MAX_COPIED: usize = 3 * 1024 * 1024;
+/// The fields of an operation that are texts.
+const TEXTS: [&str; 3] = ["op", "path", "from"];
+
+/// Carries out a patch. When it does not fit, `value` is left somewhere on the way; undoing what was done would
+/// be for callers that go on with it.
+///
+/// # Errors
+/// 400 for what is no list of operations, 413 for one that is too long, 422 for one that does not fit.
+pub(super) fn carry_out(value: &mut Value, operations: &Value) -> Result<(), Status> {
+    let nothing = Vec::new();
+    let operations = match operations {
+        Value::Null => &nothing,
+        Value::Array(list) => list,
+        other => return Err(undecodable(other, "value of type []handlers.jsonPatchOp")),
+    };
+    operations.iter().try_for_each(check)?;
+    if operations.len() > MAX_OPERATIONS {
+        let count = operations.len();
+        let most = format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}");
+        return Err(Status::new(413, "RequestEntityTooLarge", most));
+    }
+    let mut copied = 0;
+    for operation in operations {
+        let operation = read(operation).ok_or_else(unfitting)?;
+        if let PatchOperation::Copy(copy) = &operation {
+            copied += value.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
+            if copied > MAX_COPIED {
+                return Err(unfitting());
+            }
+        }
+        if finds_nothing(value, &operation) {
+            continue;
+        }
+        let operation = sets_what_is_not_there(value, &operation).unwrap_or(operation);
+        json_patch::patch_unsafe(value, &[operation]).map_err(|_| unfitting())?;
+    }
+    Ok(())
+}
+
+/// The fields that operations have and do not know, as clients are told.
+pub(super) fn unknown(operations: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, operation) in operations.as_array().into_iter().flatten().enumerate() {
+        let fields = operation.as_object().into_iter().flatten().map(|(field, _)| field);
+        let others = fields.filter(|field| *field != "value" && !TEXTS.contains(&field.as_str()));
+        found.extend(others.map(|field| format!("json patch unknown field \"[{at}].{field}\"")));
+    }
+    found
+}
+
+/// Whether each field of an operation has its type.
+fn check(operation: &Value) -> Result<(), Status> {
+    if !matches!(operation, Value::Object(_) | Value::Null) {
+        return Err(undecodable(operation, "value of type handlers.jsonPatchOp"));
+    }
+    let wrong = TEXTS.iter().find(|field| !matches!(operation[**field], Value::String(_) | Value::Null));
+    wrong.map_or(Ok(()), |field| {
+        Err(undecodable(&operation[*field], &format!("struct field jsonPatchOp.{field} of type string")))
+    })
+}
+
+/// 400, in the words of Go's JSON reader.
+fn undecodable(value: &Value, what: &str) -> Status {
+    let kind = super::go_kind(value);
+    Status::bad_request(format!("error decoding patch: json: cannot unmarshal {kind} into Go {what}"))
+}
+
+/// An operation, where it is one. A value that is left out is null.
+fn read(operation: &Value) -> Option<PatchOperation> {
+    let mut whole = operation.as_object()?.clone();
+    whole.entry("value").or_insert(Value::Null);
+    let operation: PatchOperation = serde_json::from_value(Value::Object(whole)).ok()?;
+    let is_for_all = matches!(operation, PatchOperation::Replace(_) | PatchOperation::Test(_));
+    (is_for_all || !operation.path().is_root()).then_some(operation)
+}
+
+/// Whether an operation tests a field for null that its object does not have. For Kubernetes that is the same, and
+/// kube-rs has its first finalizer depend on it.
+fn finds_nothing(value: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    test.value.is_null() && is_missing(value, &test.path)
+}
+
+/// What is copied from a field that an object does not have is null, and a field that is not there is replaced by adding
+/// it.
+fn sets_what_is_not_there(value: &Value, operation: &PatchOperation) -> Option<PatchOperation> {
+    let (path, new) = match operation {
+        PatchOperation::Copy(copy) if is_missing(value, &copy.from) => (copy.path.clone(), Value::Null),
+        PatchOperation::Replace(replace) if is_missing(value, &replace.path) => {
+            (replace.path.clone(), replace.value.clone())
+        }
+        _ => return None,
+    };
+    Some(PatchOperation::Add(AddOperation { path, value: new }))
+}
+
+/// Whether an object is there, but not that field of it.
+fn is_missing(value: &Value, path: &json_patch::jsonptr::Pointer) -> bool {
+    let Some((object, field)) = path.split_back() else { return false };
+    let object = value.pointer(object.as_str()).and_then(Value::as_object);
+    object.is_some_and(|object| !object.contains_key(field.decoded().as_ref()))
+}
+
+/// 422: a JSON patch whose test fails or whose path does not exist.
+fn unfitting() -> Status {
+    let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
+    status.details = json!({});
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(operations: &Value) -> Result<Value, (u16, String)> {
+        let mut value = json!({ "a": { "b": 1 }, "list": [1, 2] });
+        carry_out(&mut value, operations).map_err(|status| (status.code, status.message))?;
+        Ok(value)
+    }
+
+    #[test]
+    fn operations_do_what_kubernetes_does() {
+        let value = |a: Value, list: Value| Ok(json!({ "a": a, "list": list }));
+        let unfitting = || Err((422, "the server rejected our request due to an error in our request".to_owned()));
+        let bad = |words: &str| Err((400, format!("error decoding patch: json: cannot unmarshal {words}")));
+        let op = |op: &str, path: &str| json!([{ "op": op, "path": path, "value": 3 }]);
+        for (operations, wanted) in [
+            (op("add", "/a/c"), value(json!({ "b": 1, "c": 3 }), json!([1, 2]))),
+            (op("replace", "/a/c"), value(json!({ "b": 1, "c": 3 }), json!([1, 2]))),
+            (op("replace", "/list/5"), unfitting()),
+            (op("add", "/list/-"), value(json!({ "b": 1 }), json!([1, 2, 3]))),
+            (json!([{ "op": "add", "path": "/a" }]), value(Value::Null, json!([1, 2]))),
+            (json!([{ "op": "test", "path": "/a/x", "value": null }]), value(json!({ "b": 1 }), json!([1, 2]))),
+            (op("remove", "/a/x"), unfitting()),
+            (op("merge", "/a"), unfitting()),
+            (op("", "/a"), unfitting()),
+            (op("add", "a"), unfitting()),
+            (op("add", ""), unfitting()),
+            (json!([{ "op": "add" }]), unfitting()),
+            (json!([null]), unfitting()),
+            (json!([{ "op": 1 }]), bad("number into Go struct field jsonPatchOp.op of type string")),
+            (json!([{ "op": "add", "path": [] }]), bad("array into Go struct field jsonPatchOp.path of type string")),
+            (json!(["add"]), bad("string into Go value of type handlers.jsonPatchOp")),
+            (json!({ "op": "add" }), bad("object into Go value of type []handlers.jsonPatchOp")),
+        ] {
+            assert_eq!(patched(&operations), wanted, "{operations}");
+        }
+        let many = Value::Array(vec![json!({ "op": "test", "path": "/a/b", "value": 1 }); 10_001]);
+        assert_eq!(patched(&many).map_err(|(code, _)| code), Err(413));
+    }
+
+    #[test]
+    fn unknown_fields_of_operations_are_named() {
+        let operations = json!([{ "op": "add" }, { "op": "add", "foo": 1 }]);
+        assert_eq!(unknown(&operations), ["json patch unknown field \"[1].foo\""]);
+    }
+}
