@@ -233,6 +233,18 @@ const fn global(group: &'static str, version: &'static str, kind: &'static str, 
 }
 
 impl Resource {
+    /// What API servers say of a body of this kind's path that names another kind.
+    pub(crate) fn not_of(&self, version: &str, kind: &str) -> String {
+        if ResourceId::by_kind(version, kind).is_some() {
+            let group = self.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+            format!("converting (v1.{kind}) to ({group}.{}): unknown conversion", self.kind)
+        } else {
+            format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+            )
+        }
+    }
+
     const fn short(mut self, names: &'static [&'static str]) -> Self {
         self.short_names = names;
         self

@@ -10,7 +10,7 @@ use super::super::cluster::{DeleteOptions, Deleted, FieldValidation, Part, Propa
 use super::super::patch::Patch;
 use super::super::protobuf;
 use super::super::registry;
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, ResourceId};
+use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES};
 use super::super::status::Status;
 use super::body::Body;
 use super::negotiate::{self, Encoding};
@@ -369,18 +369,11 @@ fn checked_kind(target: &Target, mut value: Value) -> Result<Value, Status> {
     if (!kind.is_empty() && kind != row.kind) || (!version.is_empty() && version != api_version) {
         let version = if version.is_empty() { api_version } else { version };
         let (_, short) = version.rsplit_once('/').unwrap_or(("", &version));
-        return Err(Status::bad_request(if ResourceId::by_kind(&version, &kind).is_some() {
-            let group = row.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
-            format!(
-                "{kind} in version \"{short}\" cannot be handled as a {}: converting (v1.{kind}) to ({group}.{}): unknown conversion",
-                row.kind, row.kind
-            )
-        } else {
-            format!(
-                "{kind} in version \"{short}\" cannot be handled as a {}: no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-                row.kind
-            )
-        }));
+        return Err(Status::bad_request(format!(
+            "{kind} in version \"{short}\" cannot be handled as a {}: {}",
+            row.kind,
+            row.not_of(&version, &kind)
+        )));
     }
     value["apiVersion"] = json!(api_version);
     value["kind"] = json!(row.kind);

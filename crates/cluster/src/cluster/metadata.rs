@@ -111,10 +111,28 @@ fn storage_key(resource: &Resource, namespace: &str, name: &str) -> String {
     }
 }
 
+/// Checks that a body that replaces an object means this one.
+///
+/// # Errors
+/// 409 for another uid.
+pub(super) fn check_uid(resource: &Resource, old: &Value, new: &Value) -> Result<(), Status> {
+    let of = |value: &Value, field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (uid, own) = (of(new, "uid"), of(old, "uid"));
+    if uid.is_empty() || uid == own {
+        return Ok(());
+    }
+    let (namespace, name) = (of(old, "namespace"), of(old, "name"));
+    let because = format!(
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {own}",
+        storage_key(resource, &namespace, &name)
+    );
+    Err(Status::conflict_because(resource, &name, &because))
+}
+
 /// Checks that `new` is a possible next version of `old`, and fills in what clients may leave out.
 ///
 /// # Errors
-/// 409 for another uid or a stale resourceVersion, 422 for changed immutable fields.
+/// 409 for a stale resourceVersion, 422 for changed immutable fields.
 pub(super) fn carry_over(resource: &Resource, name: &str, old: &Value, new: &mut Value) -> Result<(), Status> {
     check_name(name, new)?;
     let (Some(before), Some(metadata)) = (old["metadata"].as_object(), new["metadata"].as_object_mut()) else {
@@ -124,15 +142,6 @@ pub(super) fn carry_over(resource: &Resource, name: &str, old: &Value, new: &mut
     // upstream: apiserver pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace
     if let Some(namespace) = before.get("namespace") {
         metadata.entry("namespace").or_insert_with(|| namespace.clone());
-    }
-    let uid = text(metadata, "uid");
-    if !uid.is_empty() && uid != text(before, "uid") {
-        let because = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            storage_key(resource, text(before, "namespace"), name),
-            text(before, "uid")
-        );
-        return Err(Status::conflict_because(resource, name, &because));
     }
     let version = text(metadata, "resourceVersion");
     if !version.is_empty() && version.parse::<u64>().is_err() {
@@ -144,6 +153,10 @@ pub(super) fn carry_over(resource: &Resource, name: &str, old: &Value, new: &mut
         return Err(Status::conflict(resource, name));
     }
     let mut errors = Errors::default();
+    let uid = text(metadata, "uid");
+    if !uid.is_empty() && uid != text(before, "uid") {
+        errors.invalid("metadata.uid", &json!(uid), "field is immutable");
+    }
     if let Some(time) = metadata.get("creationTimestamp").filter(|time| !time.is_null())
         && Some(time) != before.get("creationTimestamp")
     {

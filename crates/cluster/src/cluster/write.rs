@@ -260,6 +260,7 @@ impl<'a> Transaction<'a> {
         metadata::check_name(name, &value)?;
         let current = self.live(resource, namespace, name)?;
         let old = current.value();
+        metadata::check_uid(row, &old, &value)?;
         self.write_over(&current, part, &old, value, None)
     }
 

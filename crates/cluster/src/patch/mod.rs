@@ -25,8 +25,9 @@ use super::cluster::{Cluster, Fault, Part, Transaction, WriteOptions, Written};
 use super::object::Object;
 use super::registry;
 use super::resource::ResourceId;
-use super::schema::{Shape, schema};
+use super::schema::{Mismatch, Shape, schema};
 use super::status::Status;
+use super::validation::Errors;
 
 /// A patch, as decoded from a request's body.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,12 +139,43 @@ impl Transaction<'_> {
             return Err(unsupported());
         }
         let before = new.clone();
+        self.check_patched_kind(resource, &patch, &before)?;
         if let Some(second) = second {
             self.decode(second, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
             new = registry::stored(second, new);
         }
         self.decode(resource, &mut new).map_err(|fault| refused(&patch, &before, &fault))?;
         self.store_patched(&current, part, namespace, &old, new)
+    }
+}
+
+impl Transaction<'_> {
+    /// Refuses an object that a patch has made one of another kind. A strategic merge patch cannot: it is of the kind that
+    /// it is merged into.
+    fn check_patched_kind(&self, resource: ResourceId, patch: &Patch, patched: &Value) -> Result<(), Status> {
+        let row = self.served(resource).row();
+        let (version, kind) = (patched["apiVersion"].as_str(), patched["kind"].as_str());
+        let is_other = |given: Option<&str>, own: &str| given.is_some_and(|given| given != own);
+        let own = row.api_version();
+        if !matches!(patch, Patch::Json(_) | Patch::Merge(_)) || !(is_other(version, &own) || is_other(kind, row.kind))
+        {
+            return Ok(());
+        }
+        let (version, kind) = (version.unwrap_or(&own), kind.unwrap_or(row.kind));
+        if row.custom {
+            // upstream: apiextensions-apiserver pkg/registry/customresource/validator.go validateTypeMeta (v1.36)
+            let mut errors = Errors::default();
+            for (field, given, own) in [("kind", kind, row.kind), ("apiVersion", version, &own)] {
+                if given != own {
+                    errors.invalid(field, &json!(given), format!("must be {own}"));
+                }
+            }
+            return errors.into_result(row, patched["metadata"]["name"].as_str().unwrap_or_default());
+        }
+        if ResourceId::by_kind(version, kind).is_some_and(|other| other.row().stored_as.unwrap_or(other) == resource) {
+            return Ok(());
+        }
+        Err(refused(patch, patched, &Fault::Mismatch(Mismatch(row.not_of(version, kind)))))
     }
 }
 
