@@ -15,6 +15,7 @@ mod durable;
 mod event;
 mod guard;
 mod kinds;
+mod largest;
 mod limits;
 mod metadata;
 mod options;

@@ -92,6 +92,7 @@ impl<'a> Transaction<'a> {
         if let Some(prepare) = aspects.prepare {
             prepare(None, &mut value);
         }
+        let applies = managed.is_some();
         let managed = managed.or_else(|| track(None, &mut value, &self.writer(resource, Part::Main)));
         let managed = managed.and_then(|managed| managed.kept(resource));
         if let Some(admit) = aspects.admission {
@@ -127,6 +128,7 @@ impl<'a> Transaction<'a> {
         if self.state.store.get(resource, namespace, &name).is_some() {
             return Err(Status::already_exists(row, &name));
         }
+        let managed = self.kept_managers(resource, &value, managed, applies)?;
         let object = self.commit_managed(resource, value, managed);
         if !self.options.dry_run {
             if addresses.is_some() {
@@ -337,6 +339,7 @@ impl<'a> Transaction<'a> {
         if let Some(prepare) = aspects.prepare.filter(|_| part == Part::Main) {
             prepare(Some(old), &mut new);
         }
+        let applies = managed.is_some();
         let managed = match managed {
             None => self.tracked(current, part, old, &mut new, asked.clone())?,
             applied => applied,
@@ -404,6 +407,7 @@ impl<'a> Transaction<'a> {
         if part != Part::Status && current.resource.row().namespaced {
             self.check_quota(resource, &current.namespace, Some(old), &new)?;
         }
+        let managed = self.kept_managers(resource, &new, managed, applies)?;
         Ok(self.commit_managed(resource, new, managed))
     }
 
