@@ -1,7 +1,7 @@
 //! Responses: JSON, text, Status.
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -13,10 +13,15 @@ const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+/// Whoever asks with credentials gets what is for nobody else.
+// upstream: apiserver pkg/endpoints/filters/cachecontrol.go WithCacheControl (v1.36)
+pub(super) const PRIVATE: HeaderValue = HeaderValue::from_static("no-cache, private");
+
 fn with(code: u16, kind: HeaderValue, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, kind);
+    response.headers_mut().insert(CACHE_CONTROL, PRIVATE);
     response
 }
 
@@ -76,9 +81,35 @@ pub(super) fn page_not_found() -> Response<Body> {
     text(404, "404 page not found\n")
 }
 
+/// A Status, with its fields in the order of API servers.
+pub(super) fn status_value(code: u16, status: &Value) -> Response<Body> {
+    const WHOLE: [&str; 8] = ["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"];
+    const DETAILS: [&str; 6] = ["name", "group", "kind", "uid", "causes", "retryAfterSeconds"];
+    const CAUSE: [&str; 3] = ["reason", "message", "field"];
+    let causes = |causes: &Value| {
+        let causes = causes.as_array().into_iter().flatten();
+        format!("[{}]", causes.map(|cause| ordered(cause, &CAUSE, &|_| None)).collect::<Vec<_>>().join(","))
+    };
+    let details = |details: &Value| ordered(details, &DETAILS, &|name| (name == "causes").then_some(&causes));
+    json_line(code, ordered(status, &WHOLE, &|name| (name == "details").then_some(&details)))
+}
+
+/// How a field is written that is not written as it is.
+type Written<'a> = &'a dyn Fn(&Value) -> String;
+
+/// An object with these fields in their order.
+fn ordered<'a>(value: &Value, names: &[&str], within: &dyn Fn(&str) -> Option<Written<'a>>) -> String {
+    let fields = names.iter().filter_map(|name| {
+        let field = value.get(name)?;
+        let text = within(name).map_or_else(|| field.to_string(), |write| write(field));
+        Some(format!("\"{name}\":{text}"))
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
 /// The Status of a refused request.
 pub fn status(status: &Status) -> Response<Body> {
-    let mut response = json_value(status.code, &status.to_value());
+    let mut response = status_value(status.code, &status.to_value());
     if let Some(seconds) = status.details["retryAfterSeconds"].as_u64() {
         response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -60,6 +60,24 @@ impl Body {
         Self::of(Kind::Stream(Box::pin(stream)))
     }
 
+    /// The bytes of a body that has an end.
+    ///
+    /// # Errors
+    /// The body, if it has none.
+    pub(super) fn into_text(self) -> Result<Bytes, Box<Self>> {
+        match self.kind {
+            Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
+            Kind::List(mut list) => {
+                let mut text = BytesMut::new();
+                while let Some(chunk) = list.next() {
+                    text.put(chunk);
+                }
+                Ok(text.freeze())
+            }
+            Kind::Stream(_) => Err(Box::new(self)),
+        }
+    }
+
     fn of(kind: Kind) -> Self {
         Self { kind, _held: None }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::header::{ETAG, IF_NONE_MATCH, VARY};
+use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -218,6 +218,8 @@ impl Call<'_> {
             response.headers_mut().insert(ETAG, etag);
         }
         response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+        // upstream: apiserver pkg/endpoints/discovery/aggregated/etag.go (v1.36)
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public"));
         response
     }
 

@@ -34,6 +34,7 @@ mod negotiate;
 mod pages;
 mod path;
 mod present;
+mod pretty;
 mod prometheus;
 mod query;
 mod read;
@@ -209,7 +210,8 @@ impl Shared {
         if let Some(class) = &call.class {
             class.tell(&mut response);
         }
-        response
+        let is_document = parts.uri.path().starts_with("/open") || parts.uri.path().starts_with("/.well-known");
+        if !is_document && pretty::is_wanted(parts, &call.query) { pretty::printed(response) } else { response }
     }
 }
 
@@ -243,10 +245,7 @@ impl Call<'_> {
             Path::Group(group) => Ok(self.group(&group)),
             Path::Resources(group, version) => Ok(self.resources(&group, &version)),
             Path::OpenApi2 => Ok(super::openapi::version2(self.cluster(), &self.parts.headers)),
-            Path::OpenApi3(None) => {
-                let before = self.parts.extensions.get::<PathBefore>().map_or("", |before| &*before.0);
-                Ok(super::openapi::index(self.cluster(), &self.parts.headers, before))
-            }
+            Path::OpenApi3(None) => Ok(super::openapi::index(self.cluster(), &self.parts.headers, self.path_before())),
             Path::OpenApi3(Some(group_version)) => Ok(super::openapi::document(
                 self.cluster(),
                 &group_version,
@@ -256,6 +255,10 @@ impl Call<'_> {
             .unwrap_or_else(page_not_found)),
             Path::Resource(_) | Path::Unknown => Ok(page_not_found()),
         }
+    }
+
+    fn path_before(&self) -> &str {
+        self.parts.extensions.get::<PathBefore>().map_or("", |before| &*before.0)
     }
 
     /// A path below `/api/v1` or `/apis/<group>/<version>`.

@@ -24,12 +24,11 @@ impl Query {
         self.0.iter().filter(move |(have, _)| have == name).map(|(_, value)| value.as_str())
     }
 
-    /// `true`, `1` and the like.
+    /// Whether it is there, and says neither `0` nor `false`.
+    // upstream: apimachinery pkg/runtime/conversion.go Convert_Slice_string_To_bool (v1.36)
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.0
-            .iter()
-            .find(|(have, _)| have == name)
-            .is_some_and(|(_, value)| matches!(value.as_str(), "" | "1" | "t" | "T" | "true" | "TRUE" | "True"))
+        let said = self.0.iter().find(|(have, _)| have == name);
+        said.is_some_and(|(_, value)| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     /// A number, with the words of Go's parser for what is none.

@@ -22,6 +22,10 @@ use super::unstored::unstored;
 impl Call<'_> {
     pub(super) fn get(&self, target: &Target) -> Result<Response<Body>, Status> {
         self.form()?;
+        if self.query.flag("export") {
+            let message = "the export parameter, deprecated since v1.14, is no longer supported";
+            return Err(Status::bad_request(message));
+        }
         let row = target.resource.row();
         let found = self.cluster().get(target.stored(), target.namespace(), target.name());
         let found = found.or_else(|| {

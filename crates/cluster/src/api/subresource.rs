@@ -115,7 +115,7 @@ impl Call<'_> {
 
 fn success(code: u16) -> Response<Body> {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code});
-    answer::json_value(code, &status)
+    answer::status_value(code, &status)
 }
 
 /// Kind first, as everywhere.

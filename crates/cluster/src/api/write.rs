@@ -291,7 +291,7 @@ impl Call<'_> {
                 if !row.group.is_empty() {
                     details["group"] = json!(row.group);
                 }
-                Ok(answer::json_value(
+                Ok(answer::status_value(
                     200,
                     &json!({
                         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,

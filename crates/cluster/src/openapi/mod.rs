@@ -135,6 +135,7 @@ fn respond(kind: &'static str, text: impl Into<Bytes>, tag: Option<&str>) -> Res
     let mut response = Response::new(Body::whole(text));
     let headers = response.headers_mut();
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(tag).ok()) {
         headers.insert(ETAG, tag);
     }

@@ -1,9 +1,92 @@
 //! Corners that strangers look at: answers for people to read, headers, parameters that are gone, who issues tokens.
 
 use http_body_util::BodyExt;
+use klab_cluster::api::Api;
 use serde_json::{Value, json};
 
-use super::{MAPS, api, ask, config_map, create, send};
+use super::{Events, MAPS, api, ask, config_map, create, get, send};
+
+/// Type, cache control and text of an answer.
+async fn read(api: &Api, path: &str, headers: &[(&str, &str)]) -> (String, String, String) {
+    let answer = send(api, "GET", path, headers, "").await;
+    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    let (kind, caching) = (header("content-type"), header("cache-control"));
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    (kind, caching, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn people_get_a_line_for_each_value() {
+    let api = api();
+    create(api.cluster(), "a", "0");
+    create(api.cluster(), "b", "0");
+    let one = format!("{MAPS}/a");
+    let missing = format!("{MAPS}/none");
+    let curl = ("user-agent", "curl/8.5.0");
+    for path in [one.as_str(), MAPS, missing.as_str(), "/apis/apps/v1", "/api"] {
+        let compact = read(&api, path, &[("user-agent", "kubectl/v1.36.2")]).await.2;
+        assert!(!compact.trim_end().contains('\n'), "{path}: {compact}");
+        let value: Value = serde_json::from_str(&compact).unwrap();
+        let with = if path.contains('?') { "&" } else { "?" };
+        for (path, headers) in [
+            (path.to_owned(), vec![curl]),
+            (path.to_owned(), vec![("user-agent", "Mozilla/5.0 (X11)")]),
+            (format!("{path}{with}pretty=true"), Vec::new()),
+            (path.to_owned(), vec![("accept", "application/json;pretty=1")]),
+        ] {
+            let printed = read(&api, &path, &headers).await.2;
+            assert!(printed.starts_with("{\n  \"kind\": "), "{path}: {printed}");
+            assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), value);
+        }
+        let compact_again = read(&api, &format!("{path}?pretty=false"), &[curl]).await.2;
+        assert_eq!(compact_again, compact);
+    }
+    let mut events = Events::open(&api, "resourceVersion=0&pretty=true").await;
+    assert_eq!(events.next().await.unwrap()["object"]["metadata"]["name"], "a", "a line for each event");
+}
+
+#[tokio::test]
+async fn a_refusal_says_first_what_it_is() {
+    let text = read(&api(), &format!("{MAPS}/none"), &[]).await.2;
+    let wanted = concat!(
+        r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"configmaps \"none\" not found","#,
+        r#""reason":"NotFound","details":{"name":"none","kind":"configmaps"},"code":404}"#,
+        "\n"
+    );
+    assert_eq!(text, wanted);
+    let odd = read(&api(), &format!("{MAPS}?sendInitialEvents=true"), &[]).await.2;
+    assert!(odd.contains(r#","details":{"group":"meta.k8s.io","kind":"ListOptions","causes":[{"reason":"FieldValueForbidden","message":"#), "{odd}");
+}
+
+#[tokio::test]
+async fn answers_are_for_nobody_else_but_what_all_may_know() {
+    let api = api();
+    let discovery = ("accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    for (path, headers, wanted) in [
+        (MAPS, vec![], "no-cache, private"),
+        ("/api/v1/namespaces/none", vec![], "no-cache, private"),
+        ("/healthz", vec![], "no-cache, private"),
+        ("/openapi/v2", vec![], "no-cache, private"),
+        ("/apis", vec![discovery], "public"),
+    ] {
+        assert_eq!(read(&api, path, &headers).await.1, wanted, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_longer_there_is_refused() {
+    let api = api();
+    create(api.cluster(), "a", "0");
+    for (query, code) in
+        [("export=true", 400), ("export=", 400), ("export=false", 200), ("export=0", 200), ("exact=true", 200)]
+    {
+        let (found, answer) = get(&api, &format!("{MAPS}/a?{query}")).await;
+        assert_eq!(found, code, "{query}: {answer}");
+        if code == 400 {
+            assert_eq!(answer["message"], "the export parameter, deprecated since v1.14, is no longer supported");
+        }
+    }
+}
 
 #[tokio::test]
 async fn an_object_stays_the_one_of_its_kind() {
