@@ -23,6 +23,7 @@ mod fairness;
 mod handshake;
 mod health;
 mod impersonation;
+mod issuer;
 #[cfg(feature = "server")]
 mod keyboard;
 mod leases;
@@ -253,6 +254,8 @@ impl Call<'_> {
                 &self.parts.headers,
             )
             .unwrap_or_else(page_not_found)),
+            Path::Issuer => Ok(issuer::configuration(&self.api.address, self.path_before())),
+            Path::Keys => Ok(self.keys()),
             Path::Resource(_) | Path::Unknown => Ok(page_not_found()),
         }
     }

@@ -42,6 +42,10 @@ pub(super) enum Path {
     OpenApi2,
     /// `/openapi/v3`, with the group and version that follow.
     OpenApi3(Option<String>),
+    /// `/.well-known/openid-configuration`
+    Issuer,
+    /// `/openid/v1/jwks`
+    Keys,
     /// Objects.
     Resource(ResourcePath),
     /// Anything else.
@@ -68,6 +72,8 @@ pub(super) fn parse(path: &str) -> Option<Path> {
         ["openapi", "v2"] => Path::OpenApi2,
         ["openapi", "v3"] => Path::OpenApi3(None),
         ["openapi", "v3", rest @ ..] => Path::OpenApi3(Some(rest.join("/"))),
+        [".well-known", "openid-configuration"] => Path::Issuer,
+        ["openid", "v1", "jwks"] => Path::Keys,
         ["api", version] => Path::Resources(String::new(), owned(version)),
         ["api", version, rest @ ..] => resource("", version, rest),
         ["apis", group] => Path::Group(owned(group)),

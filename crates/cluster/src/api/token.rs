@@ -6,7 +6,6 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
-use ring::hmac;
 use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, time_text};
@@ -16,10 +15,9 @@ use super::super::status::Status;
 use super::answer;
 use super::body::Body;
 use super::call::{Call, Target};
+use super::issuer::{ISSUER, Issuer};
 use crate::clock::later;
 
-/// Who signs, and who is meant where nothing is said.
-const ISSUER: &str = "https://kubernetes.default.svc";
 const EXTRA: &str = "authentication.kubernetes.io";
 /// What is said of a token that is none.
 const INVALID: &str = "invalid bearer token";
@@ -80,7 +78,7 @@ impl Call<'_> {
                 "name": target.name(), "namespace": target.namespace(), "uid": account.uid, "creationTimestamp": time_text(now),
             },
             "spec": { "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound },
-            "status": { "token": sign(self.cluster(), &claims), "expirationTimestamp": time_text(expires) },
+            "status": { "token": issuer(self.cluster()).sign(&claims), "expirationTimestamp": time_text(expires) },
         });
         Ok(answer::json_value(201, &answer))
     }
@@ -111,28 +109,24 @@ pub(crate) fn user_of(cluster: &Cluster, token: &str) -> Option<User> {
 /// Whether a token was signed with this key, whatever it says.
 #[cfg(feature = "server")]
 pub(crate) fn is_signed(key: &[u8], token: &str) -> bool {
-    let Some((text, signature)) = token.rsplit_once('.') else { return false };
-    let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else { return false };
-    hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes(), &signature).is_ok()
+    Issuer::of(key).signed(token).is_some()
 }
 
-fn sign(cluster: &Cluster, claims: &Value) -> String {
-    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let text = format!("{}.{}", part(&json!({ "alg": "HS256", "typ": "JWT" })), part(claims));
-    let signature = hmac::sign(&key(cluster), text.as_bytes());
-    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+fn issuer(cluster: &Cluster) -> Issuer {
+    Issuer::of(&cluster.token_key())
 }
 
-fn key(cluster: &Cluster) -> hmac::Key {
-    hmac::Key::new(hmac::HMAC_SHA256, &cluster.token_key())
+impl Call<'_> {
+    /// `/openid/v1/jwks`
+    pub(super) fn keys(&self) -> Response<Body> {
+        issuer(self.cluster()).keys()
+    }
 }
 
 /// The user of a token, and for which of the wanted audiences it is.
 fn verify<'a>(cluster: &Cluster, token: &str, wanted: &[&'a str]) -> Result<(User, Vec<&'a str>), String> {
     let invalid = || INVALID.to_owned();
-    let (text, signature) = token.rsplit_once('.').ok_or_else(invalid)?;
-    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| invalid())?;
-    hmac::verify(&key(cluster), text.as_bytes(), &signature).map_err(|_| invalid())?;
+    let text = issuer(cluster).signed(token).ok_or_else(invalid)?;
     let (_, claims) = text.split_once('.').ok_or_else(invalid)?;
     let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| invalid())?;
     let claims: Value = serde_json::from_slice(&claims).map_err(|_| invalid())?;

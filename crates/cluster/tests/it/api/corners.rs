@@ -1,10 +1,13 @@
 //! Corners that strangers look at: answers for people to read, headers, parameters that are gone, who issues tokens.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http_body_util::BodyExt;
 use klab_cluster::api::Api;
+use klab_cluster::system::{Flavour, bootstrap};
 use serde_json::{Value, json};
 
-use super::{Events, MAPS, api, ask, config_map, create, get, send};
+use super::{Events, MAPS, api, ask, cluster, config_map, create, get, send};
 
 /// Type, cache control and text of an answer.
 async fn read(api: &Api, path: &str, headers: &[(&str, &str)]) -> (String, String, String) {
@@ -68,6 +71,7 @@ async fn answers_are_for_nobody_else_but_what_all_may_know() {
         ("/healthz", vec![], "no-cache, private"),
         ("/openapi/v2", vec![], "no-cache, private"),
         ("/apis", vec![discovery], "public"),
+        ("/openid/v1/jwks", vec![], "public, max-age=3600"),
     ] {
         assert_eq!(read(&api, path, &headers).await.1, wanted, "{path}");
     }
@@ -125,4 +129,42 @@ async fn an_object_stays_the_one_of_its_kind() {
     let (code, answer) = ask(&api, "PUT", &path, &other).await;
     let words = "Precondition failed: UID in precondition: 1-2, UID in object meta: ";
     assert!(code == 409 && answer["message"].as_str().unwrap().contains(words), "{answer}");
+}
+
+#[tokio::test]
+async fn others_can_check_the_tokens_of_service_accounts() {
+    let cluster = cluster();
+    bootstrap(&cluster, Flavour::Bare);
+    let api = Api::new(cluster);
+    let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "robot" } });
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    assert_eq!(ask(&api, "POST", accounts, &account).await.0, 201);
+    let (_, made) = ask(&api, "POST", &format!("{accounts}/robot/token"), &json!({})).await;
+    let token = made["status"]["token"].as_str().unwrap();
+    let part = |at: usize| -> Value {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(at).unwrap()).unwrap()).unwrap()
+    };
+    let (kind, _, keys) = read(&api, "/openid/v1/jwks", &[]).await;
+    assert_eq!(kind, "application/jwk-set+json");
+    let keys: Value = serde_json::from_str(&keys).unwrap();
+    let key = &keys["keys"][0];
+    assert_eq!(part(0), json!({ "alg": "EdDSA", "kid": key["kid"] }));
+    assert_eq!((&key["kty"], &key["crv"], &key["use"]), (&json!("OKP"), &json!("Ed25519"), &json!("sig")));
+    assert_eq!(URL_SAFE_NO_PAD.decode(key["x"].as_str().unwrap()).unwrap().len(), 32);
+    let (_, configuration) = get(&api, "/.well-known/openid-configuration").await;
+    assert_eq!(
+        configuration,
+        json!({
+            "issuer": part(1)["iss"], "jwks_uri": "https://kubernetes.default.svc/openid/v1/jwks",
+            "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["EdDSA"],
+        })
+    );
+    // upstream: bootstrappolicy: every ServiceAccount may read them, and nobody else.
+    for (group, code) in [("system:serviceaccounts", 200), ("system:authenticated", 403)] {
+        let headers = [("impersonate-user", "somebody"), ("impersonate-group", group)];
+        for path in ["/.well-known/openid-configuration", "/openid/v1/jwks"] {
+            assert_eq!(send(&api, "GET", path, &headers, "").await.status().as_u16(), code, "{group} {path}");
+        }
+    }
 }
