@@ -11,8 +11,9 @@ use super::transaction::Transaction;
 use super::{FieldValidation, Intent, Part, bootstrap, metadata};
 use crate::admission::{Deed, Newcomer, Operation};
 use crate::custom;
+use crate::managed_fields::ManagedFields;
 use crate::object::Object;
-use crate::patch::{Managed, Writer, track};
+use crate::patch::{Managed, Writer, track_in_version};
 use crate::registry;
 use crate::resource::{self as kinds, Resource, ResourceId};
 use crate::schema::{Mismatch, schema};
@@ -93,7 +94,7 @@ impl<'a> Transaction<'a> {
             prepare(None, &mut value);
         }
         let applies = managed.is_some();
-        let managed = managed.or_else(|| track(None, &mut value, &self.writer(resource, Part::Main)));
+        let managed = managed.or_else(|| track_in_version(None, &mut value, &self.writer(resource, Part::Main)));
         let managed = managed.and_then(|managed| managed.kept(resource));
         if let Some(admit) = aspects.admission {
             admit(self, namespace, &mut value)?;
@@ -312,9 +313,25 @@ impl<'a> Transaction<'a> {
         self.look_elsewhere(&mut writer, current, old, new)?;
         Ok(match asked {
             // upstream: fields are the writer's before the strategy drops what a resize may not change.
-            Some(mut asked) => track(Some((current, old)), &mut asked, &writer),
-            None => track(Some((current, old)), new, &writer),
+            Some(mut asked) => track_in_version(Some((current, old)), &mut asked, &writer),
+            None => track_in_version(Some((current, old)), new, &writer),
         })
+    }
+
+    /// [`Transaction::tracked`], or what server-side apply has made of the managers, as it is kept.
+    fn managers_after(
+        &self,
+        current: &Object,
+        part: Part,
+        (old, new): (&Value, &mut Value),
+        asked: Option<&Value>,
+        applied: Option<Managed>,
+    ) -> Result<Option<ManagedFields>, Status> {
+        let managed = match applied {
+            None => self.tracked(current, part, old, new, asked.cloned())?,
+            applied => applied,
+        };
+        Ok(managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(current.resource)))
     }
 
     /// Stores `new` as the next version of `current` (whose JSON is `old`), after all rules.
@@ -340,11 +357,7 @@ impl<'a> Transaction<'a> {
             prepare(Some(old), &mut new);
         }
         let applies = managed.is_some();
-        let managed = match managed {
-            None => self.tracked(current, part, old, &mut new, asked.clone())?,
-            applied => applied,
-        };
-        let managed = managed.map_or_else(|| current.managed().cloned(), |managed| managed.kept(resource));
+        let managed = self.managers_after(current, part, (old, &mut new), asked.as_ref(), managed)?;
         self.admit_update(part, current, &mut new);
         if part == Part::Resize {
             // upstream: pkg/registry/core/pod/strategy.go dropNonResizeUpdates: only the resources stay.

@@ -34,27 +34,8 @@ impl Transaction<'_> {
         force: bool,
     ) -> Result<(Arc<Object>, bool), Status> {
         let row = resource.row();
-        if self.options.manager.is_empty() {
-            return Err(no_manager());
-        }
-        check_kind(self.served(resource).row(), &config)?;
-        if row.custom {
-            self.check_fields(resource, &config)?;
-            config["apiVersion"] = json!(row.api_version());
-        }
-        if let Some(second) = self.second(resource) {
-            // What it owns is kept in the version that is stored, where upstream keeps the fields of this one.
-            check_declared(second.row(), &config)?;
-            config = registry::stored(second, config);
-        }
-        check_declared(row, &config)?;
-        let given = config["metadata"]["name"].as_str().unwrap_or(name);
-        if given != name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({name})"
-            )));
-        }
-        Self::address(resource, namespace, name, &mut config)?;
+        let second = self.check_config(resource, namespace, name, &mut config)?;
+        let shown = second.unwrap_or(resource);
         let mut writer = self.writer(resource, part);
         let own = writer.clone();
         let root = own.root();
@@ -77,14 +58,17 @@ impl Transaction<'_> {
             let entry = managed.entry(&writer, true);
             entry.fields = wanted;
             entry.time = Some(crate::cluster::time_text(self.now));
-            self.decode(resource, &mut config).map_err(|fault| unusable(row, &config, &fault))?;
+            self.decode_in_both(resource, second, &mut config).map_err(|fault| unusable(row, &config, &fault))?;
             return Ok((self.insert(resource, namespace, config, Some(managed))?, true));
         };
         let live = current.value();
-        let mut managed = Managed::before_apply(&current, &live, &writer);
+        let seen = second.map(|second| self.seen_in(second, &live)).transpose();
+        let seen = seen.map_err(|fault| unusable(row, &config, &fault))?;
+        let seen = seen.as_ref().unwrap_or(&live);
+        let mut managed = Managed::before_apply(&current, seen, &writer);
         let last = managed.entry(&writer, true).fields.clone();
         managed.entry(&writer, true).fields = wanted.clone();
-        let mut merged = (*live).clone();
+        let mut merged = seen.clone();
         if part == Part::Main {
             // The status is written through its own subresource only.
             if writer.has_status
@@ -100,14 +84,17 @@ impl Transaction<'_> {
             kept.keep_identity();
             prune(&mut merged, &last, &kept, place);
         }
-        self.decode(resource, &mut merged).map_err(|fault| unusable(row, &config, &fault))?;
-        let changes = difference(&live, &merged, &writer);
+        self.decode(shown, &mut merged).map_err(|fault| unusable(row, &config, &fault))?;
+        let changes = difference(seen, &merged, &writer);
+        if second.is_some() {
+            self.decode_in_both(resource, second, &mut merged).map_err(|fault| unusable(row, &config, &fault))?;
+        }
         self.look_elsewhere(&mut writer, &current, &live, &merged)?;
         let version = config["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !version.is_empty() && version != current.resource_version.to_string() {
             return Err(Status::conflict(row, name));
         }
-        let allowed = if force { None } else { Some(taken_over(&live, &writer, place)) };
+        let allowed = if force { None } else { Some(taken_over(seen, &writer, place)) };
         take_from_others(&mut managed, &writer, &changes, allowed.as_ref())?;
         let entry = managed.entry(&writer, true);
         entry.fields = wanted;
@@ -123,6 +110,58 @@ impl Transaction<'_> {
 }
 
 impl Transaction<'_> {
+    /// Refuses what is no configuration of the object that it is sent to. Gives the second version in which it is written,
+    /// and in which its manager owns its fields.
+    fn check_config(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        config: &mut Value,
+    ) -> Result<Option<ResourceId>, Status> {
+        let row = resource.row();
+        if self.options.manager.is_empty() {
+            return Err(no_manager());
+        }
+        check_kind(self.served(resource).row(), config)?;
+        if row.custom {
+            self.check_fields(resource, config)?;
+            config["apiVersion"] = json!(row.api_version());
+        }
+        let second = self.second(resource);
+        let shown = second.unwrap_or(resource);
+        check_declared(shown.row(), config)?;
+        let given = config["metadata"]["name"].as_str().unwrap_or(name);
+        if given != name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
+        }
+        Self::address(shown, namespace, name, config)?;
+        Ok(second)
+    }
+
+    /// Makes what is written in a second version what is stored.
+    fn decode_in_both(
+        &mut self,
+        resource: ResourceId,
+        second: Option<ResourceId>,
+        value: &mut Value,
+    ) -> Result<(), Fault> {
+        if let Some(second) = second {
+            self.decode(second, value)?;
+            *value = registry::stored(second, value.take());
+        }
+        self.decode(resource, value)
+    }
+
+    /// A stored object in its second version.
+    fn seen_in(&mut self, second: ResourceId, live: &Value) -> Result<Value, Fault> {
+        let mut seen = registry::served(second, live.clone());
+        self.decode(second, &mut seen)?;
+        Ok(seen)
+    }
+
     /// Refuses fields that the definition of a custom resource does not know, as typed kinds do.
     fn check_fields(&self, resource: ResourceId, config: &Value) -> Result<(), Status> {
         let served = self.served(resource);

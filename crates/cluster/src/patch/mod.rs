@@ -13,6 +13,7 @@ mod strategic;
 mod tests;
 mod typed;
 
+pub(crate) use elsewhere::track_in_version;
 pub(crate) use managed::{Managed, Writer, new_managers, track};
 pub(crate) use scale::ScaleManagers;
 

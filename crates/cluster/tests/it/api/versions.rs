@@ -83,3 +83,49 @@ async fn an_autoscaler_is_applied_in_its_first_version() {
     let words = ".spec.metrics: field not declared in schema";
     assert!(code == 500 && answer["message"].as_str().unwrap().contains(words), "{answer}");
 }
+
+/// upstream: structured-merge-diff merge/multiple_appliers_test.go: each manager owns fields of the version that it writes.
+#[tokio::test]
+async fn who_applies_in_the_first_version_owns_fields_of_it() {
+    let api = api();
+    let kind = "application/apply-patch+yaml";
+    let field = "targetCPUUtilizationPercentage";
+    let managers = |answer: &Value| {
+        let list = answer["metadata"]["managedFields"].as_array().unwrap().clone();
+        let told = list.into_iter().map(|entry| {
+            let text = |name: &str| entry[name].as_str().unwrap().to_owned();
+            let spec = entry["fieldsV1"]["f:spec"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+            (text("manager"), text("apiVersion"), spec)
+        });
+        told.collect::<Vec<_>>()
+    };
+    let entry = |manager: &str, version: &str, fields: &[&str]| {
+        let fields = fields.iter().map(|field| format!("f:{field}")).collect::<Vec<_>>();
+        (manager.to_owned(), format!("autoscaling/{version}"), fields)
+    };
+    let all = ["maxReplicas", "minReplicas", "scaleTargetRef", field];
+    let (code, made) = patch(&api, kind, "?fieldManager=me", &autoscaler(Some(50))).await;
+    assert_eq!((code, managers(&made)), (201, vec![entry("me", "v1", &all)]));
+    let (_, again) = patch(&api, kind, "?fieldManager=me", &autoscaler(Some(50))).await;
+    assert_eq!(again, made, "nothing to write");
+
+    // Who changes the metric in the second version takes the field of the first.
+    let mut second = get(&api, V2).await.1;
+    second["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] = json!(70);
+    let (code, answer) = ask(&api, "PUT", &format!("{V2}?fieldManager=other"), &second).await;
+    let wanted = vec![entry("me", "v1", &all[..3]), entry("other", "v2", &["metrics"])];
+    assert_eq!((code, managers(&answer)), (200, wanted), "{answer}");
+    let (code, refused) = patch(&api, kind, "?fieldManager=me", &autoscaler(Some(50))).await;
+    let words = "Apply failed with 1 conflict: conflict with \"other\" using autoscaling/v2: .spec.metrics";
+    assert_eq!((code, refused["message"].as_str()), (409, Some(words)));
+
+    // And back: what the first version changes nobody owns in the second any more.
+    let body = json!({ "spec": { (field): 80 } });
+    let (code, answer) = patch(&api, "application/merge-patch+json", "?fieldManager=third", &body).await;
+    let wanted = vec![entry("me", "v1", &all[..3]), entry("third", "v1", &[field])];
+    assert_eq!((code, managers(&answer)), (200, wanted), "{answer}");
+    let (_, without) = patch(&api, kind, "?fieldManager=third&force=true", &autoscaler(Some(80))).await;
+    assert_eq!(without["spec"][field], 80);
+    let (code, gone) = patch(&api, kind, "?fieldManager=me&force=true", &autoscaler(None)).await;
+    assert_eq!((code, &gone["spec"][field]), (200, &json!(80)), "another one wants it");
+}
