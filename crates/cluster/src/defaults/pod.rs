@@ -144,7 +144,7 @@ fn volume(volume: &mut Value) {
                 }
             }
             "hostPath" => set(source, "type", ""),
-            "ephemeral" => claim(&mut source["volumeClaimTemplate"]["spec"]),
+            "ephemeral" if source["volumeClaimTemplate"].is_object() => claim(&mut source["volumeClaimTemplate"]),
             "iscsi" => set(source, "iscsiInterface", "default"),
             "azureDisk" => {
                 set(source, "cachingMode", "ReadWrite");

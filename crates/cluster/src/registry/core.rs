@@ -225,7 +225,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
                 protect(value, "kubernetes.io/pvc-protection");
                 Ok(())
             }),
-            validation: Validation::Each(validation::config::claim),
+            validation: Validation::Each(validation::claim::check),
             update_validation: Some(validation::claim::update),
             metadata_reports: 2,
             restriction: Some(|transaction, namespace, value| {

@@ -1,4 +1,4 @@
-//! What of a claim may change: its size once it is bound, and what it does not have yet.
+//! PersistentVolumeClaims, and what of one may change: its size once it is bound, and what it does not have yet.
 
 // upstream: pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimUpdate (v1.36)
 // upstream: staging/src/k8s.io/apimachinery/pkg/util/diff/diff.go Diff (v1.36)
@@ -6,12 +6,18 @@
 use klab_scheduler::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::Errors;
+use super::{Errors, claim_spec};
+use crate::schema::Path;
 
 const IMMUTABLE: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 /// How many equal lines are shown around one that differs.
 const CONTEXT: usize = 3;
+
+/// A claim.
+pub(crate) fn check(value: &Value, errors: &mut Errors) {
+    claim_spec::check(&value["spec"], &Path::Root.field("spec"), errors);
+}
 
 /// What is wrong with a change of a claim.
 pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {

@@ -274,23 +274,6 @@ pub(crate) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors)
     }
 }
 
-pub(crate) fn claim(value: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("spec");
-    if entries(&value["spec"], "accessModes").next().is_none() {
-        errors.required(path.field("accessModes"), "at least 1 access mode is required");
-    }
-    let storage = &value["spec"]["resources"]["requests"]["storage"];
-    let resources = path.field("resources");
-    let place = resources.field("requests");
-    match storage.as_str().map(Quantity::parse) {
-        None | Some(Err(_)) => errors.required(place.key("storage"), ""),
-        Some(Ok(amount)) if amount.is_zero() || amount.is_negative() => {
-            errors.invalid(place.key("storage"), storage, "must be greater than zero");
-        }
-        Some(Ok(_)) => {}
-    }
-}
-
 pub(crate) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors) {
     for (field, shown) in [
         ("parameters", "parameters"),

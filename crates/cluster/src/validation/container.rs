@@ -1,26 +1,26 @@
-//! Containers: names, images, ports, environment, resources, mounts, probes.
+//! Containers: names, images, ports, resources, and when they start again.
 
-// upstream: pkg/apis/core/validation/validation.go validateContainers (v1.36)
+// upstream: pkg/apis/core/validation/validation.go validateContainerCommon (v1.36)
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::field::{entries, not_negative, supported, text};
-use super::{Errors, names};
+use super::field::{entries, supported, text};
+use super::volumes::Volumes;
+use super::{Errors, environment, mounts, names, pod_claims, quota, security_context};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 
 /// Resources of containers that need no domain in front.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+const HUGE: &str = "hugepages-";
+/// Most rules of a container, and most exit codes of a rule.
+const MOST_RULES: usize = 20;
+const MOST_CODES: usize = 255;
 
-pub(super) fn check<'a>(
-    container: &'a Value,
-    path: &Path<'_>,
-    seen: &mut HashSet<&'a str>,
-    volumes: &HashSet<&str>,
-    errors: &mut Errors,
-) {
+/// What every container has, in a pod with these volumes. A template may name its image between blanks.
+pub(super) fn check(spec: &Value, container: &Value, path: &Path<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let name = text(container, "name");
     if name.is_empty() {
         errors.required(path.field("name"), "");
@@ -28,35 +28,98 @@ pub(super) fn check<'a>(
         for fault in names::label(name) {
             errors.invalid(path.field("name"), &container["name"], fault);
         }
-        if !seen.insert(name) {
-            errors.duplicate(path.field("name"), &container["name"]);
-        }
     }
-    let image = text(container, "image");
-    if image.is_empty() {
+    if text(container, "image").is_empty() {
         errors.required(path.field("image"), "");
-    } else if image != image.trim() {
+    }
+    let place = path.field("terminationMessagePolicy");
+    supported(&container["terminationMessagePolicy"], &place, &["File", "FallbackToLogsOnError"], errors);
+    ports(container, path, errors);
+    environment::variables(container, &path.field("env"), errors);
+    environment::sources(container, &path.field("envFrom"), errors);
+    mounts::mounts(container, &path.field("volumeMounts"), volumes, errors);
+    mounts::devices(container, &path.field("volumeDevices"), volumes, errors);
+    let place = path.field("imagePullPolicy");
+    supported(&container["imagePullPolicy"], &place, &["Always", "IfNotPresent", "Never"], errors);
+    resources(&container["resources"], &path.field("resources"), errors);
+    pod_claims::container(spec, container, path, errors);
+    resize_policies(spec, container, &path.field("resizePolicy"), errors);
+    security_context::container(container, security_context::has_host_users(spec), path, errors);
+}
+
+/// The image of a container that is to run, and is no template.
+pub(super) fn image(container: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let image = text(container, "image");
+    if image != image.trim() {
         errors.invalid(path.field("image"), &container["image"], "must not have leading or trailing whitespace");
     }
-    supported(
-        &container["terminationMessagePolicy"],
-        &path.field("terminationMessagePolicy"),
-        &["FallbackToLogsOnError", "File"],
-        errors,
-    );
-    ports(container, path, errors);
-    environment(container, path, errors);
-    mounts(container, path, volumes, errors);
-    supported(
-        &container["imagePullPolicy"],
-        &path.field("imagePullPolicy"),
-        &["Always", "IfNotPresent", "Never"],
-        errors,
-    );
-    resources(&container["resources"], &path.field("resources"), errors);
-    for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if container[kind].is_object() {
-            probe(&container[kind], &path.field(kind), kind, errors);
+}
+
+/// A name that containers before this one have already.
+pub(super) fn unique<'a>(container: &'a Value, path: &Path<'_>, seen: &mut HashSet<&'a str>, errors: &mut Errors) {
+    let name = text(container, "name");
+    if !seen.insert(name) && !name.is_empty() {
+        errors.duplicate(path.field("name"), &container["name"]);
+    }
+}
+
+/// When a container starts again, other than its pod says.
+// upstream: pkg/apis/core/validation/validation.go validateContainerRestartPolicy (v1.36)
+pub(super) fn restart_policy(container: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let policy = &container["restartPolicy"];
+    let place = path.field("restartPolicy");
+    let rules = entries(container, "restartPolicyRules").count();
+    if policy.is_null() {
+        if rules == 0 {
+            return;
+        }
+        errors.required(place, "must specify restartPolicy when restart rules are used");
+    }
+    supported(policy, &place, &["Always", "Never", "OnFailure"], errors);
+    let list = path.field("restartPolicyRules");
+    if rules > MOST_RULES {
+        errors.too_many(list, rules, MOST_RULES);
+    }
+    for (at, rule) in entries(container, "restartPolicyRules") {
+        let path = list.index(at);
+        let action = json!(text(rule, "action"));
+        supported(&action, &path.field("action"), &["Restart", "RestartAllContainers"], errors);
+        let codes = &rule["exitCodes"];
+        let path = path.field("exitCodes");
+        if codes.is_object() {
+            supported(&json!(text(codes, "operator")), &path.field("operator"), &["In", "NotIn"], errors);
+            let count = entries(codes, "values").count();
+            if count > MOST_CODES {
+                errors.too_many(path.field("values"), count, MOST_CODES);
+            }
+        } else {
+            errors.required(path, "must be specified");
+        }
+    }
+}
+
+/// What a new size does to a container. What is wrong is said of the list.
+// upstream: pkg/apis/core/validation/validation.go validateResizePolicy (v1.36)
+fn resize_policies(spec: &Value, container: &Value, list: &Path<'_>, errors: &mut Errors) {
+    let mut seen: HashSet<&str> = HashSet::new();
+    for (at, policy) in entries(container, "resizePolicy") {
+        let (resource, restart) = (text(policy, "resourceName"), text(policy, "restartPolicy"));
+        if !seen.insert(resource) {
+            errors.duplicate(list.index(at), &policy["resourceName"]);
+        }
+        for (value, field, choices) in [
+            (resource, "resourceName", ["cpu", "memory"]),
+            (restart, "restartPolicy", ["NotRequired", "RestartContainer"]),
+        ] {
+            if value.is_empty() {
+                errors.required(list, "");
+            } else {
+                supported(&policy[field], list, &choices, errors);
+            }
+        }
+        if spec["restartPolicy"] == "Never" && restart != "NotRequired" {
+            let fault = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+            errors.invalid(list, &json!(restart), fault);
         }
     }
 }
@@ -95,61 +158,26 @@ pub(super) fn number(value: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn environment(container: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let list = path.field("env");
-    for (at, variable) in entries(container, "env") {
-        let path = list.index(at);
-        let name = text(variable, "name");
-        if name.is_empty() {
-            errors.required(path.field("name"), "");
-        } else {
-            for fault in names::environment(name) {
-                errors.invalid(path.field("name"), &variable["name"], fault);
-            }
-        }
-        let from = &variable["valueFrom"];
-        if let Some(sources) = from.as_object() {
-            let shown = json!("");
-            if !text(variable, "value").is_empty() && !sources.is_empty() {
-                errors.invalid(path.field("valueFrom"), &shown, "may not be specified when `value` is not empty");
-            } else if sources.is_empty() {
-                errors.invalid(path.field("valueFrom"), &shown, "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
-            } else if sources.len() > 1 {
-                errors.invalid(path.field("valueFrom"), &shown, "may not have more than one field specified at a time");
-            }
-        }
-    }
-}
-
-fn mounts(container: &Value, path: &Path<'_>, volumes: &HashSet<&str>, errors: &mut Errors) {
-    let list = path.field("volumeMounts");
-    let mut seen: HashSet<&str> = HashSet::new();
-    for (at, mount) in entries(container, "volumeMounts") {
-        let path = list.index(at);
-        let name = text(mount, "name");
-        if name.is_empty() {
-            errors.required(path.field("name"), "");
-        } else if !volumes.contains(name) {
-            errors.not_found(path.field("name"), &mount["name"]);
-        }
-        let place = text(mount, "mountPath");
-        if place.is_empty() {
-            errors.required(path.field("mountPath"), "");
-        } else if !seen.insert(place) {
-            errors.invalid(path.field("mountPath"), &mount["mountPath"], "must be unique");
-        }
-    }
-}
-
-/// `requests` and `limits`.
+/// `requests` and `limits` of a container, or of what containers have beside them.
 pub(super) fn resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
+    amounts(resources, container_resource, path, errors);
+}
+
+/// `requests` and `limits` of all containers together.
+pub(super) fn pod_resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
+    amounts(resources, pod_resource, path, errors);
+}
+
+fn amounts(resources: &Value, name_check: fn(&str, &Path<'_>, &mut Errors), path: &Path<'_>, errors: &mut Errors) {
     let parse = |value: &Value| Quantity::parse(value.as_str().unwrap_or_default()).ok();
     let limits = path.field("limits");
     for (name, amount) in resources["limits"].as_object().into_iter().flatten() {
+        name_check(name, &limits.key(name), errors);
         amount_of(name, amount, &limits.key(name), errors);
     }
     let requests = path.field("requests");
     for (name, amount) in resources["requests"].as_object().into_iter().flatten() {
+        name_check(name, &requests.key(name), errors);
         amount_of(name, amount, &requests.key(name), errors);
         let limit = &resources["limits"][name.as_str()];
         match (parse(amount), parse(limit)) {
@@ -166,47 +194,153 @@ pub(super) fn resources(resources: &Value, path: &Path<'_>, errors: &mut Errors)
             _ => {}
         }
     }
+    let given = |wanted: fn(&str) -> bool| {
+        let all = ["limits", "requests"].into_iter().filter_map(|list| resources[list].as_object()).flatten();
+        all.into_iter().any(|(name, _)| wanted(name))
+    };
+    if given(|name| name.starts_with(HUGE)) && !given(|name| matches!(name, "cpu" | "memory")) {
+        errors.forbidden(path, "HugePages require cpu or memory");
+    }
+}
+
+// upstream: pkg/apis/core/validation/validation.go validateContainerResourceName, validateResourceName (v1.36)
+fn container_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
+    plain_resource(name, path, errors);
+    if !name.contains('/') {
+        if !STANDARD.contains(&name) && !name.starts_with(HUGE) {
+            errors.invalid(path, &json!(name), "must be a standard resource for containers");
+        }
+    } else if !name.contains("kubernetes.io/") && !names::is_extended_resource(name) {
+        errors.invalid(path, &json!(name), "doesn't follow extended resource name standard");
+    }
+}
+
+fn pod_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
+    let before = errors.len();
+    plain_resource(name, path, errors);
+    if errors.len() == before && !matches!(name, "cpu" | "memory") && !name.starts_with(HUGE) {
+        errors.unsupported(path, &json!(name), &["cpu", HUGE, "memory"]);
+    }
+}
+
+/// A name of a resource, wherever it stands.
+fn plain_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
+    let faults = names::qualified(name);
+    let good = faults.is_empty();
+    for fault in faults {
+        errors.invalid(path, &json!(name), fault);
+    }
+    let is_known = STANDARD.contains(&name)
+        || quota::is_standard(name)
+        || name == "storage"
+        || name.strip_prefix("requests.").unwrap_or(name).starts_with(HUGE);
+    if good && !name.contains('/') && !is_known {
+        errors.invalid(path, &json!(name), "must be a standard resource type or fully qualified");
+    }
 }
 
 fn amount_of(name: &str, amount: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let faults = names::qualified(name);
-    if !faults.is_empty() {
-        for fault in faults {
-            errors.invalid(path, &json!(name), fault);
-        }
-    } else if !name.contains('/') && !STANDARD.contains(&name) && !name.starts_with("hugepages-") {
-        errors.invalid(path, &json!(name), "must be a standard resource for containers");
-    }
     let Ok(quantity) = Quantity::parse(amount.as_str().unwrap_or_default()) else { return };
     if quantity.is_negative() {
         errors.invalid(path, amount, "must be greater than or equal to 0");
-    } else if name.contains('/') && quantity.millis() % 1000 != 0 {
+    }
+    if names::is_extended_resource(name) && quantity.millis() % 1000 != 0 {
         errors.invalid(path, amount, "must be an integer");
+    }
+    if let Some(size) = name.strip_prefix(HUGE) {
+        let size = Quantity::parse(size).ok().filter(|size| size.units() > 0 && size.millis() % 1000 == 0);
+        if size.is_none_or(|size| quantity.units() % size.units() != 0) {
+            errors.invalid(path, amount, format!("{quantity} is not positive integer multiple of {name}"));
+        }
     }
 }
 
 /// Whether more of a resource may be promised than there is.
 fn overcommits(name: &str) -> bool {
-    !name.starts_with("hugepages-") && (!name.contains('/') || name.starts_with("kubernetes.io/"))
+    !name.starts_with(HUGE) && (!name.contains('/') || name.contains("kubernetes.io/"))
 }
 
-fn probe(probe: &Value, path: &Path<'_>, kind: &str, errors: &mut Errors) {
-    let handlers = ["exec", "httpGet", "tcpSocket", "grpc"].iter().filter(|one| probe[**one].is_object()).count();
-    if handlers == 0 {
-        errors.required(path, "must specify a handler type");
-    } else if handlers > 1 {
-        errors.forbidden(path, "may not specify more than 1 handler type");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(container: Value) -> Vec<String> {
+        let mut errors = Errors::default();
+        let spec = json!({ "restartPolicy": "Never" });
+        let mut container = container;
+        container["name"] = json!("a");
+        container["image"] = json!("b");
+        check(&spec, &container, &Path::Root.field("c"), &Volumes::new(), &mut errors);
+        restart_policy(&container, &Path::Root.field("c"), &mut errors);
+        errors.texts()
     }
-    for field in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] {
-        not_negative(&probe[field], &path.field(field), errors);
-    }
-    if kind != "readinessProbe" && probe["successThreshold"].as_i64().is_some_and(|count| count != 1) {
-        errors.invalid(path.field("successThreshold"), &probe["successThreshold"], "must be 1");
-    }
-    for handler in ["httpGet", "tcpSocket"] {
-        let port = &probe[handler]["port"];
-        if port.is_number() {
-            number(port, &path.field(handler).field("port"), errors);
+
+    #[test]
+    fn resources_have_names_and_amounts() {
+        let of = |name: &str, amount: &str| faults(json!({ "resources": { "limits": { name: amount, "cpu": "1" } } }));
+        for (name, amount, wanted) in [
+            ("memory", "1Gi", vec![]),
+            ("hugepages-2Mi", "4Mi", vec![]),
+            ("example.com/gpu", "2", vec![]),
+            ("kubernetes.io/batch", "1.5", vec![]),
+            (
+                "disk",
+                "1",
+                vec![
+                    "\"disk\": must be a standard resource type or fully qualified",
+                    "\"disk\": must be a standard resource for containers",
+                ],
+            ),
+            ("pods", "1", vec!["\"pods\": must be a standard resource for containers"]),
+            (
+                "requests.example.com/gpu",
+                "1",
+                vec!["\"requests.example.com/gpu\": doesn't follow extended resource name standard"],
+            ),
+            ("example.com/gpu", "1500m", vec!["\"1500m\": must be an integer"]),
+            ("hugepages-2Mi", "3Mi", vec!["\"3Mi\": 3Mi is not positive integer multiple of hugepages-2Mi"]),
+        ] {
+            let wanted: Vec<String> =
+                wanted.iter().map(|fault| format!("c.resources.limits[{name}]: Invalid value: {fault}")).collect();
+            assert_eq!(of(name, amount), wanted, "{name}");
         }
+        assert_eq!(
+            faults(json!({ "resources": { "limits": { "hugepages-2Mi": "4Mi" } } })),
+            ["c.resources: Forbidden: HugePages require cpu or memory"]
+        );
+        let mut errors = Errors::default();
+        pod_resources(&json!({ "limits": { "ephemeral-storage": "1" } }), &Path::Root.field("r"), &mut errors);
+        assert_eq!(
+            errors.texts(),
+            [
+                "r.limits[ephemeral-storage]: Unsupported value: \"ephemeral-storage\": supported values: \"cpu\", \"hugepages-\", \"memory\""
+            ]
+        );
+    }
+
+    #[test]
+    fn containers_start_again_by_rules() {
+        let rule = json!({ "action": "Restart", "exitCodes": { "operator": "In", "values": [42] } });
+        assert_eq!(faults(json!({ "restartPolicy": "Never", "restartPolicyRules": [rule] })), [""; 0]);
+        assert_eq!(
+            faults(json!({ "restartPolicyRules": [rule] })),
+            ["c.restartPolicy: Required value: must specify restartPolicy when restart rules are used"]
+        );
+        assert_eq!(
+            faults(json!({ "restartPolicy": "Never", "restartPolicyRules": [{ "action": "x" }] })),
+            [
+                "c.restartPolicyRules[0].action: Unsupported value: \"x\": supported values: \"Restart\", \"RestartAllContainers\"",
+                "c.restartPolicyRules[0].exitCodes: Required value: must be specified",
+            ]
+        );
+        let policy = json!({ "resourceName": "cpu", "restartPolicy": "RestartContainer" });
+        assert_eq!(
+            faults(json!({ "resizePolicy": [policy, policy] })),
+            [
+                "c.resizePolicy: Invalid value: \"RestartContainer\": must be 'NotRequired' when pod `restartPolicy` is 'Never'",
+                "c.resizePolicy[1]: Duplicate value: \"cpu\"",
+                "c.resizePolicy: Invalid value: \"RestartContainer\": must be 'NotRequired' when pod `restartPolicy` is 'Never'",
+            ]
+        );
     }
 }

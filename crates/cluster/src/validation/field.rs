@@ -28,3 +28,13 @@ pub(super) fn supported(value: &Value, path: &Path<'_>, choices: &[&str], errors
         errors.unsupported(path, value, choices);
     }
 }
+
+/// All containers of a pod's spec, with their places: in the order in which upstream visits them.
+pub(super) fn containers(spec: &Value, path: &Path<'_>, mut visit: impl FnMut(&Value, &Path<'_>)) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        let place = path.field(list);
+        for (at, container) in entries(spec, list) {
+            visit(container, &place.index(at));
+        }
+    }
+}

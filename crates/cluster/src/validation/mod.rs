@@ -2,32 +2,43 @@
 //!
 //! Objects come tidied and defaulted, so fields have their types; rules look only at what the types cannot say.
 
+mod addresses;
 pub(crate) mod admission_policy;
 mod admission_rules;
 pub(crate) mod claim;
+mod claim_spec;
 pub(crate) mod config;
 mod container;
 pub(crate) mod devices;
 pub(crate) mod endpoints;
+mod environment;
 pub(crate) mod ephemeral_containers;
 mod errors;
 mod field;
+mod file_paths;
+mod handlers;
 pub(crate) mod job;
 mod job_policy;
 mod job_status;
 pub(crate) mod metadata;
+mod mounts;
 pub(crate) mod names;
 pub(crate) mod node;
 mod placement;
 pub(crate) mod pod;
 mod pod_claims;
+mod pod_network;
 pub(crate) mod pod_resize;
+mod pod_system;
 pub(crate) mod pod_update;
 pub(crate) mod quota;
 pub(crate) mod runtime_class;
+mod security_context;
 pub(crate) mod service;
 pub(crate) mod signing_request;
 mod sysctl;
+mod volume_sources;
+mod volumes;
 pub(crate) mod webhook;
 pub(crate) mod workload;
 

@@ -14,6 +14,8 @@ const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const ENVIRONMENT: &str =
     "a valid environment variable name must consist only of printable ASCII characters other than '='";
+const SEARCH_DOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 fn too_long(limit: usize) -> String {
@@ -150,6 +152,37 @@ pub(super) fn environment(text: &str) -> Vec<String> {
     } else {
         vec![ENVIRONMENT.to_owned()]
     }
+}
+
+/// A text as the beginning of a generated name, which may end in a hyphen.
+// upstream: staging/src/k8s.io/apimachinery/pkg/api/validation/generic.go maskTrailingDash (v1.36)
+pub(super) fn as_beginning(text: &str) -> String {
+    // Upstream takes a character more away than it puts there.
+    let start = text.strip_suffix('-').filter(|start| !start.is_empty());
+    start.and_then(|start| start.get(..start.len() - 1)).map_or_else(|| text.to_owned(), |start| format!("{start}a"))
+}
+
+/// Domains in which names are looked up, whose parts may have underscores in them.
+// upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go IsDNS1123SubdomainWithUnderscore (v1.36)
+pub(super) fn search_domain(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > SUBDOMAIN_LIMIT {
+        faults.push(too_long(SUBDOMAIN_LIMIT));
+    }
+    let is_part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        !part.starts_with('_') && !part.ends_with('_') && is_label(&part.replace('_', "-"))
+    };
+    if !text.split('.').all(is_part) {
+        faults.push(SEARCH_DOMAIN.to_owned());
+    }
+    faults
+}
+
+/// Names of HTTP headers.
+pub(super) fn header(text: &str) -> Vec<String> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if !text.is_empty() && text.bytes().all(good) { Vec::new() } else { vec![HEADER.to_owned()] }
 }
 
 /// Keys of ConfigMaps and Secrets.

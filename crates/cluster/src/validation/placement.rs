@@ -13,23 +13,31 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// `nodeSelector` of a pod.
+pub(super) fn node_selector_labels(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     labels(&spec["nodeSelector"], &path.field("nodeSelector"), errors);
-    affinity(&spec["affinity"], &path.field("affinity"), errors);
-    tolerations(spec, &path.field("tolerations"), errors);
-    spreading(spec, &path.field("topologySpreadConstraints"), errors);
-    let gates = path.field("schedulingGates");
+}
+
+/// What has to be lifted before a pod is looked at.
+pub(super) fn gates(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
     for (at, gate) in entries(spec, "schedulingGates") {
         for fault in names::qualified(text(gate, "name")) {
-            errors.invalid(gates.index(at), &gate["name"], fault);
+            errors.invalid(list.index(at), &gate["name"], fault);
+        }
+        if entries(spec, "schedulingGates").take(at).any(|(_, other)| other["name"] == gate["name"]) {
+            errors.duplicate(list.index(at), &gate["name"]);
         }
     }
+}
+
+/// A pod that is not looked at yet has no node.
+pub(super) fn gated(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if entries(spec, "schedulingGates").next().is_some() && !text(spec, "nodeName").is_empty() {
         errors.forbidden(path.field("nodeName"), "cannot be set until all schedulingGates have been cleared");
     }
 }
 
-fn affinity(affinity: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn affinity(affinity: &Value, path: &Path<'_>, errors: &mut Errors) {
     let node = &affinity["nodeAffinity"];
     let node_path = path.field("nodeAffinity");
     if node[REQUIRED].is_object() {
@@ -173,7 +181,7 @@ pub(super) fn tolerations(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
+pub(super) fn spreading(spec: &Value, list: &Path<'_>, errors: &mut Errors) {
     for (at, constraint) in entries(spec, "topologySpreadConstraints") {
         let path = list.index(at);
         if constraint["maxSkew"].as_i64().unwrap_or_default() <= 0 {

@@ -14,7 +14,7 @@ const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 /// A pod about to be resized; `new` is as it is to be, and `asked` as it was sent, with other containers perhaps.
 pub(crate) fn check(old: &Value, new: &Value, asked: &Value, errors: &mut Errors) {
     let spec = Path::Root.field("spec");
-    pod::spec(&new["spec"], &spec, errors);
+    pod::spec(&new["spec"], Some(&new["metadata"]), &spec, errors);
     if pod::is_mirror(old) {
         return errors.forbidden("", "static pods cannot be resized");
     }

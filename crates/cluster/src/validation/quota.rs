@@ -85,6 +85,11 @@ pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
+/// Whether a name is one that quotas know.
+pub(super) fn is_standard(name: &str) -> bool {
+    STANDARD.contains(&name)
+}
+
 fn scopes(quota: &Value, spec: &Path<'_>, errors: &mut Errors) {
     let path = spec.field("scopes");
     let all = &quota["scopes"];

@@ -1,0 +1,311 @@
+//! Environment variables of containers, and the fields of a pod that they and files are filled from.
+
+// upstream: pkg/apis/core/validation/validation.go ValidateEnv, ValidateEnvFrom, validateObjectFieldSelector (v1.36)
+
+use serde_json::{Value, json};
+
+use super::field::{entries, text};
+use super::{Errors, file_paths, names};
+use crate::schema::Path;
+use klab_scheduler::quantity::Quantity;
+
+/// Fields of a pod that variables take.
+const OF_VARIABLES: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// Fields of a pod that files take.
+pub(super) const OF_FILES: [&str; 5] =
+    ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+/// Fields of a pod that are known, and not given to containers in every way.
+const OTHERS: [&str; 3] = ["spec.restartPolicy", "spec.schedulerName", "status.phase"];
+const RESOURCES: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+const HUGE_PAGES: [&str; 2] = ["limits.hugepages-", "requests.hugepages-"];
+
+/// `env` of a container.
+pub(super) fn variables(container: &Value, list: &Path<'_>, errors: &mut Errors) {
+    for (at, variable) in entries(container, "env") {
+        let path = list.index(at);
+        if text(variable, "name").is_empty() {
+            errors.required(path.field("name"), "");
+        } else {
+            for fault in names::environment(text(variable, "name")) {
+                errors.invalid(path.field("name"), &variable["name"], fault);
+            }
+        }
+        source(variable, &path.field("valueFrom"), errors);
+    }
+}
+
+fn source(variable: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let from = &variable["valueFrom"];
+    if !from.is_object() {
+        return;
+    }
+    let sources = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
+    let given = sources.into_iter().filter(|source| from[*source].is_object());
+    let mut count = 0;
+    for name in given {
+        count += 1;
+        let (one, path) = (&from[name], path.field(name));
+        match name {
+            "fieldRef" => field(one, &OF_VARIABLES, &path, errors),
+            "resourceFieldRef" => resource(one, false, &path, errors),
+            "fileKeyRef" => file_key(one, &path, errors),
+            _ => key_of(one, &path, errors),
+        }
+    }
+    let fault = if count == 0 {
+        "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+    } else if !text(variable, "value").is_empty() {
+        "may not be specified when `value` is not empty"
+    } else if count > 1 {
+        "may not have more than one field specified at a time"
+    } else {
+        return;
+    };
+    errors.invalid(path, &json!(""), fault);
+}
+
+/// A key of a ConfigMap or Secret.
+fn key_of(source: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let name = text(source, "name");
+    for fault in names::subdomain(name) {
+        errors.invalid(path.field("name"), &json!(name), fault);
+    }
+    if text(source, "key").is_empty() {
+        errors.required(path.field("key"), "");
+    } else {
+        for fault in names::config_key(text(source, "key")) {
+            errors.invalid(path.field("key"), &source["key"], fault);
+        }
+    }
+}
+
+/// A variable of a file in a volume.
+fn file_key(source: &Value, path: &Path<'_>, errors: &mut Errors) {
+    for (name, check) in
+        [("key", names::environment as fn(&str) -> Vec<String>), ("volumeName", names::label), ("path", |_| Vec::new())]
+    {
+        let place = path.field(name);
+        if text(source, name).is_empty() {
+            errors.required(place, "");
+        } else if name == "path" {
+            file_paths::without_steps_back(&source[name], &place, errors);
+        } else {
+            for fault in check(text(source, name)) {
+                errors.invalid(place, &source[name], fault);
+            }
+        }
+    }
+}
+
+/// `envFrom` of a container. What is wrong with the number of sources is said of the list.
+pub(super) fn sources(container: &Value, list: &Path<'_>, errors: &mut Errors) {
+    for (at, source) in entries(container, "envFrom") {
+        let path = list.index(at);
+        for fault in names::environment(text(source, "prefix")) {
+            errors.invalid(path.field("prefix"), &source["prefix"], fault);
+        }
+        let mut count = 0;
+        for kind in ["configMapRef", "secretRef"] {
+            if !source[kind].is_object() {
+                continue;
+            }
+            count += 1;
+            let path = path.field(kind);
+            // The beginning of a generated name is taken, too.
+            let name = text(&source[kind], "name");
+            if name.is_empty() {
+                errors.required(path.field("name"), "");
+            } else {
+                for fault in names::subdomain(&names::as_beginning(name)) {
+                    errors.invalid(path.field("name"), &json!(name), fault);
+                }
+            }
+        }
+        if count == 0 {
+            errors.invalid(list, &json!(""), "must specify one of: `configMapRef` or `secretRef`");
+        } else if count > 1 {
+            errors.invalid(list, &json!(""), "may not have more than one field specified at a time");
+        }
+    }
+}
+
+/// A field of the pod.
+pub(super) fn field(source: &Value, known: &[&str], path: &Path<'_>, errors: &mut Errors) {
+    for field in ["apiVersion", "fieldPath"] {
+        if text(source, field).is_empty() {
+            errors.required(path.field(field), "");
+            return;
+        }
+    }
+    let wanted = text(source, "fieldPath");
+    let subscript = wanted.strip_suffix("']").and_then(|rest| rest.split_once("['"));
+    let fault = match subscript {
+        _ if source["apiVersion"] != "v1" => Some(format!("unsupported pod version: {}", text(source, "apiVersion"))),
+        Some((field, _)) if !matches!(field, "metadata.annotations" | "metadata.labels") => {
+            Some(format!("field label does not support subscript: {wanted}"))
+        }
+        None if !is_known(wanted) => Some(format!("field label not supported: {wanted}")),
+        _ => None,
+    };
+    if let Some(fault) = fault {
+        let text = format!("error converting fieldPath: {fault}");
+        errors.invalid(path.field("fieldPath"), &source["fieldPath"], text);
+        return;
+    }
+    match subscript {
+        Some((field, key)) => {
+            // Keys of annotations may have capitals.
+            let key = if field == "metadata.annotations" { key.to_lowercase() } else { key.to_owned() };
+            for fault in names::qualified(&key) {
+                errors.invalid(path, &json!(key), fault);
+            }
+        }
+        None => {
+            let wanted = if wanted == "spec.host" { "spec.nodeName" } else { wanted };
+            if !known.contains(&wanted) {
+                errors.unsupported(path.field("fieldPath"), &json!(wanted), known);
+            }
+        }
+    }
+}
+
+fn is_known(field: &str) -> bool {
+    field == "spec.host" || [&OF_VARIABLES[..], &OF_FILES, &OTHERS].iter().any(|some| some.contains(&field))
+}
+
+/// What a container asks for, or may have at most. Files say of which container.
+pub(super) fn resource(source: &Value, of_file: bool, path: &Path<'_>, errors: &mut Errors) {
+    let name = text(source, "resource");
+    let huge = HUGE_PAGES.iter().any(|start| name.starts_with(start));
+    if of_file && text(source, "containerName").is_empty() {
+        errors.required(path.field("containerName"), "");
+    } else if name.is_empty() {
+        errors.required(path.field("resource"), "");
+    } else if !RESOURCES.contains(&name) && !huge {
+        errors.unsupported(path.field("resource"), &source["resource"], &RESOURCES);
+    }
+    let divisor = text(source, "divisor");
+    let kind = match name.split_once('.').map_or("", |(_, kind)| kind) {
+        _ if Quantity::parse(divisor).is_ok_and(Quantity::is_zero) || divisor.is_empty() => return,
+        "cpu" if !matches!(divisor, "1m" | "1") => {
+            let fault = "only divisor's values 1m and 1 are supported with the cpu resource";
+            return errors.invalid(path.field("divisor"), &source["resource"], fault);
+        }
+        _ if is_unit(divisor) => return,
+        "memory" => "memory",
+        "ephemeral-storage" => "local ephemeral storage",
+        _ if huge => "hugepages",
+        _ => return,
+    };
+    let fault = format!(
+        "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the {kind} resource"
+    );
+    errors.invalid(path.field("divisor"), &source["resource"], fault);
+}
+
+/// Whether an amount is a unit of bytes.
+fn is_unit(amount: &str) -> bool {
+    amount
+        .strip_prefix('1')
+        .is_some_and(|unit| ["", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].contains(&unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(container: &Value) -> Vec<String> {
+        let mut errors = Errors::default();
+        variables(container, &Path::Root.field("env"), &mut errors);
+        sources(container, &Path::Root.field("envFrom"), &mut errors);
+        errors.texts()
+    }
+
+    #[test]
+    fn variables_come_from_one_place() {
+        let good = json!({ "env": [
+            { "name": "a.b-c_D", "value": "x" },
+            { "name": "a", "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.annotations['Some.Key/X']" } } },
+            { "name": "b", "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "spec.host" } } },
+            { "name": "c", "valueFrom": { "resourceFieldRef": { "resource": "limits.cpu", "divisor": "1m" } } },
+            { "name": "d", "valueFrom": { "resourceFieldRef": { "resource": "limits.hugepages-2Mi", "divisor": "0" } } },
+            { "name": "e", "valueFrom": { "configMapKeyRef": { "name": "map", "key": "one.key" } } },
+            { "name": "f", "valueFrom": { "fileKeyRef": { "key": "K", "volumeName": "v", "path": "a/b" } } },
+        ], "envFrom": [{ "prefix": "P_", "configMapRef": { "name": "map" } }, { "secretRef": { "name": "abc-" } }] });
+        assert_eq!(faults(&good), [""; 0]);
+        let from = |from: Value| faults(&json!({ "env": [{ "name": "a", "valueFrom": from }] }));
+        let path = "env[0].valueFrom";
+        for (source, wanted) in [
+            (
+                json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.whoops" } }),
+                ".fieldRef.fieldPath: Invalid value: \"metadata.whoops\": error converting fieldPath: field label not supported: metadata.whoops",
+            ),
+            (
+                json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.name['key']" } }),
+                ".fieldRef.fieldPath: Invalid value: \"metadata.name['key']\": error converting fieldPath: field label does not support subscript: metadata.name['key']",
+            ),
+            (
+                json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.labels" } }),
+                ".fieldRef.fieldPath: Unsupported value: \"metadata.labels\": supported values: \"metadata.name\", \"metadata.namespace\", \"metadata.uid\", \"spec.nodeName\", \"spec.serviceAccountName\", \"status.hostIP\", \"status.hostIPs\", \"status.podIP\", \"status.podIPs\"",
+            ),
+            (
+                json!({ "fieldRef": { "apiVersion": "v2", "fieldPath": "metadata.name" } }),
+                ".fieldRef.fieldPath: Invalid value: \"metadata.name\": error converting fieldPath: unsupported pod version: v2",
+            ),
+            (
+                json!({ "resourceFieldRef": { "resource": "limits.gpu" } }),
+                ".resourceFieldRef.resource: Unsupported value: \"limits.gpu\": supported values: \"limits.cpu\", \"limits.ephemeral-storage\", \"limits.memory\", \"requests.cpu\", \"requests.ephemeral-storage\", \"requests.memory\"",
+            ),
+            (
+                json!({ "resourceFieldRef": { "resource": "limits.cpu", "divisor": "2m" } }),
+                ".resourceFieldRef.divisor: Invalid value: \"limits.cpu\": only divisor's values 1m and 1 are supported with the cpu resource",
+            ),
+            (json!({ "secretKeyRef": { "name": "s", "key": "" } }), ".secretKeyRef.key: Required value"),
+            (
+                json!({}),
+                ": Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+            ),
+            (
+                json!({ "fileKeyRef": { "key": "K", "volumeName": "v", "path": "../a" } }),
+                ".fileKeyRef.path: Invalid value: \"../a\": must not contain '..'",
+            ),
+        ] {
+            assert_eq!(from(source), [format!("{path}{wanted}")]);
+        }
+        let both = json!({ "env": [{ "name": "a", "value": "x", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } }] });
+        assert_eq!(
+            faults(&both),
+            [format!("{path}: Invalid value: \"\": may not be specified when `value` is not empty")]
+        );
+    }
+
+    #[test]
+    fn whole_maps_have_one_source_each() {
+        let wrong = json!({ "envFrom": [{}, { "configMapRef": { "name": "" } }, { "configMapRef": { "name": "a" }, "secretRef": { "name": "b" } }, { "prefix": "a=", "secretRef": { "name": "$" } }] });
+        let found = faults(&wrong);
+        assert_eq!(found[0], "envFrom: Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`");
+        assert_eq!(found[1], "envFrom[1].configMapRef.name: Required value");
+        assert_eq!(found[2], "envFrom: Invalid value: \"\": may not have more than one field specified at a time");
+        assert!(found[3].starts_with("envFrom[3].prefix: Invalid value: \"a=\": a valid environment variable name"));
+        assert!(
+            found[4].starts_with("envFrom[3].secretRef.name: Invalid value: \"$\": a lowercase RFC 1123 subdomain")
+        );
+    }
+}
