@@ -1,8 +1,9 @@
 //! Fields as rules read them, and the rules that many fields share.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::errors::Errors;
+use super::names;
 use crate::schema::Path;
 
 /// The text of a field, empty if absent.
@@ -36,5 +37,25 @@ pub(super) fn containers(spec: &Value, path: &Path<'_>, mut visit: impl FnMut(&V
         for (at, container) in entries(spec, list) {
             visit(container, &place.index(at));
         }
+    }
+}
+
+/// A text that begins with somebody's domain: `acme.io/foo`.
+// upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go IsDomainPrefixedPath (v1.36)
+pub(super) fn domain_path(text: &str, path: &Path<'_>, errors: &mut Errors) {
+    let (domain, rest) = text.split_once('/').unwrap_or((text, ""));
+    if text.is_empty() {
+        return errors.required(path, "");
+    }
+    if domain.is_empty() || rest.is_empty() {
+        return errors.invalid(path, &json!(text), "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    }
+    for fault in names::subdomain(domain) {
+        errors.invalid(path, &json!(domain), fault);
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+    if !rest.bytes().all(plain) {
+        let fault = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+        errors.invalid(path, &json!(rest), fault);
     }
 }

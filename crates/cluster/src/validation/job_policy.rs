@@ -3,10 +3,10 @@
 // upstream: pkg/apis/batch/validation/validation.go validateJobSpec, validateSuccessPolicy, validatePodReplacementPolicy,
 // validateIndexesFormat (v1.36)
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::field::{entries, not_negative, text};
-use super::{Errors, names};
+use super::Errors;
+use super::field::{domain_path, entries, not_negative, text};
 use crate::schema::Path;
 
 const MAX_RULES: usize = 20;
@@ -29,25 +29,7 @@ pub(super) fn limits_of_indexes(spec: &Value, path: &Path<'_>, errors: &mut Erro
 pub(super) fn managed_by(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(manager) = spec["managedBy"].as_str() else { return };
     let place = path.field("managedBy");
-    let (domain, rest) = manager.split_once('/').unwrap_or((manager, ""));
-    if manager.is_empty() {
-        errors.required(place, "");
-    } else if domain.is_empty() || rest.is_empty() {
-        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        errors.invalid(place, &spec["managedBy"], detail);
-    } else {
-        for fault in names::subdomain(domain) {
-            errors.invalid(place, &json!(domain), fault);
-        }
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/:?#[]@!$&'()*+,;=-._~%".contains(&byte);
-        if !rest.bytes().all(plain) {
-            errors.invalid(
-                place,
-                &json!(rest),
-                "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
-            );
-        }
-    }
+    domain_path(manager, &place, errors);
     if manager.len() > LONGEST_MANAGER {
         errors.too_long(place, LONGEST_MANAGER, "bytes");
     }
@@ -216,6 +198,8 @@ pub(super) fn pod_replacement_policy(spec: &Value, path: &Path<'_>, errors: &mut
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -15,6 +15,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const ENVIRONMENT: &str =
     "a valid environment variable name must consist only of printable ASCII characters other than '='";
 const SEARCH_DOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
@@ -160,6 +161,18 @@ pub(super) fn as_beginning(text: &str) -> String {
     // Upstream takes a character more away than it puts there.
     let start = text.strip_suffix('-').filter(|start| !start.is_empty());
     start.and_then(|start| start.get(..start.len() - 1)).map_or_else(|| text.to_owned(), |start| format!("{start}a"))
+}
+
+/// Names of hosts of which the first part may be any.
+pub(super) fn wildcard_subdomain(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if text.len() > SUBDOMAIN_LIMIT {
+        faults.push(too_long(SUBDOMAIN_LIMIT));
+    }
+    if !text.strip_prefix("*.").is_some_and(is_subdomain) {
+        faults.push(WILDCARD.to_owned());
+    }
+    faults
 }
 
 /// Domains in which names are looked up, whose parts may have underscores in them.
