@@ -256,8 +256,8 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
                 protect(value, "kubernetes.io/pv-protection");
                 Ok(())
             }),
-            validation: Validation::None,
-            update_validation: None,
+            validation: Validation::Each(validation::persistent_volume::check),
+            update_validation: Some(validation::persistent_volume::update),
             metadata_reports: 2,
             restriction: None,
             quota: None,

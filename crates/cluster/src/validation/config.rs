@@ -274,24 +274,6 @@ pub(crate) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors)
     }
 }
 
-pub(crate) fn storage_class_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for (field, shown) in [
-        ("parameters", "parameters"),
-        ("provisioner", "provisioner"),
-        ("reclaimPolicy", "reclaimPolicy"),
-        ("volumeBindingMode", "volumeBindingMode"),
-    ] {
-        if old[field] == new[field] {
-            continue;
-        }
-        if matches!(field, "parameters" | "provisioner") {
-            errors.forbidden(shown, format!("updates to {field} are forbidden."));
-        } else {
-            errors.invalid(shown, &new[field], "field is immutable");
-        }
-    }
-}
-
 /// A definition is called after what it defines.
 pub(crate) fn definition(value: &Value, errors: &mut Errors) {
     let wanted = format!("{}.{}", text(&value["spec"]["names"], "plural"), text(&value["spec"], "group"));
