@@ -1,6 +1,6 @@
-//! Kinds that configure others: ConfigMaps, Secrets, limits, priorities, budgets, bindings, claims.
+//! Kinds that configure others: ConfigMaps, limits, priorities, budgets, autoscalers, definitions.
 
-// upstream: pkg/apis/core/validation/validation.go ValidateConfigMap, ValidateSecret (v1.36)
+// upstream: pkg/apis/core/validation/validation.go ValidateConfigMap (v1.36)
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ use super::{Errors, metadata, names};
 use crate::schema::Path;
 use klab_scheduler::quantity::Quantity;
 
-const DATA_LIMIT: usize = 1024 * 1024;
+/// Most bytes in a ConfigMap or a Secret.
+pub(super) const DATA_LIMIT: usize = 1024 * 1024;
 const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;
 /// The priority classes the cluster itself brings.
 const SYSTEM_CLASSES: [(&str, i64); 2] =
@@ -33,40 +34,6 @@ pub(crate) fn config_map(value: &Value, errors: &mut Errors) {
     if size > DATA_LIMIT {
         errors.too_long("", DATA_LIMIT, "bytes");
     }
-}
-
-pub(crate) fn secret(value: &Value, errors: &mut Errors) {
-    let path = Path::Root.field("data");
-    let mut size = 0;
-    for (key, content) in value["data"].as_object().into_iter().flatten() {
-        for fault in names::config_key(key) {
-            errors.invalid(path.key(key), &json!(key), fault);
-        }
-        size += content.as_str().unwrap_or_default().len() / 4 * 3;
-    }
-    if size > DATA_LIMIT {
-        errors.too_long(path, DATA_LIMIT, "bytes");
-    }
-    let needed: &[&str] = match text(value, "type") {
-        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
-        "kubernetes.io/dockercfg" => &[".dockercfg"],
-        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
-        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
-        _ => &[],
-    };
-    for key in needed {
-        if value["data"].get(*key).is_none() {
-            errors.required(path.key(key), "");
-        }
-    }
-}
-
-/// A Secret's type stays, and what is marked immutable.
-pub(crate) fn secret_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["type"] != new["type"] {
-        errors.invalid("type", &new["type"], "field is immutable");
-    }
-    frozen(old, new, errors);
 }
 
 /// What is marked immutable stays.
@@ -198,79 +165,6 @@ pub(crate) fn autoscaler(value: &Value, errors: &mut Errors) {
         if text(&spec["scaleTargetRef"], field).is_empty() {
             errors.required(target.field(field), "");
         }
-    }
-}
-
-// upstream: pkg/apis/rbac/validation/validation.go ValidateRole, ValidateClusterRole, ValidatePolicyRule (v1.36)
-pub(crate) fn role(value: &Value, namespaced: bool, errors: &mut Errors) {
-    let list = Path::Root.field("rules");
-    for (at, rule) in entries(value, "rules") {
-        let path = list.index(at);
-        let is_empty = |field: &str| entries(rule, field).next().is_none();
-        if is_empty("verbs") {
-            errors.required(path.field("verbs"), "verbs must contain at least one value");
-        }
-        if !is_empty("nonResourceURLs") {
-            let paths = &rule["nonResourceURLs"];
-            if namespaced {
-                let because = "namespaced rules cannot apply to non-resource URLs";
-                errors.invalid(path.field("nonResourceURLs"), paths, because);
-            }
-            if ["apiGroups", "resources", "resourceNames"].into_iter().any(|field| !is_empty(field)) {
-                let because = "rules cannot apply to both regular resources and non-resource URLs";
-                errors.invalid(path.field("nonResourceURLs"), paths, because);
-            }
-            continue;
-        }
-        if is_empty("apiGroups") {
-            errors.required(path.field("apiGroups"), "resource rules must supply at least one api group");
-        }
-        if is_empty("resources") {
-            errors.required(path.field("resources"), "resource rules must supply at least one resource");
-        }
-    }
-    if value["aggregationRule"].is_object()
-        && entries(&value["aggregationRule"], "clusterRoleSelectors").next().is_none()
-    {
-        errors.required(
-            "aggregationRule.clusterRoleSelectors",
-            "at least one clusterRoleSelector required if aggregationRule is non-nil",
-        );
-    }
-}
-
-// upstream: pkg/apis/rbac/validation/validation.go ValidateRoleBinding, ValidateClusterRoleBinding (v1.36)
-pub(crate) fn role_binding(value: &Value, namespaced: bool, errors: &mut Errors) {
-    const GROUP: &str = "rbac.authorization.k8s.io";
-    let path = Path::Root.field("roleRef");
-    supported(&value["roleRef"]["apiGroup"], &path.field("apiGroup"), &[GROUP], errors);
-    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-    supported(&value["roleRef"]["kind"], &path.field("kind"), kinds, errors);
-    if text(&value["roleRef"], "name").is_empty() {
-        errors.required(path.field("name"), "");
-    }
-    let list = Path::Root.field("subjects");
-    for (at, subject) in entries(value, "subjects") {
-        let path = list.index(at);
-        if text(subject, "name").is_empty() {
-            errors.required(path.field("name"), "");
-        }
-        supported(&subject["kind"], &path.field("kind"), &["ServiceAccount", "User", "Group"], errors);
-        let is_account = subject["kind"] == "ServiceAccount";
-        let group: &[&str] = if is_account { &[""] } else { &[GROUP] };
-        supported(&subject["apiGroup"], &path.field("apiGroup"), group, errors);
-        if is_account && !namespaced && text(subject, "namespace").is_empty() {
-            errors.required(path.field("namespace"), "");
-        }
-    }
-}
-
-pub(crate) fn role_binding_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["roleRef"] != new["roleRef"] {
-        // Upstream shows the fields of its own type.
-        let role = &new["roleRef"];
-        let shown = json!({ "APIGroup": role["apiGroup"], "Kind": role["kind"], "Name": role["name"] });
-        errors.invalid("roleRef", &shown, "cannot change roleRef");
     }
 }
 
