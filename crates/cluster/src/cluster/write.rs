@@ -18,6 +18,7 @@ use crate::registry;
 use crate::resource::{self as kinds, Resource, ResourceId};
 use crate::schema::{Mismatch, schema};
 use crate::status::Status;
+use crate::validation::warnings::Warnings;
 use crate::validation::{self, Errors};
 
 /// How deep objects may be nested. Every reader of JSON has a limit; what is stored must stay below this one's, together
@@ -115,6 +116,7 @@ impl<'a> Transaction<'a> {
         aspects.check(names_finalizers_freely(resource), None, &value, &mut errors);
         self.check_custom(resource, None, &value, &mut errors);
         errors.into_result(row, &name)?;
+        self.warn(resource, None, &value);
         self.check_kinds(resource, &name, &value)?;
         if let Some(restrict) = aspects.restriction {
             restrict(self, namespace, &value)?;
@@ -212,6 +214,15 @@ impl<'a> Transaction<'a> {
         let definition = self.state.definitions.of(&self.state.store, resource);
         if let Some(version) = definition.as_ref().and_then(|definition| definition.version(self.served(resource))) {
             version.check(old, new, errors);
+        }
+    }
+
+    /// Tells a client what is not wrong with an object, and not right either.
+    fn warn(&mut self, resource: ResourceId, old: Option<&Value>, new: &Value) {
+        if let Some(warn) = registry::of(resource).warnings.filter(|_| self.options.client) {
+            let mut warnings = Warnings::default();
+            warn(old, new, &mut warnings);
+            self.warnings.append(&mut warnings.texts());
         }
     }
 
@@ -400,6 +411,7 @@ impl<'a> Transaction<'a> {
         }
         errors.into_result(resource.row(), &current.name)?;
         if part == Part::Main {
+            self.warn(resource, Some(old), &new);
             self.check_kinds(resource, name, &new)?;
         }
         if part != Part::Status && aspects.generation.is_some_and(|differs| differs(old, &new)) {

@@ -8,6 +8,7 @@ use crate::defaults::Addresses;
 use crate::object::Object;
 use crate::status::Status;
 use crate::table::{self, Row};
+use crate::validation::warnings::Warnings;
 use crate::validation::{Errors, metadata, names};
 
 /// How the API server treats the objects of one kind, and shows them. Every row names every aspect, so that none is
@@ -51,6 +52,8 @@ pub(crate) struct Aspects {
     pub(crate) conversion: Option<Conversion>,
     /// The warning that every request for it is answered with.
     pub(crate) warning: Option<&'static str>,
+    /// What a client is told of a version that replaces another one, if there is one.
+    pub(crate) warnings: Option<fn(Option<&Value>, &Value, &mut Warnings)>,
     /// The fields that selectors may name besides those of metadata.
     pub(crate) fields: &'static [Field],
     /// The columns of its table: names separated by `|`; `:integer` and the like give the type, `*` marks columns of
@@ -80,6 +83,7 @@ pub(super) const ANSWERED_ONLY: Aspects = Aspects {
     built_in: None,
     conversion: None,
     warning: None,
+    warnings: None,
     fields: &[],
     columns: "Name:name|Age",
     cells: table::other::name_and_age,

@@ -79,6 +79,7 @@ static CUSTOM: Aspects = Aspects {
     built_in: None,
     conversion: None,
     warning: None,
+    warnings: None,
     fields: &[],
     columns: "Name:name|Age",
     cells: table::other::name_and_age,

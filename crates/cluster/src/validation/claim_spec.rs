@@ -25,9 +25,6 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         Some(Ok(quantity)) if quantity.is_zero() || quantity.is_negative() => {
             errors.invalid(resources.key("storage"), amount, "must be greater than zero");
         }
-        Some(Ok(quantity)) if quantity.millis() % 1000 != 0 => {
-            errors.invalid(resources.key("storage"), amount, "must be an integer");
-        }
         Some(Ok(_)) => {}
     }
     class(spec, "storageClassName", path, errors);

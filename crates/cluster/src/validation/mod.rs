@@ -46,6 +46,7 @@ pub(crate) mod storage;
 mod sysctl;
 mod volume_sources;
 mod volumes;
+pub(crate) mod warnings;
 pub(crate) mod webhook;
 pub(crate) mod workload;
 

@@ -11,7 +11,7 @@ use super::addresses::{is_mapped, lenient};
 use crate::schema::Path;
 
 /// A range with the length of its prefix, without zeros in front of numbers.
-fn range(text: &str) -> Option<(IpAddr, u8)> {
+pub(super) fn range(text: &str) -> Option<(IpAddr, u8)> {
     let (address, length) = text.split_once('/')?;
     let plain = length == "0" || !length.starts_with('0');
     let length = length.parse().ok().filter(|_| plain && length.bytes().all(|byte| byte.is_ascii_digit()))?;
@@ -19,7 +19,7 @@ fn range(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 /// [`range`] as old clients may write it.
-fn lenient_range(text: &str) -> Option<(IpAddr, u8)> {
+pub(super) fn lenient_range(text: &str) -> Option<(IpAddr, u8)> {
     let (address, length) = text.split_once('/')?;
     let length = length.parse().ok().filter(|_| length.bytes().all(|byte| byte.is_ascii_digit()))?;
     fitting(lenient(address)?, length)
@@ -31,7 +31,7 @@ fn fitting(address: IpAddr, length: u8) -> Option<(IpAddr, u8)> {
 }
 
 /// The first address of a range.
-fn first(address: IpAddr, length: u8) -> IpAddr {
+pub(super) fn first(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
             let mask = u32::MAX.checked_shl(u32::from(32 - length)).unwrap_or(0);

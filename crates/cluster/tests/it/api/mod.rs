@@ -4,6 +4,7 @@ mod access;
 mod corners;
 mod custom;
 mod patches;
+mod judged;
 mod status;
 mod versions;
 
