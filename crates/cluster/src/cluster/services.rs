@@ -52,6 +52,9 @@ fn keep_allocated(old: &Value, new: &mut Value) {
     if new["spec"]["clusterIP"].as_str().is_none_or(str::is_empty) && old["spec"]["clusterIP"].is_string() {
         new["spec"]["clusterIP"] = old["spec"]["clusterIP"].clone();
     }
+    if !matches!(new["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer")) {
+        return;
+    }
     for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
         let before = old["spec"]["ports"].as_array().into_iter().flatten();
         let same = |one: &&Value| one["port"] == port["port"] && one["protocol"] == port["protocol"];

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::field::{each, set};
 use crate::validation::Errors;
+use crate::validation::service::is_asked_for_health;
 
 /// First address of the service network; AKS and kind both default to a /16.
 const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
@@ -30,7 +31,8 @@ pub(crate) fn service(value: &mut Value) {
         }
     }
     let kind = spec["type"].as_str().unwrap_or_default().to_owned();
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    let addressed = kind == "ClusterIP" && each(spec, "externalIPs").next().is_some();
+    if addressed || matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         set(spec, "externalTrafficPolicy", "Cluster");
     }
     if kind != "ExternalName" {
@@ -62,6 +64,7 @@ impl Addresses {
         for port in service["spec"]["ports"].as_array().into_iter().flatten() {
             self.ports.extend(port["nodePort"].as_u64());
         }
+        self.ports.extend(service["spec"]["healthCheckNodePort"].as_u64());
     }
 
     /// Gives a Service the cluster IP and node ports its type asks for, and takes away what a changed type no longer
@@ -86,6 +89,10 @@ impl Addresses {
         };
         for (at, port) in each(spec, "ports").enumerate() {
             if !has_ports {
+                if kind == "ClusterIP" && port["nodePort"].as_u64().is_some_and(|wanted| wanted != 0) {
+                    let place = format!("spec.ports[{at}].nodePort");
+                    errors.forbidden(place, "may not be used when `type` is 'ClusterIP'");
+                }
                 port.as_object_mut().map(|port| port.remove("nodePort"));
                 continue;
             }
@@ -109,16 +116,23 @@ impl Addresses {
                 }
                 continue;
             }
-            let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-            let start = random() % count;
-            let free = (0..count)
-                .map(|step| NODE_PORTS.start() + (start + step) % count)
-                .find(|one| !self.ports.contains(one));
-            if let Some(free) = free {
-                self.ports.insert(free);
+            if let Some(free) = self.free_port(&mut random) {
                 port["nodePort"] = json!(free);
             }
         }
+        if is_asked_for_health(spec) && spec["healthCheckNodePort"].as_u64().unwrap_or_default() == 0 {
+            spec["healthCheckNodePort"] = json!(self.free_port(&mut random));
+        }
+    }
+
+    /// A port of nodes that no Service has, which is taken now.
+    fn free_port(&mut self, random: &mut impl FnMut() -> u64) -> Option<u64> {
+        let count = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+        let start = random() % count;
+        let mut all = (0..count).map(|step| NODE_PORTS.start() + (start + step) % count);
+        let free = all.find(|one| !self.ports.contains(one))?;
+        self.ports.insert(free);
+        Some(free)
     }
 
     fn cluster_address(&mut self, spec: &mut Value, errors: &mut Errors, random: &mut impl FnMut() -> u64) {

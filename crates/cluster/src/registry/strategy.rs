@@ -1,5 +1,7 @@
 //! What the registry does to versions of objects of some kinds, and which changes count as a new generation.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::admission::policy::type_check;
@@ -10,6 +12,7 @@ use crate::defaults::job::{generate_selector, inherit_labels};
 use crate::object::Object;
 use crate::resource::PRIORITY_LEVEL_CONFIGURATIONS;
 use crate::validation::Errors;
+use crate::validation::service::is_asked_for_health;
 
 /// What a DaemonSet is told about its template by, for clients older than its generation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -35,6 +38,45 @@ pub(super) fn count_template(old: Option<&Value>, new: &mut Value) {
     if new["metadata"].is_object() {
         new["metadata"]["annotations"][TEMPLATE_GENERATION] = json!(generation.to_string());
     }
+}
+
+/// A Service that becomes one of another type loses what only the old one has, unless somebody changed that, too. What it
+/// still has and nobody says stays.
+// upstream: pkg/registry/core/service/strategy.go dropTypeDependentFields, patchAllocatedValues (v1.36)
+pub(super) fn drop_by_type(old: Option<&Value>, new: &mut Value) {
+    let Some(old) = old.map(|old| &old["spec"]) else { return };
+    let spec = &mut new["spec"];
+    let kind = |spec: &Value, kinds: &[&str]| spec["type"].as_str().is_some_and(|kind| kinds.contains(&kind));
+    let on_nodes = |spec: &Value| kind(spec, &["NodePort", "LoadBalancer"]);
+    let external = |spec: &Value| {
+        let addresses = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
+        on_nodes(spec) || (kind(spec, &["ClusterIP"]) && addresses)
+    };
+    let balancer = |spec: &Value| kind(spec, &["LoadBalancer"]);
+    if on_nodes(old) && !on_nodes(spec) && node_ports(old) == node_ports(spec) {
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            port.as_object_mut().map(|port| port.remove("nodePort"));
+        }
+    }
+    if is_asked_for_health(old) && is_asked_for_health(spec) && spec["healthCheckNodePort"].is_null() {
+        spec["healthCheckNodePort"] = old["healthCheckNodePort"].clone();
+    }
+    for (field, lost) in [
+        ("healthCheckNodePort", is_asked_for_health(old) && !is_asked_for_health(spec)),
+        ("allocateLoadBalancerNodePorts", balancer(old) && !balancer(spec)),
+        ("loadBalancerClass", balancer(old) && !balancer(spec)),
+        ("externalTrafficPolicy", external(old) && !external(spec)),
+    ] {
+        if lost && old[field] == spec[field] {
+            spec.as_object_mut().map(|spec| spec.remove(field));
+        }
+    }
+}
+
+/// The ports of nodes that a Service has.
+fn node_ports(spec: &Value) -> BTreeSet<i64> {
+    let ports = spec["ports"].as_array().into_iter().flatten();
+    ports.filter_map(|port| port["nodePort"].as_i64().filter(|number| *number != 0)).collect()
 }
 
 /// A new namespace is held until what it contains is gone.

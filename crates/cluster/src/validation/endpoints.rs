@@ -60,10 +60,16 @@ fn endpoint_address(address: &Value, path: &Path<'_>, errors: &mut Errors) {
             errors.invalid(path.field("nodeName"), &address["nodeName"], fault);
         }
     }
-    match ip {
+    elsewhere(given, &place, errors);
+}
+
+/// An address that leads to another machine.
+// upstream: pkg/apis/core/validation/validation.go ValidateEndpointIP (v1.36)
+pub(super) fn elsewhere(given: &Value, place: &Path<'_>, errors: &mut Errors) {
+    match given.as_str().unwrap_or_default().parse::<IpAddr>() {
         Err(_) => errors.invalid(place, given, "must be a valid IP address"),
         Ok(ip) => {
-            special(ip, given, &place, errors);
+            special(ip, given, place, errors);
             if ip.is_loopback() {
                 errors.invalid(place, given, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
             }

@@ -87,6 +87,11 @@ impl Errors {
         self.add(Problem::Duplicate, field, format!("Duplicate value: {}", shown(value)));
     }
 
+    /// [`Errors::duplicate`] of a value that Go shows in a form of its own.
+    pub(crate) fn duplicate_as(&mut self, field: impl Display, shown: &str) {
+        self.add(Problem::Duplicate, field, format!("Duplicate value: {shown}"));
+    }
+
     /// `field: Forbidden: detail`.
     pub(crate) fn forbidden(&mut self, field: impl Display, detail: impl AsRef<str>) {
         self.add(Problem::Forbidden, field, format!("Forbidden: {}", detail.as_ref()));

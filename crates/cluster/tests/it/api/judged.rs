@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{api, ask, send};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const SERVICES: &str = "/api/v1/namespaces/default/services";
 
 /// The texts of the `Warning` headers of an answer.
 async fn warnings(api: &Api, method: &str, path: &str, body: &Value) -> Vec<String> {
@@ -82,6 +83,35 @@ async fn what_is_old_or_odd_is_taken_with_a_warning() {
     assert_eq!(warnings(&api, "PUT", &format!("{path}/web"), &scaled).await, [""; 0], "the spec is as it was");
     scaled["spec"]["replicas"] = json!(2);
     assert_eq!(warnings(&api, "PUT", &format!("{path}/web"), &scaled).await, told);
+}
+
+#[tokio::test]
+async fn services_change_their_type() {
+    let api = api();
+    let service =
+        |spec: Value| json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "1web" }, "spec": spec });
+    let port = json!({ "port": 80, "nodePort": 30080 });
+    assert_eq!(
+        refusal(&api, SERVICES, &service(json!({ "ports": [port] }))).await,
+        "Service \"1web\" is invalid: spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"
+    );
+    let balanced = service(json!({ "type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [port] }));
+    let (code, made) = ask(&api, "POST", SERVICES, &balanced).await;
+    assert_eq!(code, 201, "{made}");
+    let health = made["spec"]["healthCheckNodePort"].as_u64().unwrap_or_default();
+    assert!((30_000..=32_767).contains(&health), "{made}");
+    let own = format!("{SERVICES}/1web");
+    let mut other = made.clone();
+    other["spec"]["healthCheckNodePort"] = json!(health % 100 + 30_100);
+    assert_eq!(ask(&api, "PUT", &own, &other).await.0, 422, "the port for health stays");
+    let mut changed = made.clone();
+    changed["spec"]["type"] = json!("ClusterIP");
+    let (code, changed) = ask(&api, "PUT", &own, &changed).await;
+    assert_eq!(code, 200, "{changed}");
+    for field in ["externalTrafficPolicy", "healthCheckNodePort", "allocateLoadBalancerNodePorts"] {
+        assert!(changed["spec"][field].is_null(), "{field}: {changed}");
+    }
+    assert!(changed["spec"]["ports"][0]["nodePort"].is_null(), "{changed}");
 }
 
 #[tokio::test]
