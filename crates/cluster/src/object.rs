@@ -159,6 +159,18 @@ impl Object {
         Self { managed, ..self }
     }
 
+    /// The object as it would be had it been made at another time, as another version.
+    pub(crate) fn made_at(&self, before: &str, time: &str, version: u64) -> Self {
+        let text = String::from_utf8_lossy(&self.json);
+        let stamp = |time: &str| format!("\"creationTimestamp\":\"{time}\"");
+        let number = |version: u64| format!("\"resourceVersion\":\"{version}\"");
+        let text = text.replacen(&stamp(before), &stamp(time), 1);
+        let json = Bytes::from(text.replacen(&number(self.resource_version), &number(version), 1));
+        let managed = self.managed.as_ref().map(|managed| ManagedFields::of(&managed.text().replace(before, time)));
+        let managed_at = place_of_managed(self.resource, &json);
+        Self { resource_version: version, json, managed, managed_at, ..self.clone() }
+    }
+
     /// The same version with other texts, such as names: `json` is the object, `other` says what becomes of a text
     /// of its metadata, if anything. Its managers stay.
     #[cfg(feature = "server")]

@@ -84,8 +84,7 @@ impl Store {
     }
 
     /// Stores a new version of an object (made with [`Store::next_version`]).
-    pub(crate) fn put(&mut self, object: Object) -> Arc<Object> {
-        let object = Arc::new(object);
+    pub(crate) fn put(&mut self, object: Arc<Object>) -> Arc<Object> {
         let key = (object.namespace.clone(), object.name.clone());
         let previous = self.objects.entry(object.resource.family()).or_default().insert(key, Arc::clone(&object));
         self.bytes += object.size();

@@ -11,14 +11,21 @@ mod workload;
 
 pub use self::kind::control_plane_node;
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, WriteOptions};
+use super::cluster::{Cluster, Common, WriteOptions};
 use super::object::Object;
 use super::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICES};
+
+/// Manager of what the API server makes itself.
+const API_SERVER: &str = "kube-apiserver";
+
+/// The roles and bindings that every API server has.
+static ROLES: LazyLock<Vec<Value>> = LazyLock::new(roles::objects);
 
 /// Whose look a cluster takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -33,7 +40,7 @@ pub enum Flavour {
     Bare,
 }
 
-/// Everything a fresh cluster of this look holds, in the order in which it is made.
+/// What a fresh cluster of this look holds beside the roles of every API server, in the order in which it is made.
 pub fn objects(flavour: Flavour) -> &'static [Value] {
     static OF_FLAVOUR: [LazyLock<Vec<Value>>; 3] = [
         LazyLock::new(|| with_common_objects(Flavour::Aks, aks::objects())),
@@ -57,23 +64,51 @@ pub fn metrics_server(flavour: Flavour) -> Vec<Value> {
 
 /// What every API server makes itself, then what is of the flavour.
 fn with_common_objects(flavour: Flavour, own: Vec<Value>) -> Vec<Value> {
-    priority_classes().into_iter().chain(api_service(flavour)).chain(roles::objects()).chain(own).collect()
+    priority_classes().into_iter().chain(api_service(flavour)).chain(own).collect()
+}
+
+/// Every text that stands in what a fresh cluster of this look holds, once: a list.
+pub fn texts(flavour: Flavour) -> &'static Value {
+    static OF_FLAVOUR: [LazyLock<Value>; 3] = [
+        LazyLock::new(|| texts_in(Flavour::Aks)),
+        LazyLock::new(|| texts_in(Flavour::Kind)),
+        LazyLock::new(|| texts_in(Flavour::Bare)),
+    ];
+    &OF_FLAVOUR[flavour as usize]
+}
+
+fn texts_in(flavour: Flavour) -> Value {
+    fn gather<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+        match value {
+            Value::String(text) => _ = found.insert(text),
+            Value::Array(items) => items.iter().for_each(|item| gather(item, found)),
+            Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+                found.insert(key);
+                gather(value, found);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    ROLES.iter().chain(objects(flavour)).for_each(|object| gather(object, &mut found));
+    found.into_iter().collect()
 }
 
 /// Fills a cluster with what one of this look begins with; what is there already stays as it is. Gives what was made, as
 /// `Deployment/coredns`.
 pub fn bootstrap(cluster: &Cluster, flavour: Flavour) -> Vec<String> {
-    ensure(cluster, objects(flavour))
+    let mut made = ensure_roles(cluster);
+    made.extend(ensure(cluster, objects(flavour), "kube-addon-manager"));
+    made
 }
 
 /// Makes the roles and bindings that every API server has, where they are not there.
-#[cfg(feature = "server")]
-pub(crate) fn ensure_roles(cluster: &Cluster) {
-    static ROLES: LazyLock<Vec<Value>> = LazyLock::new(roles::objects);
-    let _made = ensure(cluster, &ROLES);
+pub(crate) fn ensure_roles(cluster: &Cluster) -> Vec<String> {
+    static COMMON: LazyLock<Common> = LazyLock::new(|| Common::of(&ROLES, &WriteOptions::by(API_SERVER)));
+    if cluster.begin_with(&COMMON) { ROLES.iter().map(title).collect() } else { ensure(cluster, &ROLES, API_SERVER) }
 }
 
-fn ensure(cluster: &Cluster, objects: &[Value]) -> Vec<String> {
+fn ensure(cluster: &Cluster, objects: &[Value], manager: &'static str) -> Vec<String> {
     let mut all = Vec::new();
     for object in objects {
         let resource = object["apiVersion"]
@@ -87,12 +122,18 @@ fn ensure(cluster: &Cluster, objects: &[Value]) -> Vec<String> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         if cluster.get(resource, &namespace, name).is_none() {
-            let made = cluster.create(resource, &namespace, object.clone(), &WriteOptions::by("kube-addon-manager"));
+            let made = cluster.create(resource, &namespace, object.clone(), &WriteOptions::by(manager));
             debug_assert!(made.is_ok(), "{made:?}");
-            all.extend(made.is_ok().then(|| format!("{}/{name}", resource.row().kind)));
+            all.extend(made.is_ok().then(|| title(object)));
         }
     }
     all
+}
+
+/// Kind and name.
+fn title(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
 /// The pods a control-plane node runs from files of its own; none on other nodes.

@@ -46,8 +46,8 @@ pub fn renaming(of: &Lab, to: &Lab) -> Option<Renaming> {
         return None;
     }
     let own = flavour(of);
-    let untouched = |object: &Value| !renaming.touches(object);
-    (system::objects(own).iter().all(untouched) && addons(of).iter().all(untouched)).then_some(renaming)
+    let is_untouched = !renaming.touches(system::texts(own)) && !addons(of).iter().any(|addon| renaming.touches(addon));
+    is_untouched.then_some(renaming)
 }
 
 /// The names by which the two clusters differ.

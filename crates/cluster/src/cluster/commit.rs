@@ -90,13 +90,13 @@ impl Transaction<'_> {
     ) -> Arc<Object> {
         let version = self.state.store.next_version();
         value["metadata"]["resourceVersion"] = json!(version.to_string());
-        let object = self.store(Object::with_tree(resource, version, value, managed));
+        let object = self.store(Arc::new(Object::with_tree(resource, version, value, managed)));
         self.state.trees.keep(&object);
         object
     }
 
     /// Puts a version into history and log.
-    pub(super) fn store(&mut self, object: Object) -> Arc<Object> {
+    pub(super) fn store(&mut self, object: Arc<Object>) -> Arc<Object> {
         let object = self.state.store.put(object);
         let random = self.state.random_state();
         if let Some(log) = &mut self.state.log {

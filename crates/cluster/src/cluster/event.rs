@@ -150,7 +150,7 @@ impl Transaction<'_> {
         debug_assert!(self.is_canonical(&text), "{}", String::from_utf8_lossy(&text));
         let managed = ManagedFields::of(&managers(event, self.options.called(), &time_text(self.now)));
         debug_assert_eq!(Some(&managed), self.managers_of(&text).as_ref(), "{}", String::from_utf8_lossy(&text));
-        Ok(self.store(Object::of_text(EVENTS, namespace, name, &uid, version, &text, Some(managed))))
+        Ok(self.store(Arc::new(Object::of_text(EVENTS, namespace, name, &uid, version, &text, Some(managed)))))
     }
 
     /// Who manages a new event by the rules for what clients send.

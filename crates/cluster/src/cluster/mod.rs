@@ -6,6 +6,7 @@
 mod bootstrap;
 mod checkpoint;
 mod commit;
+mod common;
 mod consulting;
 mod converting;
 #[cfg(feature = "server")]
@@ -56,6 +57,7 @@ pub use super::store::{Change, Event, Gone};
 use super::webhook::Transport;
 pub(crate) use bootstrap::ROOT_CERTIFICATE;
 pub(crate) use checkpoint::Checkpoint;
+pub(crate) use common::Common;
 pub use durable::Recovery;
 pub(crate) use event::{EventSource, NewEvent};
 pub(crate) use guard::{Guard, Intent};

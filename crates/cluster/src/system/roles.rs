@@ -1,309 +1,187 @@
-//! The roles every cluster has, and whom they are bound to: what people are given in lessons (cluster-admin, admin, edit,
-//! view) and what everybody may do. Roles of parts that are one process here are left out.
+//! The roles every cluster has, and whom they are bound to, read from the table beside this file.
 
 use serde_json::{Value, json};
 
 use crate::rbac::aggregated;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-const READ: &[&str] = &["get", "list", "watch"];
-const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
-const READ_WRITE: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-const CREATE: &[&str] = &["create"];
+/// What the names of the roles of controllers begin with: each is bound to the ServiceAccount that the rest names.
+const OF_CONTROLLERS: &str = "system:controller:";
 
-/// Groups, resources, verbs.
-type Rule<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str]);
+/// A line begins with what it makes (`ClusterRole`, `Role` and their bindings, then a namespace where there is one), or is
+/// indented: then it is a rule of the role, or a subject of the binding, above it. `part-of:edit` behind a name has `edit`
+/// gather the role, which `gathers`.
+// upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, controller_policy.go, namespace_policy.go (v1.36)
+const TABLE: &str = include_str!("roles.txt");
 
-/// What the role `view` gathers.
-// upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go viewRules (v1.36)
-const VIEW: &[Rule<'_>] = &[
-    (
-        &[""],
-        &[
-            "configmaps",
-            "endpoints",
-            "persistentvolumeclaims",
-            "persistentvolumeclaims/status",
-            "pods",
-            "replicationcontrollers",
-            "replicationcontrollers/scale",
-            "serviceaccounts",
-            "services",
-            "services/status",
-        ],
-        READ,
-    ),
-    (
-        &[""],
-        &[
-            "bindings",
-            "limitranges",
-            "namespaces/status",
-            "pods/log",
-            "pods/status",
-            "replicationcontrollers/status",
-            "resourcequotas",
-            "resourcequotas/status",
-        ],
-        READ,
-    ),
-    (&[""], &["namespaces"], READ),
-    (&["", "events.k8s.io"], &["events"], READ),
-    (&["discovery.k8s.io"], &["endpointslices"], READ),
-    (
-        &["apps"],
-        &[
-            "controllerrevisions",
-            "daemonsets",
-            "daemonsets/status",
-            "deployments",
-            "deployments/scale",
-            "deployments/status",
-            "replicasets",
-            "replicasets/scale",
-            "replicasets/status",
-            "statefulsets",
-            "statefulsets/scale",
-            "statefulsets/status",
-        ],
-        READ,
-    ),
-    (&["autoscaling"], &["horizontalpodautoscalers", "horizontalpodautoscalers/status"], READ),
-    (&["batch"], &["cronjobs", "cronjobs/status", "jobs", "jobs/status"], READ),
-    (
-        &["extensions"],
-        &[
-            "daemonsets",
-            "daemonsets/status",
-            "deployments",
-            "deployments/scale",
-            "deployments/status",
-            "ingresses",
-            "ingresses/status",
-            "networkpolicies",
-            "replicasets",
-            "replicasets/scale",
-            "replicasets/status",
-            "replicationcontrollers/scale",
-        ],
-        READ,
-    ),
-    (&["policy"], &["poddisruptionbudgets", "poddisruptionbudgets/status"], READ),
-    (&["networking.k8s.io"], &["ingresses", "ingresses/status", "networkpolicies"], READ),
-    (&["resource.k8s.io"], &["resourceclaims", "resourceclaims/status", "resourceclaimtemplates"], READ),
-];
-
-/// What the role `edit` gathers, besides `view`.
-// upstream: bootstrappolicy/policy.go editRules (v1.36)
-const EDIT: &[Rule<'_>] = &[
-    (&[""], &["pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "secrets", "services/proxy"], READ),
-    (&[""], &["serviceaccounts"], &["impersonate"]),
-    (&[""], &["pods", "pods/attach", "pods/exec", "pods/portforward", "pods/proxy"], WRITE),
-    (&[""], &["pods/eviction"], CREATE),
-    (
-        &[""],
-        &[
-            "configmaps",
-            "persistentvolumeclaims",
-            "replicationcontrollers",
-            "replicationcontrollers/scale",
-            "secrets",
-            "serviceaccounts",
-            "services",
-            "services/proxy",
-        ],
-        WRITE,
-    ),
-    (&[""], &["serviceaccounts/token"], CREATE),
-    (&["", "events.k8s.io"], &["events"], WRITE),
-    (
-        &["apps"],
-        &[
-            "daemonsets",
-            "deployments",
-            "deployments/rollback",
-            "deployments/scale",
-            "replicasets",
-            "replicasets/scale",
-            "statefulsets",
-            "statefulsets/scale",
-        ],
-        WRITE,
-    ),
-    (&["autoscaling"], &["horizontalpodautoscalers"], WRITE),
-    (&["batch"], &["cronjobs", "jobs"], WRITE),
-    (
-        &["extensions"],
-        &[
-            "daemonsets",
-            "deployments",
-            "deployments/rollback",
-            "deployments/scale",
-            "ingresses",
-            "networkpolicies",
-            "replicasets",
-            "replicasets/scale",
-            "replicationcontrollers/scale",
-        ],
-        WRITE,
-    ),
-    (&["policy"], &["poddisruptionbudgets"], WRITE),
-    (&["networking.k8s.io"], &["ingresses", "networkpolicies"], WRITE),
-    (&["coordination.k8s.io"], &["leases"], READ_WRITE),
-    (&["resource.k8s.io"], &["resourceclaims", "resourceclaimtemplates"], WRITE),
-];
-
-/// What the role `admin` gathers, besides `edit`.
-const ADMIN: &[Rule<'_>] = &[
-    (&["authorization.k8s.io"], &["localsubjectaccessreviews"], CREATE),
-    (&[GROUP], &["rolebindings", "roles"], READ_WRITE),
-];
-
-const BASIC_USER: &[Rule<'_>] = &[
-    (&["authorization.k8s.io"], &["selfsubjectaccessreviews", "selfsubjectrulesreviews"], CREATE),
-    (&["authentication.k8s.io"], &["selfsubjectreviews"], CREATE),
-];
-
-const AUTH_DELEGATOR: &[Rule<'_>] = &[
-    (&["authentication.k8s.io"], &["tokenreviews"], CREATE),
-    (&["authorization.k8s.io"], &["subjectaccessreviews"], CREATE),
-];
-
-/// What nodes may do; nobody is bound to it, for the node authorizer decides with more knowledge.
-// upstream: bootstrappolicy/policy.go NodeRules (v1.36)
-const NODE: &[Rule<'_>] = &[
-    (&["authentication.k8s.io"], &["tokenreviews"], CREATE),
-    (&["authorization.k8s.io"], &["localsubjectaccessreviews", "subjectaccessreviews"], CREATE),
-    (&[""], &["services"], READ),
-    (&[""], &["nodes"], &["create", "get", "list", "watch"]),
-    (&[""], &["nodes/status"], &["patch", "update"]),
-    (&[""], &["nodes"], &["patch", "update"]),
-    (&["", "events.k8s.io"], &["events"], &["create", "patch", "update"]),
-    (&[""], &["pods"], READ),
-    (&[""], &["pods"], &["create", "delete"]),
-    (&[""], &["pods/status"], &["patch", "update"]),
-    (&[""], &["pods/eviction"], CREATE),
-    (&[""], &["configmaps", "secrets"], READ),
-    (&[""], &["persistentvolumeclaims", "persistentvolumes"], &["get"]),
-    (&[""], &["endpoints"], &["get"]),
-    (&["certificates.k8s.io"], &["certificatesigningrequests"], &["create", "get", "list", "watch"]),
-    (&["coordination.k8s.io"], &["leases"], &["create", "delete", "get", "patch", "update"]),
-    (&["storage.k8s.io"], &["volumeattachments"], &["get"]),
-    (&[""], &["serviceaccounts/token"], CREATE),
-    (&[""], &["persistentvolumeclaims/status"], &["get", "patch", "update"]),
-    (&["storage.k8s.io"], &["csidrivers"], READ),
-    (&["storage.k8s.io"], &["csinodes"], &["create", "delete", "get", "patch", "update"]),
-    (&["node.k8s.io"], &["runtimeclasses"], READ),
-    (&["resource.k8s.io"], &["resourceclaims"], &["get"]),
-    (&["resource.k8s.io"], &["resourceslices"], &["deletecollection"]),
-    (&["certificates.k8s.io"], &["clustertrustbundles"], READ),
-    (&[""], &["serviceaccounts"], &["get"]),
-];
-
-const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
-const DISCOVERY: &[&str] = &[
-    "/api",
-    "/api/*",
-    "/apis",
-    "/apis/*",
-    "/healthz",
-    "/livez",
-    "/openapi",
-    "/openapi/*",
-    "/readyz",
-    "/version",
-    "/version/",
-];
-const MONITORING: &[&str] = &[
-    "/flagz",
-    "/healthz",
-    "/healthz/*",
-    "/livez",
-    "/livez/*",
-    "/metrics",
-    "/metrics/slis",
-    "/readyz",
-    "/readyz/*",
-    "/statusz",
-];
-const ISSUER: &[&str] =
-    &["/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/"];
-
-/// The role, and the groups it is bound to.
-// upstream: bootstrappolicy/policy.go clusterRoleBindings (v1.36)
-const BINDINGS: &[(&str, &[&str])] = &[
-    ("cluster-admin", &["system:masters"]),
-    ("system:basic-user", &["system:authenticated"]),
-    ("system:discovery", &["system:authenticated"]),
-    ("system:monitoring", &["system:monitoring"]),
-    ("system:public-info-viewer", &["system:authenticated", "system:unauthenticated"]),
-    ("system:service-account-issuer-discovery", &["system:serviceaccounts"]),
-];
-
-/// ClusterRoles and their bindings.
-// upstream: bootstrappolicy/policy.go clusterRoles (v1.36)
+/// Roles and their bindings.
 pub(super) fn objects() -> Vec<Value> {
-    let reads = |paths: &[&str]| json!({ "nonResourceURLs": paths, "verbs": ["get"] });
-    let everything = json!([
-        { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }, { "nonResourceURLs": ["*"], "verbs": ["*"] },
-    ]);
-    let monitoring = json!([reads(MONITORING), rule(&(&[""], &["nodes/metrics"], &["get"]))]);
-    let mut roles = vec![
-        role("cluster-admin", "", everything),
-        role("system:aggregate-to-admin", "admin", rules(ADMIN)),
-        role("system:aggregate-to-edit", "edit", rules(EDIT)),
-        role("system:aggregate-to-view", "view", rules(VIEW)),
-        role("system:auth-delegator", "", rules(AUTH_DELEGATOR)),
-        role("system:basic-user", "", rules(BASIC_USER)),
-        role("system:discovery", "", json!([reads(DISCOVERY)])),
-        role("system:monitoring", "", monitoring),
-        role("system:node", "", rules(NODE)),
-        role("system:public-info-viewer", "", json!([reads(PUBLIC)])),
-        role("system:service-account-issuer-discovery", "", json!([reads(ISSUER)])),
-    ];
-    for (name, part_of) in [("view", "edit"), ("edit", "admin"), ("admin", "")] {
-        let mut gathering = role(name, part_of, json!([]));
-        let label = format!("{GROUP}/aggregate-to-{name}");
-        gathering["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { label: "true" } }] });
-        // The controller would gather the same as soon as it looks.
-        gathering["rules"] = Value::Array(aggregated(&gathering, roles.iter().collect()));
-        roles.push(gathering);
+    let mut all: Vec<Value> = Vec::new();
+    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (line.strip_prefix("  "), all.last_mut()) {
+            (Some(_), Some(object)) => add(object, &words),
+            _ => all.extend(object(&words)),
+        }
     }
-    roles.extend(BINDINGS.iter().map(|(role, groups)| binding(role, groups)));
-    roles
-}
-
-fn rules(rules: &[Rule<'_>]) -> Value {
-    rules.iter().map(rule).collect()
-}
-
-fn rule((groups, resources, verbs): &Rule<'_>) -> Value {
-    json!({ "apiGroups": groups, "resources": resources, "verbs": verbs })
-}
-
-/// A ClusterRole, which another one gathers if it is a part of that.
-fn role(name: &str, part_of: &str, rules: Value) -> Value {
-    let mut role = json!({
-        "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": metadata(name), "rules": rules,
-    });
-    if !part_of.is_empty() {
-        role["metadata"]["labels"][format!("{GROUP}/aggregate-to-{part_of}")] = json!("true");
+    let of_controllers: Vec<Value> = all.iter().filter_map(binding_of_controller).collect();
+    all.extend(of_controllers);
+    // The controller would gather the same as soon as it looks; what a role gathers may be gathered itself.
+    for name in ["view", "edit", "admin"] {
+        let is_role = |object: &&Value| object["kind"] == "ClusterRole";
+        let Some(at) = all.iter().position(|object| object["metadata"]["name"] == name) else { continue };
+        all[at]["rules"] = Value::Array(aggregated(&all[at], all.iter().filter(is_role).collect()));
     }
-    role
+    all
 }
 
-fn binding(role: &str, groups: &[&str]) -> Value {
-    let subject = |group: &&str| json!({ "apiGroup": GROUP, "kind": "Group", "name": group });
-    json!({
-        "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata(role),
-        "roleRef": { "apiGroup": GROUP, "kind": "ClusterRole", "name": role },
-        "subjects": groups.iter().map(subject).collect::<Value>(),
-    })
-}
-
-fn metadata(name: &str) -> Value {
-    json!({
-        "name": name, "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" },
+/// A role without rules, or a binding without subjects.
+fn object(words: &[&str]) -> Option<Value> {
+    let (&kind, mut rest) = words.split_first()?;
+    let mut metadata = json!({
+        "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" },
         "annotations": { "rbac.authorization.kubernetes.io/autoupdate": "true" },
-    })
+    });
+    if !kind.starts_with("Cluster") {
+        let (&namespace, others) = rest.split_first()?;
+        metadata["namespace"] = json!(namespace);
+        rest = others;
+    }
+    let (&name, rest) = rest.split_first()?;
+    metadata["name"] = json!(name);
+    let mut object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": kind });
+    if let Some(role) = kind.strip_suffix("Binding") {
+        let role_name = rest.first().unwrap_or(&name);
+        object["roleRef"] = json!({ "apiGroup": GROUP, "kind": role, "name": role_name });
+    } else {
+        object["rules"] = json!([]);
+        for word in rest {
+            if let Some(whole) = word.strip_prefix("part-of:") {
+                metadata["labels"][aggregation_label(whole)] = json!("true");
+            } else {
+                let label = aggregation_label(name);
+                object["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { label: "true" } }] });
+            }
+        }
+    }
+    object["metadata"] = metadata;
+    Some(object)
+}
+
+fn aggregation_label(role: &str) -> String {
+    format!("{GROUP}/aggregate-to-{role}")
+}
+
+/// Adds a rule to a role or a subject to a binding.
+fn add(object: &mut Value, words: &[&str]) {
+    let list = |text: &str| -> Value {
+        text.split(',').map(|word| if word == "core" { json!("") } else { json!(word) }).collect()
+    };
+    let (field, item) = match words {
+        ["ServiceAccount", namespace, name] => {
+            ("subjects", json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace }))
+        }
+        [kind @ ("User" | "Group"), name] => ("subjects", json!({ "apiGroup": GROUP, "kind": kind, "name": name })),
+        [verbs, "at", paths @ ..] => ("rules", json!({ "nonResourceURLs": paths, "verbs": list(verbs) })),
+        [verbs, groups, resources, rest @ ..] => {
+            let mut rule = json!({ "apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs) });
+            if let ["named", names] = rest {
+                rule["resourceNames"] = list(names);
+            }
+            ("rules", rule)
+        }
+        _ => return,
+    };
+    match object[field].as_array_mut() {
+        Some(items) => items.push(item),
+        None => object[field] = json!([item]),
+    }
+}
+
+fn binding_of_controller(role: &Value) -> Option<Value> {
+    let name = role["metadata"]["name"].as_str().filter(|_| role["kind"] == "ClusterRole")?;
+    let account = name.strip_prefix(OF_CONTROLLERS)?;
+    let mut binding = object(&["ClusterRoleBinding", name])?;
+    add(&mut binding, &["ServiceAccount", "kube-system", account]);
+    Some(binding)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_read_to_its_end() {
+        let all = objects();
+        let mut counts = BTreeMap::new();
+        for object in &all {
+            *counts.entry(object["kind"].as_str().unwrap()).or_insert(0) += 1;
+            let has = |field: &str| object[field].as_array().is_some_and(|items| !items.is_empty());
+            let name = object["metadata"]["name"].as_str().unwrap();
+            // Nobody is bound to what nodes may do: the node authorizer decides with more knowledge.
+            assert!(has("rules") || has("subjects") || name == "system:node", "{object}");
+        }
+        // upstream: bootstrappolicy/testdata
+        let wanted = [("ClusterRole", 69), ("ClusterRoleBinding", 50), ("Role", 7), ("RoleBinding", 7)];
+        assert_eq!(counts, BTreeMap::from(wanted));
+        let lines = TABLE.lines().filter(|line| line.starts_with("  ")).count();
+        let made = |object: &Value| {
+            let of_controller = object["kind"] == "ClusterRoleBinding"
+                && object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(OF_CONTROLLERS));
+            let gathers = object["aggregationRule"].is_object();
+            let items = object["rules"].as_array().or_else(|| object["subjects"].as_array());
+            items.filter(|_| !of_controller && !gathers).map_or(0, Vec::len)
+        };
+        assert_eq!(all.iter().map(made).sum::<usize>(), lines);
+    }
+
+    #[test]
+    fn a_line_is_what_the_api_server_makes() {
+        let all = objects();
+        let find = |kind: &str, namespace: &str, name: &str| {
+            let metadata = |object: &&Value| {
+                object["kind"] == kind
+                    && object["metadata"]["name"] == name
+                    && object["metadata"]["namespace"].as_str().unwrap_or_default() == namespace
+            };
+            all.iter().find(metadata).cloned().unwrap()
+        };
+        assert_eq!(
+            find("Role", "kube-public", "system:controller:bootstrap-signer"),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                "metadata": {
+                    "name": "system:controller:bootstrap-signer", "namespace": "kube-public",
+                    "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" },
+                    "annotations": { "rbac.authorization.kubernetes.io/autoupdate": "true" },
+                },
+                "rules": [
+                    { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"] },
+                    {
+                        "apiGroups": [""], "resourceNames": ["cluster-info"], "resources": ["configmaps"],
+                        "verbs": ["update"],
+                    },
+                    {
+                        "apiGroups": ["", "events.k8s.io"], "resources": ["events"],
+                        "verbs": ["create", "patch", "update"],
+                    },
+                ],
+            })
+        );
+        let binding = find("RoleBinding", "kube-system", "system::extension-apiserver-authentication-reader");
+        assert_eq!(binding["roleRef"]["name"], "extension-apiserver-authentication-reader");
+        assert_eq!(binding["roleRef"]["kind"], "Role");
+        let node = find("ClusterRoleBinding", "", "system:node");
+        assert_eq!(node["subjects"], Value::Null);
+        let controller = find("ClusterRoleBinding", "", "system:controller:job-controller");
+        assert_eq!(
+            controller["subjects"],
+            json!([{ "kind": "ServiceAccount", "name": "job-controller", "namespace": "kube-system" }])
+        );
+        let edit = find("ClusterRole", "", "edit");
+        assert_eq!(edit["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"], "true");
+        assert!(edit["rules"].as_array().unwrap().len() > 20);
+    }
 }

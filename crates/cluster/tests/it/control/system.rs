@@ -1,6 +1,6 @@
 //! What fresh clusters run.
 
-use klab_cluster::resource::CLUSTER_ROLES;
+use klab_cluster::resource::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 
 use super::*;
 
@@ -111,6 +111,31 @@ fn a_bare_cluster_has_the_service_of_the_api_server_alone() {
     let (services, _) = lab.cluster.list(klab_cluster::resource::SERVICES, None);
     assert_eq!(services.iter().map(|service| service.name.as_ref()).collect::<Vec<_>>(), ["kubernetes"]);
     assert!(lab.cluster.list(PODS, None).0.is_empty());
+}
+
+// upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata (v1.36)
+#[test]
+fn every_cluster_has_the_roles_of_an_api_server() {
+    let lab = lab(Flavour::Bare, Vec::new());
+    let kinds = [CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS];
+    assert_eq!(kinds.map(|kind| lab.cluster.count(kind)), [69, 50, 7, 7]);
+    let get = |kind, namespace, name| lab.cluster.get(kind, namespace, name).expect(name).to_value();
+    let binding = get(CLUSTER_ROLE_BINDINGS, "", "system:controller:node-controller");
+    assert_eq!(
+        binding["subjects"],
+        json!([{ "kind": "ServiceAccount", "name": "node-controller", "namespace": "kube-system" }])
+    );
+    assert_eq!(binding["metadata"]["creationTimestamp"], "2026-06-01T08:00:00Z");
+    let object = lab.cluster.get(ROLES, "kube-system", "extension-apiserver-authentication-reader").expect("the role");
+    assert_eq!(object.managed_fields()[0]["manager"], "kube-apiserver");
+    assert_eq!(object.managed_fields()[0]["time"], "2026-06-01T08:00:00Z");
+    assert_eq!(
+        object.value()["rules"],
+        json!([{
+            "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"],
+            "resourceNames": ["extension-apiserver-authentication"],
+        }])
+    );
 }
 
 #[test]
