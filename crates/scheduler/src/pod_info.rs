@@ -50,6 +50,10 @@ pub struct PodInfo {
     pub containers: usize,
     /// Names of the claims the pod mounts.
     pub claims: Vec<String>,
+    /// Those of them that are made for ephemeral volumes.
+    pub(crate) ephemeral: Vec<String>,
+    /// The uid of a pod with such volumes: what is made for one is no other's.
+    pub(crate) uid: Option<String>,
     /// The controller among its owners.
     pub controller: Option<Controller>,
 }
@@ -175,6 +179,8 @@ impl PodInfo {
             terms.map(read).collect::<Result<Vec<_>, ObjectError>>()
         };
         let init_containers = || spec.init_containers.iter().flatten();
+        let ephemeral: Vec<String> =
+            spec.volumes.iter().flatten().filter_map(|volume| claim_of_ephemeral(pod, volume)).collect();
         Ok(Self {
             namespace: Arc::from(namespace),
             priority: spec.priority.unwrap_or(0),
@@ -212,6 +218,8 @@ impl PodInfo {
             images: images(spec),
             containers: init_containers().count() + spec.containers.len(),
             claims: claims(pod, spec),
+            uid: pod.metadata.uid.clone().filter(|_| !ephemeral.is_empty()),
+            ephemeral,
             controller: controller(&pod.metadata).map(|owner| Controller {
                 api_version: owner.api_version.clone(),
                 kind: owner.kind.clone(),
@@ -223,12 +231,18 @@ impl PodInfo {
 
 /// The volume claims that a pod uses, those made for its ephemeral volumes among them.
 fn claims(pod: &Pod, spec: &PodSpec) -> Vec<String> {
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
     let claim = |volume: &Volume| match &volume.persistent_volume_claim {
         Some(claim) => Some(claim.claim_name.clone()),
-        None => volume.ephemeral.is_some().then(|| format!("{name}-{}", volume.name)),
+        None => claim_of_ephemeral(pod, volume),
     };
     spec.volumes.iter().flatten().filter_map(claim).collect()
+}
+
+/// The name of the claim that is made for an ephemeral volume.
+// upstream: staging/src/k8s.io/component-helpers/storage/ephemeral/ephemeral.go VolumeClaimName (v1.36)
+fn claim_of_ephemeral(pod: &Pod, volume: &Volume) -> Option<String> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    volume.ephemeral.is_some().then(|| format!("{name}-{}", volume.name))
 }
 
 /// The images of a pod's containers and volumes, each with its tag.

@@ -167,6 +167,25 @@ pub enum Reason {
         /// The claim's name.
         claim: String,
     },
+    /// The claim of an ephemeral volume of the pod is still to be made; no node is looked at.
+    ClaimAwaited {
+        /// The claim's name.
+        claim: String,
+    },
+    /// A claim is called like that of an ephemeral volume of the pod, and was not made for it; no node is looked at.
+    ClaimOfOther {
+        /// The claim's name.
+        claim: String,
+        /// The pod's namespace and name.
+        pod: PodKey,
+    },
+    /// A claim of the pod has lost its volume; no node is looked at.
+    ClaimLost {
+        /// The claim's name.
+        claim: String,
+        /// The lost volume's name.
+        volume: String,
+    },
     /// A claim of the pod is being deleted; no node is looked at.
     ClaimTerminating {
         /// The claim's name.
@@ -315,7 +334,10 @@ impl Reason {
             Self::HostPort { .. } => PluginName::NodePorts,
             Self::TooManyPods { .. } | Self::Insufficient { .. } => PluginName::NodeResourcesFit,
             Self::ClaimInUse { .. } | Self::ClaimNotFound { .. } => PluginName::VolumeRestrictions,
-            Self::ClaimTerminating { .. }
+            Self::ClaimAwaited { .. }
+            | Self::ClaimOfOther { .. }
+            | Self::ClaimLost { .. }
+            | Self::ClaimTerminating { .. }
             | Self::UnboundImmediateClaim { .. }
             | Self::NoVolumeToBind { .. }
             | Self::VolumeNotFound { .. }
@@ -369,6 +391,20 @@ impl fmt::Display for Reason {
             Self::TooManyPods { .. } => "Too many pods",
             Self::Insufficient { resource, .. } => return write!(f, "Insufficient {resource}"),
             Self::ClaimNotFound { claim } => return write!(f, "persistentvolumeclaim \"{claim}\" not found"),
+            Self::ClaimAwaited { claim } => {
+                let waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim";
+                return write!(f, "{waiting} \"{claim}\"");
+            }
+            Self::ClaimOfOther { claim, pod } => {
+                let namespace = &pod.namespace;
+                return write!(f, "PVC {namespace}/{claim} was not created for pod {pod} (pod is not owner)");
+            }
+            Self::ClaimLost { claim, volume } => {
+                return write!(
+                    f,
+                    "persistentvolumeclaim \"{claim}\" bound to non-existent persistentvolume \"{volume}\""
+                );
+            }
             Self::ClaimTerminating { claim } => {
                 return write!(f, "persistentvolumeclaim \"{claim}\" is being deleted");
             }

@@ -23,6 +23,10 @@ pub(crate) struct Claim {
     pub(crate) volume: Option<String>,
     /// Storage class.
     pub(crate) class: Option<String>,
+    /// The volume that it was bound to and that is gone.
+    pub(crate) lost: Option<String>,
+    /// The uid of the owner that controls it.
+    pub(crate) controller: Option<String>,
     pub(crate) terminating: bool,
     /// Only one pod may use it.
     pub(crate) one_pod: bool,
@@ -111,15 +115,19 @@ impl Volumes {
     pub(crate) fn set_claim(&mut self, claim: &PersistentVolumeClaim) {
         let namespace = claim.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let spec = claim.spec.as_ref();
+        let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
         let bound = claim
             .metadata
             .annotations
             .as_ref()
             .is_some_and(|annotations| annotations.contains_key("pv.kubernetes.io/bind-completed"))
-            || claim.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Bound"));
+            || phase == Some("Bound");
+        let mut owners = claim.metadata.owner_references.iter().flatten();
         let entry = Claim {
             volume: spec.and_then(|spec| spec.volume_name.clone()).filter(|name| bound && !name.is_empty()),
             class: spec.and_then(|spec| spec.storage_class_name.clone()),
+            lost: spec.and_then(|spec| spec.volume_name.clone()).filter(|_| phase == Some("Lost")),
+            controller: owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone()),
             terminating: claim.metadata.deletion_timestamp.is_some(),
             one_pod: spec
                 .and_then(|spec| spec.access_modes.as_ref())
@@ -326,8 +334,39 @@ mod tests {
         assert_eq!(outcome(&mut cluster, &pod), refused("pod has unbound immediate PersistentVolumeClaims"));
         cluster.set_claim(&read(claim("data", None, "late", "ReadWriteOnce")));
         assert_eq!(outcome(&mut cluster, &pod), "n1");
+        let mut lost = claim("data", Some("disk"), "now", "ReadWriteOnce");
+        lost["status"]["phase"] = json!("Lost");
+        cluster.set_claim(&read(lost));
+        let gone = "persistentvolumeclaim \"data\" bound to non-existent persistentvolume \"disk\"";
+        assert_eq!(outcome(&mut cluster, &pod), refused(gone));
         cluster.remove_claim("default", "data");
         assert_eq!(outcome(&mut cluster, &pod), missing);
+    }
+
+    // upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding_test.go (v1.36)
+    #[test]
+    fn claims_of_ephemeral_volumes_are_awaited_and_must_be_the_pods_own() {
+        let mut cluster = cluster();
+        let mut pod = pod("p", "data");
+        pod.metadata.uid = Some("1".to_owned());
+        let volume = json!({"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}});
+        pod.spec.as_mut().unwrap().volumes = Some(vec![read(volume)]);
+        let refused = |why: &str| format!("0/2 nodes are available: {why}. not found");
+        let awaited = "waiting for ephemeral volume controller to create the persistentvolumeclaim \"p-v\"";
+        assert_eq!(outcome(&mut cluster, &pod), refused(awaited));
+        let mut made = claim("p-v", None, "late", "ReadWriteOnce");
+        for (owner, wanted) in [
+            (None, refused("PVC default/p-v was not created for pod default/p (pod is not owner)")),
+            (Some("2"), refused("PVC default/p-v was not created for pod default/p (pod is not owner)")),
+            (Some("1"), "n1".to_owned()),
+        ] {
+            made["metadata"]["ownerReferences"] = owner.map_or(
+                Value::Null,
+                |uid| json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": true}]),
+            );
+            cluster.set_claim(&read(made.clone()));
+            assert_eq!(outcome(&mut cluster, &pod), wanted);
+        }
     }
 
     #[test]

@@ -38,6 +38,8 @@ controllers! {
     ApiServiceAvailability,
     /// Registers nodes, watches their heartbeats and taints them by condition.
     NodeLifecycle,
+    /// Makes the claims of ephemeral volumes.
+    EphemeralVolume,
     /// Binds PersistentVolumeClaims.
     PersistentVolumeBinder,
     /// Lets claims go that no pod uses.

@@ -116,6 +116,14 @@ static TABLE: [Row; Controller::COUNT] = [
         make: || Box::<nodes::NodeLifecycle>::default(),
     },
     Row {
+        controller: Controller::EphemeralVolume,
+        name: "ephemeral-volume",
+        optional: true,
+        watches: Watches::Kinds(&[PODS, PERSISTENT_VOLUME_CLAIMS]),
+        owner: None,
+        make: || Box::new(volumes::EphemeralVolumes),
+    },
+    Row {
         controller: Controller::PersistentVolumeBinder,
         name: "persistentvolume-binder",
         optional: true,

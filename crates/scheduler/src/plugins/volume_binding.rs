@@ -4,16 +4,36 @@
 
 use super::filter::View;
 use crate::cycle::Cycle;
+use crate::pod_key::PodKey;
 use crate::reason::Reason;
 
 pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
     let volumes = &cycle.state.volumes;
     for name in &cycle.info.claims {
-        let Some(claim) = volumes.claim(&cycle.info.namespace, name) else { continue };
+        let is_ephemeral = cycle.info.ephemeral.contains(name);
+        let Some(claim) = volumes.claim(&cycle.info.namespace, name) else {
+            if is_ephemeral {
+                reasons.push(Reason::ClaimAwaited { claim: name.clone() });
+                return;
+            }
+            continue;
+        };
+        if let Some(volume) = &claim.lost {
+            reasons.push(Reason::ClaimLost { claim: name.clone(), volume: volume.clone() });
+            return;
+        }
         if claim.terminating {
             reasons.push(Reason::ClaimTerminating { claim: name.clone() });
             return;
         }
+        if is_ephemeral && claim.controller != cycle.info.uid {
+            let pod = PodKey::new(&*cycle.info.namespace, cycle.name);
+            reasons.push(Reason::ClaimOfOther { claim: name.clone(), pod });
+            return;
+        }
+    }
+    for name in &cycle.info.claims {
+        let Some(claim) = volumes.claim(&cycle.info.namespace, name) else { continue };
         if claim.volume.is_none() && !volumes.binds_late(claim) {
             reasons.push(Reason::UnboundImmediateClaim { claim: name.clone() });
             return;

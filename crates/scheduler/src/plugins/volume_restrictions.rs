@@ -7,9 +7,10 @@ use crate::cycle::Cycle;
 use crate::reason::Reason;
 
 pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
-    let missing =
-        cycle.info.claims.iter().find(|name| cycle.state.volumes.claim(&cycle.info.namespace, name).is_none());
-    if let Some(claim) = missing {
+    let (info, volumes) = (cycle.info, &cycle.state.volumes);
+    let named = info.claims.iter().filter(|name| !info.ephemeral.contains(name));
+    let missing = |name: &&String| volumes.claim(&info.namespace, name).is_none();
+    if let Some(claim) = named.into_iter().find(missing) {
         reasons.push(Reason::ClaimNotFound { claim: claim.clone() });
     }
 }

@@ -23,12 +23,21 @@ pub(super) fn volume_key(name: &str) -> Key {
     Key::new(Controller::PersistentVolumeBinder, PERSISTENT_VOLUMES, ObjectName::new("", name))
 }
 
-/// The claims a pod names.
+/// The claims a pod names, and those of its ephemeral volumes.
 pub(super) fn claims_of(pod: &Object) -> Vec<ObjectName> {
     let value = pod.value();
-    let volumes = items(&value["spec"]["volumes"]).iter();
-    let names = volumes.map(|volume| text(volume, &["persistentVolumeClaim", "claimName"]));
-    names.filter(|name| !name.is_empty()).map(|name| ObjectName::new(&pod.namespace, name)).collect()
+    let claim = |volume: &Value| match text(volume, &["persistentVolumeClaim", "claimName"]) {
+        "" => claim_of_ephemeral(pod, volume),
+        name => Some(name.to_owned()),
+    };
+    let names = items(&value["spec"]["volumes"]).iter().filter_map(claim);
+    names.map(|name| ObjectName::new(&pod.namespace, &name)).collect()
+}
+
+/// The name of the claim that is made for a volume, if that is an ephemeral one.
+// upstream: staging/src/k8s.io/component-helpers/storage/ephemeral/ephemeral.go VolumeClaimName (v1.36)
+pub(super) fn claim_of_ephemeral(pod: &Object, volume: &Value) -> Option<String> {
+    volume["ephemeral"].is_object().then(|| format!("{}-{}", pod.name, text(volume, &["name"])))
 }
 
 /// The storage in a list of amounts; nothing where it cannot be read.

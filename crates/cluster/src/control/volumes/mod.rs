@@ -4,6 +4,7 @@
 // upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncUnboundClaim, syncBoundClaim (v1.36)
 
 mod binding;
+mod ephemeral;
 mod known;
 mod phases;
 mod protection;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use self::binding::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, COMPONENT, claim_key, claim_reference, claims_of, storage, volume_key,
 };
+use self::ephemeral::has_ephemeral;
 use self::known::Known;
 use self::provisioning::reaches;
 use super::plane::Plane;
@@ -28,6 +30,7 @@ use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 
+pub(super) use self::ephemeral::EphemeralVolumes;
 pub(super) use self::protection::{ClaimProtection, VolumeProtection};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -204,7 +207,10 @@ impl Plane {
             .pods_in(&name.namespace)
             .filter(|pod| !pod.finished())
             // Reading the text first spares decoding the many pods that do not use the claim.
-            .filter(|pod| std::str::from_utf8(&pod.object.json).is_ok_and(|json| json.contains(name.name.as_ref())))
+            .filter(|pod| {
+                has_ephemeral(&pod.object)
+                    || std::str::from_utf8(&pod.object.json).is_ok_and(|json| json.contains(name.name.as_ref()))
+            })
             .filter(|pod| claims_of(&pod.object).contains(name))
             .map(Arc::clone)
             .collect()

@@ -54,3 +54,84 @@ fn without_a_class_wait_for_a_volume() {
         ["no persistent volumes available for this claim and no storage class is set"]
     );
 }
+
+fn with_ephemeral_volume() -> Value {
+    let volumes = json!([{
+        "name": "scratch",
+        "ephemeral": {
+            "volumeClaimTemplate": {
+                "metadata": { "labels": { "type": "scratch" } },
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"], "storageClassName": "managed-csi",
+                    "resources": { "requests": { "storage": "1Gi" } },
+                },
+            },
+        },
+    }]);
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "reader" },
+        "spec": { "containers": [{ "name": "main", "image": "nginx:1.27" }], "volumes": volumes },
+    })
+}
+
+#[test]
+fn of_ephemeral_volumes_are_made_for_their_pod_and_go_with_it() {
+    let mut lab = Lab::new(0);
+    bootstrap(&lab.cluster, Flavour::Aks);
+    lab.cluster.create(NODES, "", node("node-0", 0), &WriteOptions::by("test")).expect("node");
+    lab.apply(with_ephemeral_volume());
+    lab.seconds(5);
+    assert_eq!(lab.get(PODS, "reader")["status"]["phase"], "Running");
+    let claim = lab.get(PERSISTENT_VOLUME_CLAIMS, "reader-scratch");
+    assert_eq!(claim["status"]["phase"], "Bound");
+    assert_eq!(claim["metadata"]["labels"], json!({ "type": "scratch" }));
+    let owner = &claim["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["kind"], &owner["name"], &owner["controller"], &owner["blockOwnerDeletion"]),
+        (&json!("Pod"), &json!("reader"), &json!(true), &json!(true))
+    );
+    lab.delete(PODS, "reader", Propagation::Background);
+    lab.seconds(60);
+    assert!(lab.list(PERSISTENT_VOLUME_CLAIMS).is_empty() && lab.list(PERSISTENT_VOLUMES).is_empty());
+}
+
+#[test]
+fn of_ephemeral_volumes_are_not_those_that_somebody_else_has_made() {
+    let mut lab = Lab::new(1);
+    lab.apply(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "reader-scratch" },
+        "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+    }));
+    lab.apply(with_ephemeral_volume());
+    let of_other = "PVC default/reader-scratch was not created for pod default/reader (pod is not owner)";
+    let messages = lab.messages("FailedBinding");
+    assert!(messages.contains(&format!("ephemeral volume scratch: {of_other}")), "{messages:?}");
+    let [told] = &*lab.messages("FailedScheduling") else { panic!("{:?}", lab.messages("FailedScheduling")) };
+    assert!(told.starts_with(&format!("0/1 nodes are available: {of_other}. ")), "{told}");
+}
+
+#[test]
+fn of_ephemeral_volumes_are_waited_for() {
+    let mut lab = Lab::new(1);
+    lab.apply(json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "none" },
+        "spec": { "hard": { "persistentvolumeclaims": "0" } },
+    }));
+    lab.apply(with_ephemeral_volume());
+    let refused = "ephemeral volume scratch: create PVC reader-scratch: persistentvolumeclaims \"reader-scratch\" is forbidden: exceeded quota: none, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0";
+    assert_eq!(lab.messages("FailedBinding")[0], refused);
+    let waits = "waiting for ephemeral volume controller to create the persistentvolumeclaim \"reader-scratch\"";
+    let [told] = &*lab.messages("FailedScheduling") else { panic!("{:?}", lab.messages("FailedScheduling")) };
+    assert!(told.starts_with(&format!("0/1 nodes are available: {waits}. ")), "{told}");
+    lab.delete(RESOURCE_QUOTAS, "none", Propagation::Background);
+    lab.apply(json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": "disk" },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" }, "storageClassName": "managed-csi",
+            "hostPath": { "path": "/disk" },
+        },
+    }));
+    lab.seconds(300);
+    assert_eq!(lab.get(PERSISTENT_VOLUME_CLAIMS, "reader-scratch")["status"]["phase"], "Bound");
+    assert_eq!(lab.get(PODS, "reader")["status"]["phase"], "Running");
+}

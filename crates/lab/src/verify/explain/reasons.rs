@@ -100,6 +100,9 @@ impl<'r> Likeness<'r> {
             }
             Reason::ExistingAntiAffinity { topology_key, .. } => like.text = topology_key,
             Reason::ClaimNotFound { claim }
+            | Reason::ClaimAwaited { claim }
+            | Reason::ClaimOfOther { claim, .. }
+            | Reason::ClaimLost { claim, .. }
             | Reason::ClaimTerminating { claim }
             | Reason::UnboundImmediateClaim { claim }
             | Reason::NoVolumeToBind { claim }
@@ -131,6 +134,9 @@ pub(crate) fn code(reason: &Reason) -> String {
         Reason::TooManyPods { .. } => "too-many-pods",
         Reason::Insufficient { resource, .. } => return format!("insufficient-{}", resource.replace('/', "-")),
         Reason::ClaimNotFound { .. } => "claim-not-found",
+        Reason::ClaimAwaited { .. } => "claim-awaited",
+        Reason::ClaimOfOther { .. } => "claim-of-another",
+        Reason::ClaimLost { .. } => "claim-lost",
         Reason::ClaimTerminating { .. } => "claim-terminating",
         Reason::UnboundImmediateClaim { .. } => "claim-unbound",
         Reason::NoVolumeToBind { .. } => "no-volume-to-bind",
@@ -357,6 +363,18 @@ fn one(reason: &Reason, many: bool) -> (String, Value) {
             (text, json!({ "port": wanted.port, "protocol": wanted.protocol, "holder": pod }))
         }
         Reason::ClaimNotFound { claim } => (format!("there is no volume claim {claim}"), json!({ "claim": claim })),
+        Reason::ClaimAwaited { claim } => {
+            let text = format!("volume claim {claim}, of an ephemeral volume, is not made yet");
+            (text, json!({ "claim": claim }))
+        }
+        Reason::ClaimOfOther { claim, .. } => {
+            let text = format!("volume claim {claim} was not made for an ephemeral volume of the pod");
+            (text, json!({ "claim": claim }))
+        }
+        Reason::ClaimLost { claim, volume } => {
+            let text = format!("volume claim {claim} has lost its volume {volume}");
+            (text, json!({ "claim": claim, "volume": volume }))
+        }
         Reason::ClaimTerminating { claim } => {
             (format!("volume claim {claim} is being deleted"), json!({ "claim": claim }))
         }

@@ -1,0 +1,87 @@
+//! Claims of ephemeral volumes: made for the pod that has the volume, which owns them, so that they go with it.
+
+// upstream: pkg/controller/volume/ephemeral/controller.go syncHandler, handleVolume (v1.36)
+
+use serde_json::{Value, json};
+
+use super::super::controller::Controller;
+use super::super::plane::Plane;
+use super::super::pods::writes;
+use super::super::queue::{Key, ObjectName};
+use super::super::reconcile::{Change, Reconciler};
+use super::super::value::{controller_reference, items};
+use super::binding::{claim_of_ephemeral, claims_of};
+use crate::object::Object;
+use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS};
+
+const COMPONENT: &str = "ephemeral_volume";
+
+/// Makes the claims of ephemeral volumes.
+pub(in super::super) struct EphemeralVolumes;
+
+fn key(pod: ObjectName) -> Key {
+    Key::new(Controller::EphemeralVolume, PODS, pod)
+}
+
+impl Reconciler for EphemeralVolumes {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        if change.resource() == PODS {
+            // Volumes of a pod stay as they are.
+            if !change.gone && !change.object.deleting && change.pod.before.is_none() && has_ephemeral(change.object) {
+                plane.queue.add(key(change.name()));
+            }
+        } else if change.gone {
+            // A pod that is not deleted gets it again.
+            let gone = change.name();
+            let needs = |pod: &Object| !pod.deleting && has_ephemeral(pod) && claims_of(pod).contains(&gone);
+            let pods = plane.view.pods_in(&gone.namespace).filter(|pod| needs(&pod.object));
+            let pods: Vec<ObjectName> = pods.map(|pod| pod.name()).collect();
+            pods.into_iter().for_each(|pod| plane.queue.add(key(pod)));
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        let name = &key.name;
+        let Some(pod) = plane.cluster.get(PODS, &name.namespace, &name.name).filter(|pod| !pod.deleting) else {
+            return;
+        };
+        let value = pod.value();
+        for volume in items(&value["spec"]["volumes"]) {
+            let Some(claim) = claim_of_ephemeral(&pod, volume) else { continue };
+            if let Err(fault) = ensure(plane, &pod, volume, &claim) {
+                let volume = volume["name"].as_str().unwrap_or_default();
+                let message = format!("ephemeral volume {volume}: {fault}");
+                plane.note(&pod, COMPONENT, true, "FailedBinding", &message);
+                plane.retry_later(key.clone());
+                return;
+            }
+        }
+        plane.refused.remove(key);
+    }
+}
+
+/// Whether a pod has ephemeral volumes. Reading the text first spares decoding the many pods that have none.
+pub(super) fn has_ephemeral(pod: &Object) -> bool {
+    std::str::from_utf8(&pod.json).is_ok_and(|json| json.contains("\"ephemeral\":{"))
+}
+
+/// Makes the claim of a volume where it is not there.
+fn ensure(plane: &Plane, pod: &Object, volume: &Value, name: &str) -> Result<(), String> {
+    let namespace = &*pod.namespace;
+    if let Some(claim) = plane.cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, name) {
+        let is_own = claim.controller().is_some_and(|owner| owner.uid == pod.uid);
+        let fault =
+            || format!("PVC {namespace}/{name} was not created for pod {namespace}/{} (pod is not owner)", pod.name);
+        return if is_own { Ok(()) } else { Err(fault()) };
+    }
+    let template = &volume["ephemeral"]["volumeClaimTemplate"];
+    let mut metadata = json!({ "name": name, "ownerReferences": [controller_reference(pod)] });
+    for field in ["annotations", "labels"] {
+        if template["metadata"][field].is_object() {
+            metadata[field] = template["metadata"][field].clone();
+        }
+    }
+    let claim = json!({ "metadata": metadata, "spec": template["spec"] });
+    let made = plane.cluster.create(PERSISTENT_VOLUME_CLAIMS, namespace, claim, &writes());
+    made.map(drop).map_err(|status| format!("create PVC {name}: {status}"))
+}
