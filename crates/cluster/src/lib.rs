@@ -59,6 +59,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "what clients send may be any number"))]
 
+mod account_token;
 mod admission;
 pub mod api;
 pub mod cel;

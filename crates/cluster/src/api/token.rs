@@ -3,22 +3,26 @@
 // upstream: pkg/serviceaccount/claims.go Claims, Validate; pkg/registry/core/serviceaccount/storage/token.go (v1.36)
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::STANDARD;
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::cluster::{Cluster, time_text};
+use super::super::cluster::{Cluster, Part, WriteOptions, time_text};
 use super::super::rbac::User;
 use super::super::resource::{NODES, PODS, ResourceId, SECRETS, SERVICE_ACCOUNTS};
 use super::super::status::Status;
 use super::answer;
 use super::body::Body;
 use super::call::{Call, Target};
-use super::issuer::{ISSUER, Issuer};
+use super::issuer::{self, ISSUER};
+use crate::account_token::{LEGACY_ISSUER, claims, is_signed, legacy, sign};
 use crate::clock::later;
 
 const EXTRA: &str = "authentication.kubernetes.io";
+/// Labels of Secrets whose token was used, or is to be used no more.
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 /// What is said of a token that is none.
 const INVALID: &str = "invalid bearer token";
 
@@ -78,7 +82,7 @@ impl Call<'_> {
                 "name": target.name(), "namespace": target.namespace(), "uid": account.uid, "creationTimestamp": time_text(now),
             },
             "spec": { "audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound },
-            "status": { "token": issuer(self.cluster()).sign(&claims), "expirationTimestamp": time_text(expires) },
+            "status": { "token": sign(self.cluster(), &claims), "expirationTimestamp": time_text(expires) },
         });
         Ok(answer::json_value(201, &answer))
     }
@@ -106,39 +110,34 @@ pub(crate) fn user_of(cluster: &Cluster, token: &str) -> Option<User> {
     verify(cluster, token, &[ISSUER]).ok().map(|(user, _)| user)
 }
 
-/// Whether a token was signed with this key, whatever it says.
-#[cfg(feature = "server")]
-pub(crate) fn is_signed(key: &[u8], token: &str) -> bool {
-    Issuer::of(key).signed(token).is_some()
-}
-
-fn issuer(cluster: &Cluster) -> Issuer {
-    Issuer::of(&cluster.token_key())
-}
-
 impl Call<'_> {
     /// `/openid/v1/jwks`
     pub(super) fn keys(&self) -> Response<Body> {
-        issuer(self.cluster()).keys()
+        issuer::keys(&self.cluster().token_key())
     }
 }
 
 /// The user of a token, and for which of the wanted audiences it is.
 fn verify<'a>(cluster: &Cluster, token: &str, wanted: &[&'a str]) -> Result<(User, Vec<&'a str>), String> {
-    let invalid = || INVALID.to_owned();
-    let text = issuer(cluster).signed(token).ok_or_else(invalid)?;
-    let (_, claims) = text.split_once('.').ok_or_else(invalid)?;
-    let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| invalid())?;
-    let claims: Value = serde_json::from_slice(&claims).map_err(|_| invalid())?;
+    let signed = is_signed(&cluster.token_key(), token);
+    let claims = claims(token).filter(|_| signed).ok_or_else(|| INVALID.to_owned())?;
+    let is_legacy = claims["iss"] == LEGACY_ISSUER;
+    // A token that a Secret holds names nobody that it is meant for: it is meant for the API server.
+    let own = json!([ISSUER]);
+    let meant = if is_legacy { &own } else { &claims["aud"] };
     let second = |name: &str| claims[name].as_i64().and_then(|at| Timestamp::from_second(at).ok());
     let now = cluster.now();
-    if second("exp").is_none_or(|until| now >= until) {
+    if !is_legacy && second("exp").is_none_or(|until| now >= until) {
         return Err(format!("[{INVALID}, service account token has expired]"));
     }
-    let listed = |audience: &&str| claims["aud"].as_array().into_iter().flatten().any(|one| one == *audience);
+    let listed = |audience: &&str| meant.as_array().into_iter().flatten().any(|one| one == *audience);
     let audiences: Vec<&str> = wanted.iter().copied().filter(listed).collect();
     if audiences.is_empty() {
         return Err(format!("[{INVALID}, token audiences are not among those that are accepted]"));
+    }
+    if is_legacy {
+        let user = verify_legacy(cluster, token, &claims);
+        return user.map(|user| (user, audiences)).map_err(|because| format!("[{INVALID}, {because}]"));
     }
     let private = &claims["kubernetes.io"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -151,17 +150,8 @@ fn verify<'a>(cluster: &Cluster, token: &str, wanted: &[&'a str]) -> Result<(Use
     if !is_same(SERVICE_ACCOUNTS, account) {
         return Err(format!("[{INVALID}, service account token has been invalidated]"));
     }
-    let mut user = User {
-        name: text(&claims["sub"]),
-        uid: text(&account["uid"]),
-        groups: vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-            "system:authenticated".to_owned(),
-        ],
-        ..User::default()
-    }
-    .with_credential(format!("JTI={}", text(&claims["jti"])));
+    let mut user = user(&namespace, text(&claims["sub"]), text(&account["uid"]))
+        .with_credential(format!("JTI={}", text(&claims["jti"])));
     for (_, resource, claim) in BOUND {
         let bound = &private[claim];
         if !bound.is_object() {
@@ -178,6 +168,50 @@ fn verify<'a>(cluster: &Cluster, token: &str, wanted: &[&'a str]) -> Result<(Use
     }
     Ok((user, audiences))
 }
+
+/// The user of a token that a Secret holds: it is good as long as both are there, and for the API server alone.
+// upstream: pkg/serviceaccount/legacy.go legacyValidator.Validate (v1.36)
+fn verify_legacy(cluster: &Cluster, token: &str, claims: &Value) -> Result<User, String> {
+    let claim = |name: &str| claims[name].as_str().unwrap_or_default();
+    let (namespace, name, account) = (claim(legacy::NAMESPACE), claim(legacy::SECRET), claim(legacy::ACCOUNT));
+    let secret = cluster.get(SECRETS, namespace, name).filter(|secret| !secret.deleting);
+    let secret = secret.ok_or("Token has been invalidated")?.value();
+    if secret["data"]["token"] != STANDARD.encode(token) {
+        return Err("Token does not match server's copy".to_owned());
+    }
+    let found = cluster.get(SERVICE_ACCOUNTS, namespace, account);
+    let found = found.ok_or_else(|| format!("serviceaccounts \"{account}\" not found"))?;
+    if found.deleting {
+        return Err(format!("ServiceAccount {namespace}/{account} has been deleted"));
+    }
+    if *found.uid != *claim(legacy::UID) {
+        let (is, claimed) = (&found.uid, claim(legacy::UID));
+        return Err(format!("ServiceAccount UID ({is}) does not match claim ({claimed})"));
+    }
+    let today = cluster.now().strftime("%Y-%m-%d").to_string();
+    let labels = &secret["metadata"]["labels"];
+    if labels[LAST_USED] != *today {
+        let use_now = |secret: &mut Value| secret["metadata"]["labels"][LAST_USED] = json!(today);
+        // Where nothing can be written it is not known.
+        let _used = cluster.modify(SECRETS, Part::Main, namespace, name, &WriteOptions::by("kube-apiserver"), use_now);
+    }
+    if !labels[INVALID_SINCE].as_str().unwrap_or_default().is_empty() {
+        return Err(format!(
+            "the token in secret {namespace}/{name} for service account {namespace}/{account} has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+        ));
+    }
+    Ok(user(namespace, claim("sub").to_owned(), found.uid.to_string()))
+}
+
+fn user(namespace: &str, name: String, uid: String) -> User {
+    let groups = vec![
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{namespace}"),
+        "system:authenticated".to_owned(),
+    ];
+    User { name, uid, groups, ..User::default() }
+}
+
 /// Refuses a token for less than ten minutes, or for more than 2³² seconds.
 // upstream: pkg/apis/authentication/validation/validation.go ValidateTokenRequest (v1.36)
 fn check_expiration(seconds: i64) -> Result<(), Status> {

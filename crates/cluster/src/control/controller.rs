@@ -28,6 +28,8 @@ controllers! {
     CertificateSigning,
     /// Gives each namespace its service account `default`.
     ServiceAccount,
+    /// Fills in Secrets that are to hold a token of a service account.
+    AccountToken,
     /// Puts back the certificate by which the pods of a namespace know the API server.
     RootCertificatePublisher,
     /// Puts back the Service in front of the API server.

@@ -5,17 +5,17 @@ use std::str::FromStr;
 use super::controller::Controller;
 use super::reconcile::Reconciler;
 use super::{
-    api_services, api_silence, autoscaler, certificates, cluster_autoscaler, cluster_roles, cron_job, daemon_set,
-    deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage, hollow_devices, job, kubelet,
-    kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim, root_certificate, scheduler,
+    account_tokens, api_services, api_silence, autoscaler, certificates, cluster_autoscaler, cluster_roles, cron_job,
+    daemon_set, deployment, device_taint_eviction, disruption, endpoints, event_ttl, garbage, hollow_devices, job,
+    kubelet, kubernetes_service, namespace, nodes, pod_gc, replica_set, resource_claim, root_certificate, scheduler,
     service_account, service_cidrs, stateful_set, taint_eviction, ttl_after_finished, volumes,
 };
 use crate::resource::{
     API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS,
     DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES,
     PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
-    RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES,
-    STATEFUL_SETS, STORAGE_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICE_CIDRS,
+    SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -74,6 +74,14 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[NAMESPACES, SERVICE_ACCOUNTS]),
         owner: None,
         make: || Box::new(service_account::ServiceAccounts),
+    },
+    Row {
+        controller: Controller::AccountToken,
+        name: "serviceaccount-token",
+        optional: true,
+        watches: Watches::Kinds(&[SECRETS, SERVICE_ACCOUNTS]),
+        owner: None,
+        make: || Box::<account_tokens::AccountTokens>::default(),
     },
     Row {
         controller: Controller::RootCertificatePublisher,

@@ -4,6 +4,7 @@
 //! whatever waits for time is a timer on the cluster's clock. Nothing is kept that the objects do not tell again, so a
 //! new plane on a restored cluster carries on where the old one was stopped.
 
+mod account_tokens;
 mod api_services;
 mod api_silence;
 mod autoscaler;

@@ -22,6 +22,7 @@ use super::lane::Lane;
 use super::refusal::frozen;
 use super::register::{CopyOf, Entry, Parked};
 use super::tls;
+use crate::account_token::is_signed;
 use crate::server::files::{create_private_folder, gone, write_private, write_private_later};
 
 /// A cluster of a server.
@@ -382,7 +383,7 @@ impl Hosted {
     /// The user behind what looks like a token of one of its ServiceAccounts.
     pub(super) async fn service_account(self: &Arc<Self>, presented: &str) -> Option<User> {
         // Nobody wakes a cluster with a token that it did not sign.
-        if !token::is_signed(&self.token_key(), presented) {
+        if !is_signed(&self.token_key(), presented) {
             return None;
         }
         self.is_used();

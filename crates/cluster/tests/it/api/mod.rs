@@ -3,8 +3,8 @@
 mod access;
 mod corners;
 mod custom;
-mod patches;
 mod judged;
+mod patches;
 mod status;
 mod versions;
 

@@ -73,6 +73,53 @@ fn a_token_ends_with_its_time_its_account_and_what_it_is_bound_to() {
     assert!(review(&ground, &last, &Value::Null)["error"].is_string());
 }
 
+// upstream: pkg/serviceaccount/jwt_test.go TestTokenGenerateAndValidate (v1.36)
+#[test]
+fn a_token_that_a_secret_holds_is_good_while_secret_and_account_are_there() {
+    let ground = with_account();
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": { "name": "key", "annotations": { "kubernetes.io/service-account.name": "robot" } },
+    });
+    let held = || {
+        ground.post(secrets, &secret).good();
+        let held = ground.get(&format!("{secrets}/key")).good();
+        String::from_utf8(STANDARD.decode(held["data"]["token"].as_str().unwrap()).unwrap()).unwrap()
+    };
+    let held_token = held();
+    let status = review(&ground, &held_token, &Value::Null);
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
+    let account = ground.get(&format!("{ACCOUNTS}/robot")).good();
+    assert_eq!(
+        status,
+        json!({
+            "authenticated": true, "audiences": ["https://kubernetes.default.svc"],
+            "user": {
+                "username": "system:serviceaccount:default:robot", "groups": groups, "uid": account["metadata"]["uid"],
+            },
+        })
+    );
+    let used = ground.get(&format!("{secrets}/key")).good();
+    let label = &used["metadata"]["labels"]["kubernetes.io/legacy-token-last-used"];
+    assert!(label.as_str().is_some_and(|day| day.len() == "2026-06-01".len()), "{used}");
+    assert!(review(&ground, &held_token, &json!(["vault"]))["error"].is_string());
+
+    let fault = |token: &str| review(&ground, token, &Value::Null)["error"].as_str().unwrap_or_default().to_owned();
+    let invalid = json!({ "metadata": { "labels": { "kubernetes.io/legacy-token-invalid-since": "2026-06-01" } } });
+    ground.merge(&format!("{secrets}/key"), &invalid).good();
+    let marked = "the token in secret default/key for service account default/robot has been marked invalid. ";
+    assert!(fault(&held_token).starts_with(&format!("[invalid bearer token, {marked}")), "{}", fault(&held_token));
+    ground.merge(&format!("{secrets}/key"), &json!({ "data": { "token": STANDARD.encode("other") } })).good();
+    assert_eq!(fault(&held_token), "[invalid bearer token, Token does not match server's copy]");
+    ground.delete(&format!("{secrets}/key")).good();
+    assert_eq!(fault(&held_token), "[invalid bearer token, Token has been invalidated]");
+    let next = held();
+    assert_eq!(fault(&next), "");
+    ground.delete(&format!("{ACCOUNTS}/robot")).good();
+    assert_eq!(fault(&next), "[invalid bearer token, Token has been invalidated]");
+}
+
 // upstream test: [sig-auth] [Feature:NodeAuthorizer] Getting a secret for a workload the node has access to should succeed
 #[test]
 fn a_node_reads_what_its_pods_use() {

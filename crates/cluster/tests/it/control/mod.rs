@@ -1,5 +1,6 @@
 //! The acting part of the embedded cluster, in process, on a clock that is stepped.
 
+mod accounts;
 mod api_silence;
 mod autoscalers;
 mod budgets;

@@ -1,0 +1,100 @@
+//! The text of tokens of ServiceAccounts: claims, signed with a cluster's key, and what others read of that key to check them.
+
+// upstream: pkg/serviceaccount/jwt.go keyIDFromPublicKey (v1.36)
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+/// Issuer of the tokens that Secrets hold, which do not end.
+// upstream: pkg/serviceaccount/legacy.go LegacyIssuer (v1.36)
+pub(crate) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
+
+/// What the claims of such a token are called: its namespace, the Secret, name and uid of the ServiceAccount.
+pub(crate) mod legacy {
+    pub(crate) const NAMESPACE: &str = "kubernetes.io/serviceaccount/namespace";
+    pub(crate) const SECRET: &str = "kubernetes.io/serviceaccount/secret.name";
+    pub(crate) const ACCOUNT: &str = "kubernetes.io/serviceaccount/service-account.name";
+    pub(crate) const UID: &str = "kubernetes.io/serviceaccount/service-account.uid";
+}
+
+/// How tokens are signed, as their header and the published key call it.
+pub(crate) const ALGORITHM: &str = "EdDSA";
+
+/// How the key is called as others know it: ASN.1 for an Ed25519 key, before its bytes.
+const KEY_INFO: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// A key to sign with. It follows from what a cluster keeps as its secret; RSA keys, which API servers usually have, would
+/// have to be found for each cluster, and kept.
+struct Signer(Option<Ed25519KeyPair>);
+
+impl Signer {
+    fn of(secret: &[u8]) -> Self {
+        Self(Ed25519KeyPair::from_seed_unchecked(secret).ok())
+    }
+
+    fn public(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |pair| pair.public_key().as_ref())
+    }
+
+    fn key_id(&self) -> String {
+        let named = [&KEY_INFO, self.public()].concat();
+        URL_SAFE_NO_PAD.encode(digest(&SHA256, &named))
+    }
+
+    fn sign(&self, claims: &Value) -> String {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let text = format!("{}.{}", part(&json!({ "alg": ALGORITHM, "kid": self.key_id() })), part(claims));
+        let signature = self.0.as_ref().map(|pair| pair.sign(text.as_bytes()));
+        format!("{text}.{}", signature.map_or_else(String::new, |signature| URL_SAFE_NO_PAD.encode(signature.as_ref())))
+    }
+}
+
+/// A token that claims this.
+pub(crate) fn sign(cluster: &Cluster, claims: &Value) -> String {
+    Signer::of(&cluster.token_key()).sign(claims)
+}
+
+/// Whether a token was signed with this key, whatever it says.
+pub(crate) fn is_signed(secret: &[u8], token: &str) -> bool {
+    let Some((text, signature)) = token.rsplit_once('.') else { return false };
+    let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else { return false };
+    let signer = Signer::of(secret);
+    UnparsedPublicKey::new(&ED25519, signer.public()).verify(text.as_bytes(), &signature).is_ok()
+}
+
+/// What a token claims, whoever signed it.
+pub(crate) fn claims(token: &str) -> Option<Value> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    serde_json::from_slice(&claims).ok()
+}
+
+/// The key that checks tokens which were signed with this one, as others read it (JWK).
+pub(crate) fn public_key(secret: &[u8]) -> Value {
+    let signer = Signer::of(secret);
+    json!({
+        "use": "sig", "kty": "OKP", "kid": signer.key_id(), "crv": "Ed25519", "alg": ALGORITHM,
+        "x": URL_SAFE_NO_PAD.encode(signer.public()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_signed_is_its_own_and_nobody_elses() {
+        let token = Signer::of(&[7; 32]).sign(&json!({ "sub": "robot" }));
+        assert!(is_signed(&[7; 32], &token));
+        assert!(!is_signed(&[8; 32], &token));
+        let (text, signature) = token.rsplit_once('.').unwrap();
+        for other in [format!("{text}x.{signature}"), format!("{text}."), text.to_owned(), String::new()] {
+            assert!(!is_signed(&[7; 32], &other), "{other}");
+        }
+        assert!(!is_signed(&[], &Signer::of(&[]).sign(&json!({}))), "without a key nothing is signed");
+    }
+}
