@@ -48,6 +48,8 @@ controllers! {
     ClaimProtection,
     /// Lets volumes go that no claim is bound to.
     VolumeProtection,
+    /// Lets classes of volumes' attributes go that no claim and no volume names.
+    AttributesClassProtection,
     /// Evicts pods that do not tolerate a taint of their node.
     TaintEviction,
     /// Evicts pods that do not tolerate a taint of their devices.

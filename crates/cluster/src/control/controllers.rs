@@ -15,7 +15,7 @@ use crate::resource::{
     DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES,
     PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
     RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICE_CIDRS,
-    SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    SERVICES, STATEFUL_SETS, STORAGE_CLASSES, VOLUME_ATTRIBUTES_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -154,6 +154,14 @@ static TABLE: [Row; Controller::COUNT] = [
         watches: Watches::Kinds(&[PERSISTENT_VOLUMES]),
         owner: None,
         make: || Box::new(volumes::VolumeProtection),
+    },
+    Row {
+        controller: Controller::AttributesClassProtection,
+        name: "volumeattributesclass-protection",
+        optional: true,
+        watches: Watches::Kinds(&[VOLUME_ATTRIBUTES_CLASSES, PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS]),
+        owner: None,
+        make: || Box::<volumes::ClassProtection>::default(),
     },
     Row {
         controller: Controller::TaintEviction,

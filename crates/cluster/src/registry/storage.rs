@@ -2,7 +2,7 @@
 
 use super::aspects::{Aspects, Field, InitialStatus, Quota, Validation};
 use super::strategy;
-use crate::admission::{devices, usage};
+use crate::admission::{devices, protect, usage};
 use crate::defaults;
 use crate::resource::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS,
@@ -156,7 +156,10 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             defaults: None,
             prepare: None,
             complete: None,
-            admission: None,
+            admission: Some(|_, _, value| {
+                protect(value, "kubernetes.io/vac-protection");
+                Ok(())
+            }),
             validation: Validation::Each(validation::storage::attributes_class),
             update_validation: Some(validation::storage::attributes_class_update),
             metadata_reports: 2,

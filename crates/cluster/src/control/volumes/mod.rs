@@ -31,7 +31,7 @@ use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 
 pub(super) use self::ephemeral::EphemeralVolumes;
-pub(super) use self::protection::{ClaimProtection, VolumeProtection};
+pub(super) use self::protection::{ClaimProtection, ClassProtection, VolumeProtection};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 

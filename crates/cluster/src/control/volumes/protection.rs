@@ -1,26 +1,37 @@
-//! Claims in use by pods, and volumes in use by claims, stay until they are not.
+//! Claims in use by pods, volumes in use by claims, and classes of attributes in use by either stay until they are not.
 
 // upstream: pkg/controller/volume/pvcprotection/pvc_protection_controller.go processPVC, podUsesPVC (v1.36)
 // upstream: pkg/controller/volume/pvprotection/pv_protection_controller.go processPV (v1.36)
 
+// upstream: pkg/controller/volume/vacprotection/vac_protection_controller.go processVAC (v1.36)
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
 use super::super::controller::Controller;
 use super::super::plane::Plane;
+use super::super::pods::writes;
 use super::super::queue::{Key, ObjectName};
 use super::super::reconcile::{Change, Reconciler};
-use super::super::value::text;
+use super::super::value::{items, list_mut, text};
 use super::binding::claims_of;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS};
+use crate::cluster::Part;
+use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, VOLUME_ATTRIBUTES_CLASSES};
 
 /// Keeps a claim that pods use.
 const CLAIM: &str = "kubernetes.io/pvc-protection";
 /// Keeps a volume that a claim is bound to.
 const VOLUME: &str = "kubernetes.io/pv-protection";
 
+/// Keeps a class of attributes that claims or volumes name.
+const CLASS: &str = "kubernetes.io/vac-protection";
+
 /// Lets claims go that no pod uses.
 #[derive(Default)]
 pub(in super::super) struct ClaimProtection {
     /// Claims that are being deleted.
-    leaving: std::collections::BTreeSet<ObjectName>,
+    leaving: BTreeSet<ObjectName>,
 }
 
 impl Reconciler for ClaimProtection {
@@ -71,5 +82,62 @@ impl Reconciler for VolumeProtection {
         if volume.is_some_and(|volume| volume.deleting && text(&volume.value(), &["status", "phase"]) != "Bound") {
             plane.release(PERSISTENT_VOLUMES, &key.name, VOLUME);
         }
+    }
+}
+
+/// Lets classes of attributes go that no claim and no volume names.
+#[derive(Default)]
+pub(in super::super) struct ClassProtection {
+    /// Classes that are being deleted.
+    leaving: BTreeSet<ObjectName>,
+}
+
+impl Reconciler for ClassProtection {
+    fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
+        let key = |name: ObjectName| Key::new(Controller::AttributesClassProtection, VOLUME_ATTRIBUTES_CLASSES, name);
+        if change.resource() == VOLUME_ATTRIBUTES_CLASSES {
+            if change.object.deleting && !change.gone {
+                self.leaving.insert(change.name());
+            } else {
+                self.leaving.remove(&change.name());
+            }
+            if !change.gone {
+                plane.queue.add(key(change.name()));
+            }
+        } else {
+            self.leaving.iter().for_each(|class| plane.queue.add(key(class.clone())));
+        }
+    }
+
+    fn sync(&mut self, plane: &mut Plane, key: &Key) {
+        let name = &*key.name.name;
+        let Some(class) = plane.cluster.get(VOLUME_ATTRIBUTES_CLASSES, "", name) else { return };
+        if class.deleting {
+            if !plane.names_class(name) {
+                plane.release(VOLUME_ATTRIBUTES_CLASSES, &key.name, CLASS);
+            }
+        } else if !items(&class.value()["metadata"]["finalizers"]).iter().any(|finalizer| finalizer == CLASS) {
+            let keep = |class: &mut Value| list_mut(&mut class["metadata"]["finalizers"]).push(json!(CLASS));
+            let _kept = plane.cluster.modify(VOLUME_ATTRIBUTES_CLASSES, Part::Main, "", name, &writes(), keep);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.leaving.clear();
+    }
+}
+
+impl Plane {
+    /// Whether a claim or a volume has attributes of a class, or is to get them.
+    fn names_class(&self, class: &str) -> bool {
+        const FIELDS: [&[&str]; 3] = [
+            &["spec", "volumeAttributesClassName"],
+            &["status", "currentVolumeAttributesClassName"],
+            &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
+        ];
+        [PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS].into_iter().any(|kind| {
+            let (objects, _) = self.cluster.list(kind, None);
+            objects.iter().any(|object| FIELDS.iter().any(|field| text(&object.value(), field) == class))
+        })
     }
 }

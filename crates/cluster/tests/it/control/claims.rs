@@ -135,3 +135,30 @@ fn of_ephemeral_volumes_are_waited_for() {
     assert_eq!(lab.get(PERSISTENT_VOLUME_CLAIMS, "reader-scratch")["status"]["phase"], "Bound");
     assert_eq!(lab.get(PODS, "reader")["status"]["phase"], "Running");
 }
+
+// upstream: pkg/controller/volume/vacprotection/vac_protection_controller_test.go (v1.36)
+#[test]
+fn keep_their_class_of_attributes() {
+    use klab_cluster::resource::VOLUME_ATTRIBUTES_CLASSES;
+    let mut lab = Lab::new(0);
+    let finalizers = |lab: &Lab| lab.get(VOLUME_ATTRIBUTES_CLASSES, "fast")["metadata"]["finalizers"].clone();
+    lab.apply(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": { "name": "fast" },
+        "driverName": "disk.csi.azure.com", "parameters": { "iops": "500" },
+    }));
+    assert_eq!(finalizers(&lab), json!(["kubernetes.io/vac-protection"]));
+    lab.change(VOLUME_ATTRIBUTES_CLASSES, "fast", |class| class["metadata"]["finalizers"] = Value::Null);
+    assert_eq!(finalizers(&lab), json!(["kubernetes.io/vac-protection"]), "it is put back");
+    lab.apply(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "data" },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "volumeAttributesClassName": "fast",
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    }));
+    lab.delete(VOLUME_ATTRIBUTES_CLASSES, "fast", Propagation::Background);
+    lab.seconds(60);
+    assert!(lab.get(VOLUME_ATTRIBUTES_CLASSES, "fast")["metadata"]["deletionTimestamp"].is_string());
+    lab.delete(PERSISTENT_VOLUME_CLAIMS, "data", Propagation::Background);
+    assert_eq!(lab.get(VOLUME_ATTRIBUTES_CLASSES, "fast"), Value::Null);
+}
