@@ -68,6 +68,7 @@ mod client_config;
 pub mod clock;
 pub mod cluster;
 pub mod control;
+mod cron;
 mod custom;
 pub mod deadline;
 mod defaults;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::field::{not_negative, supported, text};
 use super::{Errors, job_policy, pod};
+use crate::cron::Schedule;
 use crate::schema::Path;
 
 pub(crate) fn job(value: &Value, errors: &mut Errors) {
@@ -145,8 +146,14 @@ pub(crate) fn cron_job(value: &Value, errors: &mut Errors) {
     let schedule = text(spec, "schedule");
     if schedule.is_empty() {
         errors.required(path.field("schedule"), "");
-    } else if let Some(fault) = schedule_fault(schedule) {
-        errors.invalid(path.field("schedule"), &spec["schedule"], fault);
+    } else {
+        if let Err(fault) = Schedule::parse(schedule) {
+            errors.invalid(path.field("schedule"), &spec["schedule"], fault);
+        }
+        if schedule.contains("TZ") {
+            let instead = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+            errors.invalid(path.field("schedule"), &spec["schedule"], instead);
+        }
     }
     if let Some(fault) = spec["timeZone"].as_str().and_then(time_zone_fault) {
         errors.invalid(path.field("timeZone"), &spec["timeZone"], fault);
@@ -180,62 +187,9 @@ fn time_zone_fault(name: &str) -> Option<String> {
     if jiff::tz::TimeZone::get(name).is_err() { unknown() } else { None }
 }
 
-/// What is wrong with a schedule, as the parser upstream says it.
-fn schedule_fault(schedule: &str) -> Option<String> {
-    const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-    const RANGES: [(u32, u32, &[&str]); 5] = [
-        (0, 59, &[]),
-        (0, 23, &[]),
-        (1, 31, &[]),
-        (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
-        (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
-    ];
-    if schedule.starts_with('@') {
-        let known = NAMED.contains(&schedule) || schedule.starts_with("@every ");
-        return (!known).then(|| format!("unrecognized descriptor: {schedule}"));
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() != RANGES.len() {
-        return Some(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
-    }
-    for (field, (low, high, words)) in fields.iter().zip(RANGES) {
-        for part in field.split(',') {
-            let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
-            if let Some(step) = step
-                && !step.parse::<u32>().is_ok_and(|step| step > 0)
-            {
-                return Some(format!(
-                    "failed to parse int from {step}: strconv.Atoi: parsing {step:?}: invalid syntax"
-                ));
-            }
-            if matches!(range, "*" | "?") {
-                continue;
-            }
-            for end in range.split('-') {
-                let named = words.iter().position(|word| word.eq_ignore_ascii_case(end)).map(|at| at as u32 + low);
-                match named.or_else(|| end.parse().ok()) {
-                    None => {
-                        return Some(format!(
-                            "failed to parse int from {end}: strconv.Atoi: parsing {end:?}: invalid syntax"
-                        ));
-                    }
-                    Some(number) if number < low => {
-                        return Some(format!("beginning of range ({number}) below minimum ({low}): {part}"));
-                    }
-                    Some(number) if number > high => {
-                        return Some(format!("end of range ({number}) above maximum ({high}): {part}"));
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{schedule_fault, time_zone_fault};
+    use super::*;
 
     #[test]
     fn time_zones() {
@@ -252,13 +206,29 @@ mod tests {
         }
     }
 
+    // upstream: pkg/apis/batch/validation/validation_test.go TestValidateCronJob (v1.36)
     #[test]
     fn schedules() {
-        for good in ["*/5 * * * *", "0 3 * * mon-fri", "@daily", "1,2 0-6/2 ? jan *"] {
-            assert_eq!(schedule_fault(good), None, "{good}");
+        let timezone = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        for (schedule, wanted) in [
+            ("*/5 * * * *", &[][..]),
+            ("@every 10m", &[]),
+            ("error", &["expected exactly 5 fields, found 1: [error]"]),
+            ("TZ=UTC 0 * * * *", &[timezone]),
+            ("CRON_TZ=UTC 0 * * * *", &[timezone]),
+            (
+                "TZ=UnknownLocation 0 * * * *",
+                &["provided bad location UnknownLocation: unknown time zone UnknownLocation", timezone],
+            ),
+            ("TZ=0", &["invalid schedule format: runtime error: slice bounds out of range [:-1]", timezone]),
+        ] {
+            let mut errors = Errors::default();
+            let value = json!({ "spec": { "schedule": schedule, "concurrencyPolicy": "Allow" } });
+            cron_job(&value, &mut errors);
+            let texts = errors.texts();
+            let wanted = wanted.iter().map(|fault| format!("spec.schedule: Invalid value: {schedule:?}: {fault}"));
+            let told = texts.into_iter().filter(|told| told.starts_with("spec.schedule"));
+            assert_eq!(told.collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
         }
-        assert_eq!(schedule_fault("soon").as_deref(), Some("expected exactly 5 fields, found 1: [soon]"));
-        assert!(schedule_fault("61 * * * *").is_some());
-        assert!(schedule_fault("@never").is_some());
     }
 }

@@ -51,3 +51,59 @@ fn suspended_start_nothing() {
     lab.seconds(600);
     assert!(lab.list(JOBS).is_empty());
 }
+
+// upstream: pkg/controller/cronjob/utils.go getJobFromTemplate2 (v1.36)
+#[test]
+fn say_when_a_job_was_due_in_their_time_zone() {
+    for (zone, wanted) in [("Europe/Berlin", "2026-06-01T10:05:00+02:00"), ("Etc/UTC", "2026-06-01T08:05:00Z")] {
+        let mut lab = Lab::new(1);
+        let mut tick = cron_job("Allow", &["date"]);
+        tick["spec"]["timeZone"] = json!(zone);
+        lab.apply(tick);
+        lab.seconds(6 * 60);
+        let job = &lab.list(JOBS)[0];
+        assert_eq!(job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"], wanted);
+    }
+}
+
+#[test]
+fn of_intervals_start_a_job_after_each() {
+    let mut lab = Lab::new(1);
+    let mut tick = cron_job("Allow", &["date"]);
+    tick["spec"]["schedule"] = json!("@every 7m");
+    lab.apply(tick);
+    lab.seconds(15 * 60);
+    assert_eq!(lab.list(JOBS).len(), 2);
+    assert_eq!(lab.get(CRON_JOBS, "tick")["status"]["lastScheduleTime"], "2026-06-01T08:14:00Z");
+}
+
+#[test]
+fn whose_times_never_come_say_so() {
+    let mut lab = Lab::new(1);
+    let mut tick = cron_job("Allow", &["date"]);
+    tick["spec"]["schedule"] = json!("59 23 31 2 *");
+    lab.apply(tick);
+    let never = "invalid schedule: 59 23 31 2 * : time difference between two schedules is less than 1 second";
+    assert_eq!(lab.messages("InvalidSchedule"), [never]);
+}
+
+// upstream: pkg/controller/cronjob/cronjob_controllerv2.go syncCronJob (v1.36)
+#[test]
+fn see_jobs_that_somebody_else_has_made_of_them() {
+    let mut lab = Lab::new(1);
+    lab.apply(cron_job("Allow", &["sleep", "60"]));
+    let tick = lab.get(CRON_JOBS, "tick");
+    let owner = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "uid": tick["metadata"]["uid"], "controller": true,
+    });
+    lab.apply(json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "by-hand", "ownerReferences": [owner] },
+        "spec": tick["spec"]["jobTemplate"]["spec"],
+    }));
+    let unexpected = "Saw a job that the controller did not create or forgot: by-hand";
+    assert!(lab.messages("UnexpectedJob").iter().all(|told| told == unexpected));
+    assert!(!lab.messages("UnexpectedJob").is_empty());
+    lab.seconds(120);
+    let status = &lab.get(CRON_JOBS, "tick")["status"];
+    assert!(status["lastSuccessfulTime"].is_string() && status["lastScheduleTime"].is_null(), "{status}");
+}

@@ -3,15 +3,12 @@
 // upstream: pkg/controller/cronjob/cronjob_controllerv2.go syncCronJob (v1.36)
 // upstream: pkg/controller/cronjob/utils.go mostRecentScheduleTime (v1.36)
 
-mod schedule;
-
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use self::schedule::{Latest, Schedule};
 use super::controller::Controller;
 use super::plane::Plane;
 use super::pods::writes;
@@ -20,6 +17,7 @@ use super::reconcile::{Change, Reconciler};
 use super::value::{condition_is_true, controller_reference, integer, items, map_mut, text, time_of, time_text};
 use crate::clock::earlier;
 use crate::cluster::{DeleteOptions, Part, Propagation};
+use crate::cron::{Latest, Schedule};
 use crate::object::Object;
 use crate::resource::{CRON_JOBS, JOBS};
 
@@ -59,9 +57,7 @@ impl Plane {
             .collect();
         self.follow_jobs(&object, &mut status, &jobs);
         self.trim_jobs(&object, &value, &jobs);
-        if value["spec"]["suspend"] != true {
-            self.start_due_job(&object, &value, &mut status);
-        }
+        self.start_due_job(&object, &value, &mut status);
         if status != value["status"] {
             let _written =
                 self.cluster.modify(CRON_JOBS, Part::Status, &name.namespace, &name.name, &writes(), |value| {
@@ -70,27 +66,38 @@ impl Plane {
         }
     }
 
-    /// Keeps `status.active`, and notes jobs that have ended.
+    /// Keeps `status.active`, and notes jobs that have ended, are gone, or come from somebody else.
     fn follow_jobs(&mut self, object: &Object, status: &mut Value, jobs: &[Arc<Object>]) {
-        let mut active = Vec::new();
-        for have in items(&status["active"]).to_vec() {
-            let job = jobs.iter().find(|job| have["uid"] == *job.uid);
-            let name = text(&have, &["name"]);
-            let Some(value) = job.map(|job| job.value()) else {
-                self.note(object, COMPONENT, false, "MissingJob", &format!("Active job went missing: {name}"));
-                continue;
-            };
+        let mut active = items(&status["active"]).to_vec();
+        for job in jobs {
+            let (value, name) = (job.value(), &job.name);
+            let is_of = |have: &Value| have["uid"] == *job.uid;
+            let is_active = active.iter().any(is_of);
             let Some(kind) = outcome(&value) else {
-                active.push(have);
+                if !is_active {
+                    let message = format!("Saw a job that the controller did not create or forgot: {name}");
+                    self.note(object, COMPONENT, true, "UnexpectedJob", &message);
+                }
                 continue;
             };
-            let message = format!("Saw completed job: {name}, condition: {kind}");
-            self.note(object, COMPONENT, false, "SawCompletedJob", &message);
+            if is_active {
+                active.retain(|have| !is_of(have));
+                let message = format!("Saw completed job: {name}, condition: {kind}");
+                self.note(object, COMPONENT, false, "SawCompletedJob", &message);
+            }
             let ended = time_of(&value["status"]["completionTime"]);
             if kind == "Complete" && ended > time_of(&status["lastSuccessfulTime"]) {
                 status["lastSuccessfulTime"] = value["status"]["completionTime"].clone();
             }
         }
+        active.retain(|have| {
+            let is_there = jobs.iter().any(|job| have["uid"] == *job.uid);
+            if !is_there {
+                let message = format!("Active job went missing: {}", text(have, &["name"]));
+                self.note(object, COMPONENT, false, "MissingJob", &message);
+            }
+            is_there
+        });
         let map = map_mut(status);
         if active.is_empty() {
             map.remove("active");
@@ -117,48 +124,64 @@ impl Plane {
             finished.sort_by(|left, right| (&left.0, &left.1.name).cmp(&(&right.0, &right.1.name)));
             let excess = finished.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
             for (_, job) in finished.into_iter().take(excess) {
-                self.delete_job(object, &job.namespace, &job.name);
+                let _deleted = self.delete_job(object, &job.namespace, &job.name);
             }
         }
     }
 
-    fn delete_job(&mut self, object: &Object, namespace: &str, name: &str) {
+    /// Deletes a job; whether it did.
+    fn delete_job(&mut self, object: &Object, namespace: &str, name: &str) -> bool {
         let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-        if self.cluster.delete(JOBS, namespace, name, &options).is_ok() {
-            self.note(object, COMPONENT, false, "SuccessfulDelete", &format!("Deleted job {name}"));
+        let deleted = self.cluster.delete(JOBS, namespace, name, &options);
+        match &deleted {
+            Ok(_) => self.note(object, COMPONENT, false, "SuccessfulDelete", &format!("Deleted job {name}")),
+            Err(status) => self.note(object, COMPONENT, true, "FailedDelete", &format!("Deleted job: {status}")),
         }
+        deleted.is_ok()
     }
 
     /// Starts the job of the latest time that has passed, and waits for the next.
     fn start_due_job(&mut self, object: &Object, value: &Value, status: &mut Value) {
         let now = self.now();
         let key = key(ObjectName::new(&object.namespace, &object.name));
-        let Some(schedule) = Schedule::parse(text(value, &["spec", "schedule"])) else {
-            let message = format!("unparseable schedule: {}", text(value, &["spec", "schedule"]));
-            self.note(object, COMPONENT, true, "UnparseableSchedule", &message);
-            return;
-        };
         let zone = match text(value, &["spec", "timeZone"]) {
             "" => TimeZone::UTC,
             name => {
                 let Ok(zone) = TimeZone::get(name) else {
-                    let message = format!("invalid timeZone: \"{name}\"");
+                    let message = format!("invalid timeZone: \"{name}\": unknown time zone {name}");
                     self.note(object, COMPONENT, true, "UnknownTimeZone", &message);
                     return;
                 };
                 zone
             }
         };
-        if let Some(next) = schedule.next(now, &zone) {
-            self.queue.add_at(key, next);
+        if value["spec"]["suspend"] == true {
+            return;
         }
+        let wanted = text(value, &["spec", "schedule"]);
+        let schedule = match Schedule::parse(wanted) {
+            Ok(schedule) => schedule,
+            Err(because) => {
+                let message = format!("unparseable schedule: {wanted:?} : {because}");
+                self.note(object, COMPONENT, true, "UnparseableSchedule", &message);
+                return;
+            }
+        };
         let last = time_of(&status["lastScheduleTime"]).or_else(|| time_of(&value["metadata"]["creationTimestamp"]));
         let deadline = integer(value, &["spec", "startingDeadlineSeconds"]);
         let mut from = last.unwrap_or(now);
         if let Some(deadline) = deadline {
             from = from.max(earlier(now, SignedDuration::from_secs(deadline)));
         }
-        let Some(Latest { time: due, too_many }) = schedule.latest(from, now, &zone) else { return };
+        let latest = schedule.latest(from, now, &zone);
+        if let Err(because) = latest {
+            self.note(object, COMPONENT, true, "InvalidSchedule", &format!("invalid schedule: {wanted} : {because}"));
+            return;
+        }
+        if let Some(next) = schedule.next(now, &zone) {
+            self.queue.add_at(key, next);
+        }
+        let Ok(Some(Latest { time: due, too_many })) = latest else { return };
         if too_many {
             let message =
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
@@ -174,18 +197,18 @@ impl Plane {
                     return;
                 }
                 "Replace" => {
-                    for job in &active {
-                        self.delete_job(object, &object.namespace, text(job, &["name"]));
+                    if !active.iter().all(|job| self.delete_job(object, &object.namespace, text(job, &["name"]))) {
+                        return;
                     }
                     map_mut(status).remove("active");
                 }
                 _ => {}
             }
         }
-        self.start_job(object, value, status, due);
+        self.start_job(object, value, status, (due, zone));
     }
 
-    fn start_job(&mut self, object: &Object, value: &Value, status: &mut Value, due: Timestamp) {
+    fn start_job(&mut self, object: &Object, value: &Value, status: &mut Value, (due, zone): (Timestamp, TimeZone)) {
         let name = format!("{}-{}", object.name, due.as_second() / 60);
         let template = &value["spec"]["jobTemplate"];
         let mut metadata = json!({ "name": name, "ownerReferences": [controller_reference(object)] });
@@ -194,7 +217,9 @@ impl Plane {
                 metadata[field] = template["metadata"][field].clone();
             }
         }
-        map_mut(&mut metadata["annotations"]).insert(TIMESTAMP.to_owned(), json!(time_text(due)));
+        let local = due.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+        let local = local.strip_suffix("+00:00").map_or_else(|| local.clone(), |time| format!("{time}Z"));
+        map_mut(&mut metadata["annotations"]).insert(TIMESTAMP.to_owned(), json!(local));
         let job = json!({ "metadata": metadata, "spec": template["spec"] });
         match self.cluster.create(JOBS, &object.namespace, job, &writes()) {
             Ok(job) => {
