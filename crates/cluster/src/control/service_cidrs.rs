@@ -17,6 +17,7 @@ use super::value::{condition, items, list_mut, set_condition, time_of, time_text
 use crate::clock::later;
 use crate::cluster::Part;
 use crate::defaults::Addresses;
+use crate::ip_range::IpRange;
 use crate::resource::{SERVICE_CIDRS, SERVICES};
 
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
@@ -98,11 +99,11 @@ fn say(plane: &Plane, name: &str, status: &str, reason: &str, message: &str) {
 
 /// Whether there would be Services whose addresses are in no range.
 fn is_needed(plane: &Plane, name: &str, range: &Value) -> bool {
-    let own = ranges(range);
-    let mut others: Vec<Range> = Addresses::range().parse().into_iter().collect();
+    let own = IpRange::all_in(range);
+    let mut others: Vec<IpRange> = Addresses::range().parse().into_iter().collect();
     for other in plane.cluster.list(SERVICE_CIDRS, None).0 {
         if *other.name != *name {
-            others.extend(ranges(&other.value()));
+            others.extend(IpRange::all_in(&other.value()));
         }
     }
     if own.iter().all(|own| others.iter().any(|other| other.contains(own.first, own.length))) {
@@ -113,67 +114,8 @@ fn is_needed(plane: &Plane, name: &str, range: &Value) -> bool {
         let value = service.value();
         items(&value["spec"]["clusterIPs"]).iter().filter_map(|one| one.as_str()?.parse::<IpAddr>().ok()).any(|one| {
             let whole = if one.is_ipv4() { 32 } else { 128 };
-            let within = |ranges: &[Range]| ranges.iter().any(|range| range.contains(one, whole));
+            let within = |ranges: &[IpRange]| ranges.iter().any(|range| range.contains(one, whole));
             within(&own) && !within(&others)
         })
     })
-}
-
-fn ranges(value: &Value) -> Vec<Range> {
-    items(&value["spec"]["cidrs"]).iter().filter_map(|one| one.as_str()?.parse().ok()).collect()
-}
-
-/// `10.1.0.0/24`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Range {
-    first: IpAddr,
-    length: u32,
-}
-
-impl std::str::FromStr for Range {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (first, length) = text.split_once('/').ok_or(())?;
-        let (first, length) = (first.parse::<IpAddr>().map_err(drop)?, length.parse().map_err(drop)?);
-        if length > if first.is_ipv4() { 32 } else { 128 } { Err(()) } else { Ok(Self { first, length }) }
-    }
-}
-
-impl Range {
-    /// Whether a smaller range is in it.
-    fn contains(&self, first: IpAddr, length: u32) -> bool {
-        let bits = |address: IpAddr| match address {
-            IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
-            IpAddr::V6(address) => u128::from(address),
-        };
-        let differs = bits(self.first) ^ bits(first);
-        self.first.is_ipv4() == first.is_ipv4()
-            && self.length <= length
-            && (self.length == 0 || differs >> (128 - self.length) == 0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_contain_smaller_ones_of_their_family() {
-        for (outer, inner, wanted) in [
-            ("10.1.0.0/16", "10.1.2.0/24", true),
-            ("10.1.2.0/24", "10.1.0.0/16", false),
-            ("10.1.0.0/16", "10.2.0.0/24", false),
-            ("0.0.0.0/0", "10.2.0.0/24", true),
-            ("::/0", "10.2.0.0/24", false),
-            ("fd00::/64", "fd00::1:0/112", true),
-            ("fd00::/64", "fd01::/112", false),
-        ] {
-            let (outer, inner): (Range, Range) = (outer.parse().unwrap(), inner.parse().unwrap());
-            assert_eq!(outer.contains(inner.first, inner.length), wanted, "{outer:?} {inner:?}");
-        }
-        for bad in ["", "10.1.0.0", "10.1.0.0/33", "10.1.0/24", "x/1", "fd00::/129"] {
-            assert!(bad.parse::<Range>().is_err(), "{bad}");
-        }
-    }
 }

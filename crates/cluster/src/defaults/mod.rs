@@ -12,4 +12,4 @@ pub(crate) mod service;
 pub(crate) mod storage;
 pub(crate) mod workload;
 
-pub(crate) use service::Addresses;
+pub(crate) use service::{Addresses, Ranges};

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use serde_json::{Value, json};
 
 use super::field::{each, set};
+use crate::ip_range::IpRange;
 use crate::validation::Errors;
 use crate::validation::service::is_asked_for_health;
 
@@ -69,7 +70,14 @@ impl Addresses {
 
     /// Gives a Service the cluster IP and node ports its type asks for, and takes away what a changed type no longer
     /// has. `random` chooses among free ones.
-    pub(crate) fn allocate(&mut self, service: &mut Value, errors: &mut Errors, mut random: impl FnMut() -> u64) {
+    /// `ranges` is where addresses may be from.
+    pub(crate) fn allocate(
+        &mut self,
+        service: &mut Value,
+        ranges: &Ranges,
+        errors: &mut Errors,
+        mut random: impl FnMut() -> u64,
+    ) {
         let spec = &mut service["spec"];
         if !spec.is_object() {
             return;
@@ -80,7 +88,7 @@ impl Addresses {
                 spec.as_object_mut().map(|spec| spec.remove(field));
             }
         } else {
-            self.cluster_address(spec, errors, &mut random);
+            self.cluster_address(spec, ranges, errors, &mut random);
         }
         let has_ports = match kind.as_str() {
             "NodePort" => true,
@@ -135,17 +143,18 @@ impl Addresses {
         Some(free)
     }
 
-    fn cluster_address(&mut self, spec: &mut Value, errors: &mut Errors, random: &mut impl FnMut() -> u64) {
+    fn cluster_address(
+        &mut self,
+        spec: &mut Value,
+        ranges: &Ranges,
+        errors: &mut Errors,
+        random: &mut impl FnMut() -> u64,
+    ) {
         let wanted = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
         let address = if wanted == "None" {
             wanted
         } else if wanted.is_empty() {
-            // The first addresses are left for Services that ask for one.
-            let start = 256 + (random() % u64::from(ADDRESSES - 512)) as u32;
-            let free = (0..ADDRESSES - 512)
-                .map(|step| Ipv4Addr::from(u32::from(NETWORK) + 256 + (start - 256 + step) % (ADDRESSES - 512)))
-                .find(|one| !self.used.contains(one));
-            let Some(free) = free else {
+            let Some(free) = self.free_address(ranges, random) else {
                 errors.invalid("spec.clusterIPs", &json!([]), "failed to allocate IP: range is full");
                 return;
             };
@@ -153,6 +162,12 @@ impl Addresses {
             free.to_string()
         } else {
             match wanted.parse::<Ipv4Addr>() {
+                Ok(address) if ranges.fault(address).is_some() => {
+                    let because = ranges.fault(address).unwrap_or_default();
+                    let message = format!("failed to allocate IP {wanted}: {because}");
+                    errors.invalid("spec.clusterIPs", &json!([wanted]), message);
+                    return;
+                }
                 Ok(address) if !self.used.insert(address) => {
                     errors.invalid(
                         "spec.clusterIPs",
@@ -177,6 +192,58 @@ impl Addresses {
         set(spec, "ipFamilies", json!(["IPv4"]));
         set(spec, "ipFamilyPolicy", "SingleStack");
     }
+
+    /// An address that no Service has, of any of the ranges.
+    // upstream: pkg/registry/core/service/ipallocator/cidrallocator.go AllocateNextService (v1.36)
+    fn free_address(&self, ranges: &Ranges, random: &mut impl FnMut() -> u64) -> Option<Ipv4Addr> {
+        let count = ranges.added.len() + 1;
+        let first = if count > 1 { random() as usize % count } else { 0 };
+        (first..first + count).find_map(|at| match ranges.added.get(at % count) {
+            Some(range) => self.free_in(range, random),
+            // The first addresses are left for Services that ask for one.
+            None => self.free_from(u32::from(NETWORK) + 256, ADDRESSES - 512, random),
+        })
+    }
+
+    /// One of an added range; first those that are not left for Services that ask for one.
+    fn free_in(&self, range: &IpRange, random: &mut impl FnMut() -> u64) -> Option<Ipv4Addr> {
+        let hosts = range.hosts().filter(|hosts| !hosts.is_empty())?;
+        let size = hosts.end() - hosts.start() + 1;
+        let left = if size <= 14 { 0 } else { (size.saturating_add(2) / 16).clamp(16, 256).min(size) };
+        let upper = self.free_from(hosts.start() + left, size - left, random);
+        upper.or_else(|| self.free_from(*hosts.start(), left, random))
+    }
+
+    /// One of so many addresses.
+    fn free_from(&self, first: u32, count: u32, random: &mut impl FnMut() -> u64) -> Option<Ipv4Addr> {
+        let start = if count == 0 { return None } else { random() % u64::from(count) };
+        let at = |step: u32| Ipv4Addr::from(first + ((start + u64::from(step)) % u64::from(count)) as u32);
+        (0..count).map(at).find(|one| !self.used.contains(one))
+    }
+}
+
+/// Where the addresses of Services may be from.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    /// Those that were added to the cluster's own.
+    pub(crate) added: Vec<IpRange>,
+    /// Those that an address which is asked for must be in; any will do where there are none.
+    pub(crate) all: Vec<IpRange>,
+}
+
+impl Ranges {
+    /// Why a Service cannot have an address.
+    // upstream: pkg/registry/core/service/ipallocator/interfaces.go ErrNotInRange, ErrMismatchedNetwork (v1.36)
+    fn fault(&self, address: Ipv4Addr) -> Option<String> {
+        let range = self.all.iter().find(|range| range.has(address.into()));
+        match range {
+            None if self.all.is_empty() => None,
+            None => Some("the provided network does not match the current range".to_owned()),
+            Some(range) => range.hosts().filter(|hosts| !hosts.contains(&address.into())).map(|_| {
+                format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}")
+            }),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -188,7 +255,7 @@ mod tests {
         let mut value = json!({ "spec": spec });
         service(&mut value);
         let mut errors = Errors::default();
-        addresses.allocate(&mut value, &mut errors, || 0);
+        addresses.allocate(&mut value, &Ranges::default(), &mut errors, || 0);
         (value["spec"].take(), errors)
     }
 

@@ -176,6 +176,33 @@ fn a_range_that_services_need_stays_until_they_do_not() {
         "spec": { "ports": [{ "port": 80 }], "clusterIP": "10.9.0.7" },
     });
     ground.post("/api/v1/namespaces/default/services", &service).good();
+    for (address, because) in [
+        ("10.8.0.7", "the provided network does not match the current range"),
+        ("10.9.0.0", "the provided IP (10.9.0.0) is not in the valid range. The range of valid IPs is 10.9.0.0/24"),
+        ("10.9.0.7", "provided IP is already allocated"),
+    ] {
+        let mut other = service.clone();
+        other["metadata"]["name"] = json!("other");
+        other["spec"]["clusterIP"] = json!(address);
+        let message = ground.post("/api/v1/namespaces/default/services", &other).refused(422);
+        let fault = format!("failed to allocate IP {address}: {because}");
+        let shown = format!("Service \"other\" is invalid: spec.clusterIPs: Invalid value: [\"{address}\"]: {fault}");
+        assert_eq!(message, shown);
+    }
+    // Services that name no address have one of any range, of this one not the first sixteen.
+    let given = |number: usize| {
+        let name = format!("any-{number}");
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] },
+        });
+        let made = ground.post("/api/v1/namespaces/default/services", &service).good();
+        ground.delete(&format!("/api/v1/namespaces/default/services/{name}")).good();
+        made["spec"]["clusterIP"].as_str().unwrap().to_owned()
+    };
+    let all: Vec<String> = (0..20).map(given).collect();
+    assert!(all.iter().any(|address| address.starts_with("10.0.")), "{all:?}");
+    let added = all.iter().filter_map(|address| address.strip_prefix("10.9.0.")?.parse::<u8>().ok());
+    assert!(added.clone().count() > 0 && added.clone().all(|last| (17..=254).contains(&last)), "{all:?}");
     ground.delete(&own).good();
     ground.pass(20);
     let condition = ready(&own);

@@ -151,7 +151,7 @@ fn the_environment_is_what_the_pod_says() {
     ground.config("ConfigMap", "configmaps", "config", json!({ "data-1": "value-1", "data_2": "value-2" }));
     ground.config("Secret", "secrets", "secret", json!({ "key": "hush" }));
     let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "foo-service" },
-        "spec": { "ports": [{ "port": 8765 }], "clusterIP": "10.96.0.77" } });
+        "spec": { "ports": [{ "port": 8765 }], "clusterIP": "10.0.0.77" } });
     ground.post("/api/v1/namespaces/default/services", &service).good();
     let mut container = script("env");
     container["resources"] =
@@ -177,7 +177,7 @@ fn the_environment_is_what_the_pod_says() {
         "BOTH=value-1;;hush",
         "p_data_2=value-2",
         "HOSTNAME=env",
-        "FOO_SERVICE_SERVICE_HOST=10.96.0.77",
+        "FOO_SERVICE_SERVICE_HOST=10.0.0.77",
         "FOO_SERVICE_PORT_8765_TCP_PORT=8765",
     ] {
         assert!(log.lines().any(|own| own == line), "{line} in\n{log}");
