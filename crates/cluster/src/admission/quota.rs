@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::forbidden::forbidden;
 use super::resources::{Amounts, add, amounts, quality_of_service};
+use super::usage;
 use crate::cluster::Transaction;
 use crate::object::Object;
 use crate::registry::{self, Quota};
@@ -19,9 +20,16 @@ use klab_scheduler::quantity::Quantity;
 /// Requests and limits that a quota makes mandatory for every container.
 const MANDATORY: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
+/// Says of a claim that it stands for extended resources of its pod.
+const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
+
 /// The quotas a write changes the use of, found before the write and carried out after it.
 #[derive(Debug, Default)]
-pub(crate) struct Bookkeeping(Vec<(Arc<Object>, Amounts)>);
+pub(crate) struct Bookkeeping {
+    changes: Vec<(Arc<Object>, Amounts)>,
+    /// Those that are counted anew: what a claim takes depends on its pod.
+    recounts: Vec<Arc<Object>>,
+}
 
 impl Transaction<'_> {
     /// Checks a write against the quotas of its namespace. `old` is `None` for new objects.
@@ -53,8 +61,8 @@ impl Transaction<'_> {
                 continue;
             }
             let hard = amounts(&quota["spec"]["hard"]);
-            let before = old.filter(|old| in_scope(&quota, resource, old)).map(|old| usage(resource, old));
-            let mut asked = usage(resource, new);
+            let before = old.filter(|old| in_scope(&quota, resource, old)).map(|old| self.usage(resource, old));
+            let mut asked = self.usage(resource, new);
             for (name, amount) in before.iter().flatten() {
                 if let Some(more) = asked.get_mut(name) {
                     *more -= *amount;
@@ -106,10 +114,14 @@ impl Transaction<'_> {
         for object in self.state.store.list(RESOURCE_QUOTAS, Some(namespace)) {
             let quota = object.value();
             let hard = amounts(&quota["spec"]["hard"]);
+            if hard.keys().any(|name| usage::is_extended(name)) && self.has_extended(resource, namespace) {
+                plan.recounts.push(Arc::clone(object));
+                continue;
+            }
             let mut change = Amounts::new();
             for (name, sign) in [(new, 1), (old, -1)] {
                 let Some(value) = name.filter(|value| in_scope(&quota, resource, value)) else { continue };
-                for (name, amount) in usage(resource, value) {
+                for (name, amount) in self.usage(resource, value) {
                     if hard.contains_key(&name) {
                         let slot = change.entry(name).or_insert_with(|| nothing(amount));
                         if sign > 0 { *slot += amount } else { *slot -= amount }
@@ -118,7 +130,7 @@ impl Transaction<'_> {
             }
             change.retain(|_, amount| !amount.is_zero());
             if !change.is_empty() {
-                plan.0.push((Arc::clone(object), change));
+                plan.changes.push((Arc::clone(object), change));
             }
         }
         plan
@@ -126,7 +138,7 @@ impl Transaction<'_> {
 
     /// Carries out what [`Transaction::plan_quota`] found.
     pub(crate) fn book(&mut self, plan: Bookkeeping) {
-        for (object, change) in plan.0 {
+        for (object, change) in plan.changes {
             // The quota itself may have gone with this write.
             let Some(current) = self.state.store.get(RESOURCE_QUOTAS, &object.namespace, &object.name).cloned() else {
                 continue;
@@ -140,6 +152,63 @@ impl Transaction<'_> {
             value["status"]["used"] = shown(&used);
             self.commit_quota(&current, value, "kube-apiserver");
         }
+        for quota in plan.recounts {
+            if let Some(current) = self.state.store.get(RESOURCE_QUOTAS, &quota.namespace, &quota.name).cloned() {
+                self.recount_quota(&current);
+            }
+        }
+    }
+
+    /// Whether what pods and claims of a namespace take depends on each other: claims stand for resources of pods.
+    fn has_extended(&self, resource: ResourceId, namespace: &str) -> bool {
+        let stands = |claim: &Arc<Object>| claim.value()["metadata"]["annotations"][EXTENDED] == "true";
+        resource == kinds::RESOURCE_CLAIMS
+            || (resource == kinds::PODS && self.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).any(stands))
+    }
+
+    /// What an object takes of each countable name.
+    fn usage(&self, resource: ResourceId, value: &Value) -> Amounts {
+        let mut taken = usage(resource, value);
+        if resource == kinds::RESOURCE_CLAIMS {
+            let pod = self.pod_stood_for(value);
+            let of_class = |class: &str| {
+                let class = self.state.store.get(kinds::DEVICE_CLASSES, "", class)?.value();
+                class["spec"]["extendedResourceName"].as_str().map(str::to_owned)
+            };
+            usage::extended(value, pod.as_ref().map(|pod| &**pod), of_class, &mut |name, amount| {
+                taken.insert(name.to_owned(), amount);
+            });
+        }
+        taken
+    }
+
+    /// The pod whose extended resources a claim stands for.
+    // upstream: pkg/quota/v1/evaluator/core/resource_claims.go getVerifiedPodUsage (v1.36)
+    fn pod_stood_for(&self, claim: &Value) -> Option<Arc<Value>> {
+        let metadata = &claim["metadata"];
+        if metadata["annotations"][EXTENDED] != "true" {
+            return None;
+        }
+        let namespace = metadata["namespace"].as_str()?;
+        let owner = metadata["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)?;
+        let is_pod = owner["kind"] == "Pod" && owner["apiVersion"] == "v1";
+        let pod = self.state.store.get(kinds::PODS, namespace, owner["name"].as_str().filter(|_| is_pod)?)?;
+        if owner["uid"] != *pod.uid {
+            return None;
+        }
+        let value = pod.value();
+        let told = &value["status"]["extendedResourceClaimStatus"];
+        if !told.is_null() {
+            return (told["resourceClaimName"] == metadata["name"]).then_some(value);
+        }
+        // It does not tell yet: the first one of the pod is meant.
+        let age = |metadata: &Value| {
+            ["creationTimestamp", "name"].map(|field| metadata[field].as_str().unwrap_or_default().to_owned())
+        };
+        let of_pod = |claim: &&Arc<Object>| claim.controller().is_some_and(|owner| owner.uid == pod.uid);
+        let mut claims = self.state.store.list(kinds::RESOURCE_CLAIMS, Some(namespace)).filter(of_pod);
+        let is_earlier = |other: &Arc<Object>| age(&other.value()["metadata"]) < age(metadata);
+        (!claims.any(is_earlier)).then_some(value)
     }
 
     /// Counts what a new or changed quota covers, and writes its status.
@@ -156,7 +225,7 @@ impl Transaction<'_> {
             for object in self.state.store.list(resource, Some(&quota.namespace)) {
                 let item = object.value();
                 if in_scope(&value, resource, &item) {
-                    let mut counted = usage(resource, &item);
+                    let mut counted = self.usage(resource, &item);
                     counted.retain(|name, _| hard.contains_key(name));
                     add(&mut used, &counted);
                 }
@@ -195,7 +264,7 @@ fn is_counted(resource: ResourceId, name: &str) -> bool {
     }
 }
 
-/// What an object takes of each countable name.
+/// What an object takes of each countable name, as far as it says so itself.
 fn usage(resource: ResourceId, value: &Value) -> Amounts {
     let one = Quantity::from_units(1);
     let mut taken = BTreeMap::from([(format!("count/{}", resource.row().qualified()), one)]);

@@ -81,7 +81,35 @@ pub(crate) fn claim(value: &Value, take: Take<'_>) {
 
 /// Whether resource claims can count for a name.
 pub(crate) fn resource_claims_count(name: &str) -> bool {
-    name.ends_with(DEVICES_OF_CLASS) || name.starts_with(IMPLICIT_DEVICES)
+    name.ends_with(DEVICES_OF_CLASS) || is_extended(name)
+}
+
+/// Whether a quota counts by this name what pods ask for as a resource, and claims as devices.
+pub(crate) fn is_extended(name: &str) -> bool {
+    name.starts_with("requests.") && name.contains('/')
+}
+
+/// What a resource claim takes of resources that its classes stand for as well: its devices, but for those that the pod it
+/// stands for has asked for already. `resource` is what a class stands for beside its own name.
+// upstream: pkg/quota/v1/evaluator/core/resource_claims.go addExtendedResourceQuota (v1.36)
+pub(crate) fn extended(claim: &Value, pod: Option<&Value>, resource: impl Fn(&str) -> Option<String>, take: Take<'_>) {
+    let mut of_pod: BTreeMap<String, Quantity> = BTreeMap::new();
+    if let Some(value) = pod {
+        self::pod(value, &mut |name, amount| _ = of_pod.insert(name.to_owned(), amount));
+    }
+    let mut devices = Vec::new();
+    resource_claim(claim, &mut |name, amount| {
+        if let Some(class) = name.strip_suffix(DEVICES_OF_CLASS) {
+            devices.push((format!("{IMPLICIT_DEVICES}{class}"), amount));
+            devices.extend(resource(class).map(|resource| (format!("requests.{resource}"), amount)));
+        }
+    });
+    for (name, mut amount) in devices {
+        amount -= of_pod.get(&name).copied().unwrap_or_default();
+        if !amount.is_zero() && !amount.is_negative() {
+            take(&name, amount);
+        }
+    }
 }
 
 /// What a quota of devices of a class ends in, after the class.
@@ -115,6 +143,5 @@ pub(crate) fn resource_claim(value: &Value, take: Take<'_>) {
     }
     for (class, count) in total {
         take(&format!("{class}{DEVICES_OF_CLASS}"), Quantity::from_units(count));
-        take(&format!("{IMPLICIT_DEVICES}{class}"), Quantity::from_units(count));
     }
 }

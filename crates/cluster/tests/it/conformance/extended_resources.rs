@@ -91,3 +91,43 @@ fn a_resource_becomes_devices_when_a_class_says_so_and_ends_with_its_pod() {
     assert_eq!(phase(&ground, "none"), "Running");
     assert_eq!(ground.get(CLAIMS).good()["items"], json!([]));
 }
+
+// upstream: pkg/quota/v1/evaluator/core/resource_claims_test.go TestResourceClaimEvaluatorUsage (v1.36)
+#[test]
+fn a_quota_counts_no_device_twice() {
+    let ground = extended(4);
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    let (own, implicit) = ("requests.example.com/gpu", "requests.deviceclass.resource.kubernetes.io/gpu");
+    let devices = "gpu.deviceclass.resource.k8s.io/devices";
+    ground
+        .post(
+            quotas,
+            &json!({
+                "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "gpus" },
+                "spec": { "hard": { own: "3", implicit: "10", devices: "10" } },
+            }),
+        )
+        .good();
+    let used = || {
+        let used = ground.get(&format!("{quotas}/gpus")).good()["status"]["used"].clone();
+        [own, implicit, devices].map(|name| used[name].as_str().unwrap_or_default().to_owned())
+    };
+    ground.post(PODS, &asking("two", &[&[("example.com/gpu", "2")]])).good();
+    assert_eq!(phase(&ground, "two"), "Running");
+    assert_eq!(used(), ["2", "2", "2"]);
+    // A claim of the class takes of it, too.
+    let claim = |name: &str| {
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": { "name": name },
+            "spec": { "devices": { "requests": [{ "name": "r", "exactly": { "deviceClassName": "gpu" } }] } },
+        })
+    };
+    ground.post(CLAIMS, &claim("own")).good();
+    assert_eq!(used(), ["3", "3", "3"]);
+    let message = ground.post(CLAIMS, &claim("more")).refused(403);
+    let over = "exceeded quota: gpus, requested: requests.example.com/gpu=1, used: requests.example.com/gpu=3, limited: requests.example.com/gpu=3";
+    assert!(message.ends_with(over), "{message}");
+    ground.delete(&format!("{PODS}/two")).good();
+    ground.pass(20);
+    assert_eq!(used(), ["1", "1", "1"]);
+}
