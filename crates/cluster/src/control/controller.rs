@@ -54,7 +54,7 @@ controllers! {
     TaintEviction,
     /// Evicts pods that do not tolerate a taint of their devices.
     DeviceTaintEviction,
-    /// Fails pods that are deleted and on no node.
+    /// Fails pods that are deleted and on no node that could end them.
     PodGarbageCollector,
     /// Publishes the devices of hollow nodes.
     HollowDevices,

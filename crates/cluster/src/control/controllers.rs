@@ -183,7 +183,7 @@ static TABLE: [Row; Controller::COUNT] = [
         controller: Controller::PodGarbageCollector,
         name: "pod-garbage-collector",
         optional: true,
-        watches: Watches::Kinds(&[PODS]),
+        watches: Watches::Kinds(&[NODES, PODS]),
         owner: None,
         make: || Box::new(pod_gc::PodGarbageCollector),
     },

@@ -244,3 +244,23 @@ fn pods_of_a_deleted_one_are_collected() {
     lab.seconds(2);
     assert!(lab.pods().is_empty());
 }
+
+// upstream: pkg/controller/podgc/gc_controller_test.go TestTerminatingOnOutOfServiceNode (v1.36)
+#[test]
+fn pods_of_one_that_is_out_of_service_end_without_it() {
+    let mut lab = Lab::new(1);
+    lab.apply(bare_pod("web", "node-0", patient()));
+    lab.seconds(5);
+    lab.plane.stop_node("node-0").expect("stopped");
+    lab.seconds(60);
+    lab.delete(PODS, "web", Propagation::Background);
+    lab.seconds(60);
+    assert!(lab.get(PODS, "web")["metadata"]["deletionTimestamp"].is_string(), "nobody ends it");
+    lab.change(NODES, "node-0", |node| {
+        let taint =
+            json!({ "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute" });
+        node["spec"]["taints"].as_array_mut().expect("taints").push(taint);
+    });
+    lab.seconds(21);
+    assert_eq!(lab.get(PODS, "web"), Value::Null);
+}
