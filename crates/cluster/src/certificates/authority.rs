@@ -22,11 +22,12 @@ pub(super) const ECDSA_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x0
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 pub(super) const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 pub(super) const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
-/// Says which of the clusters of a server signed a certificate: they have one authority. 2.25 and a UUID, which nobody
-/// registers.
+/// Says which of the clusters of a server signed a certificate: they have one authority. The numbers of a UUID, which nobody
+/// registers, below the arc that is there for such (1.2.840.113556.1.8000.2554): below 2.25, where it would be one number,
+/// Go reads no certificate that has it.
 pub(super) const MARK: &[u8] = &[
-    0x69, 0x83, 0xa1, 0xc6, 0xd9, 0xb2, 0xf4, 0x8d, 0xe3, 0xa7, 0xd1, 0xba, 0xe9, 0x94, 0xc2, 0xb7, 0xd8, 0xf1, 0xa3,
-    0x15,
+    0x2a, 0x86, 0x48, 0x86, 0xf7, 0x14, 0x01, 0xbe, 0x40, 0x93, 0x7a, 0x81, 0xb6, 0x0f, 0x81, 0xb8, 0x1e, 0x82, 0xb8,
+    0x47, 0x81, 0x9a, 0x2a, 0x82, 0x9e, 0x36, 0x81, 0xb5, 0xfc, 0x61, 0x85, 0x93, 0x93, 0x33,
 ];
 /// Certificates are good from a little before now, for machines whose clock is behind.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
@@ -180,4 +181,19 @@ fn extensions(usages: &[&str], mark: &[u8]) -> Vec<Vec<u8>> {
     let none = of(SEQUENCE, &[]);
     all.push(of(SEQUENCE, &[element(OBJECT, BASIC_CONSTRAINTS), critical(), element(OCTET_STRING, &none)]));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Go's encoding/asn1 reads no object identifier with a number of more than 31 bits.
+    #[test]
+    fn go_reads_the_mark() {
+        for number in MARK.split_inclusive(|byte| byte & 0x80 == 0) {
+            let value =
+                number.iter().try_fold(0_i32, |value, byte| value.checked_mul(128)?.checked_add((byte & 0x7f).into()));
+            assert!(value.is_some(), "{number:02x?}");
+        }
+    }
 }

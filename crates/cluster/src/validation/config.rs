@@ -176,36 +176,3 @@ pub(crate) fn definition(value: &Value, errors: &mut Errors) {
     }
     crate::custom::check_definition(value, errors);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // upstream: pkg/apis/core/validation/validation_test.go TestValidateSecret (v1.36)
-    #[test]
-    fn secrets_have_what_their_type_asks_for() {
-        let account = json!({ "kubernetes.io/service-account.name": "robot" });
-        for (kind, annotations, data, wanted) in [
-            ("Opaque", json!({}), json!({}), &[][..]),
-            ("kubernetes.io/service-account-token", account, json!({}), &[]),
-            (
-                "kubernetes.io/service-account-token",
-                json!({}),
-                json!({ "token": "eA==" }),
-                &["metadata.annotations[kubernetes.io/service-account.name]"],
-            ),
-            ("kubernetes.io/basic-auth", json!({}), json!({ "username": "" }), &[]),
-            ("kubernetes.io/basic-auth", json!({}), json!({ "password": "eA==" }), &[]),
-            ("kubernetes.io/basic-auth", json!({}), json!({}), &["data[username]", "data[password]"]),
-            ("kubernetes.io/ssh-auth", json!({}), json!({ "ssh-privatekey": "eA==" }), &[]),
-            ("kubernetes.io/ssh-auth", json!({}), json!({ "ssh-privatekey": "" }), &["data[ssh-privatekey]"]),
-            ("kubernetes.io/tls", json!({}), json!({ "tls.key": "" }), &["data[tls.crt]"]),
-        ] {
-            let mut errors = Errors::default();
-            let value = json!({ "type": kind, "metadata": { "annotations": annotations }, "data": data });
-            secret(&value, &mut errors);
-            let wanted: Vec<String> = wanted.iter().map(|field| format!("{field}: Required value")).collect();
-            assert_eq!(errors.texts(), wanted, "{value}");
-        }
-    }
-}

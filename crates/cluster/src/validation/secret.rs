@@ -142,4 +142,17 @@ mod tests {
             assert_eq!(faults(kind, data.clone()), wanted, "{kind} {data}");
         }
     }
+
+    #[test]
+    fn a_token_belongs_to_an_account() {
+        for (annotations, wanted) in [
+            (json!({ ACCOUNT: "robot" }), Vec::new()),
+            (json!({}), vec![format!("metadata.annotations[{ACCOUNT}]: Required value")]),
+        ] {
+            let mut errors = Errors::default();
+            let kind = "kubernetes.io/service-account-token";
+            check(&json!({ "type": kind, "metadata": { "annotations": annotations }, "data": {} }), &mut errors);
+            assert_eq!(errors.texts(), wanted);
+        }
+    }
 }
