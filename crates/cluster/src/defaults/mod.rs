@@ -6,6 +6,7 @@ pub(crate) mod admission;
 pub(crate) mod config;
 pub(crate) mod devices;
 mod field;
+pub(crate) mod flow_control;
 pub(crate) mod job;
 pub(crate) mod pod;
 pub(crate) mod service;

@@ -108,7 +108,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             prepare: None,
             complete: None,
             admission: None,
-            validation: Validation::None,
+            validation: Validation::Each(validation::records::event),
             update_validation: None,
             metadata_reports: 2,
             restriction: None,

@@ -72,7 +72,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             prepare: None,
             complete: None,
             admission: None,
-            validation: Validation::None,
+            validation: Validation::Each(validation::records::lease),
             update_validation: None,
             metadata_reports: 2,
             restriction: None,

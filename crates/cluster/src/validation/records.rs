@@ -1,0 +1,177 @@
+//! What the parts of a cluster write down: Leases, ControllerRevisions, Events.
+
+// upstream: pkg/apis/coordination/validation/validation.go ValidateLeaseSpec (v1.36)
+// upstream: pkg/apis/apps/validation/validation.go ValidateControllerRevisionCreate (v1.36)
+// upstream: pkg/apis/core/validation/events.go legacyValidateEvent (v1.36)
+
+use serde_json::{Value, json};
+
+use super::field::{not_negative, text};
+use super::{Errors, names};
+use crate::schema::Path;
+
+const STRATEGY: &str = "OldestEmulationVersion";
+const LONGEST_NAME: usize = 128;
+const LONGEST_NOTE: usize = 1024;
+
+/// A Lease.
+pub(crate) fn lease(value: &Value, errors: &mut Errors) {
+    let spec = &value["spec"];
+    let path = Path::Root.field("spec");
+    let duration = &spec["leaseDurationSeconds"];
+    if duration.as_i64().is_some_and(|seconds| seconds <= 0) {
+        errors.invalid(path.field("leaseDurationSeconds"), duration, "must be greater than 0");
+    }
+    not_negative(&spec["leaseTransitions"], &path.field("leaseTransitions"), errors);
+    if let Some(strategy) = spec["strategy"].as_str() {
+        let place = path.field("strategy");
+        // Upstream names the field twice.
+        let place = place.field("strategy");
+        if strategy.contains('/') {
+            for fault in names::qualified(strategy) {
+                errors.invalid(place, &spec["strategy"], fault);
+            }
+        } else if strategy != STRATEGY {
+            errors.unsupported(place, &spec["strategy"], &[STRATEGY]);
+        }
+    }
+    if !text(spec, "preferredHolder").is_empty() && text(spec, "strategy").is_empty() {
+        errors.forbidden(path.field("preferredHolder"), "may only be specified if `strategy` is defined");
+    }
+}
+
+/// A new ControllerRevision.
+pub(crate) fn revision(value: &Value, errors: &mut Errors) {
+    not_negative(&value["revision"], &Path::Root.field("revision"), errors);
+    match &value["data"] {
+        Value::Null => errors.required("data", "data is mandatory"),
+        Value::Object(_) => {}
+        _ => errors.required("data", "data must be a valid JSON object"),
+    }
+}
+
+/// What a revision is of stays.
+pub(crate) fn revision_update(old: &Value, new: &Value, errors: &mut Errors) {
+    not_negative(&new["revision"], &Path::Root.field("revision"), errors);
+    if old["data"] != new["data"] {
+        errors.invalid_as("data", &format!("{{\"Raw\":{},\"Object\":null}}", new["data"]), "field is immutable");
+    }
+}
+
+/// An Event: with a moment of its own it is one of the newer kind, which says more.
+pub(crate) fn event(value: &Value, errors: &mut Errors) {
+    let own = text(&value["metadata"], "namespace");
+    let of = text(&value["involvedObject"], "namespace");
+    let is_new = !value["eventTime"].is_null();
+    let agrees = match (of, is_new) {
+        ("", false) => matches!(own, "" | "default"),
+        ("", true) => matches!(own, "default" | "kube-system"),
+        (_, false) => own == of,
+        (_, true) => true,
+    };
+    if !agrees {
+        errors.invalid("involvedObject.namespace", &json!(of), "does not match event.namespace");
+    }
+    if is_new {
+        let reporter = text(value, "reportingComponent");
+        if reporter.is_empty() {
+            errors.required("reportingComponent", "");
+        }
+        for fault in names::qualified(reporter) {
+            errors.invalid("reportingComponent", &json!(reporter), fault);
+        }
+        for (field, most) in [
+            ("reportingInstance", LONGEST_NAME),
+            ("action", LONGEST_NAME),
+            ("reason", LONGEST_NAME),
+            ("message", LONGEST_NOTE),
+        ] {
+            let given = text(value, field);
+            if given.is_empty() && field != "message" {
+                errors.required(field, "");
+            }
+            if given.len() > most {
+                errors.invalid(field, &json!(""), format!("can have at most {most} characters"));
+            }
+        }
+    }
+    for fault in names::subdomain(own) {
+        errors.invalid("namespace", &json!(own), fault);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(check: fn(&Value, &mut Errors), value: &Value) -> Vec<String> {
+        let mut errors = Errors::default();
+        check(value, &mut errors);
+        errors.texts()
+    }
+
+    #[test]
+    fn leases() {
+        let of = |spec: Value| faults(lease, &json!({ "spec": spec }));
+        assert_eq!(
+            of(json!({ "leaseDurationSeconds": 15, "leaseTransitions": 0, "strategy": "a.example/b" })),
+            [""; 0]
+        );
+        assert_eq!(
+            of(json!({ "leaseDurationSeconds": 0, "leaseTransitions": -1 })),
+            [
+                "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0",
+                "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0",
+            ]
+        );
+        assert_eq!(
+            of(json!({ "preferredHolder": "a" })),
+            ["spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"]
+        );
+        assert_eq!(
+            of(json!({ "strategy": "x" })),
+            ["spec.strategy.strategy: Unsupported value: \"x\": supported values: \"OldestEmulationVersion\""]
+        );
+    }
+
+    #[test]
+    fn revisions_have_data_that_stays() {
+        assert_eq!(faults(revision, &json!({ "data": {}, "revision": 1 })), [""; 0]);
+        assert_eq!(
+            faults(revision, &json!({ "revision": -1 })),
+            [
+                "revision: Invalid value: -1: must be greater than or equal to 0",
+                "data: Required value: data is mandatory"
+            ]
+        );
+        assert_eq!(
+            faults(revision, &json!({ "data": [] })),
+            ["data: Required value: data must be a valid JSON object"]
+        );
+        let mut errors = Errors::default();
+        revision_update(&json!({ "data": {} }), &json!({ "data": { "a": 1 } }), &mut errors);
+        assert_eq!(errors.texts(), ["data: Invalid value: {\"Raw\":{\"a\":1},\"Object\":null}: field is immutable"]);
+    }
+
+    #[test]
+    fn events_are_of_objects_of_their_namespace() {
+        let of = |own: &str, object: &str| json!({ "metadata": { "namespace": own }, "involvedObject": { "namespace": object } });
+        for (own, object, good) in [("default", "", true), ("a", "a", true), ("a", "b", false), ("a", "", false)] {
+            assert_eq!(faults(event, &of(own, object)).is_empty(), good, "{own} {object}");
+        }
+        let mut newer = of("a", "a");
+        newer["eventTime"] = json!("2026-01-01T00:00:00.000000Z");
+        newer["action"] = json!("a".repeat(129));
+        assert_eq!(
+            faults(event, &newer),
+            [
+                "reportingComponent: Required value".to_owned(),
+                "reportingComponent: Invalid value: \"\": name part must be non-empty".to_owned(),
+                format!("reportingComponent: Invalid value: \"\": {}", names::qualified("")[1]),
+                "reportingInstance: Required value".to_owned(),
+                "action: Invalid value: \"\": can have at most 128 characters".to_owned(),
+                "reason: Required value".to_owned(),
+            ]
+        );
+    }
+}
