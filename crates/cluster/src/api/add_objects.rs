@@ -136,7 +136,7 @@ mod tests {
         let cluster = cluster();
         let autoscaler = json!({
             "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": { "name": "web" },
-            "spec": { "maxReplicas": 3, "scaleTargetRef": { "kind": "Deployment", "name": "web" } },
+            "spec": { "maxReplicas": 3, "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" } },
         });
         add_objects(&cluster, &autoscaler).unwrap();
         assert!(cluster.get(HORIZONTAL_POD_AUTOSCALERS, "default", "web").is_some());

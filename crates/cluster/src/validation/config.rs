@@ -1,4 +1,4 @@
-//! Kinds that configure others: ConfigMaps, limits, priorities, budgets, autoscalers, definitions.
+//! Kinds that configure others: ConfigMaps, limits, priorities, budgets, definitions.
 
 // upstream: pkg/apis/core/validation/validation.go ValidateConfigMap (v1.36)
 
@@ -141,31 +141,6 @@ pub(crate) fn disruption_budget(value: &Value, errors: &mut Errors) {
         &["AlwaysAllow", "IfHealthyBudget"],
         errors,
     );
-}
-
-pub(crate) fn autoscaler(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    let (low, high) = (spec["minReplicas"].as_i64().unwrap_or(1), spec["maxReplicas"].as_i64().unwrap_or_default());
-    if low < 1 {
-        errors.invalid(path.field("minReplicas"), &spec["minReplicas"], "must be greater than or equal to 1");
-    }
-    if high < 1 {
-        errors.invalid(path.field("maxReplicas"), &spec["maxReplicas"], "must be greater than 0");
-    }
-    if high < low {
-        errors.invalid(
-            path.field("maxReplicas"),
-            &spec["maxReplicas"],
-            "must be greater than or equal to `minReplicas`",
-        );
-    }
-    let target = path.field("scaleTargetRef");
-    for field in ["kind", "name"] {
-        if text(&spec["scaleTargetRef"], field).is_empty() {
-            errors.required(target.field(field), "");
-        }
-    }
 }
 
 /// A definition is called after what it defines.

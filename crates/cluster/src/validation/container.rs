@@ -160,7 +160,7 @@ pub(super) fn number(value: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// `requests` and `limits` of a container, or of what containers have beside them.
 pub(super) fn resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
-    amounts(resources, container_resource, path, errors);
+    amounts(resources, resource_name, path, errors);
 }
 
 /// `requests` and `limits` of all containers together.
@@ -203,8 +203,9 @@ fn amounts(resources: &Value, name_check: fn(&str, &Path<'_>, &mut Errors), path
     }
 }
 
+/// A name of a resource of containers.
 // upstream: pkg/apis/core/validation/validation.go validateContainerResourceName, validateResourceName (v1.36)
-fn container_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn resource_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     plain_resource(name, path, errors);
     if !name.contains('/') {
         if !STANDARD.contains(&name) && !name.starts_with(HUGE) {

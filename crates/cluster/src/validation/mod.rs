@@ -5,6 +5,7 @@
 mod addresses;
 pub(crate) mod admission_policy;
 mod admission_rules;
+pub(crate) mod autoscaler;
 pub(crate) mod claim;
 mod claim_spec;
 pub(crate) mod config;
@@ -44,6 +45,7 @@ pub(crate) mod secret;
 mod security_context;
 pub(crate) mod service;
 pub(crate) mod signing_request;
+pub(crate) mod stateful_set;
 pub(crate) mod storage;
 mod sysctl;
 mod volume_sources;

@@ -1,10 +1,10 @@
-//! Workloads that keep pods running.
+//! Workloads that keep pods running, but for StatefulSets.
 
-// upstream: pkg/apis/apps/validation/validation.go ValidateDeployment, ValidateStatefulSet, ValidateDaemonSet (v1.36)
+// upstream: pkg/apis/apps/validation/validation.go ValidateDeployment, ValidateDaemonSet (v1.36)
 
 use serde_json::{Value, json};
 
-use super::field::{entries, not_negative, supported, text};
+use super::field::{entries, not_negative, text};
 use super::{Errors, metadata, pod};
 use crate::schema::Path;
 
@@ -13,7 +13,7 @@ pub(crate) fn deployment(value: &Value, errors: &mut Errors) {
     let path = Path::Root.field("spec");
     not_negative(&spec["replicas"], &path.field("replicas"), errors);
     selector(spec, &path, "empty selector is invalid for deployment", errors);
-    template(spec, &path, errors);
+    template(spec, &path, "ReplicaSet", errors);
     let strategy = &spec["strategy"];
     let strategy_path = path.field("strategy");
     match text(strategy, "type") {
@@ -47,7 +47,7 @@ pub(crate) fn replica_set(value: &Value, errors: &mut Errors) {
     not_negative(&spec["replicas"], &path.field("replicas"), errors);
     not_negative(&spec["minReadySeconds"], &path.field("minReadySeconds"), errors);
     selector(spec, &path, "empty selector is invalid for deployment", errors);
-    template(spec, &path, errors);
+    template(spec, &path, "ReplicaSet", errors);
 }
 
 pub(crate) fn replication_controller(value: &Value, errors: &mut Errors) {
@@ -63,6 +63,7 @@ pub(crate) fn replication_controller(value: &Value, errors: &mut Errors) {
         template(
             &json!({ "selector": { "matchLabels": spec["selector"] }, "template": spec["template"] }),
             &path,
+            "ReplicationController",
             errors,
         );
     }
@@ -72,75 +73,33 @@ pub(crate) fn daemon_set(value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let path = Path::Root.field("spec");
     selector(spec, &path, "empty selector is invalid for daemonset", errors);
-    template(spec, &path, errors);
+    template(spec, &path, "DaemonSet", errors);
     not_negative(&spec["minReadySeconds"], &path.field("minReadySeconds"), errors);
     let strategy = &spec["updateStrategy"];
     let strategy_path = path.field("updateStrategy");
     match text(strategy, "type") {
         "OnDelete" => {}
         "RollingUpdate" => {
-            rolling(&strategy["rollingUpdate"], &strategy_path.field("rollingUpdate"), errors);
+            daemons_in_turn(&strategy["rollingUpdate"], &strategy_path.field("rollingUpdate"), errors);
         }
-        _ => errors.unsupported(strategy_path.field("type"), &strategy["type"], &["OnDelete", "RollingUpdate"]),
+        _ => errors.unsupported(strategy_path.field("type"), &strategy["type"], &["RollingUpdate", "OnDelete"]),
     }
+    not_negative(&spec["revisionHistoryLimit"], &path.field("revisionHistoryLimit"), errors);
 }
 
-pub(crate) fn stateful_set(value: &Value, errors: &mut Errors) {
-    let spec = &value["spec"];
-    let path = Path::Root.field("spec");
-    supported(&spec["podManagementPolicy"], &path.field("podManagementPolicy"), &["OrderedReady", "Parallel"], errors);
-    supported(
-        &spec["updateStrategy"]["type"],
-        &path.field("updateStrategy").field("type"),
-        &["OnDelete", "RollingUpdate"],
-        errors,
-    );
-    not_negative(
-        &spec["updateStrategy"]["rollingUpdate"]["partition"],
-        &path.field("updateStrategy").field("rollingUpdate").field("partition"),
-        errors,
-    );
-    not_negative(&spec["replicas"], &path.field("replicas"), errors);
-    not_negative(&spec["minReadySeconds"], &path.field("minReadySeconds"), errors);
-    selector(spec, &path, "empty selector is invalid for statefulset", errors);
-    // Volumes of claims are not in the template, so mounts are looked at with them.
-    let mut complete = spec.clone();
-    for (_, claim) in entries(spec, "volumeClaimTemplates") {
-        let name = &claim["metadata"]["name"];
-        let known = entries(&complete["template"]["spec"], "volumes").any(|(_, volume)| volume["name"] == *name);
-        if !known {
-            let volumes = &mut complete["template"]["spec"]["volumes"];
-            match volumes.as_array_mut() {
-                Some(list) => list.push(json!({ "name": name, "emptyDir": {} })),
-                None => *volumes = json!([{ "name": name, "emptyDir": {} }]),
-            }
-        }
+/// Either the old daemon of a node goes before the new one comes, or after.
+// upstream: pkg/apis/apps/validation/validation.go ValidateRollingUpdateDaemonSet (v1.36)
+fn daemons_in_turn(rolling: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let (before, after) = (path.field("maxUnavailable"), path.field("maxSurge"));
+    let counts = [(&rolling["maxUnavailable"], &before), (&rolling["maxSurge"], &after)];
+    let [away, more] = counts.map(|(value, path)| int_or_percent(value, path, errors).unwrap_or_default() != 0);
+    for (value, path) in counts {
+        at_most_all(value, path, errors);
     }
-    template(&complete, &path, errors);
-}
-
-pub(crate) fn stateful_set_update(old: &Value, new: &Value, errors: &mut Errors) {
-    const FREE: [&str; 7] = [
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    ];
-    let fixed = |spec: &Value| {
-        let mut spec = spec.clone();
-        if let Some(map) = spec.as_object_mut() {
-            map.retain(|field, _| !FREE.contains(&field.as_str()));
-        }
-        spec
-    };
-    if fixed(&old["spec"]) != fixed(&new["spec"]) {
-        errors.forbidden(
-            "spec",
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
-        );
+    if away && more {
+        errors.invalid(after, &rolling["maxSurge"], "may not be set when maxUnavailable is non-zero");
+    } else if !away && !more {
+        errors.required(before, "cannot be 0 when maxSurge is 0");
     }
 }
 
@@ -151,7 +110,8 @@ pub(crate) fn same_selector(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-fn selector(spec: &Value, path: &Path<'_>, empty: &str, errors: &mut Errors) {
+/// The selector of a workload.
+pub(super) fn selector(spec: &Value, path: &Path<'_>, empty: &str, errors: &mut Errors) {
     let path = path.field("selector");
     let given = &spec["selector"];
     if given.is_null() {
@@ -166,7 +126,8 @@ fn selector(spec: &Value, path: &Path<'_>, empty: &str, errors: &mut Errors) {
     }
 }
 
-fn template(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// The template of a workload of a kind, as upstream names it.
+pub(super) fn template(spec: &Value, path: &Path<'_>, kind: &str, errors: &mut Errors) {
     let path = path.field("template");
     let labels = &spec["template"]["metadata"]["labels"];
     if !spec["selector"].is_null() && !matches(&spec["selector"], labels) {
@@ -180,7 +141,7 @@ fn template(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !pod["activeDeadlineSeconds"].is_null() {
         errors.forbidden(
             path.field("spec").field("activeDeadlineSeconds"),
-            "activeDeadlineSeconds in ReplicaSet is not Supported",
+            format!("activeDeadlineSeconds in {kind} is not Supported"),
         );
     }
 }
@@ -212,8 +173,13 @@ fn rolling(rolling: &Value, path: &Path<'_>, errors: &mut Errors) {
     if zero == [true, true] {
         errors.invalid(path.field("maxUnavailable"), &rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0");
     }
-    if rolling["maxUnavailable"].as_str().and_then(percent).is_some_and(|percent| percent > 100) {
-        errors.invalid(path.field("maxUnavailable"), &rolling["maxUnavailable"], "must not be greater than 100%");
+    at_most_all(&rolling["maxUnavailable"], &path.field("maxUnavailable"), errors);
+}
+
+/// A percentage is of what there is.
+pub(super) fn at_most_all(value: &Value, path: &Path<'_>, errors: &mut Errors) {
+    if value.as_str().and_then(percent).is_some_and(|percent| percent > 100) {
+        errors.invalid(path, value, "must not be greater than 100%");
     }
 }
 
@@ -236,5 +202,31 @@ pub(crate) fn int_or_percent(value: &Value, path: &Path<'_>, errors: &mut Errors
             value.as_i64()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn daemons_go_before_or_after_their_successors() {
+        let faults = |away: Value, more: Value| {
+            let mut errors = Errors::default();
+            let rolling = json!({ "maxUnavailable": away, "maxSurge": more });
+            daemons_in_turn(&rolling, &Path::Root.field("r"), &mut errors);
+            errors.texts()
+        };
+        assert_eq!(faults(json!(1), json!(0)), [""; 0]);
+        assert_eq!(faults(json!(0), json!("20%")), [""; 0]);
+        assert_eq!(faults(json!(0), json!(0)), ["r.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"]);
+        assert_eq!(
+            faults(json!("5%"), json!(1)),
+            ["r.maxSurge: Invalid value: 1: may not be set when maxUnavailable is non-zero"]
+        );
+        assert_eq!(
+            faults(json!("105%"), json!(0)),
+            ["r.maxUnavailable: Invalid value: \"105%\": must not be greater than 100%"]
+        );
     }
 }
