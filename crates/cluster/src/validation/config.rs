@@ -1,14 +1,13 @@
-//! Kinds that configure others: ConfigMaps, limits, priorities, budgets, definitions.
+//! Kinds that configure others: ConfigMaps, priorities, budgets, definitions.
 
 // upstream: pkg/apis/core/validation/validation.go ValidateConfigMap (v1.36)
 
 use serde_json::{Value, json};
 
-use super::field::{entries, supported, text};
+use super::field::{supported, text};
 use super::workload::int_or_percent;
 use super::{Errors, metadata, names};
 use crate::schema::Path;
-use klab_scheduler::quantity::Quantity;
 
 /// Most bytes in a ConfigMap or a Secret.
 pub(super) const DATA_LIMIT: usize = 1024 * 1024;
@@ -47,44 +46,6 @@ pub(crate) fn frozen(old: &Value, new: &Value, errors: &mut Errors) {
     for part in ["data", "binaryData"] {
         if old[part] != new[part] {
             errors.forbidden(part, "field is immutable when `immutable` is set");
-        }
-    }
-}
-
-pub(crate) fn limit_range(value: &Value, errors: &mut Errors) {
-    let spec = Path::Root.field("spec");
-    let list = spec.field("limits");
-    for (at, item) in entries(&value["spec"], "limits") {
-        let path = list.index(at);
-        if text(item, "type").is_empty() {
-            errors.required(path.field("type"), "");
-        }
-        if item["type"] == "Pod" {
-            for field in ["default", "defaultRequest"] {
-                if item[field].as_object().is_some_and(|map| !map.is_empty()) {
-                    errors.forbidden(path.field(field), "may not be specified when `type` is 'Pod'");
-                }
-            }
-        }
-        let amount = |field: &str, name: &str| Quantity::parse(item[field][name].as_str()?).ok();
-        for (low, high, low_word, high_word) in [
-            ("min", "max", "min value", "max value"),
-            ("min", "defaultRequest", "min value", "default request value"),
-            ("defaultRequest", "max", "default request value", "max value"),
-            ("defaultRequest", "default", "default request value", "default limit value"),
-            ("default", "max", "default value", "max value"),
-        ] {
-            for name in item[low].as_object().into_iter().flatten().map(|(name, _)| name) {
-                if let (Some(left), Some(right)) = (amount(low, name), amount(high, name))
-                    && left > right
-                {
-                    errors.invalid(
-                        path.field(low).key(name),
-                        &item[low][name.as_str()],
-                        format!("{low_word} {left} is greater than {high_word} {right}"),
-                    );
-                }
-            }
         }
     }
 }

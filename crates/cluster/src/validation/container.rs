@@ -225,7 +225,7 @@ fn pod_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// A name of a resource, wherever it stands.
-fn plain_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn plain_resource(name: &str, path: &Path<'_>, errors: &mut Errors) {
     let faults = names::qualified(name);
     let good = faults.is_empty();
     for fault in faults {
@@ -257,7 +257,7 @@ fn amount_of(name: &str, amount: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Whether more of a resource may be promised than there is.
-fn overcommits(name: &str) -> bool {
+pub(super) fn overcommits(name: &str) -> bool {
     !name.starts_with(HUGE) && (!name.contains('/') || name.contains("kubernetes.io/"))
 }
 

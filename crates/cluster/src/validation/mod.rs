@@ -23,6 +23,7 @@ pub(crate) mod ingress;
 pub(crate) mod job;
 mod job_policy;
 mod job_status;
+pub(crate) mod limit_range;
 pub(crate) mod metadata;
 mod mounts;
 pub(crate) mod names;

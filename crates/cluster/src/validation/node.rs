@@ -24,3 +24,44 @@ pub(crate) fn check(node: &Value, errors: &mut Errors) {
         }
     }
 }
+
+/// What whoever runs the machine says of a node once stays.
+// upstream: pkg/apis/core/validation/validation.go ValidateNodeUpdate (v1.36)
+pub(crate) fn update(old: &Value, new: &Value, errors: &mut Errors) {
+    let path = Path::Root.field("spec");
+    let (before, after) = (&old["spec"], &new["spec"]);
+    let had = |field: &str| match &before[field] {
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        _ => false,
+    };
+    for (field, words) in [("podCIDRs", "podCIDR"), ("providerID", "providerID")] {
+        if had(field) && before[field] != after[field] {
+            let fault = format!("node updates may not change {words} except from \"\" to valid");
+            errors.forbidden(path.field(field), fault);
+        }
+    }
+    if before["externalID"] != after["externalID"] {
+        errors.forbidden(path.field("externalID"), "may not be updated");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_stays_on_its_machine() {
+        let faults = |old: &str, new: &str| {
+            let of = |id: &str| json!({ "spec": { "providerID": id } });
+            let mut errors = Errors::default();
+            update(&of(old), &of(new), &mut errors);
+            errors.texts()
+        };
+        assert_eq!(faults("", "azure:///a"), [""; 0]);
+        assert_eq!(
+            faults("azure:///a", "azure:///b"),
+            ["spec.providerID: Forbidden: node updates may not change providerID except from \"\" to valid"]
+        );
+    }
+}
