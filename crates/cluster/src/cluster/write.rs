@@ -116,8 +116,7 @@ impl<'a> Transaction<'a> {
         aspects.check(names_finalizers_freely(resource), None, &value, &mut errors);
         self.check_custom(resource, None, &value, &mut errors);
         errors.into_result(row, &name)?;
-        self.warn(resource, None, &value);
-        self.check_kinds(resource, &name, &value)?;
+        self.look_at_kinds(resource, &name, None, &value)?;
         if let Some(restrict) = aspects.restriction {
             restrict(self, namespace, &value)?;
         }
@@ -217,13 +216,20 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Tells a client what is not wrong with an object, and not right either.
-    fn warn(&mut self, resource: ResourceId, old: Option<&Value>, new: &Value) {
+    /// Tells a client what is not wrong with an object, and not right either, and refuses what its kind does not go with.
+    fn look_at_kinds(
+        &mut self,
+        resource: ResourceId,
+        name: &str,
+        old: Option<&Value>,
+        new: &Value,
+    ) -> Result<(), Status> {
         if let Some(warn) = registry::of(resource).warnings.filter(|_| self.options.client) {
             let mut warnings = Warnings::default();
             warn(old, new, &mut warnings);
             self.warnings.append(&mut warnings.texts());
         }
+        self.check_kinds(resource, name, new)
     }
 
     /// Refuses new objects of a definition that is on its way out.
@@ -411,8 +417,7 @@ impl<'a> Transaction<'a> {
         }
         errors.into_result(resource.row(), &current.name)?;
         if part == Part::Main {
-            self.warn(resource, Some(old), &new);
-            self.check_kinds(resource, name, &new)?;
+            self.look_at_kinds(resource, name, Some(old), &new)?;
         }
         if part != Part::Status && aspects.generation.is_some_and(|differs| differs(old, &new)) {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or_default() + 1);

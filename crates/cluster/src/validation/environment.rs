@@ -169,20 +169,17 @@ pub(super) fn field(source: &Value, known: &[&str], path: &Path<'_>, errors: &mu
         errors.invalid(path.field("fieldPath"), &source["fieldPath"], text);
         return;
     }
-    match subscript {
-        Some((field, key)) => {
-            // Keys of annotations may have capitals.
-            let key = if field == "metadata.annotations" { key.to_lowercase() } else { key.to_owned() };
-            for fault in names::qualified(&key) {
-                errors.invalid(path, &json!(key), fault);
-            }
+    if let Some((field, key)) = subscript {
+        // Keys of annotations may have capitals.
+        let key = if field == "metadata.annotations" { key.to_lowercase() } else { key.to_owned() };
+        for fault in names::qualified(&key) {
+            errors.invalid(path, &json!(key), fault);
         }
-        None => {
-            let wanted = if wanted == "spec.host" { "spec.nodeName" } else { wanted };
-            if !known.contains(&wanted) {
-                errors.unsupported(path.field("fieldPath"), &json!(wanted), known);
-            }
-        }
+        return;
+    }
+    let wanted = if wanted == "spec.host" { "spec.nodeName" } else { wanted };
+    if !known.contains(&wanted) {
+        errors.unsupported(path.field("fieldPath"), &json!(wanted), known);
     }
 }
 

@@ -80,11 +80,11 @@ fn lifecycle(spec: &Value, lifecycle: &Value, path: &Path<'_>, errors: &mut Erro
     }
     let signal = &lifecycle["stopSignal"];
     let path = path.field("stopSignal");
-    match (signal.as_str(), spec["os"]["name"].as_str()) {
-        (None, _) => {}
-        (Some(_), None) => errors.forbidden(path, "may not be set for containers with empty `spec.os.name`"),
-        (Some(_), Some("windows")) => supported(signal, &path, &["SIGKILL", "SIGTERM"], errors),
-        (Some(name), Some("linux")) if !is_signal(name) => {
+    let Some(name) = signal.as_str() else { return };
+    match spec["os"]["name"].as_str() {
+        None => errors.forbidden(path, "may not be set for containers with empty `spec.os.name`"),
+        Some("windows") => supported(signal, &path, &["SIGKILL", "SIGTERM"], errors),
+        Some("linux") if !is_signal(name) => {
             let all = signals();
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
             errors.unsupported(path, signal, &all);

@@ -28,23 +28,13 @@ pub(crate) fn check(value: &Value, errors: &mut Errors) {
     let missing = |key: &str| data.get(key).is_none();
     let mut need = |keys: &[&str]| keys.iter().for_each(|key| errors.required(path.key(key), ""));
     match text(value, "type") {
-        "kubernetes.io/service-account-token" => {
-            if text(&value["metadata"]["annotations"], ACCOUNT).is_empty() {
-                errors.required(Path::Root.field("metadata").field("annotations").key(ACCOUNT), "");
-            }
+        "kubernetes.io/service-account-token" if text(&value["metadata"]["annotations"], ACCOUNT).is_empty() => {
+            errors.required(Path::Root.field("metadata").field("annotations").key(ACCOUNT), "");
         }
         "kubernetes.io/dockercfg" => registry(data, ".dockercfg", &path, errors),
         "kubernetes.io/dockerconfigjson" => registry(data, ".dockerconfigjson", &path, errors),
-        "kubernetes.io/basic-auth" => {
-            if missing("username") && missing("password") {
-                need(&["username", "password"]);
-            }
-        }
-        "kubernetes.io/ssh-auth" => {
-            if text(data, "ssh-privatekey").is_empty() {
-                need(&["ssh-privatekey"]);
-            }
-        }
+        "kubernetes.io/basic-auth" if missing("username") && missing("password") => need(&["username", "password"]),
+        "kubernetes.io/ssh-auth" if text(data, "ssh-privatekey").is_empty() => need(&["ssh-privatekey"]),
         "kubernetes.io/tls" => {
             for key in ["tls.crt", "tls.key"].into_iter().filter(|key| missing(key)) {
                 need(&[key]);

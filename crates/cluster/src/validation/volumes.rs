@@ -354,6 +354,17 @@ mod tests {
                     ".configMap.items[0].path: Invalid value: \"/p\": must be a relative path",
                 ],
             ),
+        ] {
+            let mut volume = source.clone();
+            volume["name"] = json!("one");
+            let wanted: Vec<String> = wanted.iter().map(|fault| format!("v[0]{fault}")).collect();
+            assert_eq!(faults(json!([volume])), wanted, "{source}");
+        }
+    }
+
+    #[test]
+    fn sources_are_one_each_and_of_a_kind() {
+        for (source, wanted) in [
             (json!({ "persistentVolumeClaim": {} }), vec![".persistentVolumeClaim.claimName: Required value"]),
             (
                 json!({ "downwardAPI": { "items": [{ "path": "a", "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.labels" } }] } }),

@@ -7,7 +7,8 @@ use klab_scheduler::quantity::Quantity;
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::{Warnings, addresses, labels};
+use super::told::Warnings;
+use super::{addresses, labels};
 use crate::schema::Path;
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
@@ -202,10 +203,9 @@ pub(crate) fn resource_slice(_: Option<&Value>, new: &Value, warnings: &mut Warn
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::super::told;
+    use super::super::told::told;
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn services() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::field::{entries, text};
 use super::super::names;
-use super::Warnings;
+use super::told::Warnings;
 use crate::schema::Path;
 
 const OLD: [(&str, &str); 8] = [
@@ -29,7 +29,7 @@ pub(super) fn of(key: &str) -> Option<&'static str> {
 }
 
 /// The labels of a selector that is a map.
-pub(super) fn map<'a>(labels: &'a Value) -> impl Iterator<Item = (&'a str, &'static str)> {
+pub(super) fn map(labels: &Value) -> impl Iterator<Item = (&str, &'static str)> {
     labels.as_object().into_iter().flatten().filter_map(|(key, _)| Some((key.as_str(), of(key)?)))
 }
 

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::Warnings;
+use super::told::Warnings;
 
 /// A path, and where what is there comes from, where that differs within a volume.
 #[derive(PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::field::{containers, entries, text};
-use super::Warnings;
+use super::told::Warnings;
 use crate::schema::Path;
 
 struct Seen<'a> {

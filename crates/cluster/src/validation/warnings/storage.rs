@@ -5,7 +5,8 @@
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::{Warnings, fractional, labels};
+use super::labels;
+use super::told::{Warnings, fractional};
 use crate::schema::Path;
 
 const CLASS: (&str, &str) =
@@ -99,10 +100,9 @@ pub(crate) fn driver(_: Option<&Value>, new: &Value, warnings: &mut Warnings) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::super::told;
+    use super::super::told::told;
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn volumes_and_claims() {

@@ -5,7 +5,8 @@
 use serde_json::Value;
 
 use super::super::field::{entries, text};
-use super::{Warnings, host_name, pod, storage};
+use super::told::{Warnings, host_name};
+use super::{pod, storage};
 use crate::schema::Path;
 
 const HOSTS: &str = "Pod names and hostnames";
@@ -119,10 +120,9 @@ pub(crate) fn pod_template(old: Option<&Value>, new: &Value, warnings: &mut Warn
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::super::told;
+    use super::super::told::told;
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn templates_are_looked_at_when_they_change() {

@@ -1,0 +1,58 @@
+//! What is told, once each, and what is told of several kinds.
+
+use serde_json::Value;
+
+use super::super::{field, names};
+use crate::schema::Path;
+use klab_scheduler::quantity::Quantity;
+
+/// Texts for the client. None is told twice.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings(Vec<String>);
+
+impl Warnings {
+    /// A text.
+    pub(super) fn add(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.0.contains(&text) {
+            self.0.push(text);
+        }
+    }
+
+    /// `place: text`.
+    pub(super) fn at(&mut self, place: &Path<'_>, text: &str) {
+        self.add(format!("{place}: {text}"));
+    }
+
+    /// All of them.
+    pub(crate) fn texts(self) -> Vec<String> {
+        self.0
+    }
+}
+
+/// A name that is good for the object, and not for the hosts that are called after it.
+pub(super) fn host_name(object: &Value, of: &str, warnings: &mut Warnings) {
+    let faults = names::label(field::text(&object["metadata"], "name"));
+    if !faults.is_empty() {
+        warnings.add(format!(
+            "metadata.name: this is used in {of}, which can result in surprising behavior; a DNS label is recommended: [{}]",
+            faults.join(" ")
+        ));
+    }
+}
+
+/// A part of a byte.
+pub(super) fn fractional(amount: &Value, place: &Path<'_>, warnings: &mut Warnings) {
+    let quantity = amount.as_str().and_then(|text| Quantity::parse(text).ok());
+    if let Some(quantity) = quantity.filter(|quantity| quantity.millis() % 1000 != 0) {
+        warnings.at(place, &format!("fractional byte value \"{quantity}\" is invalid, must be an integer"));
+    }
+}
+
+/// What is told of a new object.
+#[cfg(test)]
+pub(super) fn told(warn: fn(Option<&Value>, &Value, &mut Warnings), object: &Value) -> Vec<String> {
+    let mut warnings = Warnings::default();
+    warn(None, object, &mut warnings);
+    warnings.texts()
+}
