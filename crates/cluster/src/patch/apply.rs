@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::faults::faults;
 use super::fields::Fields;
 use super::managed::{Managed, Writer, difference, strip};
-use super::place::Place;
-use super::typed::{Difference, faults, fields_of, merge, prune};
+use super::place::{Place, Root};
+use super::typed::{Difference, fields_of, merge, prune};
 use crate::cluster::{Fault, Part, Transaction};
 use crate::custom;
 use crate::object::Object;
 use crate::registry;
 use crate::resource::{Resource, ResourceId};
-use crate::schema::schema;
 use crate::status::Status;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -169,17 +169,14 @@ impl Transaction<'_> {
         let Some(version) = definition.as_ref().and_then(|definition| definition.version(served)) else {
             return Ok(());
         };
-        let mut trial = config.clone();
-        let metadata = trial.as_object_mut().and_then(|trial| trial.remove("metadata")).unwrap_or_default();
-        let mut holder = json!({ "metadata": metadata });
-        let of_metadata = schema().tidy_custom(&mut holder).map(|found| found.unknown).unwrap_or_default();
-        let unknown: Vec<String> = of_metadata
-            .into_iter()
-            .chain(custom::prune(version.schema(), &mut trial))
-            .map(|path| format!(".{path}: field not declared in schema"))
-            .collect();
         let row = served.row();
-        check_types(&row.api_version(), row.kind, config, &unknown)
+        let root = Root::new(&row.api_version(), row.kind, Some(version.schema()));
+        let mut trial = config.clone();
+        trial.as_object_mut().map(|trial| trial.remove("metadata"));
+        let unknown = custom::prune(version.schema(), &mut trial).into_iter();
+        let mut found: Vec<String> = unknown.map(|path| format!(".{path}: field not declared in schema")).collect();
+        found.extend(faults(config, root.place()));
+        check_types(&row.api_version(), row.kind, config, &found)
     }
 }
 
@@ -245,8 +242,8 @@ fn check_declared(row: &Resource, config: &Value) -> Result<(), Status> {
 
 /// [`check_declared`] of a kind that may have no row.
 pub(super) fn checked(api_version: &str, kind: &str, config: &Value) -> Result<(), Status> {
-    let shape = schema().kind(api_version, kind);
-    shape.map_or(Ok(()), |id| check_types(api_version, kind, config, &faults(schema(), id, config)))
+    let root = Root::new(api_version, kind, None);
+    check_types(api_version, kind, config, &faults(config, root.place()))
 }
 
 fn check_types(api_version: &str, kind: &str, config: &Value, faults: &[String]) -> Result<(), Status> {

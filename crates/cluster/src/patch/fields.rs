@@ -189,7 +189,8 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-fn write_element(path: &mut String, element: &str) {
+/// Adds an element to a path as people read it.
+pub(super) fn write_element(path: &mut String, element: &str) {
     let (kind, rest) = element.split_once(':').unwrap_or(("f", element));
     // Writing to a String cannot fail.
     match kind {

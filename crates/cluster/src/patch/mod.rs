@@ -2,6 +2,7 @@
 
 mod apply;
 mod elsewhere;
+mod faults;
 mod fields;
 mod go_text;
 mod json;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{Ownership, Shape, schema};
+use crate::schema::{Ownership, Scalar, Shape, schema};
 
 /// What is known of a kind.
 #[derive(Debug)]
@@ -81,6 +81,19 @@ pub(super) enum Kind<'a> {
     Keyed(Keys<'a>),
 }
 
+/// What values of a place are, as structured-merge-diff knows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    Anything,
+    Map,
+    List,
+    Numeric,
+    String,
+    Boolean,
+    /// Any of the three before, as of quantities.
+    Scalar,
+}
+
 const UNKNOWN: Place<'static> = Place { known: Known::Nothing, owned: Owned::Unsaid };
 
 impl<'a> Place<'a> {
@@ -135,6 +148,38 @@ impl<'a> Place<'a> {
             }
             _ => UNKNOWN,
         }
+    }
+
+    /// What its values are.
+    pub(super) fn expected(&self) -> Expected {
+        match self.known {
+            Known::Nothing | Known::Shape(Shape::Schema(_)) => Expected::Anything,
+            Known::Shape(Shape::Struct(_) | Shape::Map(_)) => Expected::Map,
+            Known::Shape(Shape::List(_)) => Expected::List,
+            Known::Shape(Shape::Scalar(scalar)) => match scalar {
+                Scalar::Any => Expected::Anything,
+                Scalar::Quantity | Scalar::IntOrString => Expected::Scalar,
+                Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime | Scalar::Duration => {
+                    Expected::String
+                }
+                Scalar::Bool => Expected::Boolean,
+                Scalar::Int32 | Scalar::Int64 | Scalar::Uint32 | Scalar::Float64 => Expected::Numeric,
+            },
+            Known::Schema(known, _) if known["x-kubernetes-int-or-string"] == true => Expected::Scalar,
+            Known::Schema(known, _) => match known["type"].as_str() {
+                Some("object") => Expected::Map,
+                Some("array") => Expected::List,
+                Some("integer" | "number") => Expected::Numeric,
+                Some("string") => Expected::String,
+                Some("boolean") => Expected::Boolean,
+                _ => Expected::Anything,
+            },
+        }
+    }
+
+    /// Whether it has no fields but those that its type names. Of custom resources that is looked at elsewhere.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.known, Known::Shape(Shape::Struct(_) | Shape::Schema(_)))
     }
 
     /// Whether a field is one that the type names, and not an entry of a map.

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::fields::Fields;
 use super::place::{Kind, Place};
-use crate::schema::{Schema, Shape, TypeId};
 
 /// The fields an applied configuration sets.
 pub(super) fn fields_of(value: &Value, place: Place<'_>) -> Fields {
@@ -286,89 +285,5 @@ pub(super) fn prune(value: &mut Value, last: &Fields, kept: &Fields, place: Plac
             at += 1;
             !gone.contains(&(at - 1)) && !gone_values.contains(entry)
         });
-    }
-}
-
-/// Faults of an applied configuration, in the words of structured-merge-diff.
-pub(super) fn faults(schema: &Schema, id: TypeId, value: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    check(schema, &Shape::Struct(id), value, &mut String::new(), &mut found);
-    found
-}
-
-fn check(schema: &Schema, shape: &Shape, value: &Value, path: &mut String, found: &mut Vec<String>) {
-    use crate::schema::Scalar;
-    if value.is_null() || path.len() > 10_000 {
-        return;
-    }
-    let length = path.len();
-    match (shape, value) {
-        (Shape::Struct(id) | Shape::Schema(id), Value::Object(map)) => {
-            for (name, inner) in map {
-                path.push('.');
-                path.push_str(name);
-                match schema.get(*id).field(name) {
-                    Some(field) => check(schema, &field.shape, inner, path, found),
-                    None => found.push(format!("{path}: field not declared in schema")),
-                }
-                path.truncate(length);
-            }
-        }
-        (Shape::List(inner), Value::Array(list)) => {
-            for (at, entry) in list.iter().enumerate() {
-                path.push('[');
-                path.push_str(&at.to_string());
-                path.push(']');
-                check(schema, inner, entry, path, found);
-                path.truncate(length);
-            }
-        }
-        (Shape::Map(inner), Value::Object(map)) => {
-            for (name, entry) in map {
-                path.push('.');
-                path.push_str(name);
-                check(schema, inner, entry, path, found);
-                path.truncate(length);
-            }
-        }
-        (Shape::Scalar(scalar), value) => {
-            let wanted = match scalar {
-                Scalar::Any | Scalar::Quantity | Scalar::IntOrString => return,
-                Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime | Scalar::Duration => {
-                    if value.is_string() {
-                        return;
-                    }
-                    "string"
-                }
-                Scalar::Bool => {
-                    if value.is_boolean() {
-                        return;
-                    }
-                    "boolean"
-                }
-                Scalar::Int32 | Scalar::Int64 | Scalar::Uint32 | Scalar::Float64 => {
-                    if value.is_number() {
-                        return;
-                    }
-                    "numeric (int or float)"
-                }
-            };
-            found.push(format!("{path}: expected {wanted}, got {}", got(value)));
-        }
-        (Shape::Schema(_), _) => {}
-        (Shape::List(_), value) => found.push(format!("{path}: expected list, got {}", got(value))),
-        (Shape::Struct(_) | Shape::Map(_), value) => found.push(format!("{path}: expected map, got {}", got(value))),
-    }
-}
-
-fn got(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "boolean".to_owned(),
-        Value::Number(number) if number.is_f64() => "float".to_owned(),
-        Value::Number(_) => "int".to_owned(),
-        Value::String(_) => "string".to_owned(),
-        Value::Array(_) => "list".to_owned(),
-        Value::Object(_) => "map".to_owned(),
     }
 }
