@@ -175,7 +175,7 @@ impl Transaction<'_> {
                 let class = self.state.store.get(kinds::DEVICE_CLASSES, "", class)?.value();
                 class["spec"]["extendedResourceName"].as_str().map(str::to_owned)
             };
-            usage::extended(value, pod.as_ref().map(|pod| &**pod), of_class, &mut |name, amount| {
+            usage::extended(value, pod.as_deref(), of_class, &mut |name, amount| {
                 taken.insert(name.to_owned(), amount);
             });
         }

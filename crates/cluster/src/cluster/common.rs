@@ -21,8 +21,16 @@ const UIDS_DRAWN: usize = 20;
 pub(crate) struct Common {
     /// As a cluster at the beginning of time has them.
     pattern: Vec<Arc<Object>>,
-    /// The latest ones: since when there are, the first resourceVersion.
-    latest: Mutex<Option<(String, u64, Arc<[Arc<Object>]>)>>,
+    /// Those of the latest cluster: the next one often begins in the same second.
+    latest: Mutex<Option<Made>>,
+}
+
+/// The objects of clusters that begin at one time.
+struct Made {
+    time: String,
+    /// The resourceVersion of the first one.
+    first: u64,
+    objects: Arc<[Arc<Object>]>,
 }
 
 impl Common {
@@ -43,13 +51,13 @@ impl Common {
     fn at(&self, now: Timestamp, first: u64) -> Arc<[Arc<Object>]> {
         let time = time_text(now);
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, objects)) = latest.as_ref().filter(|latest| latest.0 == time && latest.1 == first) {
-            return Arc::clone(objects);
+        if let Some(made) = latest.as_ref().filter(|made| made.time == time && made.first == first) {
+            return Arc::clone(&made.objects);
         }
         let beginning = time_text(Timestamp::UNIX_EPOCH);
         let made = |(object, version): (&Arc<Object>, u64)| Arc::new(object.made_at(&beginning, &time, version));
         let objects: Arc<[_]> = self.pattern.iter().zip(first..).map(made).collect();
-        *latest = Some((time, first, Arc::clone(&objects)));
+        *latest = Some(Made { time, first, objects: Arc::clone(&objects) });
         objects
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn pre_filter(cycle: &Cycle<'_>, reasons: &mut Vec<Reason>) {
             return;
         }
         if is_ephemeral && claim.controller != cycle.info.uid {
-            let pod = PodKey::new(&*cycle.info.namespace, cycle.name);
+            let pod = PodKey::new(&cycle.info.namespace, cycle.name);
             reasons.push(Reason::ClaimOfOther { claim: name.clone(), pod });
             return;
         }

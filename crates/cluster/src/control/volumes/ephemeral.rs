@@ -36,7 +36,9 @@ impl Reconciler for EphemeralVolumes {
             let needs = |pod: &Object| !pod.deleting && has_ephemeral(pod) && claims_of(pod).contains(&gone);
             let pods = plane.view.pods_in(&gone.namespace).filter(|pod| needs(&pod.object));
             let pods: Vec<ObjectName> = pods.map(|pod| pod.name()).collect();
-            pods.into_iter().for_each(|pod| plane.queue.add(key(pod)));
+            for pod in pods {
+                plane.queue.add(key(pod));
+            }
         }
     }
 
