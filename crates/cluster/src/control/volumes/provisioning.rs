@@ -13,6 +13,7 @@ use super::binding::{COMPONENT, PROVISIONED_BY, claim_reference};
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use crate::validation::names;
 use klab_scheduler::node_selector::NodeSelectorTerm;
 use klab_scheduler::selector::Labels;
 use klab_scheduler::typed::Typed;
@@ -20,20 +21,40 @@ use klab_scheduler::typed::Typed;
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const DISK_ZONE: &str = "topology.disk.csi.azure.com/zone";
-/// Provisioners that were part of Kubernetes, for which CSI drivers act now.
-const MIGRATED: [&str; 7] =
-    ["aws-ebs", "azure-disk", "azure-file", "cinder", "gce-pd", "portworx-volume", "vsphere-volume"];
+/// Provisioners that were part of Kubernetes, and the CSI drivers that act for them now.
+// upstream: staging/src/k8s.io/csi-translation-lib/plugins (v1.36)
+const MIGRATED: [(&str, &str); 7] = [
+    ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
+    ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
+    ("kubernetes.io/azure-file", "file.csi.azure.com"),
+    ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
+    ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
+    ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
+    ("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
+];
+
+/// Where a provisioner says that a volume is. One whose name no CSI driver could have makes folders on nodes, as kind's does.
+fn source(provisioner: &str, name: &str, claim: &Object) -> (&'static str, Value) {
+    let migrated = MIGRATED.iter().find(|(old, _)| *old == provisioner);
+    let driver = migrated.map_or(provisioner, |(_, driver)| driver);
+    if driver.len() <= 63 && names::subdomain(&driver.to_lowercase()).is_empty() {
+        return ("csi", json!({ "driver": driver, "volumeHandle": name }));
+    }
+    let folder = format!("/var/local-path-provisioner/{name}_{}_{}", claim.namespace, claim.name);
+    ("hostPath", json!({ "path": folder, "type": "DirectoryOrCreate" }))
+}
 
 impl Plane {
     /// Makes a volume for a claim, within reach of the node if one is given, and binds the two.
     pub(super) fn provision(&mut self, object: &Object, claim: &Value, class: &Value, node: Option<&NodeInfo>) {
         let provisioner = text(class, &["provisioner"]).to_owned();
-        if provisioner.strip_prefix("kubernetes.io/").is_some_and(|name| !MIGRATED.contains(&name)) {
+        if provisioner.starts_with("kubernetes.io/") && MIGRATED.iter().all(|(old, _)| *old != provisioner) {
             let message = format!("no volume plugin matched name: {provisioner}");
             self.note(object, COMPONENT, true, "ProvisioningFailed", &message);
             return;
         }
         let name = format!("pvc-{}", object.uid);
+        let (kind, source) = source(&provisioner, &name, object);
         let mut volume = json!({
             "metadata": { "name": name, "annotations": { PROVISIONED_BY: provisioner } },
             "spec": {
@@ -42,7 +63,7 @@ impl Plane {
                 "persistentVolumeReclaimPolicy": class["reclaimPolicy"].as_str().unwrap_or("Delete"),
                 "storageClassName": class["metadata"]["name"],
                 "volumeMode": claim["spec"]["volumeMode"].as_str().unwrap_or("Filesystem"),
-                "csi": { "driver": provisioner, "volumeHandle": name },
+                kind: source,
                 "claimRef": claim_reference(object),
             },
         });

@@ -130,6 +130,34 @@ fn the_smallest_volume_that_fits_is_taken() {
 }
 
 /// A StatefulSet with a claim for each pod and volumes for them.
+#[test]
+fn volumes_are_made_by_every_provisioner() {
+    let ground = Ground::with_nodes(1);
+    for (number, provisioner, kind) in [
+        (0, "disk.csi.azure.com", "csi"),
+        (1, "rancher.io/local-path", "hostPath"),
+        (2, "docker.io/hostpath", "hostPath"),
+        (3, "kubernetes.io/aws-ebs", "csi"),
+        (4, "My_Provisioner", "hostPath"),
+    ] {
+        let (class, data) = (format!("class-{number}"), format!("data-{number}"));
+        let of_class = json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": class },
+            "provisioner": provisioner,
+        });
+        ground.post("/apis/storage.k8s.io/v1/storageclasses", &of_class).good();
+        let mut claim = claim(&data, "1Gi");
+        claim["spec"]["storageClassName"] = json!(class);
+        ground.post(CLAIMS, &claim).good();
+        ground.pass(5);
+        let claim = ground.get(&format!("{CLAIMS}/{data}")).good();
+        assert_eq!(claim["status"]["phase"], "Bound", "{provisioner}");
+        let volume = claim["spec"]["volumeName"].as_str().unwrap();
+        let volume = ground.get(&format!("{VOLUMES}/{volume}")).good();
+        assert!(volume["spec"][kind].is_object(), "{provisioner}: {}", volume["spec"]);
+    }
+}
+
 fn database(ground: &Ground, deleted: &str, scaled: &str) {
     for at in 0..3 {
         ground.post(VOLUMES, &volume(&format!("disk-{at}"), "1Gi")).good();
