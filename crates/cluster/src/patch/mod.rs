@@ -217,21 +217,9 @@ impl Patch {
     }
 }
 
-/// What Go's JSON reader calls a value.
-fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// 400: a patch that merges is an object.
 fn no_object(patch: &Value) -> String {
-    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", go_kind(patch))
+    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json::go_kind(patch))
 }
 
 /// 415: kinds defined at run time have no merge keys.
