@@ -16,7 +16,7 @@ use super::answer;
 use super::body::Body;
 use super::call::{Call, Target};
 use super::issuer::{self, ISSUER};
-use crate::account_token::{LEGACY_ISSUER, claims, is_signed, legacy, sign};
+use crate::account_token::{LEGACY_ISSUER, Signed, legacy, sign};
 use crate::clock::later;
 
 const EXTRA: &str = "authentication.kubernetes.io";
@@ -92,7 +92,9 @@ impl Call<'_> {
 pub(super) fn review(cluster: &Cluster, spec: &Value) -> Value {
     let token = spec["token"].as_str().unwrap_or_default();
     let wanted: Vec<&str> = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    match verify(cluster, token, if wanted.is_empty() { &[ISSUER] } else { &wanted }) {
+    let wanted = if wanted.is_empty() { &[ISSUER][..] } else { &wanted };
+    let token = Signed::with(&cluster.token_key(), token).ok_or_else(|| INVALID.to_owned());
+    match token.and_then(|token| verify(cluster, &token, wanted)) {
         Err(because) => json!({ "user": {}, "error": because }),
         Ok((user, audiences)) => {
             let mut info = json!({ "username": user.name, "uid": user.uid, "groups": user.groups });
@@ -104,9 +106,9 @@ pub(super) fn review(cluster: &Cluster, spec: &Value) -> Value {
     }
 }
 
-/// The ServiceAccount behind a token that is meant for the API server.
+/// The ServiceAccount behind a token that this cluster has signed, if it is meant for the API server.
 #[cfg(feature = "server")]
-pub(crate) fn user_of(cluster: &Cluster, token: &str) -> Option<User> {
+pub(crate) fn user_of(cluster: &Cluster, token: &Signed<'_>) -> Option<User> {
     verify(cluster, token, &[ISSUER]).ok().map(|(user, _)| user)
 }
 
@@ -117,10 +119,9 @@ impl Call<'_> {
     }
 }
 
-/// The user of a token, and for which of the wanted audiences it is.
-fn verify<'a>(cluster: &Cluster, token: &str, wanted: &[&'a str]) -> Result<(User, Vec<&'a str>), String> {
-    let signed = is_signed(&cluster.token_key(), token);
-    let claims = claims(token).filter(|_| signed).ok_or_else(|| INVALID.to_owned())?;
+/// The user of a token that this cluster has signed, and for which of the wanted audiences it is.
+fn verify<'a>(cluster: &Cluster, token: &Signed<'_>, wanted: &[&'a str]) -> Result<(User, Vec<&'a str>), String> {
+    let claims = token.claims().ok_or_else(|| INVALID.to_owned())?;
     let is_legacy = claims["iss"] == LEGACY_ISSUER;
     // A token that a Secret holds names nobody that it is meant for: it is meant for the API server.
     let own = json!([ISSUER]);
@@ -171,12 +172,12 @@ fn verify<'a>(cluster: &Cluster, token: &str, wanted: &[&'a str]) -> Result<(Use
 
 /// The user of a token that a Secret holds: it is good as long as both are there, and for the API server alone.
 // upstream: pkg/serviceaccount/legacy.go legacyValidator.Validate (v1.36)
-fn verify_legacy(cluster: &Cluster, token: &str, claims: &Value) -> Result<User, String> {
+fn verify_legacy(cluster: &Cluster, token: &Signed<'_>, claims: &Value) -> Result<User, String> {
     let claim = |name: &str| claims[name].as_str().unwrap_or_default();
     let (namespace, name, account) = (claim(legacy::NAMESPACE), claim(legacy::SECRET), claim(legacy::ACCOUNT));
     let secret = cluster.get(SECRETS, namespace, name).filter(|secret| !secret.deleting);
     let secret = secret.ok_or("Token has been invalidated")?.value();
-    if secret["data"]["token"] != STANDARD.encode(token) {
+    if secret["data"]["token"] != STANDARD.encode(token.text()) {
         return Err("Token does not match server's copy".to_owned());
     }
     let found = cluster.get(SERVICE_ACCOUNTS, namespace, account);

@@ -14,7 +14,7 @@ use super::pods::writes;
 use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::value::{items, map_mut, text};
-use crate::account_token::{LEGACY_ISSUER, claims, is_signed, legacy, sign};
+use crate::account_token::{LEGACY_ISSUER, Signed, claims, legacy, sign};
 use crate::cluster::{DeleteOptions, Part};
 use crate::object::Object;
 use crate::resource::{SECRETS, SERVICE_ACCOUNTS};
@@ -126,7 +126,7 @@ impl Plane {
     fn is_of_other_cluster(&self, token: &str) -> bool {
         let token = STANDARD.decode(token).ok().and_then(|token| String::from_utf8(token).ok()).unwrap_or_default();
         claims(&token).is_some_and(|claims| claims["iss"] == LEGACY_ISSUER)
-            && !is_signed(&self.cluster.token_key(), &token)
+            && Signed::with(&self.cluster.token_key(), &token).is_none()
     }
 
     /// Takes a Secret that is gone out of the list of its account.

@@ -22,7 +22,7 @@ use super::lane::Lane;
 use super::refusal::frozen;
 use super::register::{CopyOf, Entry, Parked};
 use super::tls;
-use crate::account_token::is_signed;
+use crate::account_token::Signed;
 use crate::server::files::{create_private_folder, gone, write_private, write_private_later};
 
 /// A cluster of a server.
@@ -383,13 +383,11 @@ impl Hosted {
     /// The user behind what looks like a token of one of its ServiceAccounts.
     pub(super) async fn service_account(self: &Arc<Self>, presented: &str) -> Option<User> {
         // Nobody wakes a cluster with a token that it did not sign.
-        if !is_signed(&self.token_key(), presented) {
-            return None;
-        }
+        let token = Signed::with(&self.token_key(), presented)?;
         self.is_used();
         let awake = self.awake().await.ok()?;
         awake.api.cluster().at_leisure().await;
-        token::user_of(awake.api.cluster(), presented)
+        token::user_of(awake.api.cluster(), &token)
     }
 
     /// The user who holds a certificate that was signed for this cluster, while it is good.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::clock_hand::ClockHand;
 use super::options::{CONTEXT, EphemeralOptions, Time};
+use crate::account_token::Signed;
 use crate::api::{Api, Body, User, token};
 use crate::clock::{Clock, SteppedClock, SystemClock};
 use crate::cluster::Cluster;
@@ -125,7 +126,8 @@ impl World {
         if self.is_administrator(token) {
             return Some(User::admin());
         }
-        token::user_of(self.api.cluster(), token)
+        let cluster = self.api.cluster();
+        token::user_of(cluster, &Signed::with(&cluster.token_key(), token)?)
     }
 
     /// Who holds a certificate that somebody shows, in DER, if the cluster signed it.
