@@ -29,6 +29,7 @@ mod hollow_devices;
 mod job;
 mod kubelet;
 mod kubernetes_service;
+mod leaving;
 mod namespace;
 mod nodes;
 mod observe;

@@ -2,13 +2,13 @@
 
 // upstream: pkg/controller/servicecidrs/servicecidrs_controller.go sync, canDeleteCIDR (v1.36)
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::controller::Controller;
+use super::leaving::Leaving;
 use super::plane::Plane;
 use super::pods::writes;
 use super::queue::{Key, ObjectName};
@@ -28,7 +28,7 @@ const GRACE: SignedDuration = SignedDuration::from_secs(10);
 #[derive(Default)]
 pub(super) struct ServiceCidrs {
     /// Ranges that are being deleted.
-    leaving: BTreeSet<ObjectName>,
+    leaving: Leaving,
 }
 
 fn key(name: ObjectName) -> Key {
@@ -38,17 +38,13 @@ fn key(name: ObjectName) -> Key {
 impl Reconciler for ServiceCidrs {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         if change.resource() == SERVICE_CIDRS {
-            if change.object.deleting && !change.gone {
-                self.leaving.insert(change.name());
-            } else {
-                self.leaving.remove(&change.name());
-            }
+            self.leaving.note(change);
             if !change.gone {
                 plane.queue.add(key(change.name()));
             }
         }
-        for name in &self.leaving {
-            plane.queue.add(key(name.clone()));
+        for name in self.leaving.names() {
+            plane.queue.add(key(name));
         }
     }
 
@@ -76,7 +72,7 @@ impl Reconciler for ServiceCidrs {
     }
 
     fn forget(&mut self) {
-        self.leaving.clear();
+        self.leaving.forget();
     }
 }
 

@@ -5,11 +5,10 @@
 
 // upstream: pkg/controller/volume/vacprotection/vac_protection_controller.go processVAC (v1.36)
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::super::controller::Controller;
+use super::super::leaving::Leaving;
 use super::super::plane::Plane;
 use super::super::pods::writes;
 use super::super::queue::{Key, ObjectName};
@@ -31,18 +30,15 @@ const CLASS: &str = "kubernetes.io/vac-protection";
 #[derive(Default)]
 pub(in super::super) struct ClaimProtection {
     /// Claims that are being deleted.
-    leaving: BTreeSet<ObjectName>,
+    leaving: Leaving,
 }
 
 impl Reconciler for ClaimProtection {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         let key = |name: ObjectName| Key::new(Controller::ClaimProtection, PERSISTENT_VOLUME_CLAIMS, name);
         if change.resource() != PODS {
-            if change.object.deleting && !change.gone {
-                self.leaving.insert(change.name());
+            if self.leaving.note(change) {
                 plane.queue.add(key(change.name()));
-            } else {
-                self.leaving.remove(&change.name());
             }
         } else if !self.leaving.is_empty()
             && (change.gone || change.pod.after.as_ref().is_some_and(|pod| pod.finished()))
@@ -63,7 +59,7 @@ impl Reconciler for ClaimProtection {
     }
 
     fn forget(&mut self) {
-        self.leaving.clear();
+        self.leaving.forget();
     }
 }
 
@@ -89,23 +85,19 @@ impl Reconciler for VolumeProtection {
 #[derive(Default)]
 pub(in super::super) struct ClassProtection {
     /// Classes that are being deleted.
-    leaving: BTreeSet<ObjectName>,
+    leaving: Leaving,
 }
 
 impl Reconciler for ClassProtection {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         let key = |name: ObjectName| Key::new(Controller::AttributesClassProtection, VOLUME_ATTRIBUTES_CLASSES, name);
         if change.resource() == VOLUME_ATTRIBUTES_CLASSES {
-            if change.object.deleting && !change.gone {
-                self.leaving.insert(change.name());
-            } else {
-                self.leaving.remove(&change.name());
-            }
+            self.leaving.note(change);
             if !change.gone {
                 plane.queue.add(key(change.name()));
             }
         } else {
-            self.leaving.iter().for_each(|class| plane.queue.add(key(class.clone())));
+            self.leaving.names().for_each(|class| plane.queue.add(key(class)));
         }
     }
 
@@ -123,7 +115,7 @@ impl Reconciler for ClassProtection {
     }
 
     fn forget(&mut self) {
-        self.leaving.clear();
+        self.leaving.forget();
     }
 }
 
