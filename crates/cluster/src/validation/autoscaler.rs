@@ -246,9 +246,7 @@ mod tests {
         for (field, value) in change.as_object().into_iter().flatten() {
             spec[field.as_str()] = value.clone();
         }
-        let mut errors = Errors::default();
-        create(&json!({ "spec": spec }), &mut errors);
-        errors.texts()
+        Errors::found(|errors| create(&json!({ "spec": spec }), errors))
     }
 
     #[test]

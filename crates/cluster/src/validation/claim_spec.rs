@@ -112,9 +112,7 @@ mod tests {
             for (field, value) in change.as_object().into_iter().flatten() {
                 spec[field.as_str()] = value.clone();
             }
-            let mut errors = Errors::default();
-            check(&spec, &Path::Root.field("spec"), &mut errors);
-            errors.texts()
+            Errors::found(|errors| check(&spec, &Path::Root.field("spec"), errors))
         };
         let modes = "\"ReadOnlyMany\", \"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\"";
         for (change, wanted) in [

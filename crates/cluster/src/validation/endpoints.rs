@@ -199,9 +199,7 @@ mod tests {
     use super::*;
 
     fn faults(check: fn(&Value, &mut Errors), value: &Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        check(value, &mut errors);
-        errors.texts()
+        Errors::found(|errors| check(value, errors))
     }
 
     #[test]

@@ -77,9 +77,7 @@ mod tests {
 
     fn faults(old: &Value, new: &Value) -> Vec<String> {
         let pod = |ephemeral: &Value| json!({ "spec": { "containers": [{ "name": "main", "image": "i" }], "ephemeralContainers": ephemeral } });
-        let mut errors = Errors::default();
-        check(&pod(old), &pod(new), &mut errors);
-        errors.texts()
+        Errors::found(|errors| check(&pod(old), &pod(new), errors))
     }
 
     #[test]

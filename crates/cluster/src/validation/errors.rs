@@ -161,6 +161,14 @@ impl Errors {
         self.0.iter().map(|error| format!("{}: {}", error.field, error.message)).collect()
     }
 
+    /// What a check finds, for its tests.
+    #[cfg(test)]
+    pub(crate) fn found(check: impl FnOnce(&mut Self)) -> Vec<String> {
+        let mut errors = Self::default();
+        check(&mut errors);
+        errors.texts()
+    }
+
     fn add(&mut self, problem: Problem, field: impl Display, message: String) {
         self.0.push(FieldError { problem, field: field.to_string(), message });
     }

@@ -286,9 +286,7 @@ mod tests {
     use super::*;
 
     fn faults(check: fn(&Value, &mut Errors), name: &str, spec: Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        check(&json!({ "metadata": { "name": name }, "spec": spec }), &mut errors);
-        errors.texts()
+        Errors::found(|errors| check(&json!({ "metadata": { "name": name }, "spec": spec }), errors))
     }
 
     #[test]

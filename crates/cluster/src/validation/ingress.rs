@@ -223,9 +223,7 @@ mod tests {
     use super::*;
 
     fn faults(spec: Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        create(&json!({ "spec": spec }), &mut errors);
-        errors.texts()
+        Errors::found(|errors| create(&json!({ "spec": spec }), errors))
     }
 
     #[test]
@@ -322,11 +320,7 @@ mod tests {
 
     #[test]
     fn classes_name_their_controller() {
-        let of = |spec: Value| {
-            let mut errors = Errors::default();
-            class(&json!({ "spec": spec }), &mut errors);
-            errors.texts()
-        };
+        let of = |spec: Value| Errors::found(|errors| class(&json!({ "spec": spec }), errors));
         let with = |parameters: Value| of(json!({ "controller": "k8s.io/ingress-nginx", "parameters": parameters }));
         assert_eq!(with(json!({ "apiGroup": "a.example", "kind": "K", "name": "n", "scope": "Cluster" })), [""; 0]);
         assert_eq!(of(json!({})), ["spec.controller: Required value"]);

@@ -181,9 +181,7 @@ mod tests {
 
     fn faults(old: Value, new: Value) -> Vec<String> {
         let job = |status: Value| json!({ "spec": { "completions": 1 }, "status": status });
-        let mut errors = Errors::default();
-        update(&job(old), &job(new), &mut errors);
-        errors.texts()
+        Errors::found(|errors| update(&job(old), &job(new), errors))
     }
 
     #[test]

@@ -125,11 +125,7 @@ mod tests {
 
     #[test]
     fn limits_agree_with_each_other() {
-        let faults = |limits: Value| {
-            let mut errors = Errors::default();
-            check(&json!({ "spec": { "limits": limits } }), &mut errors);
-            errors.texts()
-        };
+        let faults = |limits: Value| Errors::found(|errors| check(&json!({ "spec": { "limits": limits } }), errors));
         let cpu = |amount: &str| json!({ "cpu": amount });
         for (limits, wanted) in [
             (

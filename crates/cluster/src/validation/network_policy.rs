@@ -126,9 +126,7 @@ mod tests {
     use super::*;
 
     fn faults(spec: Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        create(&json!({ "spec": spec }), &mut errors);
-        errors.texts()
+        Errors::found(|errors| create(&json!({ "spec": spec }), errors))
     }
 
     fn of_peer(peer: Value) -> Vec<String> {
@@ -208,11 +206,7 @@ mod tests {
     #[test]
     fn ranges_that_were_there_stay() {
         let of = |cidr: &str| json!({ "spec": { "egress": [{ "to": [{ "ipBlock": { "cidr": cidr } }] }] } });
-        let change = |old: &str, new: &str| {
-            let mut errors = Errors::default();
-            update(&of(old), &of(new), &mut errors);
-            errors.texts()
-        };
+        let change = |old: &str, new: &str| Errors::found(|errors| update(&of(old), &of(new), errors));
         assert_eq!(change("10.0.0.1/8", "10.0.0.1/8"), [""; 0]);
         assert_eq!(change("10.0.0.1/8", "10.0.0.2/8").len(), 1);
     }

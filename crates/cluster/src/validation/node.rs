@@ -54,9 +54,7 @@ mod tests {
     fn a_node_stays_on_its_machine() {
         let faults = |old: &str, new: &str| {
             let of = |id: &str| json!({ "spec": { "providerID": id } });
-            let mut errors = Errors::default();
-            update(&of(old), &of(new), &mut errors);
-            errors.texts()
+            Errors::found(|errors| update(&of(old), &of(new), errors))
         };
         assert_eq!(faults("", "azure:///a"), [""; 0]);
         assert_eq!(

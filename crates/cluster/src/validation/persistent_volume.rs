@@ -224,11 +224,7 @@ mod tests {
 
     #[test]
     fn volumes_come_from_one_place() {
-        let faults = |change: &Value| {
-            let mut errors = Errors::default();
-            check(&volume(change), &mut errors);
-            errors.texts()
-        };
+        let faults = |change: &Value| Errors::found(|errors| check(&volume(change), errors));
         let affinity = json!({ "required": { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "k", "operator": "In", "values": ["v"] }] }] } });
         for (change, wanted) in [
             (json!({}), vec![]),
@@ -288,11 +284,7 @@ mod tests {
 
     #[test]
     fn volumes_stay_what_they_are() {
-        let faults = |old: &Value, new: &Value| {
-            let mut errors = Errors::default();
-            update(&volume(old), &volume(new), &mut errors);
-            errors.texts()
-        };
+        let faults = |old: &Value, new: &Value| Errors::found(|errors| update(&volume(old), &volume(new), errors));
         let zone = |key: &str| json!({ "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [{ "key": key, "operator": "Exists" }] }] } } });
         let (old, new) = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone");
         assert_eq!(faults(&json!({}), &json!({ "capacity": { "storage": "20G" } })), [""; 0]);

@@ -107,9 +107,7 @@ mod tests {
     use super::*;
 
     fn faults(namespaced: bool, role: Value, subject: Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        role_binding(&json!({ "roleRef": role, "subjects": [subject] }), namespaced, &mut errors);
-        errors.texts()
+        Errors::found(|errors| role_binding(&json!({ "roleRef": role, "subjects": [subject] }), namespaced, errors))
     }
 
     #[test]

@@ -273,9 +273,7 @@ mod tests {
     }
 
     fn of_container(context: Value) -> Vec<String> {
-        let mut errors = Errors::default();
-        container(&json!({ "securityContext": context }), true, &Path::Root.field("c"), &mut errors);
-        errors.texts()
+        Errors::found(|errors| container(&json!({ "securityContext": context }), true, &Path::Root.field("c"), errors))
     }
 
     #[test]

@@ -6,9 +6,7 @@ use super::super::Errors;
 use super::{claim, claim_update, class, slice, slice_update, status, template};
 
 fn texts(check: fn(&Value, &mut Errors), value: &Value) -> Vec<String> {
-    let mut errors = Errors::default();
-    check(value, &mut errors);
-    errors.texts()
+    Errors::found(|errors| check(value, errors))
 }
 
 fn request(exactly: Value) -> Value {
@@ -132,11 +130,7 @@ fn a_status_keeps_to_its_claim() {
         value["status"] = status;
         value
     };
-    let told = |old: Value, new: Value| {
-        let mut errors = Errors::default();
-        status(&claim(old), &claim(new), &mut errors);
-        errors.texts()
-    };
+    let told = |old: Value, new: Value| Errors::found(|errors| status(&claim(old), &claim(new), errors));
     let pod = json!([{"resource": "pods", "name": "p", "uid": "1"}]);
     assert_eq!(
         told(json!({}), json!({"reservedFor": pod})),
