@@ -74,6 +74,7 @@ pub mod deadline;
 mod defaults;
 mod device_selector;
 mod embedded;
+mod go_text;
 mod ip_range;
 mod log;
 mod managed_fields;

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::go_text::json_kind;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::validation::Errors;
@@ -37,7 +38,7 @@ pub(super) fn address(resource: &Resource, namespace: &str, value: &mut Value) -
             resource.kind,
             resource.version,
             resource.kind,
-            json_type(metadata),
+            json_kind(metadata),
             resource.kind
         )));
     };
@@ -205,15 +206,4 @@ pub(super) fn text<'a>(object: &'a Map<String, Value>, field: &str) -> &'a str {
 
 fn list<'a>(object: &'a Map<String, Value>, field: &str) -> &'a [Value] {
     object.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

@@ -9,6 +9,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use crate::client_config::ClientConfig;
+use crate::go_text::go_type;
 use crate::validation::{Errors, metadata};
 use crate::webhook::{Call, CallError};
 
@@ -207,19 +208,6 @@ impl Question {
 
 fn short(value: &Value) -> String {
     value.to_string().chars().take(200).collect()
-}
-
-/// What kind of value Go would call this.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// The metadata of `original` with the labels and annotations of `converted`.

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::fields::write_element;
-use super::go_text::{go_syntax, go_text};
 use super::place::{Expected, Keys, Kind, Place};
+use crate::go_text::{go_syntax, go_text, go_type};
 
 /// Paths longer than this are not looked at: nobody nests that deep who means it.
 const LONGEST_PATH: usize = 10_000;
@@ -120,19 +120,6 @@ fn of_set(entry: &Value) -> Result<String, String> {
         _ => return Ok(format!("v:{entry}")),
     }
     .to_owned())
-}
-
-/// What Go's `%T` calls a value of JSON.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Value, json};
 
+use crate::go_text::json_kind;
 use crate::status::Status;
 
 /// Most operations of a JSON patch, as upstream.
@@ -74,7 +75,7 @@ fn check(operation: &Value) -> Result<(), Status> {
 
 /// 400, in the words of Go's JSON reader.
 fn undecodable(value: &Value, what: &str) -> Status {
-    let kind = go_kind(value);
+    let kind = json_kind(value);
     Status::bad_request(format!("error decoding patch: json: cannot unmarshal {kind} into Go {what}"))
 }
 
@@ -119,18 +120,6 @@ fn unfitting() -> Status {
     let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
     status.details = json!({});
     status
-}
-
-/// What Go's JSON reader calls a value.
-pub(super) fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ mod apply;
 mod elsewhere;
 mod faults;
 mod fields;
-mod go_text;
 mod json;
 mod managed;
 mod place;
@@ -22,7 +21,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::go_text::go_text;
 use super::cluster::{Cluster, Fault, Part, Transaction, WriteOptions, Written};
 use super::object::Object;
 use super::registry;
@@ -30,6 +28,7 @@ use super::resource::ResourceId;
 use super::schema::{Mismatch, Shape, schema};
 use super::status::Status;
 use super::validation::Errors;
+use crate::go_text::{go_text, no_map};
 
 /// A patch, as decoded from a request's body.
 #[derive(Debug, Clone, PartialEq)]
@@ -199,7 +198,7 @@ impl Patch {
                     return Err(Status::bad_request("Invalid JSON Patch"));
                 }
                 if !patch.is_object() {
-                    return Err(Status::bad_request(format!("error decoding patch: {}", no_object(patch))));
+                    return Err(Status::bad_request(format!("error decoding patch: {}", no_map(patch))));
                 }
                 json_patch::merge(value, patch);
                 Ok(())
@@ -208,18 +207,13 @@ impl Patch {
                 let patch = match patch {
                     Value::Object(patch) => patch.clone(),
                     Value::Null => serde_json::Map::new(),
-                    other => return Err(Status::bad_request(no_object(other))),
+                    other => return Err(Status::bad_request(no_map(other))),
                 };
                 let shape = schema().kind(api_version, kind).map(Shape::Struct);
                 strategic::merge(value, patch, shape.as_ref()).map_err(Status::bad_request)
             }
         }
     }
-}
-
-/// 400: a patch that merges is an object.
-fn no_object(patch: &Value) -> String {
-    format!("json: cannot unmarshal {} into Go value of type map[string]interface {{}}", json::go_kind(patch))
 }
 
 /// 415: kinds defined at run time have no merge keys.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::go_text::go_text;
+use crate::go_text::go_text;
 use crate::schema::{Field, Shape, schema};
 
 const DIRECTIVE: &str = "$patch";

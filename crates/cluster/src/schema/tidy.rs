@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
 use super::{Field, Path, Scalar, Schema, Shape, TypeId};
+use crate::go_text::json_kind;
 use klab_scheduler::quantity::Quantity;
 
 /// How deep a tree may be; deeper ones are refused before the stack ends.
@@ -316,13 +317,8 @@ fn go_scalar(scalar: Scalar) -> &'static str {
 
 fn wrong_type(value: &Value, path: Path<'_>, holder: &str, wanted: &str) -> Mismatch {
     let got = match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
         Value::Number(number) if number.is_f64() || wanted.contains("int") => format!("number {number}"),
-        Value::Number(_) => "number".to_owned(),
-        Value::String(_) => "string".to_owned(),
-        Value::Array(_) => "array".to_owned(),
-        Value::Object(_) => "object".to_owned(),
+        other => json_kind(other).to_owned(),
     };
     let names = path.names();
     if names.is_empty() {

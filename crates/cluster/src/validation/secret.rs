@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::config::{DATA_LIMIT, frozen};
 use super::field::text;
 use super::{Errors, names};
+use crate::go_text::no_map;
 use crate::schema::Path;
 
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
@@ -55,21 +56,17 @@ fn registry(data: &Value, key: &str, path: &Path<'_>, errors: &mut Errors) {
 
 /// Why Go does not read a text as a map. Of what is wrong within one it would name the place.
 fn fault_of_map(text: &[u8]) -> Option<String> {
-    let kind = match serde_json::from_slice::<Value>(text) {
-        Ok(Value::Object(_) | Value::Null) => return None,
-        Ok(Value::Array(_)) => "array",
-        Ok(Value::String(_)) => "string",
-        Ok(Value::Number(_)) => "number",
-        Ok(Value::Bool(_)) => "bool",
-        Err(error) if error.is_eof() => return Some("unexpected end of JSON input".to_owned()),
+    match serde_json::from_slice::<Value>(text) {
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(other) => Some(no_map(&other)),
+        Err(error) if error.is_eof() => Some("unexpected end of JSON input".to_owned()),
         Err(error) => {
             let lines = text.split_inclusive(|byte| *byte == b'\n').take(error.line().saturating_sub(1));
             let at = lines.map(<[u8]>::len).sum::<usize>() + error.column().saturating_sub(1);
             let found = text.get(at).map_or(' ', |byte| char::from(*byte));
-            return Some(format!("invalid character '{found}' looking for beginning of value"));
+            Some(format!("invalid character '{found}' looking for beginning of value"))
         }
-    };
-    Some(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
+    }
 }
 
 /// A Secret's type stays, and what is marked immutable.
@@ -87,9 +84,7 @@ mod tests {
     #[test]
     fn types_have_keys_of_their_own() {
         let faults = |kind: &str, data: Value| {
-            let mut errors = Errors::default();
-            check(&json!({ "type": format!("kubernetes.io/{kind}"), "data": data }), &mut errors);
-            errors.texts()
+            Errors::found(|errors| check(&json!({ "type": format!("kubernetes.io/{kind}"), "data": data }), errors))
         };
         let redacted = "Invalid value: \"<secret contents redacted>\"";
         let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
