@@ -88,13 +88,13 @@ pub(crate) fn claims(token: &str) -> Option<Value> {
     serde_json::from_slice(&claims).ok()
 }
 
-/// The key that checks tokens which were signed with this one, as others read it (JWK).
-pub(crate) fn public_key(secret: &[u8]) -> Value {
+/// The key that checks tokens which were signed with this one, as others read it: a JWK, its fields in upstream's order.
+pub(crate) fn public_key(secret: &[u8]) -> String {
     let signer = Signer::of(secret);
-    json!({
-        "use": "sig", "kty": "OKP", "kid": signer.key_id(), "crv": "Ed25519", "alg": ALGORITHM,
-        "x": URL_SAFE_NO_PAD.encode(signer.public()),
-    })
+    let (id, key) = (signer.key_id(), URL_SAFE_NO_PAD.encode(signer.public()));
+    format!(
+        "{{\"use\":\"sig\",\"kty\":\"OKP\",\"kid\":\"{id}\",\"crv\":\"Ed25519\",\"alg\":\"{ALGORITHM}\",\"x\":\"{key}\"}}"
+    )
 }
 
 #[cfg(test)]

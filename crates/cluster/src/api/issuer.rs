@@ -4,7 +4,6 @@
 
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, Response};
-use serde_json::json;
 
 use super::answer;
 use super::body::Body;
@@ -15,7 +14,7 @@ pub(super) const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// `/openid/v1/jwks` of the cluster with this secret.
 pub(super) fn keys(secret: &[u8]) -> Response<Body> {
-    public("application/jwk-set+json", json!({ "keys": [public_key(secret)] }).to_string())
+    public("application/jwk-set+json", format!("{{\"keys\":[{}]}}", public_key(secret)))
 }
 
 /// `/.well-known/openid-configuration` of the server that is reached there.
