@@ -1,5 +1,5 @@
 //! Where a webhook is, by the `clientConfig` of what configures it: at a URL, or at a Service that is outside of the cluster,
-//! inside of which nothing listens: at its ExternalName, or at endpoints that are no pods.
+//! at its ExternalName or at endpoints that are no pods, or in a pod whose server is known.
 
 // upstream: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go hookClientConfig,
 // staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go ResolveEndpoint (v1.36)
@@ -12,7 +12,9 @@ use bytes::Bytes;
 use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
-use crate::resource::{ENDPOINT_SLICES, SERVICES};
+use crate::network::Landed;
+use crate::process::{Protocol, Server};
+use crate::resource::{ENDPOINT_SLICES, PODS, SERVICES};
 use crate::store::Store;
 use crate::webhook::Call;
 
@@ -23,6 +25,27 @@ const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 pub(crate) struct ClientConfig {
     place: Place,
     authorities: Bytes,
+}
+
+/// Where a call is to go.
+#[derive(Debug, Clone)]
+pub(crate) enum Destination {
+    /// To the host of its URL.
+    Host,
+    /// To another address: `192.0.2.7:8443`.
+    Address(String),
+    /// To a server in a pod that is known, so that nobody has to be called.
+    Pod(Landed),
+}
+
+impl Destination {
+    /// What a call says of it.
+    pub(crate) fn address(&self) -> Option<String> {
+        match self {
+            Self::Address(address) => Some(address.clone()),
+            Self::Host | Self::Pod(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -50,14 +73,14 @@ impl ClientConfig {
         Self { place, authorities: Bytes::from(bundle) }
     }
 
-    /// Where to connect to, where that is not the URL's host.
+    /// Where to go.
     ///
     /// # Errors
-    /// Why the Service has no such address, in the words of API servers where they have some.
-    pub(crate) fn address(&self, store: &Store) -> Result<Option<String>, String> {
+    /// Why the Service leads nowhere, in the words of API servers where they have some.
+    pub(crate) fn destination(&self, store: &Store) -> Result<Destination, String> {
         match &self.place {
-            Place::Url(_) => Ok(None),
-            Place::Service { namespace, name, port, .. } => address(store, namespace, name, *port).map(Some),
+            Place::Url(_) => Ok(Destination::Host),
+            Place::Service { namespace, name, port, .. } => destination(store, namespace, name, *port),
         }
     }
 
@@ -79,18 +102,18 @@ impl ClientConfig {
     }
 }
 
-/// `192.0.2.7:8443` for a port of a Service.
+/// Where a port of a Service leads.
 ///
 /// # Errors
-/// Why there is no such address, in the words of API servers where they have some.
-fn address(store: &Store, namespace: &str, name: &str, port: i64) -> Result<String, String> {
+/// Why it leads nowhere, in the words of API servers where they have some.
+fn destination(store: &Store, namespace: &str, name: &str, port: i64) -> Result<Destination, String> {
     let Some(service) = store.get(SERVICES, namespace, name) else {
         return Err(format!("service \"{name}\" not found"));
     };
     let service = service.value();
     if service["spec"]["type"] == "ExternalName" {
         let host = service["spec"]["externalName"].as_str().unwrap_or_default();
-        return Ok(join(host.trim_end_matches('.'), port));
+        return Ok(Destination::Address(join(host.trim_end_matches('.'), port)));
     }
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
     let Some(entry) = ports.into_iter().find(|entry| entry["port"] == json!(port)) else {
@@ -110,12 +133,18 @@ fn address(store: &Store, namespace: &str, name: &str, port: i64) -> Result<Stri
             continue;
         };
         for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
+            let is_ready = endpoint["conditions"]["ready"] != false;
             if endpoint["targetRef"]["kind"] == "Pod" {
                 has_pods = true;
-            } else if endpoint["conditions"]["ready"] != false
-                && let Some(address) = endpoint["addresses"][0].as_str()
-            {
-                return Ok(join(address, number));
+                let pod = text(&endpoint["targetRef"]);
+                let pod = store.get(PODS, namespace, &pod).filter(|_| is_ready).map(|pod| pod.value());
+                if let (Some(pod), Ok(port)) = (pod, u16::try_from(number))
+                    && is_known(&pod, port)
+                {
+                    return Ok(Destination::Pod(Landed { pod, port }));
+                }
+            } else if is_ready && let Some(address) = endpoint["addresses"][0].as_str() {
+                return Ok(Destination::Address(join(address, number)));
             }
         }
     }
@@ -125,6 +154,12 @@ fn address(store: &Store, namespace: &str, name: &str, port: i64) -> Result<Stri
         ));
     }
     Err(format!("no endpoints available for service \"{name}\""))
+}
+
+/// Whether the server at a port of a pod is known.
+fn is_known(pod: &Value, port: u16) -> bool {
+    let servers = pod["spec"]["containers"].as_array().into_iter().flatten().filter_map(Server::of);
+    servers.into_iter().any(|server| server.ports().contains(&(port, Protocol::Tcp)))
 }
 
 fn join(host: &str, port: i64) -> String {

@@ -78,6 +78,7 @@ mod go_text;
 mod ip_range;
 mod log;
 mod managed_fields;
+mod network;
 pub mod node_pools;
 pub mod object;
 mod openapi;

@@ -132,6 +132,15 @@ impl Consultation {
         Ok(())
     }
 
+    /// Takes what objects were converted to, or why they were not.
+    pub(crate) fn told(&self, keys: Vec<String>, answer: Result<Vec<Value>, String>) {
+        let mut inner = self.inner();
+        match answer {
+            Ok(values) => inner.converted.extend(keys.into_iter().zip(values.into_iter().map(Ok))),
+            Err(because) => inner.converted.extend(keys.into_iter().map(|key| (key, Err(because.clone())))),
+        }
+    }
+
     /// Notes that the write was made.
     pub(crate) fn written(&self) {
         self.inner().is_written = true;
@@ -175,13 +184,7 @@ impl Consultation {
             });
             let mut answers = futures::stream::iter(asked).buffer_unordered(AT_ONCE);
             while let Some((keys, answer)) = answers.next().await {
-                let mut inner = self.inner();
-                match answer {
-                    Ok(values) => inner.converted.extend(keys.into_iter().zip(values.into_iter().map(Ok))),
-                    Err(because) => {
-                        inner.converted.extend(keys.into_iter().map(|key| (key, Err(because.clone()))));
-                    }
-                }
+                self.told(keys, answer);
             }
         }
         true

@@ -16,8 +16,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::super::clock::later;
 use super::super::cluster::Cluster;
 use super::super::control::value::{items, text};
+use super::super::network::FromPod;
 use super::super::process::{
-    Answered, End, Image, Performance, Piece, Session, Stream, World, perform, present, status_of,
+    Answered, End, Image, Performance, Piece, Reach, Session, Stream, World, perform, present, status_of,
 };
 use super::super::resource::PODS;
 use super::super::status::Status;
@@ -131,6 +132,29 @@ impl Call<'_> {
     }
 }
 
+/// How much of what a command prints was shown, of each stream: one that is followed anew prints it again.
+#[derive(Debug, Default)]
+struct Printed([usize; 2]);
+
+impl Printed {
+    /// What was not shown yet; it will be.
+    fn rest(&mut self, pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
+        let mut seen = [0; 2];
+        let mut rest = Vec::new();
+        for mut piece in pieces {
+            let stream = usize::from(piece.stream == Stream::Err);
+            let before = seen[stream];
+            seen[stream] += piece.text.len();
+            if seen[stream] > self.0[stream] {
+                piece.text.drain(..self.0[stream].saturating_sub(before));
+                rest.push(piece);
+            }
+        }
+        self.0 = seen;
+        rest
+    }
+}
+
 impl Execution {
     async fn run(&self, mut terminal: Terminal) {
         let image = text(&self.container, &["image"]).to_owned();
@@ -210,20 +234,41 @@ impl Execution {
             })
     }
 
+    /// The network for what begins at a time.
+    fn network(&self, begun: Timestamp) -> Arc<dyn Reach> {
+        Arc::new(FromPod::new(&self.cluster, &self.pod, begun))
+    }
+
     /// Runs a command, and says how it has ended; `None` where nobody is there any more.
-    async fn perform(&self, terminal: &mut Terminal, world: World) -> Option<Value> {
+    async fn perform(&self, terminal: &mut Terminal, mut world: World) -> Option<Value> {
         let begun = self.cluster.now();
+        world.network = Some(self.network(begun));
+        let mut input = Vec::new();
         let mut performance = self.performed(world.clone(), Vec::new()).await?;
         if performance.reads && self.stdin {
-            let input = self.input(terminal).await?;
-            performance = self.performed(world, input).await?;
+            input = self.input(terminal).await?;
+            // What it asks may be another thing now.
+            world.network = Some(self.network(begun));
+            performance = self.performed(world.clone(), input.clone()).await?;
         }
-        let doubt = performance.doubt.take();
-        let until = doubt.as_ref().map_or(HORIZON, |doubt| doubt.at);
-        let pieces: Vec<Piece> = performance.pieces.into_iter().filter(|piece| piece.at <= until).collect();
-        if let Some(status) = self.play(terminal, &pieces, begun).await? {
-            return Some(status);
-        }
+        let mut printed = Printed::default();
+        let doubt = loop {
+            let doubt = performance.doubt.take();
+            let until = doubt.as_ref().map_or(HORIZON, |doubt| doubt.at);
+            let pieces = performance.pieces.iter().filter(|piece| piece.at <= until).cloned();
+            if let Some(status) = self.play(terminal, &printed.rest(pieces), begun).await? {
+                return Some(status);
+            }
+            match doubt {
+                Some(doubt) if performance.waits => {
+                    if let Some(status) = self.wait(terminal, later(begun, doubt.at)).await? {
+                        return Some(status);
+                    }
+                    performance = self.performed(world.clone(), input.clone()).await?;
+                }
+                doubt => break doubt,
+            }
+        };
         let (took, status) = match (doubt, performance.end) {
             (Some(doubt), _) => (doubt.at, failed(&not_known(&doubt.why).message)),
             (None, End::After(took, code) | End::Unknown(took, code)) => (took, ended(code)),
@@ -332,16 +377,24 @@ impl Execution {
                 }
                 let line = std::mem::take(&mut unfinished);
                 let begun = self.cluster.now();
-                let worked = tokio::task::spawn_blocking(move || {
-                    let answered = session.line(&line, begun);
-                    (session, answered)
-                });
-                let (again, answered) = worked.await.ok()?;
-                session = again;
-                let Answered { pieces, took, unknown, exit } = answered;
-                let interrupted = match self.play(terminal, &pieces, begun).await? {
-                    None if unknown.is_none() => self.wait(terminal, later(begun, took)).await?,
-                    status => status,
+                let network = self.network(begun);
+                let mut printed = Printed::default();
+                let (interrupted, unknown, exit) = loop {
+                    let (line, network) = (line.clone(), Arc::clone(&network));
+                    let worked = tokio::task::spawn_blocking(move || {
+                        let answered = session.line(&line, begun, Some(network));
+                        (session, answered)
+                    });
+                    let (again, answered) = worked.await.ok()?;
+                    session = again;
+                    let Answered { pieces, took, unknown, exit, waits } = answered;
+                    let interrupted = match self.play(terminal, &printed.rest(pieces), begun).await? {
+                        None if unknown.is_none() => self.wait(terminal, later(begun, took)).await?,
+                        status => status,
+                    };
+                    if !waits || interrupted.is_some() {
+                        break (interrupted, unknown, exit);
+                    }
                 };
                 if let Some(status) = interrupted {
                     if status["details"]["causes"][0]["message"] != "130" {

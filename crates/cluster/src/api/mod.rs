@@ -37,6 +37,7 @@ mod path;
 mod present;
 mod pretty;
 mod prometheus;
+mod proxy;
 mod query;
 mod read;
 mod request_info;

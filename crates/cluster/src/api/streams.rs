@@ -1,4 +1,4 @@
-//! logs, exec, attach, port-forward, proxy: nothing runs in the embedded cluster. What is known of it all the same is
+//! logs, exec, attach, port-forward: nothing runs in the embedded cluster. What is known of it all the same is
 //! answered, and of the rest the answers say so.
 
 // upstream: pkg/registry/core/pod/strategy.go LogLocation, streamLocation, validateContainer (v1.36)
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::cluster::Cluster;
 use super::super::control::value::{condition, items, text};
 use super::super::control::{HEARTBEAT_ANNOTATION, STOPPED};
-use super::super::resource::{NODES, PODS};
+use super::super::resource::NODES;
 use super::super::status::Status;
 use super::answer;
 use super::body::Body;
@@ -100,26 +100,5 @@ impl Call<'_> {
             }
         };
         found.map_err(Status::bad_request)
-    }
-
-    /// The pods that a node's kubelet has, as it lists them itself.
-    fn pods_of_kubelet(&self, node: &str) -> Response<Body> {
-        let (pods, _) = self.cluster().list(PODS, None);
-        let pods: Vec<Value> =
-            pods.iter().map(|pod| pod.to_value()).filter(|pod| pod["spec"]["nodeName"] == node).collect();
-        answer::json_value(200, &json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}))
-    }
-
-    /// `proxy` of a node, pod or service.
-    pub(super) fn proxy(&self, target: &Target, rest: &str) -> Result<Response<Body>, Status> {
-        let name = target.name().split(':').next().unwrap_or_default();
-        if self.cluster().get(target.resource, target.namespace(), name).is_none() {
-            return Err(Status::not_found(target.resource.row(), name));
-        }
-        if target.resource == NODES && matches!(rest.trim_matches('/'), "pods" | "runningpods") {
-            return Ok(self.pods_of_kubelet(name));
-        }
-        let what = if target.resource == NODES { "no kubelet answers" } else { "nothing listens" };
-        Err(not_known(&format!("{what} at /{rest}")))
     }
 }

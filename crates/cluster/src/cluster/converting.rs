@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 
 use super::{Cluster, Transaction};
 use crate::admission::{Batch, Consultation, waiting};
+use crate::client_config::Destination;
 use crate::custom::conversion::{self, Webhook};
 use crate::custom::{Definition, Version, prune};
+use crate::network::call_pod;
 use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::status::Status;
@@ -52,8 +54,9 @@ impl Cluster {
             definition.read_from_storage(object.resource, &mut value);
             values.push(value);
         }
-        let address = if is_asked { self.read(|store| webhook.client.address(store)) } else { Ok(None) };
-        let converted = convert(&definition, webhook, &address, consultation, resource, values)?;
+        let destination =
+            if is_asked { self.read(|store| webhook.client.destination(store)) } else { Ok(Destination::Host) };
+        let converted = convert(&definition, webhook, &destination, consultation, resource, values)?;
         let served = converted.into_iter().zip(&objects).map(|(value, stored)| {
             let object = Object::new(resource, stored.resource_version, &value);
             Arc::new(object.managed_by(stored.managed().cloned()))
@@ -112,8 +115,8 @@ impl Transaction<'_> {
         let Some(consultation) = self.options.consultation else {
             return Err(refused(conversion::failed(&value, "webhooks cannot be asked here")));
         };
-        let address = webhook.client.address(&self.state.store);
-        let converted = convert(&definition, webhook, &address, consultation, to, vec![value])?;
+        let destination = webhook.client.destination(&self.state.store);
+        let converted = convert(&definition, webhook, &destination, consultation, to, vec![value])?;
         converted.into_iter().next().ok_or_else(waiting)
     }
 
@@ -166,12 +169,14 @@ fn refused(because: String) -> Status {
 fn convert(
     definition: &Definition,
     webhook: &Webhook,
-    address: &Result<Option<String>, String>,
+    destination: &Result<Destination, String>,
     consultation: &Consultation,
     to: ResourceId,
     objects: Vec<Value>,
 ) -> Result<Vec<Value>, Status> {
     let wanted = to.row().api_version();
+    let in_pod = matches!(destination, Ok(Destination::Pod(_)));
+    let all = if in_pod { objects.clone() } else { Vec::new() };
     let mut done = Vec::with_capacity(objects.len());
     let (mut missing, mut known) = (Vec::new(), HashSet::new());
     for object in objects {
@@ -216,14 +221,21 @@ fn convert(
         let rest = missing.split_off(count.min(missing.len()));
         let (keys, objects): (Vec<_>, Vec<_>) = std::mem::replace(&mut missing, rest).into_iter().unzip();
         let first = objects.first().cloned().unwrap_or(json!(null));
-        let reached = address.clone();
-        let question = webhook.ask(reached.clone().unwrap_or_default(), &wanted, objects);
-        let question = question.map_err(refused)?;
-        if let Err(because) = reached {
-            return Err(refused(conversion::unreached(&first, &question.call, &because)));
-        }
+        let address = destination.as_ref().ok().and_then(Destination::address);
+        let question = webhook.ask(address, &wanted, objects).map_err(refused)?;
         let call = question.call.clone();
+        match destination {
+            Err(because) => return Err(refused(conversion::unreached(&first, &call, because))),
+            Ok(Destination::Pod(landed)) => {
+                consultation.told(keys, question.read(call_pod(landed, &call)));
+                continue;
+            }
+            Ok(_) => {}
+        }
         batches.push(Batch { call, keys, read: Box::new(move |answer| question.read(answer)) });
+    }
+    if in_pod {
+        return convert(definition, webhook, destination, consultation, to, all);
     }
     consultation.convert(batches).map_err(|because| refused(because.to_owned()))?;
     Err(waiting())

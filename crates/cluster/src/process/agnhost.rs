@@ -27,6 +27,7 @@ impl Run {
             }
             Some("mounttest") => self.mount_test(&words[1..]),
             Some(name @ ("dns-suffix" | "dns-server-list" | "etc-hosts")) => self.names(name),
+            Some("connect") if self.world.network.is_some() => self.connect(&words[1..]),
             Some(name) => self.unknown(|| format!("what agnhost's `{name}` prints is not known")),
         }
     }

@@ -158,7 +158,8 @@ impl Run {
 
     /// A pattern is as many words as there are files that it fits.
     fn named(&self, word: &str, all: &mut Vec<Option<String>>) {
-        if glob::is_pattern(word) {
+        // In a URL `?` stands for itself: there is no folder `http:`.
+        if glob::is_pattern(word) && !word.contains("://") {
             let (folder, pattern) = word.rsplit_once('/').unwrap_or((".", word));
             let at = if folder.is_empty() { "/".to_owned() } else { self.full(folder) };
             match self.files.find(&at) {

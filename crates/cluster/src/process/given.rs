@@ -43,6 +43,11 @@ pub(super) fn host_name(pod: &Value) -> (String, String) {
     (name, domain)
 }
 
+/// What a container of a pod calls its host.
+pub(crate) fn host_of(pod: &Value) -> String {
+    host_name(pod).0
+}
+
 /// The files, of a container whose status says what it has been given.
 pub(super) fn given(
     cluster: Option<&Cluster>,

@@ -17,12 +17,23 @@ pub(crate) enum Shell {
     Nothing,
 }
 
+/// The programs for the network in an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tools {
+    pub(crate) curl: bool,
+    /// Those of busybox: `wget`, `nc`, `nslookup`.
+    pub(crate) busybox: bool,
+    /// OpenBSD's `nc` and BIND's `nslookup` instead of them.
+    pub(crate) others: bool,
+}
+
 /// What is known of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Image {
     pub(crate) shell: Shell,
     /// Whether it is nothing but a shell and its tools: root's, with no variables but `PATH`, at `/`, with nothing in `/tmp`.
     pub(crate) bare: bool,
+    pub(crate) tools: Tools,
 }
 
 /// Images that are a shell and a few tools: without a command they end at once, as nobody types anything.
@@ -255,22 +266,36 @@ pub(super) fn is_official(image: &str) -> bool {
 impl Image {
     /// What is known of an image by its name.
     pub(crate) fn named(image: &str) -> Self {
+        if is_of_curl(image) {
+            let tools = Tools { curl: true, busybox: true, others: false };
+            return Self { shell: Shell::Alpine, bare: false, tools };
+        }
         if !is_official(image) {
             return Self::default();
         }
         let name = base_name(image);
         if name == "pause" {
-            return Self { shell: Shell::Nothing, bare: true };
+            return Self { shell: Shell::Nothing, bare: true, tools: Tools::default() };
         }
         if let Some((_, shell)) = BARE.iter().find(|(own, _)| *own == name) {
-            return Self { shell: *shell, bare: true };
+            let others = name == "agnhost";
+            let busybox = matches!(shell, Shell::Busybox | Shell::Alpine);
+            return Self { shell: *shell, bare: true, tools: Tools { curl: others, busybox, others } };
         }
         if !UPON.contains(&name) {
             return Self::default();
         }
         let alpine = image.split('@').next().unwrap_or_default().contains("alpine");
-        Self { shell: if alpine { Shell::Alpine } else { Shell::Debian }, bare: false }
+        let tools = Tools { curl: name == "nginx", busybox: alpine, others: false };
+        Self { shell: if alpine { Shell::Alpine } else { Shell::Debian }, bare: false, tools }
     }
+}
+
+/// Whether an image is that of curl's own people.
+fn is_of_curl(image: &str) -> bool {
+    let image = image.split('@').next().unwrap_or_default();
+    let home = image.strip_prefix("docker.io/").or(image.strip_prefix("quay.io/")).unwrap_or(image);
+    home == "curlimages/curl" || home.starts_with("curlimages/curl:") || home.starts_with("curl/curl")
 }
 
 #[cfg(test)]
@@ -289,7 +314,18 @@ mod tests {
             ("acme/busybox", Shell::Unknown, false),
             ("acme/web:1", Shell::Unknown, false),
         ] {
-            assert_eq!(Image::named(image), Image { shell, bare }, "{image}");
+            let known = Image::named(image);
+            assert_eq!((known.shell, known.bare), (shell, bare), "{image}");
+        }
+        for (image, curl, busybox) in [
+            ("busybox", false, true),
+            ("curlimages/curl:8.10.1", true, true),
+            ("nginx:1.27", true, false),
+            ("debian", false, false),
+            ("acme/curl", false, false),
+        ] {
+            let tools = Image::named(image).tools;
+            assert_eq!((tools.curl, tools.busybox), (curl, busybox), "{image}");
         }
         assert!(Shell::Busybox.lacks("curl") && !Shell::Busybox.lacks("wget") && !Shell::Debian.lacks("curl"));
     }

@@ -5,7 +5,7 @@
 //! the volumes of the pod, and the files that containers left there; the end of other programs is unknown.
 //!
 //! ```text
-//! tokens ─▶ script ─▶ run ─ expand, programs, printing, reading, filing, agnhost ─▶ world::Course | Performance
+//! tokens ─▶ script ─▶ run ─ expand, programs, printing, reading, filing, clients, agnhost ─▶ world::Course | Performance
 //! environment, mounts, given, image ─▶ place ─▶ world        story: what the containers of a pod have done until now
 //! ```
 
@@ -17,6 +17,7 @@
 mod agnhost;
 mod amounts;
 mod arithmetic;
+mod clients;
 mod environment;
 mod expand;
 mod fields;
@@ -36,9 +37,11 @@ mod plumbing;
 mod printing;
 mod program;
 mod programs;
+mod reach;
 mod reading;
 mod run;
 mod script;
+mod servers;
 mod session;
 mod story;
 #[cfg(test)]
@@ -46,11 +49,14 @@ mod tests;
 mod tokens;
 mod world;
 
+pub(crate) use self::given::host_of;
 pub(crate) use self::image::{Image, is_of_every_shell};
 pub(crate) use self::log::{Line, LogOptions, lines};
 pub(crate) use self::output::{Piece, Stream};
-pub(crate) use self::program::{Program, program};
+pub(crate) use self::program::{Listens, Program, program};
+pub(crate) use self::reach::{Heard, Lookup, Moment, Protocol, Reach, Request, Response, Sent};
 pub(crate) use self::run::{follow, perform};
+pub(crate) use self::servers::{Porter, Server};
 pub(crate) use self::session::{Answered, Session};
 pub(crate) use self::story::{Ran, last_message, past, present, status_of};
 pub(crate) use self::world::{Course, End, Performance, World};

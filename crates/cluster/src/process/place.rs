@@ -101,6 +101,8 @@ impl Place<'_> {
             files: Files::new(ground, owner),
             start: if thorough { self.started } else { None },
             shell: image.shell,
+            tools: image.tools,
+            network: None,
             identity,
             host_name: (!host.is_empty()).then_some(host),
             directory: directory.or_else(|| image.bare.then(|| "/".to_owned())),

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::image::{SHELLS, base_name, is_official};
+use super::image::{SHELLS, base_name};
 use super::place::{Place, Purpose};
+use super::reach::Protocol;
 use super::run::follow;
+use super::servers::Server;
 use super::world::{Course, World};
 use crate::cluster::Cluster;
 use crate::control::value::{items, text};
@@ -27,22 +29,27 @@ pub(crate) struct Program {
 }
 
 /// At which ports a program takes connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Listens {
     Nowhere,
     /// Nobody knows: at those that it is asked at.
     Anywhere,
-    At(u16),
+    At(Vec<u16>),
 }
 
 impl Listens {
     /// Whether a connection to that port is taken; a name that no port has leads nowhere.
-    pub(crate) fn at(self, port: Option<i64>) -> bool {
+    pub(crate) fn at(&self, port: Option<i64>) -> bool {
         match self {
             Self::Nowhere => false,
             Self::Anywhere => true,
-            Self::At(own) => port == Some(i64::from(own)),
+            Self::At(own) => own.iter().any(|own| port == Some(i64::from(*own))),
         }
+    }
+
+    fn of(server: &Server) -> Self {
+        let tcp = server.ports().into_iter().filter(|(_, protocol)| *protocol == Protocol::Tcp);
+        Self::At(tcp.map(|(port, _)| port).collect())
     }
 }
 
@@ -98,46 +105,20 @@ pub(crate) fn program(
 const TESTERS: [&str; 5] = ["mounttest", "entrypoint-tester", "etc-hosts", "dns-suffix", "dns-server-list"];
 
 fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
+    let server = Server::of(container);
+    let listens = server.as_ref().map_or(Listens::Anywhere, Listens::of);
     match (name, args.first().copied()) {
         ("pause", _) => Program::endless(0, Listens::Nowhere),
         // Kubernetes' image for tests: its servers run until they are stopped.
         ("agnhost", None | Some("pause")) => Program::endless(2, Listens::Nowhere),
-        ("agnhost", Some("test-webserver")) => Program::endless(0, Listens::At(option(args, "port", 80))),
-        ("agnhost", Some("netexec")) => Program::endless(0, Listens::At(option(args, "http-port", 8080))),
-        ("agnhost", _) => Program::endless(0, Listens::Anywhere),
-        // As the image comes; a configuration in a volume may have it listen elsewhere.
-        ("nginx" | "httpd", _) if is_official(text(container, &["image"])) && !is_configured(container) => {
-            Program { listens: Listens::At(80), ..Program::of_course(follow(&[""], &World::default())) }
-        }
+        ("agnhost", _) => Program::endless(0, listens),
         _ if SHELLS.contains(&name) => {
             let waits = container["stdin"] == true || container["tty"] == true;
             Program::of_course(if waits { Course::endless() } else { follow(&["sh"], &World::default()) })
         }
+        _ if server.is_some() => Program { listens, ..Program::of_course(follow(&[""], &World::default())) },
         _ => Program::of_course(follow(&[""], &World::default())),
     }
-}
-
-/// Whether there are files of the pod's, beside the credentials that every container has.
-fn is_configured(container: &Value) -> bool {
-    let own = |mount: &Value| !text(mount, &["mountPath"]).starts_with("/var/run/secrets/");
-    items(&container["volumeMounts"]).iter().any(own)
-}
-
-/// The port that `--name=80` or `--name 80` gives.
-fn option(args: &[&str], name: &str, otherwise: u16) -> u16 {
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        let Some(said) = arg.trim_start_matches('-').strip_prefix(name).filter(|_| arg.starts_with('-')) else {
-            continue;
-        };
-        let value = match said.strip_prefix('=') {
-            Some(value) => Some(value),
-            None if said.is_empty() => rest.next().copied(),
-            None => continue,
-        };
-        return value.and_then(|value| value.parse().ok()).unwrap_or(otherwise);
-    }
-    otherwise
 }
 
 #[cfg(test)]
@@ -157,7 +138,7 @@ mod tests {
         assert_eq!((pause.course.end, pause.on_term, pause.listens), (End::Never, Some(at_once(0)), Listens::Nowhere));
         let nginx = of(json!({"image": "nginx:1.27"}));
         assert!(matches!(nginx.course.end, End::Unknown(..)) && nginx.on_term == Some(at_once(0)));
-        assert_eq!(nginx.listens, Listens::At(80));
+        assert_eq!(nginx.listens, Listens::At(vec![80]));
         let sleep = of(json!({"image": "busybox@sha256:1", "command": ["sleep"], "args": ["5"]}));
         assert!(matches!(sleep.course.end, End::After(..)) && sleep.on_term.is_none());
         assert_eq!(sleep.listens, Listens::Nowhere);
@@ -166,21 +147,9 @@ mod tests {
         let exits = json!({"image": "acme/tool", "args": ["sh", "-c", "exit 3"]});
         assert_eq!(of(exits).course.end, End::After(SignedDuration::ZERO, 3));
         let agnhost = |args: &[&str]| of(json!({"image": "k8s/agnhost:2", "args": args})).listens;
-        assert_eq!(agnhost(&["netexec"]), Listens::At(8080));
-        assert_eq!(agnhost(&["netexec", "--http-port=81"]), Listens::At(81));
-        assert_eq!(agnhost(&["test-webserver", "-port", "82"]), Listens::At(82));
+        assert_eq!(agnhost(&["netexec", "--http-port=81"]), Listens::At(vec![81]));
         assert_eq!(agnhost(&["nettest"]), Listens::Anywhere);
-        for (image, port) in [
-            ("nginx", Listens::At(80)),
-            ("docker.io/library/httpd:2.4", Listens::At(80)),
-            ("registry.k8s.io/e2e-test-images/nginx:1.15-4@sha256:1", Listens::At(80)),
-            ("bitnami/nginx:1.27", Listens::Anywhere),
-            ("localhost:5000/nginx", Listens::Anywhere),
-        ] {
-            assert_eq!(of(json!({"image": image})).listens, port, "{image}");
-        }
-        let configured = json!({"image": "nginx", "volumeMounts": [{"name": "conf", "mountPath": "/etc/nginx"}]});
-        assert_eq!(of(configured).listens, Listens::Anywhere);
+        assert_eq!(of(json!({"image": "bitnami/nginx:1.27"})).listens, Listens::Anywhere);
     }
 
     #[test]

@@ -106,6 +106,7 @@ impl Run {
                 self.directory = to.map(|to| self.full(&to));
                 self.done(0)
             }
+            _ if Self::is_client(name) && self.world.network.is_some() => self.client(name, arguments),
             _ if is_printer => match words {
                 Some(words) if Self::is_printer(name) => self.printing(name, &words),
                 Some(words) => self.reading(name, &words),

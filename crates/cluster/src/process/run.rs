@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 use super::files::{Files, Made};
 use super::glob;
-use super::output::{Buffer, Input, Piece, Sink, Stream, Transcript};
+use super::output::{Buffer, Doubt, Input, Piece, Sink, Stream, Transcript};
 use super::script::{Node, parse};
 use super::tokens::Word;
 use super::world::{Course, End, Performance, World};
@@ -83,6 +83,10 @@ pub(super) struct Run {
     pub(super) err: Sink,
     /// Nobody looks any further; none where only the end matters.
     horizon: Option<SignedDuration>,
+    /// How many questions the network was asked.
+    pub(super) questions: usize,
+    /// The next one cannot be answered yet.
+    pub(super) waits: bool,
     /// Whether what it does may depend on the time.
     pub(super) asked_time: bool,
     /// Where relative paths begin.
@@ -130,6 +134,8 @@ impl Run {
             out: Sink::Stream(Stream::Out),
             err: Sink::Stream(Stream::Err),
             horizon,
+            questions: 0,
+            waits: false,
             asked_time: false,
             directory: world.directory.clone(),
             shell: "sh".to_owned(),
@@ -153,6 +159,7 @@ impl Run {
             end,
             pieces: self.transcript.pieces,
             doubt: self.transcript.doubt,
+            waits: self.waits,
             reads: self.input.asked,
             files: self.files,
         }
@@ -471,15 +478,16 @@ impl Run {
     pub(super) fn begin_anew(&mut self, world: World) {
         self.world = Arc::new(world);
         self.at = SignedDuration::ZERO;
-        (self.commands, self.calls) = (0, 0);
+        (self.commands, self.calls, self.questions) = (0, 0, 0);
+        self.waits = false;
         self.unknown_last = false;
     }
 
     /// What was printed since somebody asked last, and why it is not all.
-    pub(super) fn take_printed(&mut self) -> (Vec<Piece>, Option<String>) {
+    pub(super) fn take_printed(&mut self) -> (Vec<Piece>, Option<Doubt>) {
         let mut transcript = std::mem::replace(&mut self.transcript, Transcript::new(true));
         transcript.sort();
-        (transcript.pieces.into(), transcript.doubt.map(|doubt| doubt.why))
+        (transcript.pieces.into(), transcript.doubt)
     }
 
     /// Waits; nobody waits longer than anybody looks.

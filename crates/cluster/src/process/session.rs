@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::output::Piece;
+use super::reach::Reach;
 use super::run::{Flow, Run};
 use super::script::parse;
 use super::world::World;
@@ -33,6 +34,8 @@ pub(crate) struct Answered {
     pub(crate) unknown: Option<String>,
     /// The exit code, if the shell ends.
     pub(crate) exit: Option<i64>,
+    /// Whether it goes on then with what is not known before.
+    pub(crate) waits: bool,
 }
 
 impl Session {
@@ -50,20 +53,26 @@ impl Session {
         closes(text) || CLOSERS.iter().any(|closer| closes(&format!("{text}{closer}")))
     }
 
-    /// Runs a line at a time.
-    pub(crate) fn line(&mut self, line: &str, now: Timestamp) -> Answered {
+    /// Runs a line at a time. One that waits is as if it had not been run: it is run again then.
+    pub(crate) fn line(&mut self, line: &str, now: Timestamp, network: Option<Arc<dyn Reach>>) -> Answered {
+        let before = self.run.clone();
         let mut world = (*self.world).clone();
         world.start = Some(now);
+        world.network = network;
         self.run.begin_anew(world);
         let flow = self.run.script(line);
         let exit = (flow == Flow::Exit).then_some(self.run.code);
         let (pieces, doubt) = self.run.take_printed();
+        if let Some(doubt) = doubt.as_ref().filter(|_| self.run.waits) {
+            self.run = before;
+            return Answered { pieces, took: doubt.at, unknown: None, exit: None, waits: true };
+        }
         let unknown = match (doubt, flow) {
-            (Some(why), _) => Some(why),
+            (Some(doubt), _) => Some(doubt.why),
             (None, Flow::Forever) => Some(format!("it goes on for more than {} minutes", HORIZON.as_mins())),
             _ => None,
         };
-        Answered { pieces, took: self.run.at.min(HORIZON), unknown, exit }
+        Answered { pieces, took: self.run.at.min(HORIZON), unknown, exit, waits: false }
     }
 
     /// The exit code of the last command.

@@ -1,13 +1,15 @@
 //! What a command finds, and what comes of it as time goes by.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::file::File;
 use super::files::Files;
-use super::image::Shell;
+use super::image::{Shell, Tools};
 use super::output::{Doubt, Piece};
+use super::reach::Reach;
 
 /// Programs that are done at once, and well.
 pub(super) const QUICK: [&str; 17] = [
@@ -40,6 +42,10 @@ pub(crate) struct World {
     /// When it starts, where that matters.
     pub(crate) start: Option<Timestamp>,
     pub(crate) shell: Shell,
+    /// The programs for the network that its image has.
+    pub(crate) tools: Tools,
+    /// The network, for commands that are executed now.
+    pub(crate) network: Option<Arc<dyn Reach>>,
     pub(crate) identity: Option<Identity>,
     pub(crate) host_name: Option<String>,
     pub(crate) directory: Option<String>,
@@ -110,6 +116,8 @@ pub(crate) struct Performance {
     pub(crate) pieces: VecDeque<Piece>,
     /// From when on what it prints, or how it ends, cannot be told.
     pub(crate) doubt: Option<Doubt>,
+    /// Whether that is so only because the time for what it asks of the network has not come.
+    pub(crate) waits: bool,
     /// Whether it looks at what it is given to read.
     pub(crate) reads: bool,
     /// The files when it ended, or when nobody looked any further.

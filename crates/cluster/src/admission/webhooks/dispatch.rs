@@ -17,7 +17,9 @@ use crate::admission::forbidden::internal;
 use crate::admission::request::Request;
 use crate::admission::scene::Scene;
 use crate::admission::waiting;
+use crate::client_config::Destination;
 use crate::cluster::Transaction;
+use crate::network::call_pod;
 use crate::resource::ResourceId;
 use crate::status::Status;
 use crate::webhook::CallError;
@@ -150,17 +152,18 @@ impl Transaction<'_> {
         }
         let uid = self.state.random_uid();
         let body = self.review(request, served, object, &uid).map_err(Failure::Refused)?;
-        let address = hook.client.address(&self.state.store);
-        let call = hook.client.call(address.clone().unwrap_or_default(), hook.timeout, body);
+        let destination = hook.client.destination(&self.state.store);
+        let address = destination.as_ref().ok().and_then(Destination::address);
+        let call = hook.client.call(address, hook.timeout, body);
         let post =
             |because: &str| Failure::Calling(format!("failed to call webhook: Post \"{}\": {because}", call.url));
-        if let Err(because) = address {
-            return Err(post(&because));
-        }
-        let Some(consultation) = self.options.consultation else {
-            return Err(post("webhooks cannot be asked here"));
+        let answered = match (destination, self.options.consultation) {
+            (Err(because), _) => return Err(post(&because)),
+            (Ok(Destination::Pod(landed)), _) => Some(call_pod(&landed, &call)),
+            (Ok(_), None) => return Err(post("webhooks cannot be asked here")),
+            (Ok(_), Some(consultation)) => consultation.answer(&call),
         };
-        let body = match consultation.answer(&call) {
+        let body = match answered {
             None => return Err(Failure::Waiting),
             Some(Err(CallError::Unreachable(because))) => return Err(post(&because)),
             Some(Err(CallError::Unreadable(because))) => {

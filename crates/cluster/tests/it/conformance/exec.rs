@@ -17,14 +17,14 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// What came of a command.
 #[derive(Debug)]
-struct Executed {
-    out: String,
-    err: String,
+pub(super) struct Executed {
+    pub(super) out: String,
+    pub(super) err: String,
     status: Value,
 }
 
 impl Executed {
-    fn code(&self) -> i64 {
+    pub(super) fn code(&self) -> i64 {
         if self.status["status"] == "Success" {
             return 0;
         }
@@ -38,13 +38,24 @@ impl Executed {
         cause["message"].as_str().unwrap().parse().unwrap()
     }
 
-    fn message(&self) -> &str {
+    pub(super) fn message(&self) -> &str {
         self.status["message"].as_str().unwrap()
     }
 }
 
 /// Asks for a WebSocket; the head of another answer where there is none.
-async fn executed(api: &Api, path: &str, protocol: &str, typed: &[&[u8]]) -> Result<Executed, String> {
+pub(super) async fn executed(api: &Api, path: &str, protocol: &str, typed: &[&[u8]]) -> Result<Executed, String> {
+    executed_seeing(api, path, protocol, typed, || {}).await
+}
+
+/// [`executed`], with what is done whenever something was printed.
+pub(super) async fn executed_seeing(
+    api: &Api,
+    path: &str,
+    protocol: &str,
+    typed: &[&[u8]],
+    mut seen: impl FnMut(),
+) -> Result<Executed, String> {
     let (mut client, server) = tokio::io::duplex(64 * 1024);
     let api = api.clone();
     tokio::spawn(async move {
@@ -81,7 +92,10 @@ async fn executed(api: &Api, path: &str, protocol: &str, typed: &[&[u8]]) -> Res
     while let Some(Ok(message)) = socket.next().await {
         let Message::Binary(message) = message else { continue };
         match message[0] {
-            1 => out.extend_from_slice(&message[1..]),
+            1 => {
+                out.extend_from_slice(&message[1..]);
+                seen();
+            }
             2 => err.extend_from_slice(&message[1..]),
             _ => status = serde_json::from_slice(&message[1..]).unwrap(),
         }
@@ -89,7 +103,7 @@ async fn executed(api: &Api, path: &str, protocol: &str, typed: &[&[u8]]) -> Res
     Ok(Executed { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), status })
 }
 
-fn path(pod: &str, command: &[&str], more: &str) -> String {
+pub(super) fn path(pod: &str, command: &[&str], more: &str) -> String {
     let query: String = command.iter().map(|word| format!("&command={}", percent(word))).collect();
     format!("{PODS}/{pod}/exec?stdout=true&stderr=true{query}{more}")
 }
@@ -99,13 +113,13 @@ fn percent(word: &str) -> String {
 }
 
 impl Ground {
-    fn start(&self, name: &str, spec: Value) {
+    pub(super) fn start(&self, name: &str, spec: Value) {
         let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name }, "spec": spec });
         self.post(PODS, &pod).good();
         self.pass(3);
     }
 
-    fn execute(&self, pod: &str, command: &[&str]) -> Executed {
+    pub(super) fn execute(&self, pod: &str, command: &[&str]) -> Executed {
         self.spoken(&path(pod, command, ""), "v5.channel.k8s.io, v4.channel.k8s.io", &[]).unwrap()
     }
 
@@ -168,7 +182,7 @@ fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
     ground.start("web", json!({ "containers": [{ "name": "main", "image": "acme/web:1" }] }));
     ground.start("pause", json!({ "containers": [{ "name": "main", "image": "registry.k8s.io/pause:3.10" }] }));
     for (pod, command, why) in [
-        ("box", &["wget", "-qO-", "http://web"][..], "what `wget` does is not known"),
+        ("box", &["ping", "web"][..], "what `ping` does is not known"),
         ("box", &["cat", "/etc/passwd"], "what is in `/etc/passwd` is not known"),
         ("box", &["ps"], "what `ps` prints is not known"),
         ("web", &["sh", "-c", "echo hi"], "whether the image `acme/web:1` has `sh` is not known"),

@@ -1,0 +1,82 @@
+//! Calls of the API server to servers in pods that are known: to webhooks, and for whoever asks by `proxy`.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use jiff::Timestamp;
+use klab_scheduler::hash::fnv64;
+use serde_json::Value;
+
+use super::answers::{Asked, answer};
+use super::conversion;
+use super::reviews::review;
+use super::routes::{Landed, Missed, pod_port, service_port};
+use crate::control::value::items;
+use crate::process::{Heard, Protocol, Request, Sent, Server, status_of};
+use crate::store::Store;
+use crate::webhook::{Call, CallError};
+
+/// What a webhook in a pod answers. Its certificate is taken to be that which the call wants: nobody shows one.
+///
+/// # Errors
+/// As a webhook that is called over the network: nobody listens, it takes longer than the call may, it knows no such path.
+pub(crate) fn call_pod(landed: &Landed, call: &Call) -> Result<Bytes, CallError> {
+    let unreachable = |because: String| Err(CallError::Unreachable(because));
+    let pod = &landed.pod;
+    let running = items(&pod["spec"]["containers"]).iter();
+    let running = running.filter(|one| status_of(pod, one)["state"]["running"].is_object());
+    let server = running.filter_map(Server::of).find(|one| one.ports().contains(&(landed.port, Protocol::Tcp)));
+    let Some(server) = server else {
+        let address = pod["status"]["podIP"].as_str().unwrap_or_default();
+        return unreachable(format!("dial tcp {address}:{}: connect: connection refused", landed.port));
+    };
+    let path = call.url.split_once("://").and_then(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..)));
+    let path = path.unwrap_or("/").split('?').next().unwrap_or("/");
+    let answered = match &server {
+        Server::Webhook { sidecar, .. } => {
+            review(path, &call.body, sidecar).map(|reviewed| (reviewed.value, reviewed.after))
+        }
+        Server::ConversionWebhook(_) if path == "/crdconvert" => {
+            conversion::convert(&call.body).map(|value| (value, Some(Duration::ZERO)))
+        }
+        Server::ConversionWebhook(_) => None,
+        _ => return unreachable("http: server gave HTTP response to HTTPS client".to_owned()),
+    };
+    match answered {
+        Some((value, Some(after))) if after < call.timeout => Ok(Bytes::from(value.to_string())),
+        Some(_) => unreachable("context deadline exceeded".to_owned()),
+        None => Err(CallError::Unreadable("the server could not find the requested resource".to_owned())),
+    }
+}
+
+/// What a request by `proxy` comes to, at a port of a pod or, where it has no such thing, of a Service.
+///
+/// # Errors
+/// Why it leads nowhere: of a Service, in the words of API servers.
+pub(crate) fn proxied(
+    store: &Store,
+    now: Timestamp,
+    object: &Value,
+    port: &str,
+    request: &Request,
+) -> Result<(Heard, String), String> {
+    let chance = fnv64(&[&now.as_nanosecond().to_be_bytes(), request.target.as_bytes()]);
+    let landed = if object["kind"] == "Service" {
+        service_port(store, chance, object, port)?
+    } else {
+        let port = pod_port(object, port).ok_or("the pod names no port")?;
+        Ok(Landed { pod: object.clone().into(), port })
+    };
+    let asked = Asked { store, client: None, chance, is_passed_on: false };
+    Ok(match landed {
+        Ok(landed) => {
+            let address = landed.pod["status"]["podIP"].as_str().unwrap_or_default();
+            let at = format!("{address}:{}", landed.port);
+            (answer(asked, &landed, Protocol::Tcp, Sent::Http(request)), at)
+        }
+        Err(Missed::Unknown(why)) => (Heard::Unknown(why), String::new()),
+        Err(Missed::Refused) => (Heard::Refused, String::new()),
+        Err(Missed::Silence) => (Heard::Silence, String::new()),
+    })
+}

@@ -1,0 +1,20 @@
+//! The network of a cluster in which nothing runs: what names mean in it, where a connection leads, and what the servers
+//! that are known answer. Whatever else somebody would have to run to know is not made up.
+//!
+//! ```text
+//! names ─▶ routes ─▶ answers ─ reviews, conversion
+//!   └────────┴──────────┴── view: what a pod finds; calls: what the API server finds
+//! ```
+
+mod answers;
+mod calls;
+mod conversion;
+mod names;
+mod reviews;
+mod routes;
+mod view;
+
+pub(crate) use self::calls::{call_pod, proxied};
+pub(crate) use self::routes::Landed;
+#[cfg(feature = "server")]
+pub(crate) use self::view::FromPod;
