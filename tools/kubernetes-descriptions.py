@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes crates/cluster/src/openapi/descriptions.gz: the schemas of every kind, as API servers publish them.
+"""Writes crates/cluster/src/openapi/descriptions.gz: the schemas of all that is sent and answered, and the parameters of requests, as API
+servers publish them.
 
 usage: tools/kubernetes-descriptions.py <clone of kubernetes/kubernetes> <git ref> [<folder in it>] > crates/cluster/src/openapi/descriptions.gz
 
 They are those of api/openapi-spec/v3. What values a field may have is not in them: API servers add it, so it is taken from
 pkg/generated/openapi/zz_generated.openapi.go (which `make generated_files` writes where it is not in the repository).
-Each line is the name of a schema, a tab, the schema.
+Each line is the name of a schema, a tab, the schema; or `parameter:`, the name of a parameter as API servers share it in their older document
+(api/openapi-spec/swagger.json), a tab, the parameter.
 """
 import gzip
 import json
@@ -15,10 +17,12 @@ import sys
 
 CLONE, REF, FOLDER = (sys.argv[1:] + [""])[:3]
 PLACE = FOLDER.rstrip("/") + "/" if FOLDER else ""
-OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 REFERENCE = "#/components/schemas/"
-# Versions that are served: those that are neither alpha nor beta.
-DOCUMENT = re.compile(r"/(api|apis__[a-z0-9.]+)__v[0-9]+_openapi\.json$")
+# Versions that are served: those that are neither alpha nor beta; groups; and the version of the server.
+DOCUMENT = re.compile(r"/(apis|version|(api|apis__[a-z0-9.]+)(__v[0-9]+)?)_openapi\.json$")
+# Parameters that are written out wherever they are, and a path that has them.
+WRITTEN_OUT = ["dryRun", "fieldValidation"]
+CREATED = "/api/v1/namespaces/{namespace}/pods"
 
 
 def git(*words):
@@ -52,17 +56,14 @@ def enumerations(text):
 
 
 schemas = {}
+wanted = []
 folder = PLACE + "api/openapi-spec/v3/"
 for path in git("ls-tree", "-r", "--name-only", REF, folder).split():
     if DOCUMENT.search(path):
-        schemas.update(json.loads(git("show", f"{REF}:{path}"))["components"]["schemas"])
+        document = json.loads(git("show", f"{REF}:{path}"))
+        schemas.update(document["components"].get("schemas", {}))
+        wanted.extend(references(document["paths"]))
 
-wanted = [
-    name
-    for name, schema in schemas.items()
-    if OBJECT_META in references(schema.get("properties", {}).get("metadata", {}))
-    and "x-kubernetes-group-version-kind" in schema
-]
 found = set()
 while wanted:
     name = wanted.pop()
@@ -81,9 +82,16 @@ for kind, field, of_entries, description, values in enumerations(
         if "Possible enum values" in description:
             schema["description"] = description
 
+lines = {}
+for name in found:
+    schemas[name].pop("x-kubernetes-group-version-kind", None)
+    lines[name] = schemas[name]
+older = json.loads(git("show", f"{REF}:{PLACE}api/openapi-spec/swagger.json"))
+parameters = dict(older["parameters"])
+parameters.update((one["name"], one) for one in older["paths"][CREATED]["post"]["parameters"] if one.get("name") in WRITTEN_OUT)
+lines.update((f"parameter:{name}", parameter) for name, parameter in parameters.items())
+
 text = ""
-for name in sorted(found):
-    schema = schemas[name]
-    schema.pop("x-kubernetes-group-version-kind", None)
-    text += f"{name}\t{json.dumps(schema, separators=(',', ':'), sort_keys=True, ensure_ascii=False)}\n"
+for name in sorted(lines):
+    text += f"{name}\t{json.dumps(lines[name], separators=(',', ':'), sort_keys=True, ensure_ascii=False)}\n"
 sys.stdout.buffer.write(gzip.compress(text.encode(), 9, mtime=0))

@@ -26,7 +26,7 @@ pub(crate) fn take_changed(request: &Request<'_>, object: &mut Value, mut change
     if !changed["metadata"].is_object() {
         changed["metadata"] = json!({});
     }
-    for field in ["name", "namespace", "uid", "creationTimestamp", "resourceVersion", "generation", "managedFields"] {
+    for field in ["name", "namespace", "uid", "creationTimestamp", "resourceVersion", "generation"] {
         match (object["metadata"].get(field), changed["metadata"].as_object_mut()) {
             (Some(had), Some(metadata)) => drop(metadata.insert(field.to_owned(), had.clone())),
             (None, Some(metadata)) => drop(metadata.remove(field)),

@@ -64,7 +64,7 @@ impl Body {
     ///
     /// # Errors
     /// The body, if it has none.
-    pub(super) fn into_text(self) -> Result<Bytes, Box<Self>> {
+    pub(crate) fn into_text(self) -> Result<Bytes, Box<Self>> {
         match self.kind {
             Kind::Whole(bytes) => Ok(bytes.unwrap_or_default()),
             Kind::List(mut list) => {

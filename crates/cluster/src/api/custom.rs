@@ -44,13 +44,13 @@ pub(super) fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
 
 /// A resource with all that discovery tells of it.
 #[derive(Debug, Clone)]
-pub(super) struct Listing {
-    pub(super) row: &'static Resource,
+pub(crate) struct Listing {
+    pub(crate) row: &'static Resource,
     /// What one of them is called: `kubectl get <singular>`.
-    pub(super) singular: String,
-    pub(super) short_names: Vec<String>,
-    pub(super) categories: Vec<String>,
-    pub(super) subresources: &'static [Subresource],
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) subresources: &'static [Subresource],
 }
 
 impl Listing {
@@ -65,7 +65,7 @@ impl Listing {
 /// All resources of this cluster as discovery lists them: groups of custom resources by name, their versions most stable first.
 // upstream: kube-aggregator pkg/apis/apiregistration/v1/helper ByGroupPriorityMinimum and ByVersionPriority (v1.36); all groups
 // and versions of custom resources have one priority.
-pub(super) fn listings(cluster: &Cluster) -> Vec<Listing> {
+pub(crate) fn listings(cluster: &Cluster) -> Vec<Listing> {
     let mut found: Vec<Listing> = RESOURCES.iter().map(Listing::of).collect();
     let definitions = cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0;
     let mut custom: Vec<Listing> = definitions.iter().flat_map(|definition| listings_of(&definition.value())).collect();
@@ -95,7 +95,7 @@ fn stability(version: &str) -> (u8, u64, u64) {
 }
 
 /// Group and version of everything a cluster serves, each once, sorted.
-pub(crate) fn group_versions(cluster: &Cluster) -> Vec<(&'static str, &'static str)> {
+pub(super) fn group_versions(cluster: &Cluster) -> Vec<(&'static str, &'static str)> {
     let mut found: Vec<_> = rows(cluster).into_iter().map(|row| (row.group, row.version)).collect();
     found.sort_unstable();
     found.dedup();

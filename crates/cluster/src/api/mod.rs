@@ -67,7 +67,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 pub use self::answer::status as status_response;
 pub use self::body::Body;
-pub(crate) use self::custom::{group_versions, resources_of};
+pub(crate) use self::custom::{Listing, listings, resources_of};
 pub use self::health::VERSION_ANNOTATION;
 pub use self::usage::Metrics;
 

@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use crate::admission::Bookkeeping;
 use crate::managed_fields::ManagedFields;
 use crate::object::Object;
-use crate::patch::track;
+use crate::patch::{Managed, track};
 use crate::resource::{self as kinds, ResourceId};
 
 impl Transaction<'_> {
@@ -18,6 +18,39 @@ impl Transaction<'_> {
         if let Some(managed) = managed.filter(|_| self.is_asked(resource)) {
             // It is text that was written as JSON.
             value["metadata"]["managedFields"] = serde_json::from_str(&managed.text()).unwrap_or_default();
+        }
+    }
+
+    /// Who manages an object's fields after those have changed it who were asked: they may say so, and what they say that
+    /// is none is taken back. What they change belongs to nobody unless they say to whom.
+    // upstream: apiserver pkg/endpoints/handlers/fieldmanager/admission.go (v1.36)
+    pub(super) fn managers_left(
+        &mut self,
+        resource: ResourceId,
+        value: &mut Value,
+        managed: Option<ManagedFields>,
+    ) -> Option<ManagedFields> {
+        if !self.is_asked(resource) {
+            return managed;
+        }
+        let left = value["metadata"].get("managedFields").cloned().unwrap_or_default();
+        let shown = managed.as_ref().and_then(|managed| serde_json::from_str::<Value>(&managed.text()).ok());
+        if left == shown.unwrap_or_default() {
+            return managed;
+        }
+        match Managed::checked(&left) {
+            Ok(left) => left.kept(resource),
+            Err(because) => {
+                let warning = format!(
+                    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {because}"
+                );
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+                hide_managers(value);
+                self.show_managers(resource, value, managed.as_ref());
+                managed
+            }
         }
     }
 

@@ -111,6 +111,7 @@ impl<'a> Transaction<'a> {
         };
         self.show_managers(resource, &mut value, managed.as_ref());
         self.mutate(&deed, Some(&mut value))?;
+        let managed = self.managers_left(resource, &mut value, managed);
         let mut errors = Errors::default();
         let addresses = aspects.complete.and_then(|complete| complete(self, None, &mut value, &mut errors));
         aspects.check(names_finalizers_freely(resource), None, &value, &mut errors);
@@ -392,6 +393,7 @@ impl<'a> Transaction<'a> {
         };
         self.show_managers(resource, &mut new, managed.as_ref());
         self.mutate(&deed, Some(&mut new))?;
+        let managed = self.managers_left(resource, &mut new, managed);
         let mut errors = Errors::default();
         if let Some(complete) = aspects.complete.filter(|_| part == Part::Main) {
             complete(self, Some((current, old)), &mut new, &mut errors);

@@ -1,17 +1,15 @@
-//! The rich documents that `kubectl explain` reads: fields and descriptions of every kind.
+//! The schemas that `kubectl explain` reads: fields and descriptions of every kind.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
+use super::super::api::Listing;
 use super::super::cluster::Cluster;
-use super::super::registry;
-use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, ResourceId};
-
-/// Name and schema of every structure, a line each; written by `tools/kubernetes-descriptions.py`.
-const DESCRIPTIONS: &[u8] = include_bytes!("descriptions.gz");
+use super::super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
+use super::catalogue::Catalogue;
+use super::operation::{Kind, Path, part_schema, schema_names};
 
 /// The schema of every object's metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -22,67 +20,116 @@ const API_VERSION: &str = "APIVersion defines the versioned schema of this repre
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
-/// What a reference to another schema begins with.
-const REFERENCE: &str = "\"#/components/schemas/";
+/// Schemas of what all kinds have in common.
+const COMMON: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+/// What of it is of every group and version.
+const OF_ALL_GROUPS: &[&str] = &["DeleteOptions", "WatchEvent"];
+/// What of it is of the core group, whoever answers it.
+const OF_CORE: &[&str] = &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 
-/// Unpacked anew for each document: whoever explains nothing pays nothing.
-fn descriptions() -> String {
-    let mut text = String::new();
-    // What is in the program is whole: a test unpacks it.
-    let _ = GzDecoder::new(DESCRIPTIONS).read_to_string(&mut text);
-    text
-}
-
-/// The schemas of these names, and all that they refer to.
-fn with_references(text: &str, names: impl IntoIterator<Item = &'static str>) -> BTreeMap<&str, &str> {
-    let all: HashMap<&str, &str> = text.lines().filter_map(|line| line.split_once('\t')).collect();
-    let mut found = BTreeMap::new();
-    let mut wanted: Vec<&str> = names.into_iter().collect();
-    while let Some(name) = wanted.pop() {
-        let Some((name, schema)) = all.get_key_value(name) else { continue };
-        if found.insert(*name, *schema).is_none() {
-            wanted.extend(schema.split(REFERENCE).skip(1).filter_map(|rest| rest.split('"').next()));
-        }
-    }
-    found
-}
-
-/// The `components.schemas` of a group and version.
-pub(super) fn schemas(cluster: &Cluster, rows: &[&'static Resource]) -> Value {
-    let mut kinds = BTreeMap::new();
-    let mut custom = Map::new();
-    for row in rows {
-        if row.custom {
-            let reversed: Vec<&str> = row.group.rsplit('.').collect();
-            let name = format!("{}.{}.{}", reversed.join("."), row.version, row.kind);
-            custom.insert(name, custom_schema(cluster, row));
-        } else if let Some(id) = ResourceId::by_path(row.group, row.version, row.plural)
-            && let Some(name) = registry::of(id).schema
-        {
-            kinds.insert(name, *row);
-        }
-    }
-    let text = descriptions();
+/// The schemas of what a document's paths send and answer, and all that they refer to.
+pub(super) fn schemas(
+    cluster: &Cluster,
+    catalogue: &Catalogue<'_>,
+    kinds: &[(Listing, String)],
+    paths: &[Path],
+) -> Map<String, Value> {
+    let operations = paths.iter().flat_map(|path| &path.operations);
+    let mut wanted: BTreeSet<String> =
+        operations.flat_map(|asked| asked.body.iter().map(|(name, _)| name).chain(&asked.answer)).cloned().collect();
+    let mut named = named(kinds);
     let mut schemas = Map::new();
-    let of_custom = (!custom.is_empty()).then_some(OBJECT_META);
-    for (name, schema) in with_references(&text, kinds.keys().copied().chain(of_custom)) {
+    for (listing, list_kind) in kinds {
+        let Some((object, list)) = schema_names(listing.row, list_kind) else { continue };
+        if listing.row.custom {
+            wanted.insert(OBJECT_META.to_owned());
+            wanted.insert(format!("{COMMON}ListMeta"));
+            schemas.insert(list, custom_list(listing.row, list_kind, &object));
+            schemas.insert(object, custom_schema(cluster, listing.row));
+        } else {
+            wanted.insert(object);
+        }
+    }
+    for (name, schema) in catalogue.with_references(wanted.iter().map(String::as_str)) {
         let mut schema: Value = serde_json::from_str(schema).unwrap_or_default();
-        if let Some(row) = kinds.get(name) {
-            schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
+        if let Some(kinds) = named.remove(name) {
+            let kinds = kinds.iter().map(|(group, version, kind)| group_version_kind(group, version, kind));
+            schema["x-kubernetes-group-version-kind"] = kinds.collect();
         }
         schemas.insert(name.to_owned(), schema);
     }
-    schemas.extend(custom);
-    Value::Object(schemas)
+    schemas
 }
 
-fn group_version_kind(row: &Resource) -> Value {
-    json!([{"group": row.group, "kind": row.kind, "version": row.version}])
+/// Which kinds a schema is of, by its name.
+fn named(kinds: &[(Listing, String)]) -> BTreeMap<String, Vec<Kind>> {
+    let mut named: BTreeMap<String, Vec<Kind>> = BTreeMap::new();
+    let of = |group: &str, version: &str, kind: &str| (group.to_owned(), version.to_owned(), kind.to_owned());
+    for (Listing { row, subresources, .. }, list_kind) in kinds {
+        if let Some((object, list)) = schema_names(row, list_kind) {
+            named.insert(object, vec![of(row.group, row.version, row.kind)]);
+            named.insert(list, vec![of(row.group, row.version, list_kind)]);
+        }
+        for (schema, kind) in subresources.iter().filter_map(|part| part_schema(row, part)) {
+            named.entry(schema.to_owned()).or_insert_with(|| vec![kind]);
+        }
+    }
+    for kind in OF_CORE {
+        named.insert(format!("{COMMON}{kind}"), vec![of("", "v1", kind)]);
+    }
+    let mut groups: BTreeSet<_> = kinds.iter().map(|(listing, _)| (listing.row.group, listing.row.version)).collect();
+    groups.insert(("", "v1"));
+    for kind in OF_ALL_GROUPS {
+        let of_all = groups.iter().map(|(group, version)| of(group, version, kind));
+        named.insert(format!("{COMMON}{kind}"), of_all.collect());
+    }
+    named
+}
+
+fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
+    json!({"group": group, "kind": kind, "version": version})
+}
+
+/// The kind of a resource's lists.
+pub(super) fn list_kind(cluster: &Cluster, row: &Resource) -> String {
+    let declared = if row.custom { definition(cluster, row) } else { Arc::default() };
+    let declared = declared["spec"]["names"]["listKind"].as_str().filter(|kind| !kind.is_empty());
+    declared.map_or_else(|| format!("{}List", row.kind), str::to_owned)
+}
+
+fn definition(cluster: &Cluster, row: &Resource) -> Arc<Value> {
+    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
+    definition.map(|definition| definition.value()).unwrap_or_default()
+}
+
+// upstream: buildListSchema
+fn custom_list(row: &Resource, list_kind: &str, object: &str) -> Value {
+    let reference = |name: &str| format!("#/components/schemas/{name}");
+    json!({
+        "type": "object", "required": ["items"],
+        "description": format!("{list_kind} is a list of {}", row.kind),
+        "properties": {
+            "apiVersion": {"type": "string", "description": API_VERSION},
+            "kind": {"type": "string", "description": KIND},
+            "metadata": {
+                "allOf": [{"$ref": reference(&format!("{COMMON}ListMeta"))}], "default": {},
+                "description": "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+            },
+            "items": {
+                "type": "array",
+                "items": {"$ref": reference(object)},
+                "description": format!(
+                    "List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+                    row.plural
+                ),
+            },
+        },
+        "x-kubernetes-group-version-kind": [group_version_kind(row.group, row.version, list_kind)],
+    })
 }
 
 fn custom_schema(cluster: &Cluster, row: &Resource) -> Value {
-    let definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified());
-    let definition = definition.map(|definition| definition.value()).unwrap_or_default();
+    let definition = definition(cluster, row);
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     let version = versions.into_iter().find(|version| version["name"] == row.version);
     let mut schema = version.map(|version| version["schema"]["openAPIV3Schema"].clone()).unwrap_or_default();
@@ -91,7 +138,7 @@ fn custom_schema(cluster: &Cluster, row: &Resource) -> Value {
     }
     embed(&mut schema, 0);
     declare(&mut schema);
-    schema["x-kubernetes-group-version-kind"] = group_version_kind(row);
+    schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(row.group, row.version, row.kind)]);
     schema
 }
 
@@ -125,28 +172,5 @@ fn embed(schema: &mut Value, depth: usize) {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         let missing = ["kind", "apiVersion"].into_iter().map(Value::from).filter(|name| !required.contains(name));
         schema["required"] = required.iter().cloned().chain(missing).collect();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_that_names_a_schema_has_it_with_all_that_it_refers_to() {
-        let text = descriptions();
-        let named: Vec<_> = ResourceId::fixed().filter_map(|id| registry::of(id).schema).collect();
-        let stored = ResourceId::fixed().filter(|id| id.row().is_stored());
-        let nameless: Vec<_> = stored.filter(|id| registry::of(*id).schema.is_none()).map(|id| id.row().kind).collect();
-        assert_eq!(nameless, Vec::<&str>::new());
-        let found = with_references(&text, named.iter().copied());
-        for name in named {
-            let schema: Value = serde_json::from_str(found[name]).unwrap();
-            assert!(schema["properties"]["metadata"].is_object() && schema["description"].is_string(), "{name}");
-        }
-        let references = found.values().flat_map(|schema| schema.split(REFERENCE).skip(1));
-        for name in references.filter_map(|rest| rest.split('"').next()) {
-            assert!(found.contains_key(name), "{name}");
-        }
     }
 }

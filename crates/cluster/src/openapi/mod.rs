@@ -1,23 +1,31 @@
-//! OpenAPI documents, with the fields and descriptions of everything that is served, definitions included.
+//! OpenAPI documents: every operation that is served, and the fields and descriptions of everything, definitions included.
 //!
 //! kubectl parses them again for every object it applies, so that a document of 1.6 MB costs 35 ms an object. It names
 //! its command in a header: to all but `explain` and `get --raw` they are given as small as their needs allow, under
 //! another hash.
 
+mod catalogue;
 mod explain;
+mod kept;
+mod operation;
+mod parameter;
 mod version2;
 mod version2_message;
+mod version3;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use bytes::Bytes;
-use http::header::{ETAG, IF_NONE_MATCH, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, USER_AGENT, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::api::{Body, group_versions, resources_of};
+use self::catalogue::Catalogue;
+use self::operation::Path;
+use super::api::{Body, Listing, listings, resources_of};
 use super::cluster::Cluster;
-use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
+use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, RESOURCES, Resource};
 
 /// In the hash of documents with descriptions.
 const RICH: &str = "EXPLAIN";
@@ -25,11 +33,14 @@ const RICH: &str = "EXPLAIN";
 const COMMAND: &str = "kubectl-command";
 /// `/openapi/v2` as a message.
 const MESSAGE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const JSON: &str = "application/json";
+/// What is served beside groups, by the path of its document.
+const OTHERS: &[&str] = &[".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version"];
 
 /// `/openapi/v2`: as JSON, or as a message; to a kubectl that is not to explain anything, an empty one is enough.
 pub(super) fn version2(cluster: &Cluster, headers: &HeaderMap) -> Response<Body> {
     let protobuf = headers
-        .get(http::header::ACCEPT)
+        .get(ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("proto-openapi"));
     // Those of before 1.21 do not name their command; they would check what they apply against it, slowly.
@@ -39,27 +50,88 @@ pub(super) fn version2(cluster: &Cluster, headers: &HeaderMap) -> Response<Body>
         return respond(MESSAGE, String::new(), None);
     }
     let mut made_of = String::new();
-    for (group, version) in group_versions(cluster) {
-        made_of.push_str(&identity(cluster, &resources_of(cluster, group, version)));
+    for resources in groups(cluster).values() {
+        made_of.push_str(&identity(cluster, resources));
     }
-    let tag = format!("\"{}\"", hash(&made_of));
+    let hash = hash(&made_of);
+    let tag = format!("\"{hash}\"");
     unless_known(headers, &tag).unwrap_or_else(|| {
-        let document = version2::document(cluster);
-        if protobuf {
-            respond(MESSAGE, version2_message::encode(&document), Some(&tag))
-        } else {
-            respond("application/json", document.to_string(), Some(&tag))
-        }
+        let form = if protobuf { MESSAGE } else { JSON };
+        let document = kept::compressed(&format!("v2 {form} {hash}"), || {
+            let kinds = kinds(listings(cluster), cluster);
+            let mut paths: Vec<Path> = OTHERS.iter().map(|path| operation::discovery(&format!("/{path}/"))).collect();
+            let groups: BTreeSet<_> = RESOURCES.iter().map(|row| row.group).filter(|group| !group.is_empty()).collect();
+            paths.extend(groups.into_iter().map(|group| operation::discovery(&format!("/apis/{group}/"))));
+            paths.extend(paths_of(&kinds));
+            whole_version2(cluster, &kinds, &paths, protobuf)
+        });
+        respond_packed(form, document, headers, &tag)
     })
 }
 
-/// What tells one state of a group and version from another one: its kinds, and how far their definitions are.
+/// Writes path by path: the text is all that is held of them.
+fn whole_version2(cluster: &Cluster, kinds: &[(Listing, String)], paths: &[Path], protobuf: bool) -> Vec<u8> {
+    let text = catalogue::descriptions();
+    let catalogue = Catalogue::of(&text);
+    let frame = version2::frame(paths, &catalogue);
+    let definitions = version2::definitions(explain::schemas(cluster, &catalogue, kinds, paths));
+    let items = paths.iter().map(|path| (path.name.as_str(), version2::item(path, &catalogue)));
+    if protobuf {
+        return version2_message::encode(&Value::Object(frame), items, &definitions);
+    }
+    let mut written = String::from("{\"paths\":");
+    write_items(&mut written, items);
+    let _ = write!(written, ",\"definitions\":{}", Value::Object(definitions));
+    for (key, value) in frame {
+        let _ = write!(written, ",\"{key}\":{value}");
+    }
+    written.push('}');
+    written.into_bytes()
+}
+
+/// `{"/api/v1/pods":{…},…}`
+fn write_items<'a>(written: &mut String, items: impl Iterator<Item = (&'a str, Value)>) {
+    written.push('{');
+    for (at, (name, item)) in items.enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        let _ = write!(written, "{comma}{}:{item}", json!(name));
+    }
+    written.push('}');
+}
+
+/// Resources with the kinds of their lists.
+fn kinds(listings: Vec<Listing>, cluster: &Cluster) -> Vec<(Listing, String)> {
+    let of = |listing: Listing| {
+        let list_kind = explain::list_kind(cluster, listing.row);
+        (listing, list_kind)
+    };
+    listings.into_iter().map(of).collect()
+}
+
+/// All paths of these resources; the lists of what is built in are described as well.
+fn paths_of(kinds: &[(Listing, String)]) -> Vec<Path> {
+    let built_in = kinds.iter().map(|(listing, _)| listing.row).filter(|row| !row.custom);
+    let roots: BTreeSet<_> = built_in.map(|row| operation::root(row.group, row.version)).collect();
+    let mut found: Vec<Path> = roots.iter().map(|root| operation::discovery(&format!("{root}/"))).collect();
+    found.extend(kinds.iter().flat_map(|(listing, list_kind)| operation::paths(listing, list_kind)));
+    found
+}
+
+/// The resources of each group and version.
+fn groups(cluster: &Cluster) -> BTreeMap<(&'static str, &'static str), Vec<&'static Resource>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for Listing { row, .. } in listings(cluster) {
+        found.entry((row.group, row.version)).or_default().push(row);
+    }
+    found
+}
+
+/// What tells one state of a group and version from another one: its kinds, and how they are defined.
 fn identity(cluster: &Cluster, resources: &[&Resource]) -> String {
     let mut text = operations(resources);
     for row in resources.iter().filter(|row| row.custom) {
         if let Some(definition) = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", &row.qualified()) {
-            let generation = definition.value()["metadata"]["generation"].as_i64().unwrap_or_default();
-            let _ = write!(text, "{}{generation}", definition.uid);
+            let _ = write!(text, "{}", definition.value()["spec"]);
         }
     }
     text
@@ -76,9 +148,18 @@ fn explains(headers: &HeaderMap) -> bool {
 pub(super) fn index(cluster: &Cluster, headers: &HeaderMap, before: &str) -> Response<Body> {
     let rich = if explains(headers) { RICH } else { "" };
     let mut text = String::from("{\"paths\":{");
-    for (at, (group, version)) in group_versions(cluster).into_iter().enumerate() {
-        let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
-        let hash = hash(&identity(cluster, &resources_of(cluster, group, version)));
+    let mut documents: BTreeMap<String, String> = BTreeMap::new();
+    for ((group, version), resources) in groups(cluster) {
+        let hash = hash(&identity(cluster, &resources));
+        documents.insert(operation::root(group, version).split_off(1), hash);
+    }
+    // They have nothing that other commands look for.
+    if !rich.is_empty() {
+        let groups = RESOURCES.iter().filter(|row| !row.group.is_empty()).map(|row| format!("apis/{}", row.group));
+        let others = OTHERS.iter().map(|path| (*path).to_owned());
+        documents.extend(groups.chain(others).map(|path| (path.clone(), hash(&path))));
+    }
+    for (at, (path, hash)) in documents.into_iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
         let _ = write!(
             text,
@@ -93,7 +174,7 @@ pub(super) fn index(cluster: &Cluster, headers: &HeaderMap, before: &str) -> Res
 /// 304 for a client that has the document of this tag.
 fn unless_known(headers: &HeaderMap, tag: &str) -> Option<Response<Body>> {
     headers.get(IF_NONE_MATCH).filter(|known| known.as_bytes() == tag.as_bytes())?;
-    let mut response = respond("application/json", String::new(), Some(tag));
+    let mut response = respond(JSON, String::new(), Some(tag));
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     Some(response)
 }
@@ -105,30 +186,78 @@ pub(super) fn document(
     wanted: Option<&str>,
     headers: &HeaderMap,
 ) -> Option<Response<Body>> {
-    let (group, version) = match path.split('/').collect::<Vec<_>>().as_slice() {
-        ["api", version] => ("", (*version).to_owned()),
-        ["apis", group, version] => (*group, (*version).to_owned()),
+    let segments: Vec<&str> = path.split('/').collect();
+    let (group, version) = match segments.as_slice() {
+        ["api", version] => ("", *version),
+        ["apis", group, version] => (*group, *version),
+        ["apis", group] if RESOURCES.iter().any(|row| row.group == *group) => {
+            return Some(described(cluster, path, headers));
+        }
+        _ if OTHERS.contains(&path) => return Some(described(cluster, path, headers)),
         _ => return None,
     };
-    let resources = resources_of(cluster, group, &version);
+    let resources = resources_of(cluster, group, version);
     if resources.is_empty() {
         return None;
     }
-    let mut text = operations(&resources);
     let rich = match wanted {
         Some(hash) => hash.starts_with(RICH),
         None => explains(headers),
     };
-    let tag = format!("\"{}{}\"", if rich { RICH } else { "" }, hash(&identity(cluster, &resources)));
+    let hash = hash(&identity(cluster, &resources));
+    let tag = format!("\"{}{hash}\"", if rich { RICH } else { "" });
     if let Some(known) = unless_known(headers, &tag) {
         return Some(known);
     }
-    let schemas = if rich { explain::schemas(cluster, &resources) } else { Value::Null };
-    if schemas.as_object().is_some_and(|schemas| !schemas.is_empty()) {
-        text.pop();
-        let _ = write!(text, ",\"components\":{{\"schemas\":{schemas}}}}}");
+    if !rich {
+        return Some(respond(JSON, operations(&resources), Some(&tag)));
     }
-    Some(respond("application/json", text, Some(&tag)))
+    let document = kept::compressed(&format!("v3 {path} {hash}"), || {
+        let mut listings = listings(cluster);
+        listings.retain(|listing| listing.row.group == group && listing.row.version == version);
+        let kinds = kinds(listings, cluster);
+        whole_version3(cluster, &kinds, &paths_of(&kinds))
+    });
+    Some(respond_packed(JSON, document, headers, &tag))
+}
+
+/// The document of a group, or of what is no group.
+fn described(cluster: &Cluster, path: &str, headers: &HeaderMap) -> Response<Body> {
+    let tag = format!("\"{RICH}{}\"", hash(path));
+    unless_known(headers, &tag).unwrap_or_else(|| {
+        let path = operation::discovery(&format!("/{path}/"));
+        respond(JSON, whole_version3(cluster, &[], &[path]), Some(&tag))
+    })
+}
+
+fn whole_version3(cluster: &Cluster, kinds: &[(Listing, String)], paths: &[Path]) -> Vec<u8> {
+    let text = catalogue::descriptions();
+    let catalogue = Catalogue::of(&text);
+    let schemas = explain::schemas(cluster, &catalogue, kinds, paths);
+    let mut written =
+        String::from("{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\",\"version\":\"v1.36.2\"},\"paths\":");
+    write_items(&mut written, paths.iter().map(|path| (path.name.as_str(), version3::item(path, &catalogue))));
+    let mut components = json!({"securitySchemes": {"BearerToken": {
+        "description": "Bearer Token authentication", "in": "header", "name": "authorization", "type": "apiKey",
+    }}});
+    if !schemas.is_empty() {
+        components["schemas"] = Value::Object(schemas);
+    }
+    let _ = write!(written, ",\"components\":{components}}}");
+    written.into_bytes()
+}
+
+/// A document, compressed for a client that takes it so.
+fn respond_packed(kind: &'static str, document: Bytes, headers: &HeaderMap, tag: &str) -> Response<Body> {
+    let codings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|codings| codings.to_str().ok());
+    let packed = codings.flat_map(|codings| codings.split(',')).any(|coding| coding.trim() == "gzip");
+    let mut response =
+        if packed { respond(kind, document, Some(tag)) } else { respond(kind, kept::unpacked(&document), Some(tag)) };
+    if packed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    response
 }
 
 fn respond(kind: &'static str, text: impl Into<Bytes>, tag: Option<&str>) -> Response<Body> {
@@ -190,3 +319,6 @@ fn operations(resources: &[&Resource]) -> String {
     text.push_str("}}");
     text
 }
+
+#[cfg(test)]
+mod tests;

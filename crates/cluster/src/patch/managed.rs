@@ -167,6 +167,31 @@ impl Managed {
         Self(entries.collect())
     }
 
+    /// Reads the list that admission has left in an object.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    // upstream: apimachinery pkg/util/managedfields/internal/managedfields.go DecodeManagedFields (v1.36)
+    pub(crate) fn checked(list: &Value) -> Result<Self, String> {
+        for (at, entry) in list.as_array().into_iter().flatten().enumerate() {
+            if !["Apply", "Update"].iter().any(|operation| entry["operation"] == *operation) {
+                return Err("operation must be `Apply` or `Update`".to_owned());
+            }
+            if entry["apiVersion"].as_str().unwrap_or_default().is_empty() {
+                return Err("apiVersion must not be empty".to_owned());
+            }
+            match entry["fieldsType"].as_str().unwrap_or_default() {
+                "FieldsV1" => {}
+                "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
+                other => return Err(format!("invalid fieldsType {other:?} in managed fields entry {at}")),
+            }
+            if !entry["fieldsV1"].is_null() && !entry["fieldsV1"].is_object() {
+                return Err(format!("error decoding versioned set in managed fields entry {at}"));
+            }
+        }
+        Ok(Self::of_list(list))
+    }
+
     /// The list as an object of the kind keeps it; none of an empty one.
     pub(crate) fn kept(mut self, resource: ResourceId) -> Option<ManagedFields> {
         self.0.retain(|entry| !entry.fields.is_empty());

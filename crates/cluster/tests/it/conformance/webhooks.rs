@@ -122,6 +122,56 @@ fn webhooks_change_objects_one_after_the_other() {
 }
 
 #[test]
+fn webhooks_see_who_manages_an_object_and_may_say_so_but_nothing_wrong() {
+    fn answer(path: &str, request: &Value) -> Result<Value, CallError> {
+        let list = request["object"]["metadata"]["managedFields"].clone();
+        let with = |field: &str, value: Value| {
+            let mut list = list.clone();
+            list[0][field] = value;
+            allowed_with(&json!([
+                { "op": "replace", "path": "/metadata/managedFields", "value": list },
+                { "op": "add", "path": "/data/hooked", "value": "yes" },
+            ]))
+        };
+        Ok(match path {
+            "renames" => with("manager", json!("hook")),
+            "types" => with("fieldsType", json!("FieldsV2")),
+            "operates" => with("operation", json!("Delete")),
+            "forgets" if list.is_array() => {
+                allowed_with(&json!([{ "op": "remove", "path": "/metadata/managedFields" }]))
+            }
+            _ => return stages(path, request),
+        })
+    }
+    let (ground, seen) = hooked(answer);
+    configure(&ground, false, "judges", &[hook("judges", &["configmaps"], &["CREATE", "UPDATE"])]);
+    let state = ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: ";
+    for (name, manager, because) in [
+        ("renames", json!("hook"), None),
+        ("types", json!("tests"), Some("invalid fieldsType \\\"FieldsV2\\\" in managed fields entry 0")),
+        ("operates", json!("tests"), Some("operation must be `Apply` or `Update`")),
+        ("forgets", Value::Null, None),
+    ] {
+        configure(&ground, true, name, &[hook(name, &["configmaps"], &["CREATE", "UPDATE"])]);
+        let path = format!("{MAPS}?fieldManager=tests");
+        let made = ground.post(&path, &map(name));
+        let warnings: Vec<String> = because.iter().map(|because| format!("299 - \"{state}{because}\"")).collect();
+        assert_eq!(made.warnings(), warnings, "{name}");
+        let list = made.good()["metadata"]["managedFields"].clone();
+        assert_eq!(list[0]["manager"], manager, "{name}: {list}");
+        // What a webhook changes belongs to nobody.
+        assert_eq!(list[0]["fieldsV1"]["f:data"]["f:hooked"], Value::Null, "{name}");
+        let judged = seen.lock().unwrap().last().unwrap()["object"]["metadata"]["managedFields"].clone();
+        assert_eq!(judged, list, "{name}");
+        let changed = ground.merge(&format!("{MAPS}/{name}?fieldManager=tests"), &json!({ "data": { "stage": "1" } }));
+        assert_eq!(changed.warnings(), warnings, "{name}");
+        let list = changed.good()["metadata"]["managedFields"].clone();
+        assert_eq!(list[0]["manager"], manager, "{name}: {list}");
+        ground.delete(&format!("{GROUP}/mutatingwebhookconfigurations")).good();
+    }
+}
+
+#[test]
 fn pods_of_controllers_meet_webhooks_too() {
     let (ground, seen) = hooked(stages);
     configure(&ground, true, "inject", &[hook("sidecar", &["pods"], &["CREATE"])]);
