@@ -22,5 +22,6 @@ mod pod_security;
 mod pods;
 mod policies;
 mod replication_controllers;
+mod spdy;
 mod volumes;
 mod webhooks;
