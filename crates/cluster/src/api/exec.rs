@@ -1,11 +1,10 @@
-//! `kubectl exec`: commands whose outcome is known, on a WebSocket.
+//! `kubectl exec`: commands whose outcome is known, on a WebSocket or by SPDY.
 
-// upstream: staging/src/k8s.io/client-go/tools/remotecommand/websocket.go (v1.36)
+// upstream: staging/src/k8s.io/client-go/tools/remotecommand/websocket.go, spdy.go (v1.36)
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use http::header::{HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, Response};
 use hyper::upgrade::OnUpgrade;
 use jiff::{SignedDuration, Timestamp};
@@ -25,11 +24,12 @@ use super::super::status::Status;
 use super::answer::{self, method_not_allowed};
 use super::body::Body;
 use super::call::{Call, Shared, Target};
+use super::carried::Heard;
 use super::executed::{MOST, One};
-use super::handshake::switching;
 use super::keyboard::{Keyboard, Typed};
+use super::offer::{Offer, Refusal};
 use super::streams::{not_known, reachable};
-use super::terminal::{Heard, PROTOCOLS, Terminal, ended, failed};
+use super::terminal::{Asked, Terminal, ended, failed};
 
 /// A command is followed for so long.
 const HORIZON: SignedDuration = SignedDuration::from_mins(10);
@@ -61,8 +61,7 @@ struct Execution {
     pod: Arc<Value>,
     container: Value,
     command: Vec<String>,
-    stdin: bool,
-    tty: bool,
+    asked: Asked,
     _one: One,
 }
 
@@ -85,25 +84,13 @@ impl Call<'_> {
             // As a kubelet says it: in plain words.
             return Ok(answer::text(404, format!("container not found (\"{name}\")")));
         }
-        let header =
-            |name: HeaderName| self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let upgrade = header(UPGRADE).to_ascii_lowercase();
-        if upgrade.starts_with("spdy/") {
-            return Err(not_known(
-                "commands are executed for kubectl 1.31 and newer, which speaks WebSocket \
-                 (1.29 and 1.30 do so with KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true)",
-            ));
-        }
-        let on_upgrade = self.parts.extensions.get::<OnUpgrade>().cloned().filter(|_| upgrade == "websocket");
-        let (Some(on_upgrade), key) = (on_upgrade, header(SEC_WEBSOCKET_KEY)) else {
-            return Err(Status::bad_request("Upgrade request required"));
+        let offer = match Offer::of(&self.parts.headers) {
+            Ok(offer) => offer,
+            Err(Refusal::Status(status)) => return Err(status),
+            Err(Refusal::Words(words)) => return Ok(*words),
         };
-        let offered: Vec<&str> = header(SEC_WEBSOCKET_PROTOCOL).split(',').map(str::trim).collect();
-        let Some(protocol) = PROTOCOLS.into_iter().find(|protocol| offered.contains(protocol)) else {
-            return Err(Status::bad_request(format!(
-                "unable to upgrade: the protocols are {}",
-                PROTOCOLS.join(" and ")
-            )));
+        let Some(on_upgrade) = self.parts.extensions.get::<OnUpgrade>().cloned() else {
+            return Err(Status::bad_request("Upgrade request required"));
         };
         let Some(one) = self.api.executed.one_more() else {
             let message = format!("{MOST} commands are being executed in this cluster, please try again later");
@@ -120,15 +107,22 @@ impl Call<'_> {
             pod: Arc::clone(pod),
             container: container.clone(),
             command,
-            stdin: self.query.flag("stdin"),
-            tty: self.query.flag("tty"),
+            asked: Asked {
+                stdin: self.query.flag("stdin"),
+                stdout: self.query.flag("stdout"),
+                stderr: self.query.flag("stderr"),
+                tty: self.query.flag("tty"),
+            },
             _one: one,
         };
+        let answer = offer.taken();
         tokio::spawn(async move {
             let Ok(Ok(upgraded)) = timeout(CHANGE, on_upgrade).await else { return };
-            execution.run(Terminal::new(upgraded, execution.tty, protocol).await).await;
+            if let Some(terminal) = Terminal::new(upgraded, &offer, execution.asked).await {
+                execution.run(terminal).await;
+            }
         });
-        Ok(switching(key, protocol))
+        Ok(answer)
     }
 }
 
@@ -171,8 +165,8 @@ impl Execution {
         let Some(world) = self.world().await else {
             return terminal.end(&failed("the files of the container could not be told")).await;
         };
-        let interactive = self.tty
-            && self.stdin
+        let interactive = self.asked.tty
+            && self.asked.stdin
             && SHELLS.contains(&name)
             && self.command[1..].iter().all(|word| word.starts_with('-') && !word.contains('c'));
         let status = if interactive {
@@ -245,7 +239,7 @@ impl Execution {
         world.network = Some(self.network(begun));
         let mut input = Vec::new();
         let mut performance = self.performed(world.clone(), Vec::new()).await?;
-        if performance.reads && self.stdin {
+        if performance.reads && self.asked.stdin {
             input = self.input(terminal).await?;
             // What it asks may be another thing now.
             world.network = Some(self.network(begun));
@@ -285,7 +279,7 @@ impl Execution {
         let mut input = Vec::new();
         while input.len() < MAX_INPUT {
             match timeout(IDLE, terminal.hear()).await.ok()? {
-                Heard::Input(text) if self.tty && text.contains(&4) => break,
+                Heard::Input(text) if self.asked.tty && text.contains(&4) => break,
                 Heard::Input(text) => input.extend_from_slice(&text),
                 Heard::EndOfInput => break,
                 Heard::Other => {}
@@ -325,7 +319,7 @@ impl Execution {
                 () = sleep(left.max(Duration::from_millis(1))) => {}
                 heard = terminal.hear() => match heard {
                     Heard::Gone => return None,
-                    Heard::Input(text) if self.tty && text.contains(&3) => return Some(Some(ended(130))),
+                    Heard::Input(text) if self.asked.tty && text.contains(&3) => return Some(Some(ended(130))),
                     _ => {}
                 }
             }

@@ -10,6 +10,10 @@ mod answer;
 mod body;
 pub(crate) mod builtin;
 mod call;
+#[cfg(feature = "server")]
+mod carried;
+#[cfg(feature = "server")]
+mod channels;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 mod custom;
@@ -32,6 +36,8 @@ mod log_socket;
 mod logs;
 mod metrics;
 mod negotiate;
+#[cfg(feature = "server")]
+mod offer;
 mod pages;
 mod path;
 mod present;
@@ -43,6 +49,8 @@ mod read;
 mod request_info;
 mod review;
 mod selector;
+#[cfg(feature = "server")]
+mod spdy;
 mod streams;
 mod subresource;
 #[cfg(feature = "server")]

@@ -1,66 +1,87 @@
-//! The streams of `kubectl exec` on a WebSocket: one channel for each, a byte in front of every message says which.
+//! What somebody who executes a command has before them: its streams, on a WebSocket or by SPDY.
 
-// upstream: staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go, …/util/httpstream/wsstream (v1.36)
+use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use futures::{SinkExt, StreamExt};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode};
+use tokio::time::timeout;
 
-const STDIN: u8 = 0;
-const STDOUT: u8 = 1;
-const STDERR: u8 = 2;
-const ERROR: u8 = 3;
-/// In version 5: the channel whose number follows is at its end.
-const CLOSE: u8 = 255;
-/// No longer message is taken.
-const MAX_MESSAGE: usize = 256 * 1024;
+use super::carried::{Channel, Heard};
+use super::channels::Channels;
+use super::offer::Offer;
+use super::spdy::Connection;
 
-/// The first protocol: how a command has ended it says in words, and only where it failed.
-const FIRST: &str = "channel.k8s.io";
-/// Protocols that are spoken, the best first.
-pub(super) const PROTOCOLS: [&str; 3] = ["v5.channel.k8s.io", "v4.channel.k8s.io", FIRST];
+/// So long what is printed waits for somebody who reads it.
+const UNREAD: Duration = Duration::from_mins(15);
+/// How long the other end may take to hang up.
+const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What the other end says.
-#[derive(Debug)]
-pub(super) enum Heard {
-    Input(Bytes),
-    /// Nothing more is typed.
-    EndOfInput,
-    /// The window has another size, or something that is of no concern.
-    Other,
-    Gone,
+/// What carries the streams.
+enum Carrier {
+    WebSocket(Box<Channels>),
+    Spdy(Box<Connection<TokioIo<Upgraded>>>),
+}
+
+/// Which streams a client has asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) stdin: bool,
+    pub(super) stdout: bool,
+    pub(super) stderr: bool,
+    pub(super) tty: bool,
+}
+
+impl Asked {
+    /// The streams that a client makes.
+    // upstream: k8s.io/cri-streaming/pkg/streaming/remotecommand/httpstream.go createHTTPStreamStreams (v1.36)
+    fn channels(self, resizes: bool) -> Vec<Channel> {
+        let all = [
+            (Channel::Error, true),
+            (Channel::Stdin, self.stdin),
+            (Channel::Stdout, self.stdout),
+            (Channel::Stderr, self.stderr && !self.tty),
+            (Channel::Resize, self.tty && resizes),
+        ];
+        all.into_iter().filter_map(|(channel, wanted)| wanted.then_some(channel)).collect()
+    }
 }
 
 /// The streams of a command that is executed.
 pub(super) struct Terminal {
-    socket: WebSocketStream<TokioIo<Upgraded>>,
+    carrier: Carrier,
     tty: bool,
-    protocol: &'static str,
+    /// Whether the end of the command is told as a Status, not in words and only where it failed.
+    has_status: bool,
 }
 
 impl Terminal {
-    pub(super) async fn new(upgraded: Upgraded, tty: bool, protocol: &'static str) -> Self {
-        let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
-        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-        Self { socket, tty, protocol }
+    /// The terminal on a connection that has changed to what was offered; none where its streams do not come.
+    pub(super) async fn new(upgraded: Upgraded, offer: &Offer, asked: Asked) -> Option<Self> {
+        let carrier = match offer {
+            Offer::WebSocket { .. } => Carrier::WebSocket(Box::new(Channels::new(upgraded).await)),
+            Offer::Spdy { .. } => {
+                let channels = asked.channels(offer.resizes());
+                Carrier::Spdy(Box::new(Connection::accept(TokioIo::new(upgraded), channels).await?))
+            }
+        };
+        Some(Self { carrier, tty: asked.tty, has_status: offer.has_status() })
     }
 
-    async fn send(&mut self, channel: u8, text: &[u8]) -> Option<()> {
-        let mut message = BytesMut::with_capacity(text.len() + 1);
-        message.put_u8(channel);
-        message.put_slice(text);
-        self.socket.send(Message::Binary(message.freeze())).await.ok()
+    async fn send(&mut self, channel: Channel, text: &[u8]) -> Option<()> {
+        let sent = async {
+            match &mut self.carrier {
+                Carrier::WebSocket(channels) => channels.send(channel, text).await,
+                Carrier::Spdy(connection) => connection.send(channel, text).await,
+            }
+        };
+        timeout(UNREAD, sent).await.ok()?
     }
 
     /// Prints; `None` when nobody is there any more. A terminal has but one stream, and its lines end as terminals want it.
     pub(super) async fn print(&mut self, is_error: bool, text: &[u8]) -> Option<()> {
         if !self.tty {
-            return self.send(if is_error { STDERR } else { STDOUT }, text).await;
+            return self.send(if is_error { Channel::Stderr } else { Channel::Stdout }, text).await;
         }
         let mut out = Vec::with_capacity(text.len() + 16);
         for byte in text {
@@ -69,37 +90,36 @@ impl Terminal {
             }
             out.push(*byte);
         }
-        self.send(STDOUT, &out).await
+        self.send(Channel::Stdout, &out).await
     }
 
+    /// What the other end says next; nothing of it is lost where nobody waits for it any longer.
     pub(super) async fn hear(&mut self) -> Heard {
-        match self.socket.next().await {
-            Some(Ok(Message::Binary(message))) => match message.first() {
-                Some(&STDIN) => Heard::Input(message.slice(1..)),
-                Some(&CLOSE) if message.get(1) == Some(&STDIN) => Heard::EndOfInput,
-                _ => Heard::Other,
-            },
-            Some(Ok(Message::Close(_)) | Err(_)) | None => Heard::Gone,
-            Some(Ok(_)) => Heard::Other,
+        match &mut self.carrier {
+            Carrier::WebSocket(channels) => channels.hear().await,
+            Carrier::Spdy(connection) => connection.hear().await,
         }
     }
 
     /// Says how the command has ended, and hangs up.
     pub(super) async fn end(mut self, status: &Value) {
-        let text = match self.protocol {
-            FIRST if status["status"] == "Success" => String::new(),
-            FIRST => status["message"].as_str().unwrap_or_default().to_owned(),
-            _ => status.to_string(),
+        let text = match self.has_status {
+            true => status.to_string(),
+            false if status["status"] == "Success" => String::new(),
+            false => status["message"].as_str().unwrap_or_default().to_owned(),
         };
-        if text.is_empty() || self.send(ERROR, text.as_bytes()).await.is_some() {
-            let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-            let _ = self.socket.close(Some(frame)).await;
-            // The other end closes; what it says before is of no concern.
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(2), async {
-                while !matches!(self.hear().await, Heard::Gone) {}
-            })
-            .await;
+        if !text.is_empty() && self.send(Channel::Error, text.as_bytes()).await.is_none() {
+            return;
         }
+        // The other end closes; what it says before is of no concern.
+        let _ = timeout(FAREWELL, async {
+            match &mut self.carrier {
+                Carrier::WebSocket(channels) => channels.close().await,
+                Carrier::Spdy(connection) => connection.close().await,
+            }
+            while !matches!(self.hear().await, Heard::Gone) {}
+        })
+        .await;
     }
 }
 

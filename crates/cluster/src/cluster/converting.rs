@@ -133,6 +133,11 @@ impl Transaction<'_> {
             return Ok((resource, value));
         }
         let definition = self.state.definitions.of(&self.state.store, resource);
+        let mut value = value;
+        if let Some(definition) = &definition {
+            // Webhooks and policies may have added what the schema does not know.
+            definition.prune(resource, &mut value);
+        }
         let Some(storing) = definition.as_ref().and_then(|definition| definition.storing()) else {
             return Ok((resource, value));
         };

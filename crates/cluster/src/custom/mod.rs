@@ -161,7 +161,12 @@ impl Definition {
     /// Makes an object one of another version, where they differ by their schemas alone.
     pub(crate) fn rename(&self, to: ResourceId, value: &mut Value) {
         value["apiVersion"] = json!(to.row().api_version());
-        if let Some(version) = self.version(to).filter(|version| version.schema().is_object()) {
+        self.prune(to, value);
+    }
+
+    /// Takes out of an object what the schema of its version does not know.
+    pub(crate) fn prune(&self, version: ResourceId, value: &mut Value) {
+        if let Some(version) = self.version(version).filter(|version| version.schema().is_object()) {
             prune(version.schema(), value);
         }
     }

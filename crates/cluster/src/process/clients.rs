@@ -247,6 +247,8 @@ impl Run {
                 Err(Failure::Told(flow)) => return flow,
                 Err(failure) => {
                     let (host, port) = (&url.host, url.port);
+                    // Debian's is older.
+                    let could_not = if self.world.shell.is_dash() { "Couldn't" } else { "Could not" };
                     let (code, said) = match failure {
                         Failure::NoSuchName => (6, format!("Could not resolve host: {host}")),
                         Failure::Silence(_) => {
@@ -393,7 +395,7 @@ impl Run {
         self.fail(0, &said);
         match size {
             Some(size) => {
-                let shown: String = path.chars().take(20).collect();
+                let shown: String = path.rsplit('/').next().unwrap_or(path).chars().take(20).collect();
                 self.fail(0, &format!("{shown:<20} 100% |{}| {size:>5}  0:00:00 ETA", "*".repeat(32)));
             }
             None => self.transcript.doubt(self.at, || "how long the server's page is, is not known".to_owned()),
@@ -462,7 +464,8 @@ impl Run {
                     self.fail(1, &format!("nc: connect to {host} port {port} ({kind}) failed: Connection refused"))
                 }
                 (true, false) => self.done(1),
-                (false, _) => self.fail(1, &format!("nc: {host} ({to}): Connection refused")),
+                (false, true) => self.fail(1, &format!("nc: {host} ({to}): Connection refused")),
+                (false, false) => self.done(1),
             },
             Err(Failure::Silence(to)) => {
                 let (_, flow) = self.in_vain(limit);

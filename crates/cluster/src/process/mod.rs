@@ -47,6 +47,7 @@ mod story;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod trace;
 mod world;
 
 pub(crate) use self::given::host_of;

@@ -64,8 +64,10 @@ impl Run {
             "trap" => self.trap(arguments),
             "set" => {
                 self.exits_on_failure |= first.is_some_and(|flags| flags.starts_with('-') && flags.contains('e'));
-                if first.is_some_and(|flags| flags.starts_with('-') && flags.contains('x')) {
-                    self.transcript.doubt(self.at, || "it prints its commands (`set -x`)".to_owned());
+                match first {
+                    Some(flags) if flags.starts_with('-') && flags.contains('x') => self.begin_trace(),
+                    Some(flags) if flags.starts_with('+') && flags.contains('x') => self.trace = None,
+                    _ => {}
                 }
                 self.done(0)
             }
@@ -153,9 +155,6 @@ impl Run {
         let is_flag = |word: &&Option<String>| word.as_ref().is_some_and(|word| word.starts_with(['-', '+']));
         let (flags, rest) = arguments.split_at(arguments.iter().take_while(is_flag).count());
         let has = |letter: char| flags.iter().flatten().any(|flag| !flag.starts_with("--") && flag.contains(letter));
-        if has('x') {
-            self.transcript.doubt(self.at, || "it prints its commands (`-x`)".to_owned());
-        }
         let (script, arguments) = match rest.first() {
             // A shell without a terminal reads what it is given, which mostly is nothing.
             None => match self.input.rest() {
@@ -184,7 +183,12 @@ impl Run {
             self.directory.clone(),
         );
         let called = std::mem::replace(&mut self.shell, name.to_owned());
+        let traced = self.trace.take();
+        if has('x') {
+            self.begin_trace();
+        }
         let flow = self.script(&script);
+        self.trace = traced;
         (self.exits_on_failure, self.arguments, self.variables, self.in_shell, self.directory) = outer;
         self.shell = called;
         if flow == Flow::Forever { flow } else { Flow::Next }

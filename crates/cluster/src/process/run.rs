@@ -72,6 +72,8 @@ pub(super) struct Run {
     pub(super) unknown_last: bool,
     /// `set -e`.
     pub(super) exits_on_failure: bool,
+    /// `set -x`: where commands are printed.
+    pub(super) trace: Option<Sink>,
     /// When the commands in the background are done; `None`: never.
     pub(super) background: Vec<Option<SignedDuration>>,
     pub(super) commands: usize,
@@ -125,6 +127,7 @@ impl Run {
             unknown: false,
             unknown_last: false,
             exits_on_failure: false,
+            trace: None,
             background: Vec::new(),
             commands: 0,
             calls: 0,
@@ -206,7 +209,7 @@ impl Run {
         self.unknown(|| format!("the script is followed for {MAX_PERFORMED} commands, and goes on"))
     }
 
-    fn print(&mut self, to: &Sink, text: Option<&[u8]>) {
+    pub(super) fn print(&mut self, to: &Sink, text: Option<&[u8]>) {
         if let Some(text) = text {
             self.commands = self.commands.saturating_add(text.len() / BYTES);
         }
@@ -421,6 +424,7 @@ impl Run {
             for word in assignments {
                 self.assign(word);
             }
+            self.print_command(assignments, &[]);
             if self.spend(0) {
                 return self.give_up();
             }
@@ -448,6 +452,7 @@ impl Run {
             return self.done(0);
         }
         let words = self.expand_all(rest);
+        self.print_command(assignments, &words);
         let flow = self.command(&words);
         for (name, value) in outside {
             match value {

@@ -15,7 +15,7 @@ pub(crate) enum Reason {
     OtherKubectl,
     /// The embedded cluster runs no containers, and says so in its own words.
     NoContainers,
-    /// The nodes that were recorded had no kubelet to ask; a shell is followed here, for a kubectl that asks by WebSocket.
+    /// The nodes that were recorded had no kubelet to ask; a shell is followed here.
     FollowsShells,
     /// ComponentStatuses show parts that are one process here.
     OneProcess,
@@ -32,7 +32,7 @@ pub(crate) enum Reason {
 impl Reason {
     /// Whether the step may be answered alike in one run and differ in the next.
     pub(crate) fn varies(self) -> bool {
-        matches!(self, Self::Pace | Self::Chance | Self::OtherKubectl | Self::FollowsShells)
+        matches!(self, Self::Pace | Self::Chance | Self::OtherKubectl)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The recorded flows (`golden_kubectl`) say much more; this is for machines that have only one kubectl.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use klab_cluster::server::{Flavour, Seed, Server, ServerOptions};
@@ -72,24 +72,53 @@ async fn a_lesson_s_commands_work() {
     run(&["run", "box", "--image=busybox:1.37", "--command", "--", "sh", "-c", "echo up; sleep 3600"]);
     run(&["wait", "--for=condition=Ready", "pod/box", "--timeout=20s"]);
     assert_eq!(run(&["logs", "box"]), "up\n");
-    if is_old(home.path()) {
-        println!("skipped: this kubectl executes commands by SPDY");
-        return;
+    let given = home.path().join("given");
+    std::fs::write(&given, "a\nb\n").unwrap();
+    for program in kubectls() {
+        // Before 1.29 it knows no WebSockets for commands, and speaks SPDY whatever it is told.
+        for web_sockets in ["true", "false"] {
+            executes(&|arguments| {
+                Command::new(&program)
+                    .args(arguments)
+                    .stdin(std::fs::File::open(&given).unwrap())
+                    .env("HOME", home.path())
+                    .env("KUBECONFIG", home.path().join("kubeconfig"))
+                    .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets)
+                    .output()
+                    .unwrap()
+            });
+        }
     }
-    let executed = kubectl(home.path(), &["exec", "box", "--", "sh", "-c", "echo hi; sleep 0.2; cat /none; exit 3"]);
-    assert_eq!(executed.status.code(), Some(3));
-    assert_eq!(String::from_utf8_lossy(&executed.stdout), "hi\n");
-    let said = String::from_utf8_lossy(&executed.stderr).into_owned();
-    assert_eq!(said, "cat: can't open '/none': No such file or directory\ncommand terminated with exit code 3\n");
-    let refused = kubectl(home.path(), &["exec", "box", "--", "wget", "-qO-", "http://web"]);
+    let refused = kubectl(home.path(), &["port-forward", "pod/box", "8080:80"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "error: the embedded cluster runs no containers: what `wget` does is not known\n");
+    assert!(said.contains("the embedded cluster runs no containers: there is nothing to forward to"), "{said}");
 }
 
-/// Whether kubectl is older than 1.31, with which it began to use WebSockets for commands.
-fn is_old(home: &Path) -> bool {
-    let version = kubectl(home, &["version", "--client", "-o", "json"]);
-    let version: serde_json::Value = serde_json::from_slice(&version.stdout).unwrap();
-    let minor = version["clientVersion"]["minor"].as_str().unwrap_or_default();
-    minor.trim_end_matches('+').parse::<u32>().is_ok_and(|minor| minor < 31)
+/// The kubectl of PATH, and those of other versions that some distributions have beside it.
+fn kubectls() -> Vec<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let real = std::env::split_paths(&folders).find_map(|folder| folder.join("kubectl").canonicalize().ok());
+    let beside = real.as_deref().and_then(Path::parent).and_then(|folder| std::fs::read_dir(folder).ok());
+    let entries = beside.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let others =
+        entries.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kubectl.1.")));
+    [PathBuf::from("kubectl")].into_iter().chain(others).collect()
+}
+
+fn executes(kubectl: &dyn Fn(&[&str]) -> Output) {
+    let executed = kubectl(&["exec", "box", "--", "sh", "-c", "echo hi; sleep 0.2; cat /none; exit 3"]);
+    let said = String::from_utf8_lossy(&executed.stderr).into_owned();
+    assert_eq!(
+        (executed.status.code(), said.as_str()),
+        (Some(3), "cat: can't open '/none': No such file or directory\ncommand terminated with exit code 3\n")
+    );
+    assert_eq!(String::from_utf8_lossy(&executed.stdout), "hi\n");
+    let given = kubectl(&["exec", "-i", "box", "--", "wc", "-l"]);
+    assert_eq!(text(&given), "2\n");
+    let refused = kubectl(&["exec", "box", "--", "wget", "-qO-", "http://web"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(said, "error: the embedded cluster runs no containers: what `wget` does is not known\n");
+    let refused = kubectl(&["attach", "box"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("the embedded cluster runs no containers: there is nothing to attach to"), "{said}");
 }

@@ -40,11 +40,11 @@ impl Ground {
     }
 
     fn define(&self, conversion: &Value) {
-        let version = |name: &str, storage: bool| {
-            json!({ "name": name, "served": true, "storage": storage,
-                           "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-            })
-        };
+        self.define_with(conversion, &json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }));
+    }
+
+    fn define_with(&self, conversion: &Value, schema: &Value) {
+        let version = |name: &str, storage: bool| json!({ "name": name, "served": true, "storage": storage, "schema": { "openAPIV3Schema": schema } });
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": "testcrds.stable.example.com" },
@@ -101,6 +101,33 @@ fn a_webhook_in_a_pod_mutates() {
     assert_eq!(made["data"], json!({ "mutation-start": "yes", "mutation-stage-1": "yes" }));
     let other = ground.merge(&format!("{}/a", objects("v2")), &json!({ "data": { "more": "yes" } })).good();
     assert_eq!(other["data"]["mutation-stage-2"], "yes", "{other}");
+}
+
+// upstream test: [sig-api-machinery] AdmissionWebhook [Privileged:ClusterAdmin] should mutate custom resource with pruning [Conformance]
+#[test]
+fn what_a_webhook_adds_is_pruned_as_what_a_client_sends() {
+    let ground = Ground::with_webhook(&["webhook", "--port=8444"], 8444);
+    let text = json!({ "type": "string" });
+    ground.define_with(
+        &json!({ "strategy": "None" }),
+        &json!({ "type": "object", "properties": { "data": { "type": "object",
+            "properties": { "mutation-start": text, "mutation-stage-1": text } } } }),
+    );
+    for name in ["first", "second"] {
+        let mut hook = json!({
+            "name": format!("{name}.example.com"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": { "service": { "namespace": "default", "name": "hook",
+                "path": "/mutating-custom-resource", "port": 8443 } },
+            "rules": [{ "apiGroups": ["stable.example.com"], "apiVersions": ["*"], "resources": ["testcrds"],
+                "operations": ["CREATE"] }],
+        });
+        hook["reinvocationPolicy"] = json!("Never");
+        let configuration = json!({ "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration", "metadata": { "name": name }, "webhooks": [hook] });
+        ground.post(&format!("{ADMISSION}/mutatingwebhookconfigurations"), &configuration).good();
+    }
+    let made = ground.post(&objects("v1"), &object("a", &json!({ "data": { "mutation-start": "yes" } }))).good();
+    assert_eq!(made["data"], json!({ "mutation-start": "yes", "mutation-stage-1": "yes" }));
 }
 
 // upstream test: [sig-api-machinery] AdmissionWebhook [Privileged:ClusterAdmin] should honor timeout [Conformance]
