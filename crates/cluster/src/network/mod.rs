@@ -12,6 +12,7 @@ mod conversion;
 mod names;
 mod reviews;
 mod routes;
+#[cfg(feature = "server")]
 mod view;
 
 pub(crate) use self::calls::{call_pod, proxied};

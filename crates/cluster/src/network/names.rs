@@ -28,6 +28,7 @@ fn asks_cluster(pod: &Value) -> bool {
 }
 
 /// Where a pod asks for names; none where it does not ask the cluster, or that has no DNS to be seen.
+#[cfg(feature = "server")]
 pub(super) fn name_server(store: &Store, pod: &Value) -> Option<IpAddr> {
     let service = store.get(SERVICES, "kube-system", "kube-dns").filter(|_| asks_cluster(pod))?;
     text(&service.value(), &["spec", "clusterIP"]).parse().ok()

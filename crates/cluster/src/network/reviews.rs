@@ -67,30 +67,10 @@ pub(super) fn review(path: &str, body: &[u8], sidecar: &str) -> Option<Reviewed>
                 Said::Allowed
             }
         }
-        "/mutating-pods" | "/mutating-pods-sidecar" | "/configmaps" | "/mutating-configmaps"
-            if !is(if path.contains("pods") { "pods" } else { "configmaps" }) =>
-        {
-            Said::Nothing
-        }
-        "/mutating-pods" => {
-            let has = has_container(&object["spec"]["initContainers"], "webhook-added-init-container");
-            if object["metadata"]["name"] == "webhook-to-be-mutated" && !has {
-                Said::Patch(json!([{ "op": "add", "path": "/spec/initContainers", "value": [{
-                    "image": "webhook-added-image", "name": "webhook-added-init-container", "resources": {},
-                }] }]))
-            } else {
-                Said::Allowed
-            }
-        }
-        "/mutating-pods-sidecar" if sidecar.is_empty() => {
-            Said::Message("No image specified by the sidecar-image parameter".to_owned())
-        }
-        "/mutating-pods-sidecar" if has_container(&object["spec"]["containers"], "webhook-added-sidecar") => {
-            Said::Allowed
-        }
-        "/mutating-pods-sidecar" => Said::Patch(json!([{ "op": "add", "path": "/spec/containers/-", "value": {
-            "image": sidecar, "name": "webhook-added-sidecar", "resources": {},
-        } }])),
+        "/mutating-pods" | "/mutating-pods-sidecar" if !is("pods") => Said::Nothing,
+        "/configmaps" | "/mutating-configmaps" if !is("configmaps") => Said::Nothing,
+        "/mutating-pods" => add_init_container(object),
+        "/mutating-pods-sidecar" => add_sidecar(object, sidecar),
         "/configmaps" => judge_data(request, judged, "configmap", "key and value"),
         "/custom-resource" => judge_data(request, judged, "custom resource", "data"),
         "/mutating-configmaps" | "/mutating-custom-resource" => stage(object),
@@ -124,6 +104,28 @@ pub(super) fn review(path: &str, body: &[u8], sidecar: &str) -> Option<Reviewed>
 
 fn has_container(list: &Value, name: &str) -> bool {
     items(list).iter().any(|one| one["name"] == name)
+}
+
+fn add_init_container(pod: &Value) -> Said {
+    let has = has_container(&pod["spec"]["initContainers"], "webhook-added-init-container");
+    if pod["metadata"]["name"] != "webhook-to-be-mutated" || has {
+        return Said::Allowed;
+    }
+    Said::Patch(json!([{ "op": "add", "path": "/spec/initContainers", "value": [{
+        "image": "webhook-added-image", "name": "webhook-added-init-container", "resources": {},
+    }] }]))
+}
+
+fn add_sidecar(pod: &Value, image: &str) -> Said {
+    if image.is_empty() {
+        return Said::Message("No image specified by the sidecar-image parameter".to_owned());
+    }
+    if has_container(&pod["spec"]["containers"], "webhook-added-sidecar") {
+        return Said::Allowed;
+    }
+    Said::Patch(json!([{ "op": "add", "path": "/spec/containers/-", "value": {
+        "image": image, "name": "webhook-added-sidecar", "resources": {},
+    } }]))
 }
 
 fn add_label(object: &Value) -> Said {

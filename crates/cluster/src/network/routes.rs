@@ -11,7 +11,7 @@ use klab_scheduler::hash::fnv64;
 use serde_json::Value;
 
 use crate::control::value::{integer, items, text};
-use crate::process::Protocol;
+use crate::process::{Heard, Protocol};
 use crate::resource::{ENDPOINT_SLICES, NETWORK_POLICIES, NODES, PODS, SERVICES};
 use crate::store::Store;
 
@@ -32,6 +32,16 @@ pub(crate) enum Missed {
     Silence,
     /// Why nobody knows.
     Unknown(String),
+}
+
+impl std::convert::From<Missed> for Heard {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::Refused => Self::Refused,
+            Missed::Silence => Self::Silence,
+            Missed::Unknown(why) => Self::Unknown(why),
+        }
+    }
 }
 
 /// Who connects, where that matters.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::answers::{Asked, answer};
 use super::names;
-use super::routes::{From, Missed, route};
+use super::routes::{From, route};
 use crate::clock::later;
 use crate::cluster::Cluster;
 use crate::control::value::text;
@@ -99,16 +99,6 @@ impl Reach for FromPod {
 
     fn name_server(&self) -> Option<IpAddr> {
         self.cluster.read(|store| names::name_server(store, &self.pod))
-    }
-}
-
-impl std::convert::From<Missed> for Heard {
-    fn from(missed: Missed) -> Self {
-        match missed {
-            Missed::Refused => Self::Refused,
-            Missed::Silence => Self::Silence,
-            Missed::Unknown(why) => Self::Unknown(why),
-        }
     }
 }
 

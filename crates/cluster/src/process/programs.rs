@@ -63,12 +63,7 @@ impl Run {
             "timeout" => self.timeout(arguments),
             "trap" => self.trap(arguments),
             "set" => {
-                self.exits_on_failure |= first.is_some_and(|flags| flags.starts_with('-') && flags.contains('e'));
-                match first {
-                    Some(flags) if flags.starts_with('-') && flags.contains('x') => self.begin_trace(),
-                    Some(flags) if flags.starts_with('+') && flags.contains('x') => self.trace = None,
-                    _ => {}
-                }
+                self.set(first.unwrap_or_default());
                 self.done(0)
             }
             "shift" => {
@@ -93,6 +88,16 @@ impl Run {
                 Flow::Forever
             }
             _ => self.lesser(program, &name, arguments),
+        }
+    }
+
+    /// `-e`, `-x`, `+x`.
+    fn set(&mut self, flags: &str) {
+        self.exits_on_failure |= flags.starts_with('-') && flags.contains('e');
+        if flags.starts_with('-') && flags.contains('x') {
+            self.begin_trace();
+        } else if flags.starts_with('+') && flags.contains('x') {
+            self.trace = None;
         }
     }
 
