@@ -141,7 +141,7 @@ pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
             generation: None,
             orphans_dependents: false,
             answers_with_deleted: false,
-            built_in: Some(builtin::service_cidrs),
+            built_in: None,
             conversion: None,
             warning: None,
             warnings: None,
