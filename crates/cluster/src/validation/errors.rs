@@ -61,6 +61,12 @@ pub(crate) struct FieldError {
 pub(crate) struct Errors(Vec<FieldError>, Option<String>);
 
 impl Errors {
+    /// Calls a field otherwise.
+    pub(crate) fn rename(&mut self, field: &str, other: &str) {
+        let found = self.0.iter_mut().filter(|error| error.field == field);
+        found.for_each(|error| other.clone_into(&mut error.field));
+    }
+
     /// Notes why an object that has no mistakes cannot be stored all the same: the first such reason is told.
     pub(crate) fn internal(&mut self, because: String) {
         self.1.get_or_insert(because);
