@@ -165,6 +165,8 @@ impl Object {
         let stamp = |time: &str| format!("\"creationTimestamp\":\"{time}\"");
         let number = |version: u64| format!("\"resourceVersion\":\"{version}\"");
         let text = text.replacen(&stamp(before), &stamp(time), 1);
+        let since = |time: &str| format!("\"lastTransitionTime\":\"{time}\"");
+        let text = text.replace(&since(before), &since(time));
         let json = Bytes::from(text.replacen(&number(self.resource_version), &number(version), 1));
         let managed = self.managed.as_ref().map(|managed| ManagedFields::of(&managed.text().replace(before, time)));
         let managed_at = place_of_managed(self.resource, &json);

@@ -76,6 +76,14 @@ impl Status {
         Self::new(400, "BadRequest", message)
     }
 
+    /// 500, with the cause.
+    pub(crate) fn internal(because: &str) -> Self {
+        Self {
+            details: json!({ "causes": [{ "message": because }] }),
+            ..Self::new(500, "InternalError", format!("Internal error occurred: {because}"))
+        }
+    }
+
     fn named(code: u16, reason: &'static str, resource: &Resource, name: &str, message: String) -> Self {
         let mut details = json!({ "name": name, "kind": resource.plural });
         if !resource.group.is_empty() {

@@ -14,15 +14,23 @@ pub use self::kind::control_plane_node;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, Common, WriteOptions};
+#[cfg(feature = "server")]
+use super::cluster::service_range;
+use super::cluster::{Cluster, Common, KIND_RANGE, RANGE, SERVICE_CIDR, WriteOptions, time_text};
 use super::object::Object;
-use super::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICES};
+use super::resource::{ENDPOINT_SLICES, ENDPOINTS, PRIORITY_CLASSES, ResourceId, SERVICE_CIDRS, SERVICES};
 
 /// Manager of what the API server makes itself.
 const API_SERVER: &str = "kube-apiserver";
+/// Manager of what its controllers make.
+const CONTROLLERS: &str = "kube-controller-manager";
+
+/// How many uids a cluster draws for its roles.
+const UIDS_OF_ROLES: usize = 20;
 
 /// The roles and bindings that every API server has.
 static ROLES: LazyLock<Vec<Value>> = LazyLock::new(roles::objects);
@@ -98,14 +106,34 @@ fn texts_in(flavour: Flavour) -> Value {
 /// `Deployment/coredns`.
 pub fn bootstrap(cluster: &Cluster, flavour: Flavour) -> Vec<String> {
     let mut made = ensure_roles(cluster);
+    let at = if flavour == Flavour::Kind { KIND_RANGE } else { RANGE };
+    made.extend(ensure_service_cidr(cluster, at));
     made.extend(ensure(cluster, objects(flavour), "kube-addon-manager"));
     made
 }
 
+/// Makes what every API server has, where it is not there: an older klab may have made the cluster.
+#[cfg(feature = "server")]
+pub(crate) fn ensure_common(cluster: &Cluster) {
+    ensure_roles(cluster);
+    ensure_service_cidr(cluster, service_range(cluster));
+}
+
 /// Makes the roles and bindings that every API server has, where they are not there.
-pub(crate) fn ensure_roles(cluster: &Cluster) -> Vec<String> {
-    static COMMON: LazyLock<Common> = LazyLock::new(|| Common::of(&ROLES, &WriteOptions::by(API_SERVER)));
+fn ensure_roles(cluster: &Cluster) -> Vec<String> {
+    static COMMON: LazyLock<Common> =
+        LazyLock::new(|| Common::of(&ROLES, &WriteOptions::by(API_SERVER), UIDS_OF_ROLES));
     if cluster.begin_with(&COMMON) { ROLES.iter().map(title).collect() } else { ensure(cluster, &ROLES, API_SERVER) }
+}
+
+/// Makes the range that Services have their addresses from, where it is not there.
+fn ensure_service_cidr(cluster: &Cluster, range: &str) -> Option<String> {
+    static COMMON: [LazyLock<Common>; 2] = [
+        LazyLock::new(|| Common::of(&[service_cidr(RANGE)], &WriteOptions::by(CONTROLLERS), 0)),
+        LazyLock::new(|| Common::of(&[service_cidr(KIND_RANGE)], &WriteOptions::by(CONTROLLERS), 0)),
+    ];
+    let common = &COMMON[usize::from(range == KIND_RANGE)];
+    cluster.begin_with(common).then(|| format!("ServiceCIDR/{SERVICE_CIDR}"))
 }
 
 fn ensure(cluster: &Cluster, objects: &[Value], manager: &'static str) -> Vec<String> {
@@ -165,6 +193,20 @@ fn priority_classes() -> Vec<Value> {
     .collect()
 }
 
+/// The range that Services have their addresses from, as its controller leaves it.
+// upstream: pkg/controlplane/controller/defaultservicecidr, pkg/controller/servicecidrs (v1.36)
+fn service_cidr(range: &str) -> Value {
+    json!({
+        "apiVersion": SERVICE_CIDRS.row().api_version(), "kind": "ServiceCIDR",
+        "metadata": { "name": SERVICE_CIDR, "finalizers": ["networking.k8s.io/service-cidr-finalizer"] },
+        "spec": { "cidrs": [range] },
+        "status": { "conditions": [{
+            "type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready",
+            "lastTransitionTime": time_text(Timestamp::UNIX_EPOCH),
+        }] },
+    })
+}
+
 /// The Service in front of the API server, with the endpoint behind it.
 fn api_service(flavour: Flavour) -> Vec<Value> {
     let (address, endpoint, port) = match flavour {
@@ -201,4 +243,29 @@ fn api_service(flavour: Flavour) -> Vec<Value> {
             "ports": [{ "name": "https", "port": port, "protocol": "TCP" }],
         }),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::SteppedClock;
+
+    #[test]
+    fn clusters_share_the_range_of_their_services_and_give_addresses_of_it() {
+        let made = |flavour| {
+            let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), 7);
+            bootstrap(&cluster, flavour);
+            let range = cluster.get(SERVICE_CIDRS, "", SERVICE_CIDR).unwrap();
+            let service = json!({ "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] } });
+            let service = cluster.create(SERVICES, "default", service, &WriteOptions::client("test")).unwrap();
+            let address = service.value()["spec"]["clusterIP"].as_str().unwrap().to_owned();
+            (range, address)
+        };
+        let (one, other, kind) = (made(Flavour::Aks), made(Flavour::Bare), made(Flavour::Kind));
+        assert!(Arc::ptr_eq(&one.0, &other.0));
+        assert!(one.1.starts_with("10.0.") && kind.1.starts_with("10.96."), "{} {}", one.1, kind.1);
+        assert_eq!(kind.0.value()["spec"]["cidrs"], json!(["10.96.0.0/16"]));
+    }
 }

@@ -1,6 +1,6 @@
 //! The refusal of an object by admission.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::resource::ResourceId;
 use crate::status::Status;
@@ -12,8 +12,5 @@ pub(super) fn forbidden(resource: ResourceId, value: &Value, because: &str) -> S
 
 /// 500, with the cause.
 pub(super) fn internal(because: &str) -> Status {
-    Status {
-        details: json!({ "causes": [{ "message": because }] }),
-        ..Status::new(500, "InternalError", format!("Internal error occurred: {because}"))
-    }
+    Status::internal(because)
 }

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::super::cluster::Cluster;
-use super::super::defaults::Addresses;
 use super::super::resource::{API_SERVICES, ResourceId, SERVICES};
 use super::custom;
 
@@ -36,17 +35,6 @@ const LEVELS: &[(&str, i64, i64, i64)] = &[
     ("workload-high", 40, 128, 6),
     ("workload-low", 100, 128, 6),
 ];
-
-/// The addresses that Services get.
-pub(crate) fn service_cidrs(_: &Cluster) -> Vec<Value> {
-    vec![json!({
-        "metadata": { "name": "kubernetes", "finalizers": ["networking.k8s.io/service-cidr-finalizer"] },
-        "spec": { "cidrs": [Addresses::range()] },
-        "status": { "conditions": [{
-            "type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready",
-        }] },
-    })]
-}
 
 /// The addresses that Services have: one object for each, called after it.
 // upstream: pkg/registry/core/service/ipallocator/ipallocator.go createIPAddress (v1.36)

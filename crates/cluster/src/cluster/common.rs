@@ -7,20 +7,19 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::metadata::time_text;
-use super::{Cluster, WriteOptions};
+use super::{Cluster, Part, WriteOptions};
 use crate::clock::SteppedClock;
 use crate::object::Object;
 use crate::resource::ResourceId;
 
 /// Feeds their uids. Nobody gives a cluster this seed, so that no object of one has the uid of another.
 const SEED: u64 = 0xb3c4_90d7_1e6f_a285;
-/// How many uids a cluster draws for them.
-const UIDS_DRAWN: usize = 20;
-
 /// What clusters begin with, as it was written for one of them.
 pub(crate) struct Common {
     /// As a cluster at the beginning of time has them.
     pattern: Vec<Arc<Object>>,
+    /// How many uids a cluster draws for them.
+    uids: usize,
     /// Those of the latest cluster: the next one often begins in the same second.
     latest: Mutex<Option<Made>>,
 }
@@ -34,17 +33,27 @@ struct Made {
 }
 
 impl Common {
-    /// Has a cluster of its own make the objects, so that they are what one that makes them itself would have.
-    pub(crate) fn of(objects: &[Value], options: &WriteOptions<'_>) -> Self {
+    /// Has a cluster of its own make the objects, so that they are what one that makes them itself would have; their status is
+    /// written after them. A cluster that begins with them draws so many uids.
+    pub(crate) fn of(objects: &[Value], options: &WriteOptions<'_>, uids: usize) -> Self {
         let cluster = Cluster::new(Arc::new(SteppedClock::new(Timestamp::UNIX_EPOCH)), SEED);
         let make = |object: &Value| {
             let resource = ResourceId::by_kind(object["apiVersion"].as_str()?, object["kind"].as_str()?)?;
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
             let made = cluster.create(resource, namespace, object.clone(), options);
             debug_assert!(made.is_ok(), "{made:?}");
-            made.ok()
+            let made = made.ok()?;
+            if object["status"].is_null() {
+                return Some(made);
+            }
+            let name = &*made.name;
+            let told = cluster.modify(resource, Part::Status, namespace, name, options, |value| {
+                value["status"] = object["status"].clone();
+            });
+            debug_assert!(told.is_ok(), "{told:?}");
+            told.ok()
         };
-        Self { pattern: objects.iter().filter_map(make).collect(), latest: Mutex::default() }
+        Self { pattern: objects.iter().filter_map(make).collect(), uids, latest: Mutex::default() }
     }
 
     /// The objects of a cluster that makes them now, from this resourceVersion on.
@@ -72,8 +81,8 @@ impl Cluster {
                 return Ok(false);
             }
             let objects = common.at(transaction.now, store.version() + 1);
-            // As many as when each cluster had roles of its own: what a seed names next is called as it ever was.
-            for _ in 0..UIDS_DRAWN {
+            // As many as there always were: what a seed names next is called as it ever was.
+            for _ in 0..common.uids {
                 transaction.state.random_uid();
             }
             for object in &*objects {
@@ -103,7 +112,7 @@ mod tests {
         };
         let objects = [role("a"), role("b")];
         let options = WriteOptions::by("kube-apiserver");
-        let common = Common::of(&objects, &options);
+        let common = Common::of(&objects, &options, 2);
         let at = |second: i64| Cluster::new(Arc::new(SteppedClock::new(Timestamp::from_second(second).unwrap())), 7);
         let (one, other, later, alone) = (at(100), at(100), at(101), at(100));
         assert!([&one, &other, &later].into_iter().all(|cluster| cluster.begin_with(&common)));

@@ -66,6 +66,7 @@ pub(crate) use limits::Limits;
 pub(crate) use metadata::time_text;
 pub use options::{DeleteOptions, Deleted, FieldValidation, Part, Propagation, WriteOptions, Written};
 use random::Random;
+pub(crate) use services::{KIND_RANGE, RANGE, SERVICE_CIDR, service_range};
 use state::State;
 #[cfg(feature = "server")]
 pub(crate) use template::Template;

@@ -1,9 +1,8 @@
 //! The addresses and node ports of Services.
 
-use std::net::Ipv4Addr;
-
 use serde_json::Value;
 
+use super::Cluster;
 use super::transaction::Transaction;
 use crate::defaults::{Addresses, Ranges};
 use crate::ip_range::IpRange;
@@ -36,31 +35,45 @@ pub(crate) fn allocate_addresses(
     None
 }
 
+/// The name of the range that every cluster begins with.
+pub(crate) const SERVICE_CIDR: &str = "kubernetes";
+/// That range: AKS and kind both have a /16.
+pub(crate) const RANGE: &str = "10.0.0.0/16";
+/// The same on kind.
+pub(crate) const KIND_RANGE: &str = "10.96.0.0/16";
+
+/// The range that a cluster began with, by the address of its API server.
+pub(crate) fn service_range(cluster: &Cluster) -> &'static str {
+    let service = cluster.get(SERVICES, "default", "kubernetes").map(|service| service.value());
+    let address = service.as_ref().and_then(|service| service["spec"]["clusterIP"].as_str()?.parse().ok());
+    let of_kind: Option<IpRange> = KIND_RANGE.parse().ok();
+    let is_of_kind = address.zip(of_kind).is_some_and(|(address, range)| range.has(address));
+    if is_of_kind { KIND_RANGE } else { RANGE }
+}
+
 impl Transaction<'_> {
     /// Where a Service may have its address from. What the cluster's own parts ask for, and what a Service has already, is
     /// not looked at.
+    // upstream: pkg/registry/core/service/ipallocator/cidrallocator.go syncAllocators (v1.36)
     fn ranges_for(&self, old: Option<&Value>, service: &Value) -> Ranges {
         let mut ranges = Ranges::default();
-        for range in self.state.store.list(SERVICE_CIDRS, None).filter(|range| !range.deleting) {
+        let mut is_there = false;
+        for range in self.state.store.list(SERVICE_CIDRS, None) {
+            is_there = true;
             let value = range.value();
             let mut conditions = value["status"]["conditions"].as_array().into_iter().flatten();
-            if conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True") {
-                ranges.added.extend(IpRange::all_in(&value).into_iter().filter(|range| range.first.is_ipv4()));
+            let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
+            if !range.deleting && conditions.any(is_ready) {
+                ranges.ready.extend(IpRange::all_in(&value).into_iter().filter(|range| range.first.is_ipv4()));
             }
+        }
+        if !is_there {
+            // Nobody has made the cluster what it begins with.
+            ranges.ready.extend(RANGE.parse::<IpRange>());
         }
         let wanted = service["spec"]["clusterIP"].as_str().unwrap_or_default();
         let is_kept = old.is_some_and(|old| old["spec"]["clusterIP"] == *wanted);
-        if self.options.client && !is_kept && !matches!(wanted, "" | "None") {
-            ranges.all.extend(&ranges.added);
-            ranges.all.extend(Addresses::range().parse::<IpRange>());
-            // The Service of the API server has an address of the cluster's own range, whatever that is.
-            let own = self.state.store.get(SERVICES, "default", "kubernetes").map(|service| service.value());
-            let own = own.and_then(|own| own["spec"]["clusterIP"].as_str()?.parse::<Ipv4Addr>().ok());
-            ranges.all.extend(own.map(|own| {
-                let [first, second, ..] = own.octets();
-                IpRange { first: Ipv4Addr::new(first, second, 0, 0).into(), length: 16 }
-            }));
-        }
+        ranges.is_asked = self.options.client && !is_kept;
         ranges
     }
 

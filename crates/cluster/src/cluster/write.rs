@@ -115,7 +115,7 @@ impl<'a> Transaction<'a> {
         let mut errors = Errors::default();
         let addresses = aspects.complete.and_then(|complete| complete(self, None, &mut value, &mut errors));
         aspects.check(names_finalizers_freely(resource), None, &value, &mut errors);
-        self.check_custom(resource, None, &value, &mut errors);
+        self.check_version(resource, Part::Main, None, &value, &mut errors);
         errors.into_result(row, &name)?;
         self.look_at_kinds(resource, &name, None, &value)?;
         if let Some(restrict) = aspects.restriction {
@@ -209,8 +209,15 @@ impl<'a> Transaction<'a> {
         self.options.served.filter(|served| served.row().stored_as == Some(resource))
     }
 
-    /// What is wrong with a custom resource by its definition.
-    fn check_custom(&self, resource: ResourceId, old: Option<&Value>, new: &Value, errors: &mut Errors) {
+    /// What is wrong with an object by the version that it is sent in: with a custom resource by its definition, with an Event
+    /// of the group events.k8s.io.
+    fn check_version(&self, resource: ResourceId, part: Part, old: Option<&Value>, new: &Value, errors: &mut Errors) {
+        if part == Part::Main && self.second(resource) == Some(kinds::GROUPED_EVENTS) {
+            validation::records::grouped_event(old, new, errors);
+        }
+        if !resource.row().custom {
+            return;
+        }
         let definition = self.state.definitions.of(&self.state.store, resource);
         if let Some(version) = definition.as_ref().and_then(|definition| definition.version(self.served(resource))) {
             version.check(old, new, errors);
@@ -401,8 +408,8 @@ impl<'a> Transaction<'a> {
         if part == Part::Main && *old != new {
             aspects.check(names_finalizers_freely(resource), Some(old), &new, &mut errors);
         }
-        if resource.row().custom && *old != new {
-            self.check_custom(resource, Some(old), &new, &mut errors);
+        if *old != new {
+            self.check_version(resource, part, Some(old), &new, &mut errors);
         }
         if part == Part::Status && resource == kinds::RESOURCE_CLAIMS {
             self.admit_claim_status(old, &mut new, &mut errors);

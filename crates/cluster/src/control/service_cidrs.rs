@@ -15,8 +15,7 @@ use super::queue::{Key, ObjectName};
 use super::reconcile::{Change, Reconciler};
 use super::value::{condition, items, list_mut, set_condition, time_of, time_text};
 use crate::clock::later;
-use crate::cluster::Part;
-use crate::defaults::Addresses;
+use crate::cluster::{Part, SERVICE_CIDR, WriteOptions, service_range};
 use crate::ip_range::IpRange;
 use crate::resource::{SERVICE_CIDRS, SERVICES};
 
@@ -39,9 +38,7 @@ impl Reconciler for ServiceCidrs {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         if change.resource() == SERVICE_CIDRS {
             self.leaving.note(change);
-            if !change.gone {
-                plane.queue.add(key(change.name()));
-            }
+            plane.queue.add(key(change.name()));
         }
         for name in self.leaving.names() {
             plane.queue.add(key(name));
@@ -50,7 +47,12 @@ impl Reconciler for ServiceCidrs {
 
     fn sync(&mut self, plane: &mut Plane, of: &Key) {
         let name = &*of.name.name;
-        let Some(range) = plane.cluster.get(SERVICE_CIDRS, "", name) else { return };
+        let Some(range) = plane.cluster.get(SERVICE_CIDRS, "", name) else {
+            if name == SERVICE_CIDR {
+                make_default(plane);
+            }
+            return;
+        };
         let value = range.value();
         if !range.deleting {
             if !items(&value["metadata"]["finalizers"]).iter().any(|one| one == FINALIZER) {
@@ -76,6 +78,15 @@ impl Reconciler for ServiceCidrs {
     }
 }
 
+/// Puts back the range that a cluster begins with.
+// upstream: pkg/controlplane/controller/defaultservicecidr/default_servicecidr_controller.go sync (v1.36)
+fn make_default(plane: &Plane) {
+    let range = json!({
+        "metadata": { "name": SERVICE_CIDR }, "spec": { "cidrs": [service_range(&plane.cluster)] },
+    });
+    let _made = plane.cluster.create(SERVICE_CIDRS, "", range, &WriteOptions::by("kube-apiserver"));
+}
+
 /// Says whether a range is ready.
 fn say(plane: &Plane, name: &str, status: &str, reason: &str, message: &str) {
     let now = time_text(plane.now());
@@ -96,7 +107,7 @@ fn say(plane: &Plane, name: &str, status: &str, reason: &str, message: &str) {
 /// Whether there would be Services whose addresses are in no range.
 fn is_needed(plane: &Plane, name: &str, range: &Value) -> bool {
     let own = IpRange::all_in(range);
-    let mut others: Vec<IpRange> = Addresses::range().parse().into_iter().collect();
+    let mut others: Vec<IpRange> = Vec::new();
     for other in plane.cluster.list(SERVICE_CIDRS, None).0 {
         if *other.name != *name {
             others.extend(IpRange::all_in(&other.value()));

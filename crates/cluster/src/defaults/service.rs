@@ -12,9 +12,8 @@ use crate::ip_range::IpRange;
 use crate::validation::Errors;
 use crate::validation::service::is_asked_for_health;
 
-/// First address of the service network; AKS and kind both default to a /16.
-const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
-const ADDRESSES: u32 = 1 << 16;
+/// What allocators say that have nothing left.
+const FULL: &str = "range is full";
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
 
 pub(crate) fn service(value: &mut Value) {
@@ -52,11 +51,6 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// The range that addresses are from: `10.0.0.0/16`.
-    pub(crate) fn range() -> String {
-        format!("{NETWORK}/{}", ADDRESSES.leading_zeros() + 1)
-    }
-
     /// Notes what a Service holds.
     pub(crate) fn note(&mut self, service: &Value) {
         if let Some(address) = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok()) {
@@ -78,6 +72,7 @@ impl Addresses {
         errors: &mut Errors,
         mut random: impl FnMut() -> u64,
     ) {
+        let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let spec = &mut service["spec"];
         if !spec.is_object() {
             return;
@@ -88,7 +83,7 @@ impl Addresses {
                 spec.as_object_mut().map(|spec| spec.remove(field));
             }
         } else {
-            self.cluster_address(spec, ranges, errors, &mut random);
+            self.cluster_address((&name, spec), ranges, errors, &mut random);
         }
         let has_ports = match kind.as_str() {
             "NodePort" => true,
@@ -124,8 +119,9 @@ impl Addresses {
                 }
                 continue;
             }
-            if let Some(free) = self.free_port(&mut random) {
-                port["nodePort"] = json!(free);
+            match self.free_port(&mut random) {
+                Some(free) => port["nodePort"] = json!(free),
+                None => errors.internal(format!("failed to allocate a nodePort: {FULL}")),
             }
         }
         if is_asked_for_health(spec) && spec["healthCheckNodePort"].as_u64().unwrap_or_default() == 0 {
@@ -145,7 +141,7 @@ impl Addresses {
 
     fn cluster_address(
         &mut self,
-        spec: &mut Value,
+        (name, spec): (&str, &mut Value),
         ranges: &Ranges,
         errors: &mut Errors,
         random: &mut impl FnMut() -> u64,
@@ -155,7 +151,7 @@ impl Addresses {
             wanted
         } else if wanted.is_empty() {
             let Some(free) = self.free_address(ranges, random) else {
-                errors.invalid("spec.clusterIPs", &json!([]), "failed to allocate IP: range is full");
+                errors.internal(format!("failed to allocate a serviceIP for Service {name:?}: {FULL}"));
                 return;
             };
             self.used.insert(free);
@@ -196,16 +192,13 @@ impl Addresses {
     /// An address that no Service has, of any of the ranges.
     // upstream: pkg/registry/core/service/ipallocator/cidrallocator.go AllocateNextService (v1.36)
     fn free_address(&self, ranges: &Ranges, random: &mut impl FnMut() -> u64) -> Option<Ipv4Addr> {
-        let count = ranges.added.len() + 1;
+        let count = ranges.ready.len();
         let first = if count > 1 { random() as usize % count } else { 0 };
-        (first..first + count).find_map(|at| match ranges.added.get(at % count) {
-            Some(range) => self.free_in(range, random),
-            // The first addresses are left for Services that ask for one.
-            None => self.free_from(u32::from(NETWORK) + 256, ADDRESSES - 512, random),
-        })
+        (first..first + count).find_map(|at| self.free_in(ranges.ready.get(at % count)?, random))
     }
 
-    /// One of an added range; first those that are not left for Services that ask for one.
+    /// One of a range; first those that are not left for Services that ask for one.
+    // upstream: pkg/registry/core/service/ipallocator/ipallocator.go calculateRangeOffset (v1.36)
     fn free_in(&self, range: &IpRange, random: &mut impl FnMut() -> u64) -> Option<Ipv4Addr> {
         let hosts = range.hosts().filter(|hosts| !hosts.is_empty())?;
         let size = hosts.end() - hosts.start() + 1;
@@ -225,24 +218,25 @@ impl Addresses {
 /// Where the addresses of Services may be from.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
-    /// Those that were added to the cluster's own.
-    pub(crate) added: Vec<IpRange>,
-    /// Those that an address which is asked for must be in; any will do where there are none.
-    pub(crate) all: Vec<IpRange>,
+    /// Those that give out addresses.
+    pub(crate) ready: Vec<IpRange>,
+    /// Whether an address that is asked for must be in one of them.
+    pub(crate) is_asked: bool,
 }
 
 impl Ranges {
     /// Why a Service cannot have an address.
     // upstream: pkg/registry/core/service/ipallocator/interfaces.go ErrNotInRange, ErrMismatchedNetwork (v1.36)
     fn fault(&self, address: Ipv4Addr) -> Option<String> {
-        let range = self.all.iter().find(|range| range.has(address.into()));
-        match range {
-            None if self.all.is_empty() => None,
-            None => Some("the provided network does not match the current range".to_owned()),
-            Some(range) => range.hosts().filter(|hosts| !hosts.contains(&address.into())).map(|_| {
-                format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}")
-            }),
+        if !self.is_asked {
+            return None;
         }
+        let Some(range) = self.ready.iter().find(|range| range.has(address.into())) else {
+            return Some("the provided network does not match the current range".to_owned());
+        };
+        range.hosts().filter(|hosts| !hosts.contains(&address.into())).map(|_| {
+            format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}")
+        })
     }
 }
 
@@ -255,7 +249,8 @@ mod tests {
         let mut value = json!({ "spec": spec });
         service(&mut value);
         let mut errors = Errors::default();
-        addresses.allocate(&mut value, &Ranges::default(), &mut errors, || 0);
+        let ranges = Ranges { ready: "10.0.0.0/16".parse().into_iter().collect(), is_asked: false };
+        addresses.allocate(&mut value, &ranges, &mut errors, || 0);
         (value["spec"].take(), errors)
     }
 
@@ -264,11 +259,30 @@ mod tests {
         let mut addresses = Addresses::default();
         let (first, _) = allocate(&mut addresses, json!({ "type": "NodePort", "ports": [{ "port": 80 }] }));
         let (second, _) = allocate(&mut addresses, json!({ "type": "NodePort", "ports": [{ "port": 80 }] }));
-        assert_eq!((&first["clusterIP"], &second["clusterIP"]), (&json!("10.0.1.0"), &json!("10.0.1.1")));
+        assert_eq!((&first["clusterIP"], &second["clusterIP"]), (&json!("10.0.1.1"), &json!("10.0.1.2")));
         assert_eq!((&first["ports"][0]["nodePort"], &second["ports"][0]["nodePort"]), (&json!(30_000), &json!(30_001)));
-        let (_, errors) = allocate(&mut addresses, json!({ "clusterIP": "10.0.1.0" }));
+        let (_, errors) = allocate(&mut addresses, json!({ "clusterIP": "10.0.1.1" }));
         let refused = errors.into_result(SERVICES.row(), "web").unwrap_err();
         assert_eq!(refused.details["causes"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn a_range_is_given_out_to_its_last_address() {
+        let ranges = Ranges { ready: "10.9.0.0/29".parse().into_iter().collect(), is_asked: true };
+        let (mut addresses, mut given) = (Addresses::default(), Vec::new());
+        let message = loop {
+            let mut value = json!({ "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] } });
+            service(&mut value);
+            let mut errors = Errors::default();
+            addresses.allocate(&mut value, &ranges, &mut errors, || 0);
+            match errors.into_result(SERVICES.row(), "web") {
+                Ok(()) => given.push(value["spec"]["clusterIP"].clone()),
+                Err(status) => break (status.code, status.message),
+            }
+        };
+        assert_eq!(given, (1..7).map(|last| json!(format!("10.9.0.{last}"))).collect::<Vec<_>>());
+        let full = "Internal error occurred: failed to allocate a serviceIP for Service \"web\": range is full";
+        assert_eq!(message, (500, full.to_owned()));
     }
 
     #[test]

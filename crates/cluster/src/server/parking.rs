@@ -125,7 +125,7 @@ impl Hosted {
             write_private(&folder.join(SEEDED_FILE), b"").map_err(io_failure("folder"))?;
         }
         // As an API server does at each start: an older klab may have made the cluster.
-        let _made = system::ensure_roles(&cluster);
+        system::ensure_common(&cluster);
         Ok((cluster, seed))
     }
 
@@ -151,7 +151,7 @@ impl Hosted {
         if loaded.about.klab != env!("CARGO_PKG_VERSION") {
             // As an API server does at each start.
             cluster.set_limits(Arc::clone(&self.host.room));
-            let _made = system::ensure_roles(&cluster);
+            system::ensure_common(&cluster);
         }
         Ok((cluster, loaded.about.seed.clone()))
     }

@@ -58,9 +58,20 @@ pub(crate) struct FieldError {
 
 /// What is wrong with one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Errors(Vec<FieldError>);
+pub(crate) struct Errors(Vec<FieldError>, Option<String>);
 
 impl Errors {
+    /// Calls a field otherwise.
+    pub(crate) fn rename(&mut self, field: &str, other: &str) {
+        let found = self.0.iter_mut().filter(|error| error.field == field);
+        found.for_each(|error| other.clone_into(&mut error.field));
+    }
+
+    /// Notes why an object that has no mistakes cannot be stored all the same: the first such reason is told.
+    pub(crate) fn internal(&mut self, because: String) {
+        self.1.get_or_insert(because);
+    }
+
     /// `field: Invalid value: value: detail`.
     pub(crate) fn invalid(&mut self, field: impl Display, value: &Value, detail: impl AsRef<str>) {
         self.add(Problem::Invalid, field, format!("Invalid value: {}: {}", shown(value), detail.as_ref()));
@@ -184,7 +195,7 @@ impl Errors {
     /// 422 with a cause for each error.
     pub(crate) fn into_result(self, resource: &Resource, name: &str) -> Result<(), Status> {
         if self.0.is_empty() {
-            return Ok(());
+            return self.1.map_or(Ok(()), |because| Err(Status::internal(&because)));
         }
         let mut texts: Vec<String> = Vec::with_capacity(self.0.len());
         let mut seen: HashSet<String> = HashSet::with_capacity(self.0.len());

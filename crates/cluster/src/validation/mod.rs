@@ -45,6 +45,7 @@ pub(crate) mod runtime_class;
 pub(crate) mod secret;
 mod security_context;
 pub(crate) mod service;
+pub(crate) mod service_range;
 pub(crate) mod signing_request;
 pub(crate) mod stateful_set;
 pub(crate) mod storage;

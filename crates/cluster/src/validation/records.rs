@@ -100,9 +100,158 @@ pub(crate) fn event(value: &Value, errors: &mut Errors) {
     }
 }
 
+/// What an Event must be that comes by way of the group events.k8s.io, beyond what every Event must be.
+// upstream: pkg/apis/core/validation/events.go ValidateEventCreate, ValidateEventUpdate (v1.36)
+pub(crate) fn grouped_event(old: Option<&Value>, new: &Value, errors: &mut Errors) {
+    // The group calls this one so.
+    errors.rename("reportingComponent", "reportingController");
+    let Some(old) = old else { return new_event(new, errors) };
+    if old["series"] != new["series"] {
+        series(new, errors);
+    }
+    for (field, called, parts) in [
+        ("involvedObject", "involvedObject", REFERENCE),
+        ("reason", "reason", TEXT),
+        ("message", "message", TEXT),
+        ("source", "source", SOURCE),
+        ("firstTimestamp", "firstTimestamp", OTHER),
+        ("lastTimestamp", "lastTimestamp", OTHER),
+        ("count", "count", COUNT),
+        ("reason", "reason", TEXT),
+        ("type", "type", TEXT),
+        ("eventTime", "eventTime", OTHER),
+        ("action", "action", TEXT),
+        ("related", "related", REFERENCE),
+        ("reportingComponent", "reportingController", TEXT),
+        ("reportingInstance", "reportingInstance", TEXT),
+    ] {
+        let (had, given) = (in_go(&old[field], parts), in_go(&new[field], parts));
+        // A reference that points to nothing is none, but for the one that must be there.
+        let absent =
+            |value: &Value, shown: String| if field == "related" && value.is_null() { "null".into() } else { shown };
+        let (had, given) = (absent(&old[field], had), absent(&new[field], given));
+        if had != given {
+            errors.invalid_as(called, &given, "field is immutable");
+        }
+    }
+}
+
+fn new_event(value: &Value, errors: &mut Errors) {
+    series(value, errors);
+    if value["eventTime"].is_null() {
+        errors.required("eventTime", "");
+    }
+    let kind = text(value, "type");
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.invalid("type", &json!(""), format!("has invalid value: {kind}"));
+    }
+    let source = &value["source"];
+    for (field, is_set) in [
+        ("firstTimestamp", !value["firstTimestamp"].is_null()),
+        ("lastTimestamp", !value["lastTimestamp"].is_null()),
+        ("count", value["count"].as_i64().unwrap_or_default() != 0),
+        ("source", !text(source, "component").is_empty() || !text(source, "host").is_empty()),
+    ] {
+        if is_set {
+            errors.invalid(field, &json!(""), "needs to be unset");
+        }
+    }
+}
+
+fn series(value: &Value, errors: &mut Errors) {
+    let series = &value["series"];
+    if series.is_null() {
+        return;
+    }
+    if series["count"].as_i64().unwrap_or_default() < 2 {
+        errors.invalid("series.count", &json!(""), "should be at least 2");
+    }
+    if series["lastObservedTime"].is_null() {
+        errors.required("series.lastObservedTime", "");
+    }
+}
+
+/// How a field is written in Go: with these parts, or as it is.
+type Parts = &'static [(&'static str, &'static str)];
+
+const TEXT: Parts = &[("", "\"\"")];
+const COUNT: Parts = &[("", "0")];
+const OTHER: Parts = &[("", "null")];
+const SOURCE: Parts = &[("Component", "component"), ("Host", "host")];
+const REFERENCE: Parts = &[
+    ("Kind", "kind"),
+    ("Namespace", "namespace"),
+    ("Name", "name"),
+    ("UID", "uid"),
+    ("APIVersion", "apiVersion"),
+    ("ResourceVersion", "resourceVersion"),
+    ("FieldPath", "fieldPath"),
+];
+
+/// A value as Go's JSON shows it, whose structs have other names than what is sent.
+fn in_go(value: &Value, parts: Parts) -> String {
+    if let [("", absent)] = parts {
+        return if value.is_null() { (*absent).to_owned() } else { value.to_string() };
+    }
+    let shown = parts.iter().map(|(name, field)| format!("\"{name}\":{}", json!(text(value, field))));
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_of_the_group_say_when_and_stay_what_they_are() {
+        let good = json!({
+            "metadata": { "namespace": "a" }, "involvedObject": { "kind": "Pod", "namespace": "a", "name": "web" },
+            "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Seen", "action": "See",
+            "reportingComponent": "example.com/seer", "reportingInstance": "seer-0",
+        });
+        let found = |old: Option<&Value>, change: Value| {
+            let mut new = good.clone();
+            for (field, value) in change.as_object().into_iter().flatten() {
+                new[field] = value.clone();
+            }
+            Errors::found(|errors| {
+                event(&new, errors);
+                grouped_event(old, &new, errors);
+            })
+        };
+        assert_eq!(found(None, json!({})), [""; 0]);
+        assert_eq!(
+            found(
+                None,
+                json!({
+                    "type": "Odd", "count": 3, "source": { "component": "seer" }, "series": { "count": 1 },
+                    "firstTimestamp": "2026-01-01T00:00:00Z", "reportingComponent": "",
+                })
+            )[2..],
+            [
+                format!("reportingController: Invalid value: \"\": {}", names::qualified("")[1]),
+                "series.count: Invalid value: \"\": should be at least 2".to_owned(),
+                "series.lastObservedTime: Required value".to_owned(),
+                "type: Invalid value: \"\": has invalid value: Odd".to_owned(),
+                "firstTimestamp: Invalid value: \"\": needs to be unset".to_owned(),
+                "count: Invalid value: \"\": needs to be unset".to_owned(),
+                "source: Invalid value: \"\": needs to be unset".to_owned(),
+            ]
+        );
+        assert_eq!(found(None, json!({ "eventTime": null })), ["eventTime: Required value"]);
+        let series = json!({ "series": { "count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z" } });
+        assert_eq!(found(Some(&good), series), [""; 0]);
+        assert_eq!(
+            found(Some(&good), json!({ "type": "Warning", "related": { "kind": "Node", "name": "n" } })),
+            [
+                "type: Invalid value: \"Warning\": field is immutable".to_owned(),
+                concat!(
+                    r#"related: Invalid value: {"Kind":"Node","Namespace":"","Name":"n","UID":"","APIVersion":"","#,
+                    r#""ResourceVersion":"","FieldPath":""}: field is immutable"#
+                )
+                .to_owned(),
+            ]
+        );
+    }
 
     fn faults(check: fn(&Value, &mut Errors), value: &Value) -> Vec<String> {
         Errors::found(|errors| check(value, errors))

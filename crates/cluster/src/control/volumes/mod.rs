@@ -6,6 +6,7 @@
 mod binding;
 mod ephemeral;
 mod known;
+mod local_path;
 mod phases;
 mod protection;
 mod provisioning;

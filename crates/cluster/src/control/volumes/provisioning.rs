@@ -10,10 +10,10 @@ use super::super::pods::writes;
 use super::super::value::{map_mut, text};
 use super::super::view::NodeInfo;
 use super::binding::{COMPONENT, PROVISIONED_BY, claim_reference};
+use super::local_path;
 use crate::cluster::Part;
 use crate::object::Object;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use crate::validation::names;
 use klab_scheduler::node_selector::NodeSelectorTerm;
 use klab_scheduler::selector::Labels;
 use klab_scheduler::typed::Typed;
@@ -33,15 +33,27 @@ const MIGRATED: [(&str, &str); 7] = [
     ("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
 ];
 
-/// Where a provisioner says that a volume is. One whose name no CSI driver could have makes folders on nodes, as kind's does.
+/// Where a provisioner says that a volume is.
 fn source(provisioner: &str, name: &str, claim: &Object) -> (&'static str, Value) {
-    let migrated = MIGRATED.iter().find(|(old, _)| *old == provisioner);
-    let driver = migrated.map_or(provisioner, |(_, driver)| driver);
-    if driver.len() <= 63 && names::subdomain(&driver.to_lowercase()).is_empty() {
+    if !local_path::is(provisioner) {
+        let migrated = MIGRATED.iter().find(|(old, _)| *old == provisioner);
+        let driver = migrated.map_or(provisioner, |(_, driver)| driver);
         return ("csi", json!({ "driver": driver, "volumeHandle": name }));
     }
-    let folder = format!("/var/local-path-provisioner/{name}_{}_{}", claim.namespace, claim.name);
-    ("hostPath", json!({ "path": folder, "type": "DirectoryOrCreate" }))
+    ("hostPath", local_path::source(name, claim))
+}
+
+/// Where pods must be that use the volume, if anywhere.
+fn place(provisioner: &str, node: Option<&NodeInfo>) -> Option<Value> {
+    let node = &node?.object;
+    let (key, value) = if local_path::is(provisioner) {
+        (local_path::HOST_NAME, node.label(local_path::HOST_NAME).unwrap_or(&node.name))
+    } else {
+        (DISK_ZONE, node.label(DISK_ZONE)?)
+    };
+    Some(json!({ "required": { "nodeSelectorTerms": [
+        { "matchExpressions": [{ "key": key, "operator": "In", "values": [value] }] },
+    ]}}))
 }
 
 impl Plane {
@@ -51,6 +63,12 @@ impl Plane {
         if provisioner.starts_with("kubernetes.io/") && MIGRATED.iter().all(|(old, _)| *old != provisioner) {
             let message = format!("no volume plugin matched name: {provisioner}");
             self.note(object, COMPONENT, true, "ProvisioningFailed", &message);
+            return;
+        }
+        if local_path::is(&provisioner)
+            && let Some(message) = local_path::fault(&provisioner, claim, class, node.is_some())
+        {
+            self.note(object, &provisioner, true, "ProvisioningFailed", &message);
             return;
         }
         let name = format!("pvc-{}", object.uid);
@@ -67,11 +85,11 @@ impl Plane {
                 "claimRef": claim_reference(object),
             },
         });
-        let zone = node.and_then(|node| node.object.label(DISK_ZONE));
-        if let Some(zone) = zone {
-            volume["spec"]["nodeAffinity"] = json!({ "required": { "nodeSelectorTerms": [
-                { "matchExpressions": [{ "key": DISK_ZONE, "operator": "In", "values": [zone] }] },
-            ]}});
+        if let Some(place) = place(&provisioner, node) {
+            volume["spec"]["nodeAffinity"] = place;
+        }
+        if let Some(node) = node.filter(|_| local_path::is(&provisioner)) {
+            volume["metadata"]["annotations"][local_path::SELECTED_NODE] = json!(&*node.object.name);
         }
         if let Some(node) = node {
             let node = node.object.name.to_string();

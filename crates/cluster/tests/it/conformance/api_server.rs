@@ -217,6 +217,40 @@ fn a_range_that_services_need_stays_until_they_do_not() {
 }
 
 #[test]
+fn the_range_that_a_cluster_begins_with_is_protected_and_put_back() {
+    let ground = Ground::with_nodes(0);
+    let own = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
+    let service = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] },
+        })
+    };
+    let services = "/api/v1/namespaces/default/services";
+    let made = ground.get(own).good();
+    assert_eq!(made["metadata"]["finalizers"], json!(["networking.k8s.io/service-cidr-finalizer"]));
+    let ready = &made["status"]["conditions"][0];
+    assert_eq!(ready["message"], "Kubernetes Service CIDR is ready");
+    assert_eq!(ready["lastTransitionTime"], made["metadata"]["creationTimestamp"]);
+    // The API server's own Service needs it.
+    ground.delete(own).good();
+    ground.pass(20);
+    assert_eq!(ground.get(own).good()["status"]["conditions"][0]["reason"], "Terminating");
+    let message = ground.post(services, &service("late")).refused(500);
+    let full = "Internal error occurred: failed to allocate a serviceIP for Service \"late\": range is full";
+    assert_eq!(message, full);
+    let mut asking = service("asking");
+    asking["spec"]["clusterIP"] = json!("10.0.7.7");
+    let message = ground.post(services, &asking).refused(422);
+    assert!(message.ends_with("the provided network does not match the current range"), "{message}");
+    ground.merge(own, &json!({ "metadata": { "finalizers": null } })).good();
+    let again = ground.get(own).good();
+    assert_ne!(again["metadata"]["uid"], made["metadata"]["uid"]);
+    assert_eq!((&again["spec"], &again["status"]["conditions"][0]["status"]), (&made["spec"], &json!("True")));
+    assert_eq!(again["metadata"]["finalizers"], made["metadata"]["finalizers"]);
+    ground.post(services, &service("late")).good();
+}
+
+#[test]
 fn an_aggregated_api_says_what_it_lacks() {
     let ground = Ground::with_nodes(0);
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";

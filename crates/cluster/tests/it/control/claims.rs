@@ -43,6 +43,87 @@ fn of_a_stateful_set_are_bound_where_its_pods_run() {
 }
 
 #[test]
+fn of_kind_are_folders_of_the_node_where_their_pod_runs() {
+    let mut lab = Lab::new(0);
+    bootstrap(&lab.cluster, Flavour::Kind);
+    for number in 0..2 {
+        let name = format!("lab-worker{number}");
+        let mut node = node(&name, number);
+        node["metadata"]["labels"]["kubernetes.io/hostname"] = json!(name);
+        lab.cluster.create(NODES, "", node, &WriteOptions::by("test")).expect("node");
+    }
+    let claim = |name: &str, spec: Value| {
+        let mut claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": name },
+            "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+        });
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            claim["spec"][field] = value.clone();
+        }
+        claim
+    };
+    let pod = |name: &str, claim: &str, node: Option<&str>| {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
+            "spec": {
+                "containers": [{ "name": "main", "image": "nginx:1.27" }],
+                "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],
+            },
+        });
+        if let Some(node) = node {
+            pod["spec"]["nodeSelector"] = json!({ "kubernetes.io/hostname": node });
+        }
+        pod
+    };
+    lab.apply(claim("data", json!({})));
+    lab.apply(pod("first", "data", Some("lab-worker1")));
+    lab.seconds(5);
+    let bound = lab.get(PERSISTENT_VOLUME_CLAIMS, "data");
+    let name = bound["spec"]["volumeName"].as_str().expect("a volume");
+    let volume = lab.get(PERSISTENT_VOLUMES, name);
+    assert_eq!(volume["metadata"]["annotations"]["local.path.provisioner/selected-node"], "lab-worker1");
+    assert_eq!(volume["spec"]["hostPath"]["path"], format!("/var/local-path-provisioner/{name}_default_data"));
+    let here = json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": ["lab-worker1"] });
+    assert_eq!(volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"], json!([here]));
+    // Whoever uses it later goes where it is, or nowhere.
+    lab.apply(pod("second", "data", None));
+    lab.apply(pod("third", "data", Some("lab-worker0")));
+    lab.seconds(5);
+    assert_eq!(lab.get(PODS, "second")["spec"]["nodeName"], "lab-worker1");
+    assert_eq!(lab.get(PODS, "third")["status"]["phase"], "Pending");
+
+    let failed = "failed to provision volume with StorageClass \"standard\": ";
+    for (name, spec, because) in [
+        (
+            "shared",
+            json!({ "accessModes": ["ReadWriteMany"] }),
+            format!("{failed}NodePath only supports ReadWriteOnce and ReadWriteOncePod (1.22+) access modes"),
+        ),
+        (
+            "chosen",
+            json!({ "selector": { "matchLabels": { "disk": "fast" } } }),
+            format!("{failed}claim.Spec.Selector is not supported"),
+        ),
+        (
+            "raw",
+            json!({ "volumeMode": "Block" }),
+            "rancher.io/local-path does not support block volume provisioning".to_owned(),
+        ),
+    ] {
+        lab.apply(claim(name, spec));
+        let mut pod = pod(&format!("of-{name}"), name, None);
+        if name == "raw" {
+            pod["spec"]["containers"][0]["volumeDevices"] = json!([{ "name": "data", "devicePath": "/dev/raw" }]);
+        }
+        lab.apply(pod);
+        lab.seconds(5);
+        let messages = lab.messages("ProvisioningFailed");
+        assert!(messages.contains(&because), "{name}: {messages:?}");
+        assert_eq!(lab.get(PERSISTENT_VOLUME_CLAIMS, name)["status"]["phase"], "Pending", "{name}");
+    }
+}
+
+#[test]
 fn without_a_class_wait_for_a_volume() {
     let mut lab = Lab::new(1);
     lab.apply(json!({

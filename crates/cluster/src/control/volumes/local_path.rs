@@ -1,0 +1,46 @@
+//! Folders on nodes as volumes, which kind's provisioner makes.
+
+// upstream: rancher/local-path-provisioner provisioner.go provisionFor (v0.0.31), as kind deploys it;
+// sig-storage-lib-external-provisioner controller/controller.go provisionClaimOperation (v11)
+
+use serde_json::{Value, json};
+
+use super::super::value::{items, text};
+use crate::object::Object;
+use crate::validation::names;
+
+/// The label by which a volume is tied to its node.
+pub(super) const HOST_NAME: &str = "kubernetes.io/hostname";
+/// Where a volume says on which node it is.
+pub(super) const SELECTED_NODE: &str = "local.path.provisioner/selected-node";
+
+/// Whether a provisioner makes folders: one whose name no CSI driver could have, as `rancher.io/local-path`.
+pub(super) fn is(provisioner: &str) -> bool {
+    let migrated = provisioner.starts_with("kubernetes.io/");
+    !migrated && (provisioner.len() > 63 || !names::subdomain(&provisioner.to_lowercase()).is_empty())
+}
+
+/// The folder of a volume.
+pub(super) fn source(name: &str, claim: &Object) -> Value {
+    let folder = format!("/var/local-path-provisioner/{name}_{}_{}", claim.namespace, claim.name);
+    json!({ "path": folder, "type": "DirectoryOrCreate" })
+}
+
+/// Why there is no volume for a claim, if there is none.
+pub(super) fn fault(provisioner: &str, claim: &Value, class: &Value, on_node: bool) -> Option<String> {
+    if claim["spec"]["volumeMode"] == "Block" {
+        return Some(format!("{provisioner} does not support block volume provisioning"));
+    }
+    let of_one = |mode: &Value| mode == "ReadWriteOnce" || mode == "ReadWriteOncePod";
+    let because = if !claim["spec"]["selector"].is_null() {
+        "claim.Spec.Selector is not supported"
+    } else if !items(&claim["spec"]["accessModes"]).iter().all(of_one) {
+        "NodePath only supports ReadWriteOnce and ReadWriteOncePod (1.22+) access modes"
+    } else if !on_node {
+        "configuration error, no node was specified"
+    } else {
+        return None;
+    };
+    let name = text(class, &["metadata", "name"]);
+    Some(format!("failed to provision volume with StorageClass {name:?}: {because}"))
+}
