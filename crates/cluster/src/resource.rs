@@ -115,7 +115,8 @@ const SIGNING_PARTS: &[Subresource] = &[own("approval", CHANGE), STATUS];
 
 macro_rules! resources {
     ($($(#[$doc:meta])* $id:ident = $scope:ident($group:literal, $version:literal, $kind:literal, $plural:literal) $(. $with:ident ( $($argument:expr),* ))*;)*) => {
-        /// Every kind the embedded cluster serves, in the order discovery lists them.
+        /// Every kind the embedded cluster serves, in the order discovery lists them; and what it keeps beside them, whose kinds
+        /// have no verbs.
         pub const RESOURCES: &[Resource] = &[$($scope($group, $version, $kind, $plural)$(.$with($($argument),*))*),*];
         resources!(@ids 0u32; $($id)*);
     };
@@ -196,6 +197,8 @@ resources! {
     RESOURCE_SLICES = global("resource.k8s.io", "v1", "ResourceSlice", "resourceslices");
     FLOW_SCHEMAS = global("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas").parts(ONLY_STATUS);
     PRIORITY_LEVEL_CONFIGURATIONS = global("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations").parts(ONLY_STATUS);
+    // What executed commands have done to the files of a pod's containers. It is nobody's to see; no definition can have this version.
+    CONTAINER_FILES = namespaced("internal.klab.dev", "1", "ContainerFiles", "containerfiles").verbs(&[]);
 }
 
 /// Kinds that CustomResourceDefinitions brought in, in any cluster of this process. Rows are never taken out: an id
@@ -300,10 +303,20 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// Whether objects of this kind exist at all; reviews and bindings are only ever posted.
+    /// Whether clients know of the kind.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.verbs.is_empty()
+    }
+
+    /// Whether clients write objects of this kind; reviews and bindings are only ever posted.
     pub fn is_stored(&self) -> bool {
         self.verbs.contains(&"update")
     }
+}
+
+/// The kinds that clients know of, in the order discovery lists them.
+pub(crate) fn served() -> impl Iterator<Item = &'static Resource> {
+    RESOURCES.iter().filter(|row| row.is_served())
 }
 
 impl ResourceId {
@@ -323,7 +336,7 @@ impl ResourceId {
 
     /// The row of the fixed table whose path is `/apis/<group>/<version>/<plural>`.
     pub fn by_path(group: &str, version: &str, plural: &str) -> Option<Self> {
-        Self::find(|row| row.group == group && row.version == version && row.plural == plural)
+        Self::find(|row| row.is_served() && row.group == group && row.version == version && row.plural == plural)
     }
 
     /// The row of the fixed table with an object's `apiVersion` and `kind`.

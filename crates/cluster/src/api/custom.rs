@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, DeleteOptions, Deleted, Part, WriteOptions};
 use super::super::resource::{
-    CUSTOM_RESOURCE_DEFINITIONS, CustomName, RESOURCES, Resource, ResourceId, Subresource, custom_parts,
+    CUSTOM_RESOURCE_DEFINITIONS, CustomName, Resource, ResourceId, Subresource, custom_parts, served,
 };
 use super::super::status::Status;
 
@@ -35,7 +35,7 @@ pub(super) fn any(cluster: &Cluster) -> bool {
 
 /// All resources of this cluster, in the order discovery lists them.
 pub(super) fn rows(cluster: &Cluster) -> Vec<&'static Resource> {
-    let mut found: Vec<&'static Resource> = RESOURCES.iter().collect();
+    let mut found: Vec<&'static Resource> = served().collect();
     for definition in cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0 {
         found.extend(defined_by(&definition.value()).into_iter().map(ResourceId::row));
     }
@@ -66,7 +66,7 @@ impl Listing {
 // upstream: kube-aggregator pkg/apis/apiregistration/v1/helper ByGroupPriorityMinimum and ByVersionPriority (v1.36); all groups
 // and versions of custom resources have one priority.
 pub(crate) fn listings(cluster: &Cluster) -> Vec<Listing> {
-    let mut found: Vec<Listing> = RESOURCES.iter().map(Listing::of).collect();
+    let mut found: Vec<Listing> = served().map(Listing::of).collect();
     let definitions = cluster.list(CUSTOM_RESOURCE_DEFINITIONS, None).0;
     let mut custom: Vec<Listing> = definitions.iter().flat_map(|definition| listings_of(&definition.value())).collect();
     custom.sort_by(|one, other| {

@@ -17,7 +17,8 @@ use super::super::cluster::Cluster;
 use super::super::control::value::{items, text};
 use super::super::network::FromPod;
 use super::super::process::{
-    Answered, End, Image, Performance, Piece, Reach, Session, Stream, World, perform, present, status_of,
+    Answered, Changed, End, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World, instance, keep,
+    perform, present, status_of,
 };
 use super::super::resource::PODS;
 use super::super::status::Status;
@@ -246,32 +247,59 @@ impl Execution {
             performance = self.performed(world.clone(), input.clone()).await?;
         }
         let mut printed = Printed::default();
-        let doubt = loop {
+        let (played, doubt) = loop {
             let doubt = performance.doubt.take();
             let until = doubt.as_ref().map_or(HORIZON, |doubt| doubt.at);
             let pieces = performance.pieces.iter().filter(|piece| piece.at <= until).cloned();
-            if let Some(status) = self.play(terminal, &printed.rest(pieces), begun).await? {
-                return Some(status);
-            }
+            let mut played = self.play(terminal, &printed.rest(pieces), begun).await;
             match doubt {
-                Some(doubt) if performance.waits => {
-                    if let Some(status) = self.wait(terminal, later(begun, doubt.at)).await? {
-                        return Some(status);
+                Some(doubt) if performance.waits && played == Some(None) => {
+                    played = self.wait(terminal, later(begun, doubt.at)).await;
+                    if played != Some(None) {
+                        break (played, Some(doubt));
                     }
                     performance = self.performed(world.clone(), input.clone()).await?;
                 }
-                doubt => break doubt,
+                doubt => break (played, doubt),
             }
         };
+        let changes = performance.files.changed_since(&world.files);
         let (took, status) = match (doubt, performance.end) {
-            (Some(doubt), _) => (doubt.at, failed(&not_known(&doubt.why).message)),
-            (None, End::After(took, code) | End::Unknown(took, code)) => (took, ended(code)),
+            (Some(doubt), _) => (doubt.at, Err(failed(&not_known(&doubt.why).message))),
+            (None, End::After(took, code) | End::Unknown(took, code)) => (took, Ok(ended(code))),
             (None, End::Never) => {
                 let why = format!("a command is followed for {} minutes, and this one goes on", HORIZON.as_mins());
-                (HORIZON, failed(&not_known(&why).message))
+                (HORIZON, Err(failed(&not_known(&why).message)))
             }
         };
-        Some(self.wait(terminal, later(begun, took)).await?.unwrap_or(status))
+        let played = match played {
+            Some(None) => self.wait(terminal, later(begun, took)).await,
+            ended => ended,
+        };
+        let is_done = played == Some(None) && status.is_ok();
+        let kept = self.keep(&world, changes, is_done).await;
+        let status = status.unwrap_or_else(|status| status);
+        Some(played?.or_else(|| kept.err().map(|status| failed(&status.message))).unwrap_or(status))
+    }
+
+    /// Keeps what was done to the container's files: of a command that is not done, only what it may have done.
+    async fn keep(&self, world: &World, mut changes: Vec<Changed>, is_done: bool) -> Result<(), Status> {
+        if !is_done {
+            for (_, made) in &mut changes {
+                *made = Some(Made::Unknown);
+            }
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
+        let files = world.files.clone();
+        let kept = tokio::task::spawn_blocking(move || {
+            // Of a container that has ended meanwhile it is of no concern but in volumes.
+            let Some(ran) = Ran::of(&status_of(&pod, &container)["state"]) else { return Ok(()) };
+            keep(&cluster, &pod, instance(&pod, &container, ran), &files, &changes)
+        });
+        kept.await.unwrap_or(Ok(()))
     }
 
     /// All that a command is given to read.
@@ -370,40 +398,56 @@ impl Execution {
                     continue;
                 }
                 let line = std::mem::take(&mut unfinished);
-                let begun = self.cluster.now();
-                let network = self.network(begun);
-                let mut printed = Printed::default();
-                let (interrupted, unknown, exit) = loop {
-                    let (line, network) = (line.clone(), Arc::clone(&network));
-                    let worked = tokio::task::spawn_blocking(move || {
-                        let answered = session.line(&line, begun, Some(network));
-                        (session, answered)
-                    });
-                    let (again, answered) = worked.await.ok()?;
-                    session = again;
-                    let Answered { pieces, took, unknown, exit, waits } = answered;
-                    let interrupted = match self.play(terminal, &printed.rest(pieces), begun).await? {
-                        None if unknown.is_none() => self.wait(terminal, later(begun, took)).await?,
-                        status => status,
-                    };
-                    if !waits || interrupted.is_some() {
-                        break (interrupted, unknown, exit);
-                    }
-                };
-                if let Some(status) = interrupted {
-                    if status["details"]["causes"][0]["message"] != "130" {
-                        return Some(status);
-                    }
-                    terminal.print(false, b"^C\n").await?;
-                }
-                if let Some(why) = unknown {
-                    terminal.print(true, format!("klab: {}\n", not_known(&why).message).as_bytes()).await?;
-                }
-                if let Some(code) = exit {
-                    return Some(ended(code));
+                let (again, end) = self.line(terminal, session, line).await?;
+                session = again;
+                if end.is_some() {
+                    return end;
                 }
                 terminal.print(false, prompt(&session).as_bytes()).await?;
             }
         }
+    }
+
+    /// Runs a line of a shell that somebody types into; a status where the shell has ended with it.
+    async fn line(
+        &self,
+        terminal: &mut Terminal,
+        mut session: Session,
+        line: String,
+    ) -> Option<(Session, Option<Value>)> {
+        let begun = self.cluster.now();
+        let mut found = self.world().await?;
+        found.network = Some(self.network(begun));
+        let mut printed = Printed::default();
+        let (played, unknown, exit, changes) = loop {
+            let (line, world) = (line.clone(), found.clone());
+            let worked = tokio::task::spawn_blocking(move || {
+                let answered = session.line(&line, world);
+                (session, answered)
+            });
+            let (again, answered) = worked.await.ok()?;
+            session = again;
+            let Answered { pieces, took, unknown, exit, waits, changes } = answered;
+            let played = match self.play(terminal, &printed.rest(pieces), begun).await {
+                Some(None) if unknown.is_none() => self.wait(terminal, later(begun, took)).await,
+                ended => ended,
+            };
+            if !waits || played != Some(None) {
+                break (played, unknown, exit, changes);
+            }
+        };
+        let is_done = played == Some(None) && unknown.is_none();
+        let kept = self.keep(&found, changes, is_done).await;
+        if let Some(status) = played? {
+            if status["details"]["causes"][0]["message"] != "130" {
+                return Some((session, Some(status)));
+            }
+            terminal.print(false, b"^C\n").await?;
+        }
+        let why = unknown.map(|why| not_known(&why).message).or_else(|| kept.err().map(|status| status.message));
+        if let Some(why) = why {
+            terminal.print(true, format!("klab: {why}\n").as_bytes()).await?;
+        }
+        Some((session, exit.map(ended)))
     }
 }

@@ -11,11 +11,11 @@ use super::{
     service_account, service_cidrs, stateful_set, taint_eviction, ttl_after_finished, volumes,
 };
 use crate::resource::{
-    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CRON_JOBS, DAEMON_SETS, DEPLOYMENTS,
-    DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES, NODES,
-    PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS,
-    RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICE_CIDRS,
-    SERVICES, STATEFUL_SETS, STORAGE_CLASSES, VOLUME_ATTRIBUTES_CLASSES,
+    API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, CLUSTER_ROLES, CONFIG_MAPS, CONTAINER_FILES, CRON_JOBS, DAEMON_SETS,
+    DEPLOYMENTS, DEVICE_CLASSES, ENDPOINT_SLICES, ENDPOINTS, EVENTS, HORIZONTAL_POD_AUTOSCALERS, JOBS, NAMESPACES,
+    NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS,
+    REPLICATION_CONTROLLERS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, ResourceId, SECRETS,
+    SERVICE_ACCOUNTS, SERVICE_CIDRS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES, VOLUME_ATTRIBUTES_CLASSES,
 };
 
 /// What there is to say of a controller.
@@ -229,7 +229,7 @@ static TABLE: [Row; Controller::COUNT] = [
         controller: Controller::Kubelet,
         name: "kubelet",
         optional: true,
-        watches: Watches::Kinds(&[NODES, PODS, RESOURCE_CLAIMS]),
+        watches: Watches::Kinds(&[NODES, PODS, RESOURCE_CLAIMS, CONTAINER_FILES]),
         owner: None,
         make: || Box::<kubelet::Kubelet>::default(),
     },
@@ -502,7 +502,8 @@ mod tests {
         for row in &TABLE {
             if let Watches::Kinds(kinds) = row.watches {
                 assert!(kinds.iter().all(|kind| concerned.by_kind(*kind).contains(&row.controller)), "{}", row.name);
-                assert!(kinds.iter().all(|kind| kind.row().is_stored() && kind.row().stored_as.is_none()));
+                assert!(kinds.iter().all(|kind| kind.row().is_stored() != (*kind == CONTAINER_FILES)));
+                assert!(kinds.iter().all(|kind| kind.row().stored_as.is_none()));
                 assert!(row.owner.is_none_or(|owner| kinds.contains(&owner)), "{}", row.name);
             }
             if let Some(owner) = row.owner {

@@ -51,7 +51,7 @@ pub(crate) fn answer(asked: Asked<'_>, landed: &Landed, protocol: Protocol, sent
                 return Serving { asked, landed, server }.answer(sent);
             }
             Some(_) => {}
-            None if program(None, &landed.pod, container, None).listens == Listens::Nowhere => {}
+            None if program(None, &landed.pod, container, None, None).listens == Listens::Nowhere => {}
             None => unknown = Some(text(container, &["image"])),
         }
     }

@@ -25,7 +25,7 @@ use self::catalogue::Catalogue;
 use self::operation::Path;
 use super::api::{Body, Listing, listings, resources_of};
 use super::cluster::Cluster;
-use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, RESOURCES, Resource};
+use super::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource, served};
 
 /// In the hash of documents with descriptions.
 const RICH: &str = "EXPLAIN";
@@ -60,7 +60,7 @@ pub(super) fn version2(cluster: &Cluster, headers: &HeaderMap) -> Response<Body>
         let document = kept::compressed(&format!("v2 {form} {hash}"), || {
             let kinds = kinds(listings(cluster), cluster);
             let mut paths: Vec<Path> = OTHERS.iter().map(|path| operation::discovery(&format!("/{path}/"))).collect();
-            let groups: BTreeSet<_> = RESOURCES.iter().map(|row| row.group).filter(|group| !group.is_empty()).collect();
+            let groups: BTreeSet<_> = served().map(|row| row.group).filter(|group| !group.is_empty()).collect();
             paths.extend(groups.into_iter().map(|group| operation::discovery(&format!("/apis/{group}/"))));
             paths.extend(paths_of(&kinds));
             whole_version2(cluster, &kinds, &paths, protobuf)
@@ -155,7 +155,7 @@ pub(super) fn index(cluster: &Cluster, headers: &HeaderMap, before: &str) -> Res
     }
     // They have nothing that other commands look for.
     if !rich.is_empty() {
-        let groups = RESOURCES.iter().filter(|row| !row.group.is_empty()).map(|row| format!("apis/{}", row.group));
+        let groups = served().filter(|row| !row.group.is_empty()).map(|row| format!("apis/{}", row.group));
         let others = OTHERS.iter().map(|path| (*path).to_owned());
         documents.extend(groups.chain(others).map(|path| (path.clone(), hash(&path))));
     }
@@ -190,7 +190,7 @@ pub(super) fn document(
     let (group, version) = match segments.as_slice() {
         ["api", version] => ("", *version),
         ["apis", group, version] => (*group, *version),
-        ["apis", group] if RESOURCES.iter().any(|row| row.group == *group) => {
+        ["apis", group] if served().any(|row| row.group == *group) => {
             return Some(described(cluster, path, headers));
         }
         _ if OTHERS.contains(&path) => return Some(described(cluster, path, headers)),

@@ -16,10 +16,15 @@ const MAX_WRITTEN: usize = 8 * 1024 * 1024;
 
 /// Something that a command has made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Made {
+pub(crate) enum Made {
     File(File),
     Directory,
+    /// Whether something is there nobody can tell.
+    Unknown,
 }
+
+/// A path, and what is there now; none where it was removed.
+pub(crate) type Changed = (String, Option<Made>);
 
 /// What lies below all that commands do.
 #[derive(Debug, Default)]
@@ -77,19 +82,30 @@ impl Files {
     }
 
     /// What others have made and removed in volumes that are mounted here, too.
-    pub(crate) fn take_over(&mut self, changes: &[(String, Option<File>)]) {
-        for (path, file) in changes {
-            self.made.insert(path.clone(), file.clone().map(Made::File));
+    pub(crate) fn take_over<'a>(&mut self, changes: impl IntoIterator<Item = &'a Changed>) {
+        for (path, made) in changes {
+            self.version += 1;
+            self.made.insert(path.clone(), made.clone());
         }
     }
 
-    /// All files that commands have made and removed.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = (&str, Option<&File>)> {
-        self.made.iter().filter_map(|(path, made)| match made {
-            Some(Made::File(file)) => Some((path.as_str(), Some(file))),
-            Some(Made::Directory) => None,
-            None => Some((path.as_str(), None)),
-        })
+    /// All that commands have made and removed.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (&str, &Option<Made>)> {
+        self.made.iter().map(|(path, made)| (path.as_str(), made))
+    }
+
+    /// What is not as it was before.
+    pub(crate) fn changed_since(&self, before: &Self) -> Vec<Changed> {
+        let is_news = |path: &str, made: &Option<Made>| match (made, before.find(path)) {
+            (Some(Made::File(file)), Found::File(old)) => *file != old,
+            (Some(Made::Directory), Found::Directory { .. })
+            | (Some(Made::Unknown), Found::Unknown)
+            | (None, Found::Absent) => false,
+            _ => true,
+        };
+        let changes =
+            self.made.iter().filter(|(path, made)| before.made.get(*path) != Some(made) && is_news(path, made));
+        changes.map(|(path, made)| (path.clone(), made.clone())).collect()
     }
 
     /// Which of the files that commands have made and removed are there.
@@ -116,6 +132,7 @@ impl Files {
         let path = if path == "/" { path } else { path.trim_end_matches('/') };
         match self.made.get(path) {
             Some(Some(Made::File(file))) => return Found::File(file.clone()),
+            Some(Some(Made::Unknown)) => return Found::Unknown,
             Some(None) => return Found::Absent,
             _ => {}
         }
@@ -206,6 +223,11 @@ impl Files {
             _ if path == "/" || leads_to_mount => Found::Directory { names: None, mode: 0o755, owner: Some((0, 0)) },
             _ => Found::Unknown,
         }
+    }
+
+    /// Whether it is known what is at a path.
+    pub(super) fn is_known(&self, path: &str) -> bool {
+        self.find(path) != Found::Unknown
     }
 
     /// Whether something is there, where that can be told.

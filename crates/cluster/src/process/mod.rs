@@ -7,6 +7,7 @@
 //! ```text
 //! tokens ─▶ script ─▶ run ─ expand, programs, printing, reading, filing, clients, agnhost ─▶ world::Course | Performance
 //! environment, mounts, given, image ─▶ place ─▶ world        story: what the containers of a pod have done until now
+//! kept (what executed commands did to files, from the store) ─▶ world        beside: what commands of probes come to
 //! ```
 
 #![cfg_attr(
@@ -17,6 +18,7 @@
 mod agnhost;
 mod amounts;
 mod arithmetic;
+mod beside;
 mod clients;
 mod curl;
 mod environment;
@@ -29,6 +31,7 @@ mod given;
 mod glob;
 mod history;
 mod image;
+mod kept;
 mod log;
 mod mode;
 mod mounts;
@@ -53,8 +56,11 @@ mod trace;
 mod wget;
 mod world;
 
+pub(crate) use self::beside::outcomes;
+pub(crate) use self::files::{Changed, Made};
 pub(crate) use self::given::host_of;
 pub(crate) use self::image::{Image, is_of_every_shell};
+pub(crate) use self::kept::{Instance, keep};
 pub(crate) use self::log::{Line, LogOptions, lines};
 pub(crate) use self::output::{Piece, Stream};
 pub(crate) use self::program::{Listens, Program, program};
@@ -62,5 +68,5 @@ pub(crate) use self::reach::{Heard, Lookup, Moment, Protocol, Reach, Request, Re
 pub(crate) use self::run::{follow, perform};
 pub(crate) use self::servers::{Porter, Server};
 pub(crate) use self::session::{Answered, Session};
-pub(crate) use self::story::{Ran, last_message, past, present, status_of};
-pub(crate) use self::world::{Course, End, Performance, World};
+pub(crate) use self::story::{Ran, instance, last_message, past, present, status_of};
+pub(crate) use self::world::{End, Performance, World};

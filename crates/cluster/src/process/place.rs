@@ -99,6 +99,7 @@ impl Place<'_> {
             unknown_variables: environment.unknown.clone(),
             all_variables: image.bare && environment.more.is_none(),
             files: Files::new(ground, owner),
+            interventions: Arc::default(),
             start: if thorough { self.started } else { None },
             shell: image.shell,
             tools: image.tools,

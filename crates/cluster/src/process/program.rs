@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::image::{SHELLS, base_name};
+use super::kept::{Instance, interventions};
 use super::place::{Place, Purpose};
 use super::reach::Protocol;
 use super::run::follow;
@@ -19,9 +20,11 @@ use crate::control::value::{items, text};
 const TERMINATED: i64 = 143;
 
 /// What runs in a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) course: Course,
+    /// What it has found when it started, and commands beside it find.
+    pub(super) world: World,
     /// How long it takes to end on SIGTERM, and its exit code; `None`: it does not heed it, and is killed when its grace is
     /// over.
     pub(crate) on_term: Option<(SignedDuration, i64)>,
@@ -63,42 +66,67 @@ impl Program {
         // A program that is not known is taken to end as it should.
         let on_term = if course.known { course.on_term } else { course.on_term.or(Some(at_once(0))) };
         let listens = if course.known { Listens::Nowhere } else { Listens::Anywhere };
-        Self { course, on_term, listens }
+        Self { course, world: World::default(), on_term, listens }
     }
 
     fn endless(code: i64, listens: Listens) -> Self {
-        Self { course: Course::endless(), on_term: Some(at_once(code)), listens }
+        Self { course: Course::endless(), world: World::default(), on_term: Some(at_once(code)), listens }
     }
 }
 
-/// What runs in a container of this pod that finds these files in its volumes.
+/// What runs in a container of this pod that finds these files in its volumes; `instance` says which run of it that is,
+/// where it runs.
 pub(crate) fn program(
     cluster: Option<&Arc<Cluster>>,
     pod: &Value,
     container: &Value,
     files: Option<&BTreeSet<String>>,
+    instance: Option<Instance<'_>>,
 ) -> Program {
     let words = |field: &str| items(&container[field]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
     let (command, args) = (words("command"), words("args"));
     let name = base_name(text(container, &["image"]));
     let tester = name == "agnhost" && args.first().is_some_and(|first| TESTERS.contains(first));
-    let mut program = if command.is_empty() && (args.is_empty() || name == "agnhost") && !tester {
-        of_image(container, name, &args)
-    } else {
-        let place = Place { cluster, pod, container, status: &Value::Null, started: None, purpose: Purpose::Life };
-        let (mut world, environment) = place.world();
+    let place = Place { cluster, pod, container, status: &Value::Null, started: None, purpose: Purpose::Life };
+    let found = |untrusted: bool| {
+        let (mut world, environment) = place.world_with(untrusted);
         for file in files.into_iter().flatten() {
             world = world.with_file(file);
         }
+        if let Some(instance) = instance {
+            world.interventions = interventions(cluster, pod, instance, &world.files);
+        }
+        (world, environment)
+    };
+    let mut program = if command.is_empty() && (args.is_empty() || name == "agnhost") && !tester {
+        let mut program = of_image(container, name, &args);
+        if is_asked(container) {
+            program.world = found(true).0;
+            for intervention in &*program.world.interventions {
+                let changes = intervention.changes.iter();
+                let noted = changes.map(|(path, made)| (intervention.at, path.clone(), made.is_some()));
+                program.course.files.extend(noted);
+            }
+        }
+        program
+    } else {
+        let (world, environment) = found(false);
         // Where the image has a program of its own, arguments alone are for it; else they are the command.
         let words = place.words(&environment).unwrap_or_default();
-        Program::of_course(follow(&words.iter().map(String::as_str).collect::<Vec<_>>(), &world))
+        let course = follow(&words.iter().map(String::as_str).collect::<Vec<_>>(), &world);
+        let world = if course.known || !is_asked(container) { world } else { found(true).0 };
+        Program { world, ..Program::of_course(course) }
     };
     let shares = pod["spec"]["shareProcessNamespace"] == true || pod["spec"]["hostPID"] == true;
     if shares && program.on_term.is_none() {
         program.on_term = Some(at_once(TERMINATED));
     }
     program
+}
+
+/// Whether commands are run beside the container's own.
+fn is_asked(container: &Value) -> bool {
+    ["startupProbe", "readinessProbe", "livenessProbe"].iter().any(|probe| container[*probe]["exec"].is_object())
 }
 
 /// Programs of Kubernetes' image for tests that end by themselves.
@@ -129,7 +157,7 @@ mod tests {
     use super::*;
 
     fn of(container: Value) -> Program {
-        program(None, &json!({}), &container, None)
+        program(None, &json!({}), &container, None, None)
     }
 
     #[test]
@@ -162,12 +190,12 @@ mod tests {
                 {"name": "BASE", "value": "40"},
             ],
         });
-        assert_eq!(program(None, &pod, &container, None).course.end, End::After(SignedDuration::ZERO, 43));
+        assert_eq!(program(None, &pod, &container, None, None).course.end, End::After(SignedDuration::ZERO, 43));
     }
 
     #[test]
     fn only_the_first_process_of_a_namespace_may_ignore_signals() {
         let pod = json!({"spec": {"shareProcessNamespace": true}});
-        assert_eq!(program(None, &pod, &json!({"command": ["sleep", "60"]}), None).on_term, Some(at_once(143)));
+        assert_eq!(program(None, &pod, &json!({"command": ["sleep", "60"]}), None, None).on_term, Some(at_once(143)));
     }
 }

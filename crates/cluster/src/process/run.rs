@@ -28,6 +28,7 @@ const BYTES: usize = 512;
 pub(crate) fn follow(arguments: &[&str], world: &World) -> Course {
     let mut run = Run::new(world, None);
     let end = run.main(arguments);
+    run.keep_up(None);
     let known = !run.unknown;
     Course { end, files: run.noted, writes: run.writes, on_term: run.on_term, known }
 }
@@ -37,6 +38,7 @@ pub(crate) fn perform(arguments: &[&str], world: &World, input: Vec<u8>, horizon
     let mut run = Run::new(world, Some(horizon));
     run.input = Input::of(Some(input));
     let end = run.main(arguments);
+    run.keep_up(None);
     run.performance(end)
 }
 
@@ -65,6 +67,8 @@ pub(super) struct Run {
     pub(super) arguments: Vec<Option<String>>,
     pub(super) functions: BTreeMap<String, Arc<Node>>,
     pub(super) files: Files,
+    /// So many of the world's interventions it has met.
+    met: usize,
     noted: Vec<(SignedDuration, String, bool)>,
     pub(super) writes: Vec<(SignedDuration, i64)>,
     pub(super) on_term: Option<(SignedDuration, i64)>,
@@ -121,6 +125,7 @@ impl Run {
             arguments: Vec::new(),
             functions: BTreeMap::new(),
             files: world.files.clone(),
+            met: 0,
             noted: Vec::new(),
             writes: Vec::new(),
             on_term: None,
@@ -241,6 +246,27 @@ impl Run {
         self.done(code)
     }
 
+    /// What others have done to its files until then, or ever.
+    fn keep_up(&mut self, until: Option<SignedDuration>) {
+        if self.met == self.world.interventions.len() {
+            return;
+        }
+        let world = Arc::clone(&self.world);
+        while let Some(next) =
+            world.interventions.get(self.met).filter(|next| until.is_none_or(|until| next.at <= until))
+        {
+            self.met += 1;
+            self.files.take_over(&next.changes);
+            let noted = next.changes.iter().map(|(path, made)| (next.at, path.clone(), made.is_some()));
+            self.noted.extend(noted);
+        }
+    }
+
+    /// When others do something to its files next.
+    fn next_intervention(&self) -> Option<SignedDuration> {
+        self.world.interventions.get(self.met).map(|next| next.at)
+    }
+
     /// Notes that a file has come or gone.
     pub(super) fn note(&mut self, path: &str, there: bool) {
         self.noted.push((self.at, path.to_owned(), there));
@@ -266,6 +292,7 @@ impl Run {
 
     /// `asked`: its failure is somebody's condition, which `set -e` lets pass.
     pub(super) fn node(&mut self, node: &Node, asked: bool) -> Flow {
+        self.keep_up(Some(self.at));
         match node {
             Node::Simple { words, redirects } => {
                 let flow = self.elsewhere(redirects, |run| run.simple(words));
@@ -372,9 +399,13 @@ impl Run {
                 flow => return flow,
             }
             let same = self.files.presence() == before.presence && self.variables == before.variables;
+            let next = self.next_intervention();
             let Some(horizon) = self.horizon else {
-                if same {
-                    return Flow::Forever;
+                match next {
+                    _ if !same => {}
+                    // It goes on as it does until somebody does something to its files.
+                    Some(next) => self.go_round(self.at.saturating_sub(before.at), next),
+                    None => return Flow::Forever,
                 }
                 continue;
             };
@@ -384,12 +415,27 @@ impl Run {
             let unchanged = self.files.version == before.version
                 || before.state.is_some_and(|state| self.files.small_state().is_some_and(|now| now == state));
             if same && self.at == before.at {
-                self.transcript.doubt(self.at, || "a loop goes round as fast as it can".to_owned());
-                return Flow::Forever;
+                let Some(next) = next.filter(|next| *next <= horizon) else {
+                    self.transcript.doubt(self.at, || "a loop goes round as fast as it can".to_owned());
+                    return Flow::Forever;
+                };
+                self.go_round(SignedDuration::ZERO, next);
+                continue;
             }
             if same && unchanged && !self.asked_time && !before_input_matters(&self.input) {
-                self.skip(self.at.saturating_sub(before.at), horizon);
+                self.skip(self.at.saturating_sub(before.at), next.map_or(horizon, |next| next.min(horizon)));
             }
+        }
+    }
+
+    /// Every turn is like the last one, of this length, until then.
+    fn go_round(&mut self, turn: SignedDuration, until: SignedDuration) {
+        let left = until.saturating_sub(self.at);
+        if turn.is_zero() {
+            self.at = self.at.max(until);
+        } else if left.is_positive() {
+            let turns = i32::try_from(left.as_millis() / turn.as_millis().max(1)).unwrap_or(i32::MAX);
+            self.at = self.at.saturating_add(turn.saturating_mul(turns));
         }
     }
 
@@ -481,6 +527,7 @@ impl Run {
 
     /// The next line comes; time has passed.
     pub(super) fn begin_anew(&mut self, world: World) {
+        self.files = world.files.clone();
         self.world = Arc::new(world);
         self.at = SignedDuration::ZERO;
         (self.commands, self.calls, self.questions) = (0, 0, 0);

@@ -1,11 +1,9 @@
 //! A shell that is given one line after another, as somebody types them.
 
-use std::sync::Arc;
+use jiff::SignedDuration;
 
-use jiff::{SignedDuration, Timestamp};
-
+use super::files::Changed;
 use super::output::Piece;
-use super::reach::Reach;
 use super::run::{Flow, Run};
 use super::script::parse;
 use super::world::World;
@@ -22,7 +20,6 @@ const MAX_UNFINISHED: usize = 4096;
 /// A shell between two lines.
 pub(crate) struct Session {
     run: Run,
-    world: Arc<World>,
 }
 
 /// What a line comes to.
@@ -36,12 +33,13 @@ pub(crate) struct Answered {
     pub(crate) exit: Option<i64>,
     /// Whether it goes on then with what is not known before.
     pub(crate) waits: bool,
+    /// What it does to files.
+    pub(crate) changes: Vec<Changed>,
 }
 
 impl Session {
     pub(crate) fn new(world: World) -> Self {
-        let world = Arc::new(world);
-        Self { run: Run::shell_in(&world, HORIZON), world }
+        Self { run: Run::shell_in(&world, HORIZON) }
     }
 
     /// Whether a text is not yet all of a command: a loop without its `done`, a quote that is open.
@@ -53,26 +51,25 @@ impl Session {
         closes(text) || CLOSERS.iter().any(|closer| closes(&format!("{text}{closer}")))
     }
 
-    /// Runs a line at a time. One that waits is as if it had not been run: it is run again then.
-    pub(crate) fn line(&mut self, line: &str, now: Timestamp, network: Option<Arc<dyn Reach>>) -> Answered {
+    /// Runs a line in the world as it is now. One that waits is as if it had not been run: it is run again then.
+    pub(crate) fn line(&mut self, line: &str, world: World) -> Answered {
         let before = self.run.clone();
-        let mut world = (*self.world).clone();
-        world.start = Some(now);
-        world.network = network;
+        let found = world.files.clone();
         self.run.begin_anew(world);
         let flow = self.run.script(line);
         let exit = (flow == Flow::Exit).then_some(self.run.code);
         let (pieces, doubt) = self.run.take_printed();
+        let changes = self.run.files.changed_since(&found);
         if let Some(doubt) = doubt.as_ref().filter(|_| self.run.waits) {
             self.run = before;
-            return Answered { pieces, took: doubt.at, unknown: None, exit: None, waits: true };
+            return Answered { pieces, took: doubt.at, unknown: None, exit: None, waits: true, changes };
         }
         let unknown = match (doubt, flow) {
             (Some(doubt), _) => Some(doubt.why),
             (None, Flow::Forever) => Some(format!("it goes on for more than {} minutes", HORIZON.as_mins())),
             _ => None,
         };
-        Answered { pieces, took: self.run.at.min(HORIZON), unknown, exit, waits: false }
+        Answered { pieces, took: self.run.at.min(HORIZON), unknown, exit, waits: false, changes }
     }
 
     /// The exit code of the last command.

@@ -7,13 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::environment::Environment;
-use super::file::{File, Found};
+use super::file::Found;
+use super::files::{Changed, Made};
+use super::kept::{Instance, interventions, last_in_volumes};
 use super::log::{last_words, lines};
 use super::place::{Place, Purpose};
 use super::run::perform;
 use super::world::{Performance, World};
 use crate::cluster::Cluster;
-use crate::control::value::{items, text, time_of};
+use crate::control::value::{integer, items, text, time_of};
 
 /// So many other containers of the pod are followed for the files that they share.
 const MAX_OTHERS: usize = 8;
@@ -43,7 +45,7 @@ impl Ran {
 }
 
 /// Files in volumes that containers share, by volume and path.
-type Shared = BTreeMap<String, Option<File>>;
+type Shared = BTreeMap<String, Option<Made>>;
 
 /// What a container has printed in a time when it ran, until then at most; else why that is not known.
 pub(crate) fn past(
@@ -62,12 +64,14 @@ pub(crate) fn present(cluster: &Arc<Cluster>, pod: &Value, container: &Value, no
     let status = status_of(pod, container);
     let (mut shared, mut trusted) = others(cluster, pod, container, now);
     let ran = Ran::of(&status["state"]);
-    let mut own = BTreeMap::new();
+    let mut own: Vec<Changed> = Vec::new();
     if let Some(ran) = ran {
         match run(cluster, pod, container, ran, ran.horizon(now), shared.clone()) {
             Ok(performance) if performance.doubt.is_none() => {
-                own = changes(&performance);
-                shared.extend(shared_changes(&performance));
+                let files = &performance.files;
+                let changes = files.changes().filter(|(path, _)| files.shared(path).is_none());
+                own = changes.map(|(path, made)| (path.to_owned(), made.clone())).collect();
+                merge(&mut shared, shared_changes(&performance), &last_in_volumes(cluster, pod));
             }
             _ => trusted = false,
         }
@@ -76,7 +80,13 @@ pub(crate) fn present(cluster: &Arc<Cluster>, pod: &Value, container: &Value, no
     let place = Place { cluster: Some(cluster), pod, container, status, started, purpose: Purpose::Exec };
     let (mut world, _) = place.world_with(!trusted);
     take_over(&mut world, &shared);
-    world.files.take_over(&own.into_iter().collect::<Vec<_>>());
+    world.files.take_over(&own);
+    if let Some(instance) = ran.filter(|_| !trusted).map(|ran| instance(pod, container, ran)) {
+        // What a program that nobody knows does to the files of executed commands is taken to be nothing.
+        for intervention in &*interventions(Some(cluster), pod, instance, &world.files) {
+            world.files.take_over(&intervention.changes);
+        }
+    }
     world.start = Some(now);
     world
 }
@@ -124,19 +134,38 @@ pub(crate) fn status_of<'a>(pod: &'a Value, container: &Value) -> &'a Value {
         .unwrap_or(&Value::Null)
 }
 
-fn changes(performance: &Performance) -> BTreeMap<String, Option<File>> {
-    performance.files.changes().map(|(path, file)| (path.to_owned(), file.cloned())).collect()
+/// Which run of a container that was.
+pub(crate) fn instance<'a>(pod: &Value, container: &'a Value, ran: Ran) -> Instance<'a> {
+    let status = status_of(pod, container);
+    let restarts = integer(status, &["restartCount"]).unwrap_or_default();
+    let is_last = Ran::of(&status["state"]).is_none_or(|now| now.since.as_second() != ran.since.as_second())
+        && Ran::of(&status["lastState"]).is_some_and(|last| last.since.as_second() == ran.since.as_second());
+    Instance {
+        container: text(container, &["name"]),
+        restarts: restarts - i64::from(is_last && restarts > 0),
+        since: ran.since,
+    }
+}
+
+/// Adds what a container has left in volumes: of what commands were the last to write, as `last` says, only where no other
+/// container has gone on with it.
+fn merge(shared: &mut Shared, new: Shared, last: &Shared) {
+    for (path, made) in new {
+        if last.get(&path) != Some(&made) || !shared.contains_key(&path) {
+            shared.insert(path, made);
+        }
+    }
 }
 
 fn shared_changes(performance: &Performance) -> Shared {
     let files = &performance.files;
-    files.changes().filter_map(|(path, file)| Some((files.shared(path)?, file.cloned()))).collect()
+    files.changes().filter_map(|(path, made)| Some((files.shared(path)?, made.clone()))).collect()
 }
 
 fn take_over(world: &mut World, shared: &Shared) {
     let mut found = Vec::new();
-    for (path, file) in shared {
-        found.extend(world.files.own(path).map(|path| (path, file.clone())));
+    for (path, made) in shared {
+        found.extend(world.files.own(path).map(|path| (path, made.clone())));
     }
     world.files.take_over(&found);
 }
@@ -154,6 +183,14 @@ fn run(
         Place { cluster: Some(cluster), pod, container, status, started: Some(ran.since), purpose: Purpose::Log };
     let (mut world, environment) = place.world();
     take_over(&mut world, &shared);
+    let mut all = interventions(Some(cluster), pod, instance(pod, container, ran), &world.files).to_vec();
+    for intervention in &mut all {
+        // With these another container has gone on.
+        intervention
+            .changes
+            .retain(|(path, _)| world.files.shared(path).is_none_or(|path| !shared.contains_key(&path)));
+    }
+    world.interventions = all.into();
     let words = words_of(&place, &environment)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // What ends at once has its time, too.
@@ -182,6 +219,7 @@ fn others(cluster: &Arc<Cluster>, pod: &Value, container: &Value, now: Timestamp
     if own.is_empty() {
         return (shared, known);
     }
+    let last = last_in_volumes(cluster, pod);
     let mut followed = 0;
     for list in ["initContainers", "containers"] {
         for other in items(&pod["spec"][list]) {
@@ -203,7 +241,10 @@ fn others(cluster: &Arc<Cluster>, pod: &Value, container: &Value, now: Timestamp
             match run(cluster, pod, other, ran, ran.horizon(now), shared.clone()) {
                 Ok(performance) => {
                     known &= performance.doubt.is_none();
-                    shared.extend(shared_changes(&performance));
+                    // What commands have done there is told every container at its time, by [`interventions`].
+                    shared.extend(
+                        shared_changes(&performance).into_iter().filter(|(path, made)| last.get(path) != Some(made)),
+                    );
                 }
                 Err(_) => known = false,
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::file::File;
-use super::files::Files;
+use super::files::{Changed, Files};
 use super::image::{Shell, Tools};
 use super::output::{Doubt, Piece};
 use super::reach::Reach;
@@ -29,6 +29,14 @@ pub(crate) struct Identity {
     pub(crate) groups: Vec<u32>,
 }
 
+/// What others have done to the files of a command while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Intervention {
+    /// In time since it started.
+    pub(crate) at: SignedDuration,
+    pub(crate) changes: Vec<Changed>,
+}
+
 /// What a command finds when it starts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
@@ -39,6 +47,8 @@ pub(crate) struct World {
     /// Whether it has no others.
     pub(crate) all_variables: bool,
     pub(crate) files: Files,
+    /// What others do to its files, in order.
+    pub(crate) interventions: Arc<[Intervention]>,
     /// When it starts, where that matters.
     pub(crate) start: Option<Timestamp>,
     pub(crate) shell: Shell,
@@ -101,11 +111,6 @@ impl Course {
         let mut known = self.files.iter().filter(|(_, file, _)| file == path).peekable();
         known.peek()?;
         Some(known.take_while(|(when, ..)| *when <= at).last().is_some_and(|(.., there)| *there))
-    }
-
-    /// When its files change.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = SignedDuration> + '_ {
-        self.files.iter().map(|(at, ..)| *at)
     }
 }
 

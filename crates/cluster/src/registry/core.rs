@@ -7,9 +7,9 @@ use crate::admission::{pods, protect, usage};
 use crate::cluster::services;
 use crate::defaults;
 use crate::resource::{
-    BINDINGS, COMPONENT_STATUSES, CONFIG_MAPS, ENDPOINTS, EVENTS, GROUPED_EVENTS, LIMIT_RANGES, NAMESPACES, NODES,
-    PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS,
-    ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICES,
+    BINDINGS, COMPONENT_STATUSES, CONFIG_MAPS, CONTAINER_FILES, ENDPOINTS, EVENTS, GROUPED_EVENTS, LIMIT_RANGES,
+    NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_TEMPLATES, PODS, REPLICATION_CONTROLLERS,
+    RESOURCE_QUOTAS, ResourceId, SECRETS, SERVICE_ACCOUNTS, SERVICES,
 };
 use crate::schema::Path;
 use crate::table;
@@ -17,6 +17,7 @@ use crate::validation::{self, names};
 
 pub(super) static KINDS: &[(ResourceId, Aspects)] = &[
     (BINDINGS, Aspects { schema: Some("io.k8s.api.core.v1.Binding"), ..ANSWERED_ONLY }),
+    (CONTAINER_FILES, ANSWERED_ONLY),
     (
         COMPONENT_STATUSES,
         Aspects {

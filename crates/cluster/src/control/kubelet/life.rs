@@ -19,7 +19,7 @@ use super::restart::restarts;
 use super::volumes::Volumes;
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::process::{End, Program, World, follow, last_message, program};
+use crate::process::{End, Instance, Program, World, follow, last_message, program};
 
 /// Exit code of a container that had to be killed.
 pub(super) const KILLED: i64 = 137;
@@ -191,7 +191,10 @@ impl Look<'_, '_> {
     pub(super) fn program(&self, index: usize) -> Program {
         let container = &self.containers[index];
         let seen = self.memory.known(container.name()).and_then(|kept| kept.seen.as_ref());
-        program(Some(&self.cluster), self.value, container.spec, seen)
+        let since = self.since(index);
+        let instance =
+            since.map(|since| Instance { container: container.name(), restarts: container.restarts(), since });
+        program(Some(&self.cluster), self.value, container.spec, seen, instance)
     }
 
     /// A running container ends, and leaves files in its volumes.

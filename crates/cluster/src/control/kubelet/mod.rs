@@ -44,7 +44,7 @@ use super::value::{integer, items, text, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::resource::{NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES};
+use crate::resource::{CONTAINER_FILES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES};
 use crate::validation::names::is_extended_resource;
 
 /// Ways to run containers that every node has; more are in its status.
@@ -64,6 +64,10 @@ impl Reconciler for Kubelet {
     fn changed(&mut self, plane: &mut Plane, change: &Change<'_>) {
         if change.resource() == NODES {
             node_changed(plane, change);
+            return;
+        }
+        if change.resource() == CONTAINER_FILES {
+            plane.queue.add(key(change.name()));
             return;
         }
         if change.resource() == RESOURCE_CLAIMS {

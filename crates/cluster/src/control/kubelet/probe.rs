@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::super::value::{integer, items};
-use crate::process::{Course, End, Program, World, follow};
+use crate::process::{Program, outcomes};
 
 /// What the probes of a running container have come to, in time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,7 +97,7 @@ impl<'a> Probe<'a> {
     fn new(container: &Value, spec: &'a Value, kind: &'static str, program: &Program) -> Self {
         let outcomes = if spec["exec"].is_object() {
             let command: Vec<&str> = items(&spec["exec"]["command"]).iter().filter_map(Value::as_str).collect();
-            executed(&command, &program.course, SignedDuration::from_secs(number(spec, "timeoutSeconds", 1)))
+            outcomes(&command, program, SignedDuration::from_secs(number(spec, "timeoutSeconds", 1)))
         } else {
             let elsewhere = spec["httpGet"]["host"].is_string() || spec["tcpSocket"]["host"].is_string();
             let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|how| spec[*how].get("port"));
@@ -195,29 +195,6 @@ fn number(spec: &Value, field: &str, otherwise: i64) -> i64 {
     integer(spec, &[field]).filter(|number| *number > 0).unwrap_or(otherwise)
 }
 
-/// What a command run beside the container's own finds as time goes by.
-fn executed(command: &[&str], course: &Course, timeout: SignedDuration) -> Vec<(SignedDuration, bool)> {
-    let words =
-        command.iter().flat_map(|word| word.split(|letter: char| letter.is_whitespace() || "[];&|".contains(letter)));
-    let file = words.into_iter().find(|word| course.has_file(word, SignedDuration::ZERO).is_some());
-    if let Some(file) = file {
-        let there = |at: SignedDuration| course.has_file(file, at).unwrap_or_default();
-        let mut outcomes = vec![(SignedDuration::ZERO, there(SignedDuration::ZERO))];
-        for at in course.changes() {
-            if outcomes.last().is_some_and(|(_, last)| *last != there(at)) {
-                outcomes.push((at, there(at)));
-            }
-        }
-        return outcomes;
-    }
-    let succeeds = match follow(command, &World::default()).end {
-        End::After(took, code) => code == 0 && took < timeout,
-        End::Unknown(took, _) => took < timeout,
-        End::Never => false,
-    };
-    vec![(SignedDuration::ZERO, succeeds)]
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -226,7 +203,7 @@ mod tests {
     use crate::process::program;
 
     fn after_seconds(container: &Value, seconds: i64) -> Probed {
-        let program = program(None, &json!({}), container, None);
+        let program = program(None, &json!({}), container, None, None);
         probed(container, &program, SignedDuration::from_secs(seconds))
     }
 
@@ -262,6 +239,25 @@ mod tests {
         assert_eq!(early.killed, Some((seconds(40), "Liveness", None)));
         assert_eq!(early.complaint, Some((seconds(30), "Readiness")));
         assert!(!after_seconds(&container, 30).ready);
+    }
+
+    #[test]
+    fn commands_of_probes_are_followed_as_long_as_files_change_seldom() {
+        let container = |times: u32, probe: &[&str]| {
+            let script =
+                format!("i=0; while [ $i -lt {times} ]; do touch /tmp/f$i; sleep 1; i=$((i + 1)); done; sleep 9999");
+            json!({
+                "image": "busybox", "command": ["sh", "-c", script],
+                "readinessProbe": { "exec": { "command": probe }, "periodSeconds": 1 },
+            })
+        };
+        let few = container(100, &["sh", "-c", "[ ! -e /tmp/f60 ]"]);
+        assert!(after_seconds(&few, 59).ready && !after_seconds(&few, 63).ready);
+        let many = container(180, &["cat", "/tmp/f150"]);
+        assert!(!after_seconds(&many, 149).ready && after_seconds(&many, 150).ready);
+        let elsewhere = json!({ "image": "busybox", "command": ["sleep", "9999"],
+            "readinessProbe": { "exec": { "command": ["cat", "/tmp/ready"] } } });
+        assert!(!after_seconds(&elsewhere, 900).ready, "nobody has made it");
     }
 
     #[test]

@@ -177,7 +177,7 @@ impl Ground {
         self.wait_for(executed_by_spdy(&self.api(), path, protocol, streams, typed))
     }
 
-    fn spoken(&self, path: &str, protocol: &str, typed: &[&[u8]]) -> Result<Executed, String> {
+    pub(super) fn spoken(&self, path: &str, protocol: &str, typed: &[&[u8]]) -> Result<Executed, String> {
         self.wait_for(executed(&self.api(), path, protocol, typed))
     }
 }

@@ -10,6 +10,7 @@ mod custom_resources;
 mod devices;
 mod endpoints;
 mod exec;
+mod executed_files;
 mod extended_resources;
 mod ground;
 mod ingresses;
