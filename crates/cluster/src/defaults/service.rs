@@ -19,6 +19,11 @@ const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
 pub(crate) fn service(value: &mut Value) {
     let spec = &mut value["spec"];
     set(spec, "sessionAffinity", "None");
+    if spec["sessionAffinity"] == "None"
+        && let Some(spec) = spec.as_object_mut()
+    {
+        spec.remove("sessionAffinityConfig");
+    }
     if spec["sessionAffinity"] == "ClientIP" {
         set(spec, "sessionAffinityConfig", json!({ "clientIP": { "timeoutSeconds": 10_800 } }));
     }
@@ -283,6 +288,17 @@ mod tests {
         assert_eq!(given, (1..7).map(|last| json!(format!("10.9.0.{last}"))).collect::<Vec<_>>());
         let full = "Internal error occurred: failed to allocate a serviceIP for Service \"web\": range is full";
         assert_eq!(message, (500, full.to_owned()));
+    }
+
+    #[test]
+    fn without_affinity_its_settings_go() {
+        let of = |affinity: &str| {
+            let mut value = json!({ "spec": { "sessionAffinity": affinity,
+                "sessionAffinityConfig": { "clientIP": { "timeoutSeconds": 60 } } } });
+            service(&mut value);
+            value["spec"]["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].clone()
+        };
+        assert_eq!((of("None"), of("ClientIP")), (Value::Null, json!(60)));
     }
 
     #[test]

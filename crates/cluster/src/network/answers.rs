@@ -48,7 +48,7 @@ pub(crate) fn answer(asked: Asked<'_>, landed: &Landed, protocol: Protocol, sent
     for container in running {
         match Server::of(container) {
             Some(server) if server.ports().contains(&(landed.port, protocol)) => {
-                return Serving { asked, landed, server }.answer(sent);
+                return Serving { asked, landed, server }.answer(protocol, sent);
             }
             Some(_) => {}
             None if program(None, &landed.pod, container, None, None).listens == Listens::Nowhere => {}
@@ -78,15 +78,15 @@ struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    fn answer(&self, sent: Sent<'_>) -> Heard {
+    fn answer(&self, protocol: Protocol, sent: Sent<'_>) -> Heard {
+        let is_datagram = protocol == Protocol::Udp;
         let raw = |text: &[u8]| String::from_utf8_lossy(text).trim().to_owned();
         match (&self.server, sent) {
             (Server::ServeHostname { http: false, .. }, Sent::Nothing | Sent::Text(_)) => {
                 Heard::Text(self.host_name().into_bytes())
             }
-            (Server::Netexec { udp: Some(udp), .. }, Sent::Text(text)) if self.landed.port == *udp => {
-                self.datagram(&raw(text))
-            }
+            (Server::ServeHostname { .. }, Sent::Text(_)) if is_datagram => Heard::Text(self.host_name().into_bytes()),
+            (Server::Netexec { .. }, Sent::Text(text)) if is_datagram => self.datagram(&raw(text)),
             (Server::Porter { ports, .. }, Sent::Text(_)) if self.porter(ports, Porter::Udp).is_some() => {
                 Heard::Text(self.porter(ports, Porter::Udp).unwrap_or_default().into_bytes())
             }

@@ -109,7 +109,9 @@ fn protocol_of(port: &Value) -> Option<Protocol> {
 
 /// Where a connection to an address leads.
 pub(super) fn route(store: &Store, from: From<'_>, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
-    let landed = if to.ip().is_loopback() {
+    let landed = if to.ip().is_loopback() && from.pod["spec"]["hostNetwork"] == true {
+        at_node(store, from, text(from.pod, &["spec", "nodeName"]), to, protocol)?
+    } else if to.ip().is_loopback() {
         Landed { pod: Arc::new(from.pod.clone()), port: to.port() }
     } else {
         landing(store, from, to, protocol)?
@@ -134,7 +136,7 @@ fn landing(store: &Store, from: From<'_>, to: SocketAddr, protocol: Protocol) ->
     for node in store.list(NODES, None) {
         let node = node.value();
         if items(&node["status"]["addresses"]).iter().any(|own| own["address"] == address.as_str()) {
-            return at_node(store, from, text(&node, &["metadata", "name"]), to.port(), protocol);
+            return at_node(store, from, text(&node, &["metadata", "name"]), to, protocol);
         }
     }
     Err(Missed::Unknown(format!("nobody knows what is at {address}")))
@@ -209,7 +211,8 @@ fn balance(
 }
 
 /// Where a port of a node leads.
-fn at_node(store: &Store, from: From<'_>, node: &str, port: u16, protocol: Protocol) -> Result<Landed, Missed> {
+fn at_node(store: &Store, from: From<'_>, node: &str, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
+    let (address, port) = (to.ip().to_string(), to.port());
     for service in store.list(SERVICES, None) {
         let service = service.value();
         let of =
@@ -226,7 +229,8 @@ fn at_node(store: &Store, from: From<'_>, node: &str, port: u16, protocol: Proto
         }
         for container in items(&pod["spec"]["containers"]) {
             let of = |one: &&Value| {
-                integer(one, &["hostPort"]) == Some(i64::from(port)) && protocol_of(one) == Some(protocol)
+                let here = ["", "0.0.0.0", &address].contains(&text(one, &["hostIP"]));
+                here && integer(one, &["hostPort"]) == Some(i64::from(port)) && protocol_of(one) == Some(protocol)
             };
             let own = items(&container["ports"]).iter().find(of).and_then(|one| integer(one, &["containerPort"]));
             if let Some(own) = own.and_then(|own| u16::try_from(own).ok()) {

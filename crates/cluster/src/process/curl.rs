@@ -45,7 +45,7 @@ impl<'a> Options<'a> {
                         (one, other) => one.or(other),
                     };
                 }
-                "-H" | "--header" | "-A" | "--user-agent" => {
+                "-H" | "--header" | "-A" | "--user-agent" | "--interface" => {
                     value();
                 }
                 "--silent" | "--no-progress-meter" => options.silent = true,

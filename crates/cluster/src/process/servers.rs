@@ -20,7 +20,7 @@ pub(crate) enum Server {
     /// agnhost's server of files.
     TestWebserver(u16),
     /// agnhost's server that says nothing but its name.
-    ServeHostname { port: u16, protocol: Protocol, http: bool },
+    ServeHostname { port: u16, http: bool, tcp: bool, udp: bool },
     /// agnhost's server that says what its environment says: by port, and whether in TLS.
     Porter { ports: Vec<(u16, Porter, String)>, json: bool },
     /// agnhost's admission webhooks.
@@ -75,8 +75,8 @@ impl Server {
                 let has = |name: &str| {
                     flags.iter().any(|flag| flag.trim_start_matches('-').trim_end_matches("=true") == name)
                 };
-                let protocol = if has("udp") { Protocol::Udp } else { Protocol::Tcp };
-                Self::ServeHostname { port: port("port", 9376)?, protocol, http: !has("udp") && !has("tcp") }
+                let (tcp, udp) = (has("tcp"), has("udp"));
+                Self::ServeHostname { port: port("port", 9376)?, http: !has("http=false"), tcp, udp }
             }
             "porter" => Self::Porter { ports: ported(container), json: flags.contains(&"--json-response") },
             "webhook" => Self::Webhook {
@@ -99,7 +99,10 @@ impl Server {
             Self::TestWebserver(port) | Self::Webhook { port, .. } | Self::ConversionWebhook(port) => {
                 vec![(*port, Protocol::Tcp)]
             }
-            Self::ServeHostname { port, protocol, .. } => vec![(*port, *protocol)],
+            Self::ServeHostname { port, http, tcp, udp } => {
+                let tcp = (*http || *tcp).then_some((*port, Protocol::Tcp));
+                tcp.into_iter().chain(udp.then_some((*port, Protocol::Udp))).collect()
+            }
             Self::Porter { ports, .. } => {
                 let protocol = |how: Porter| if how == Porter::Udp { Protocol::Udp } else { Protocol::Tcp };
                 ports.iter().map(|(port, how, _)| (*port, protocol(*how))).collect()
@@ -165,7 +168,7 @@ mod tests {
             (&["test-webserver", "-port", "82"], Some(Server::TestWebserver(82))),
             (
                 &["serve-hostname", "--tcp", "--http=false"],
-                Some(Server::ServeHostname { port: 9376, protocol: Protocol::Tcp, http: false }),
+                Some(Server::ServeHostname { port: 9376, http: false, tcp: true, udp: false }),
             ),
             (&["webhook", "--port=8444"], Some(Server::Webhook { port: 8444, sidecar: String::new() })),
             (&["crd-conversion-webhook", "--port=9"], Some(Server::ConversionWebhook(9))),

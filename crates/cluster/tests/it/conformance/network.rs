@@ -93,6 +93,13 @@ fn a_service_leads_to_one_of_its_pods() {
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["one", "two"]);
     let address = text(&ground.get(&format!("{SERVICES}/web")).good()["spec"]["clusterIP"]);
+    ground.labelled("third", "web", agnhost(&["serve-hostname", "--http=false", "--tcp", "--udp"], &[]));
+    let third = text(&ground.get(&format!("{PODS}/third")).good()["status"]["podIP"]);
+    for flag in ["-t", "-u"] {
+        assert_eq!(ground.shell(&format!("echo hostName | nc -v {flag} -w 2 {third} 9376")).0, "third");
+    }
+    ground.delete(&format!("{PODS}/third")).good();
+    ground.pass(40);
     for (script, wanted) in [
         ("echo hostName | nc -v -t -w 2 web 80".to_owned(), "400 Bad Request"),
         (format!("curl -s http://{address}/echo?msg=hello"), "hello"),
@@ -132,6 +139,15 @@ fn ports_of_nodes_lead_to_pods() {
     let asked = |port: u16| ground.shell(&format!("curl -s http://{address}:{port}/hostname")).0;
     assert!(["one", "two"].contains(&asked(30080).as_str()));
     assert_eq!(asked(54323), "outer");
+    let mut spec = agnhost(&["netexec"], &[json!({ "containerPort": 8080, "hostPort": 54324, "hostIP": "127.0.0.1" })]);
+    spec["nodeName"] = json!(node);
+    ground.start("inner", spec);
+    let mut spec = agnhost(&["pause"], &[]);
+    (spec["nodeName"], spec["hostNetwork"]) = (json!(node), json!(true));
+    ground.start("host", spec);
+    let url = format!("http://127.0.0.1:{}/hostname", 54324);
+    let inner = ground.execute("host", &["curl", "-s", "-g", "--interface", &address, &url]);
+    assert_eq!((inner.out.as_str(), inner.code()), ("inner", 0));
 }
 
 // upstream test: [sig-network] Networking Granular Checks: Pods should function for intra-pod communication: http [NodeConformance] [Conformance]
