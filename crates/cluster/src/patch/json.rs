@@ -35,7 +35,7 @@ pub(super) fn carry_out(value: &mut Value, operations: &Value) -> Result<(), Sta
     }
     let mut copied = 0;
     for operation in operations {
-        let operation = read(operation).ok_or_else(unfitting)?;
+        let operation = counted(value, operation).and_then(|operation| read(&operation)).ok_or_else(unfitting)?;
         if let PatchOperation::Copy(copy) = &operation {
             copied += value.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
             if copied > MAX_COPIED {
@@ -77,6 +77,64 @@ fn check(operation: &Value) -> Result<(), Status> {
 fn undecodable(value: &Value, what: &str) -> Status {
     let kind = json_kind(value);
     Status::bad_request(format!("error decoding patch: json: cannot unmarshal {kind} into Go {what}"))
+}
+
+/// An operation whose places in lists are counted from their beginning; none where one is not there. Kubernetes counts from
+/// the end, too: `-1` is the last entry, of an operation that adds one the place behind it.
+fn counted(value: &mut Value, operation: &Value) -> Option<Value> {
+    let text = |field: &str| operation[field].as_str().unwrap_or_default();
+    let (op, path, from) = (text("op"), text("path"), text("from"));
+    if !path.contains("/-") && !from.contains("/-") {
+        return Some(operation.clone());
+    }
+    let mut counted = operation.clone();
+    if matches!(op, "move" | "copy") && !from.is_empty() {
+        counted["from"] = Value::String(from_beginning(value, from, false)?);
+    }
+    if op != "move" {
+        let adds = matches!(op, "add" | "copy");
+        counted["path"] = Value::String(from_beginning(value, path, adds)?);
+        return Some(counted);
+    }
+    // What is moved is gone from where it was when its new place is counted.
+    let from = text_of(&counted["from"])?;
+    let moved = value.pointer(&from)?.clone();
+    let removal = read(&json!({ "op": "remove", "path": from }))?;
+    json_patch::patch_unsafe(value, &[removal]).ok()?;
+    let path = from_beginning(value, path, true)?;
+    Some(json!({ "op": "add", "path": path, "value": moved }))
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// A path with the places of lists counted from their beginning; `adds` whether its last one may be behind the last entry.
+// upstream: gopkg.in/evanphx/json-patch.v4 patch.go partialArray (SupportNegativeIndices)
+fn from_beginning(value: &Value, path: &str, adds: bool) -> Option<String> {
+    let mut counted = String::new();
+    let mut at = Some(value);
+    let mut parts = path.split('/').skip(1).peekable();
+    while let Some(part) = parts.next() {
+        counted.push('/');
+        let Some(Value::Array(list)) = at else {
+            let name = part.replace("~1", "/").replace("~0", "~");
+            at = at.and_then(|value| value.get(name));
+            counted.push_str(part);
+            continue;
+        };
+        let Ok(index) = part.parse::<i64>() else {
+            counted.push_str(part);
+            at = None;
+            continue;
+        };
+        let length = list.len() + usize::from(adds && parts.peek().is_none());
+        let index = if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
+        let index = usize::try_from(index).ok()?;
+        counted.push_str(&index.to_string());
+        at = list.get(index);
+    }
+    Some(counted)
 }
 
 /// An operation, where it is one. A value that is left out is null.
@@ -143,6 +201,23 @@ mod tests {
             (op("replace", "/a/c"), value(json!({ "b": 1, "c": 3 }), json!([1, 2]))),
             (op("replace", "/list/5"), unfitting()),
             (op("add", "/list/-"), value(json!({ "b": 1 }), json!([1, 2, 3]))),
+            (op("add", "/list/-1"), value(json!({ "b": 1 }), json!([1, 2, 3]))),
+            (op("add", "/list/-3"), value(json!({ "b": 1 }), json!([3, 1, 2]))),
+            (op("add", "/list/-4"), unfitting()),
+            (op("replace", "/list/-1"), value(json!({ "b": 1 }), json!([1, 3]))),
+            (op("replace", "/list/-3"), unfitting()),
+            (op("remove", "/list/-2"), value(json!({ "b": 1 }), json!([2]))),
+            (op("add", "/a/-1"), value(json!({ "b": 1, "-1": 3 }), json!([1, 2]))),
+            (json!([{ "op": "test", "path": "/list/-1", "value": 2 }]), value(json!({ "b": 1 }), json!([1, 2]))),
+            (
+                json!([{ "op": "move", "from": "/list/-1", "path": "/list/-2" }]),
+                value(json!({ "b": 1 }), json!([2, 1])),
+            ),
+            (
+                json!([{ "op": "copy", "from": "/list/-2", "path": "/list/-1" }]),
+                value(json!({ "b": 1 }), json!([1, 2, 1])),
+            ),
+            (json!([{ "op": "move", "from": "/list/-9", "path": "/list/0" }]), unfitting()),
             (json!([{ "op": "add", "path": "/a" }]), value(Value::Null, json!([1, 2]))),
             (json!([{ "op": "test", "path": "/a/x", "value": null }]), value(json!({ "b": 1 }), json!([1, 2]))),
             (op("remove", "/a/x"), unfitting()),
