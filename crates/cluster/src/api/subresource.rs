@@ -3,7 +3,7 @@
 use http::{Method, Response};
 use serde_json::{Value, json};
 
-use super::super::cluster::{DeleteOptions, Part};
+use super::super::cluster::{DeleteOptions, Part, WriteOptions};
 use super::super::protobuf;
 use super::super::resource::{NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES, custom_parts};
 use super::super::status::Status;
@@ -49,33 +49,39 @@ impl Call<'_> {
     fn scale(&self, target: &Target) -> Result<Response<Body>, Status> {
         let (cluster, resource) = (self.cluster(), target.stored());
         let (namespace, name) = (target.namespace(), target.name());
-        let scale = match self.parts.method {
+        let (scale, warnings) = match self.parts.method {
             Method::GET => {
                 let missing = || Status::not_found(resource.row(), name);
                 let found = cluster.get(resource, namespace, name).ok_or_else(missing)?;
                 let shown = self.shown(target.resource, vec![found])?;
-                cluster.scale_shown(resource, shown.first().ok_or_else(missing)?)?
+                (cluster.scale_shown(resource, shown.first().ok_or_else(missing)?)?, Vec::new())
             }
             Method::PUT => {
                 let options = self.options_for("UpdateOptions", target)?;
-                let value = self.body_value(target)?;
-                cluster.scale_set(resource, namespace, name, value, &options)?
+                let (value, problems) = self.body_noting(target)?;
+                let options = WriteOptions { problems: &problems, ..options };
+                cluster.scale_set_reporting(resource, namespace, name, &value, &options)?
             }
             Method::PATCH => {
                 let options = self.options_for("PatchOptions", target)?;
-                let (patch, _) = self.patch_body(target)?;
-                cluster.scale_patch(resource, namespace, name, patch, &options)?
+                let (patch, problems) = self.patch_body(target)?;
+                let options = WriteOptions { problems: &problems, ..options };
+                cluster.scale_patch_reporting(resource, namespace, name, &patch, &options)?
             }
             _ => return Err(method_not_allowed()),
         };
-        Ok(match self.form()? {
+        let mut response = match self.form()? {
             super::negotiate::Form::Table(meta) => {
                 answer::json_text(200, meta.of(scale_table(&scale, self.cluster().now())))
             }
             super::negotiate::Form::Protobuf => answer::protobuf(200, protobuf::encode(&scale).unwrap_or_default()),
             super::negotiate::Form::Yaml => answer::yaml_value(200, &scale),
             _ => answer::json_text(200, ordered_scale(&scale)),
-        })
+        };
+        for warning in &warnings {
+            answer::warn(&mut response, warning);
+        }
+        Ok(response)
     }
 
     fn bind(&self, target: &Target) -> Result<Response<Body>, Status> {

@@ -87,14 +87,7 @@ impl Call<'_> {
 
     /// The body as an object of the kind the path asks for, checked against the path; and what is in it twice.
     pub(super) fn body_object(&self, target: &Target) -> Result<(Value, Vec<String>), Status> {
-        let (value, twice) = match negotiate::encoding(&self.parts.headers)? {
-            Encoding::Protobuf => (self.body_value(target)?, Vec::new()),
-            text => {
-                let (value, twice) = negotiate::read_noting(&self.body, text, target.resource.row())?;
-                let is_told_at_once = text == Encoding::Yaml && !twice.is_empty() && self.is_strict();
-                (value, if is_told_at_once { vec![yaml::all_at_once(&twice)] } else { twice })
-            }
-        };
+        let (value, twice) = self.body_noting(target)?;
         let value = checked_kind(target, value)?;
         if let (Some(namespace), Some(wanted)) = (value["metadata"]["namespace"].as_str(), &target.namespace)
             && !namespace.is_empty()
@@ -105,6 +98,18 @@ impl Call<'_> {
             ));
         }
         Ok((value, twice))
+    }
+
+    /// The body, whatever its encoding, and what is in it twice.
+    pub(super) fn body_noting(&self, target: &Target) -> Result<(Value, Vec<String>), Status> {
+        Ok(match negotiate::encoding(&self.parts.headers)? {
+            Encoding::Protobuf => (self.body_value(target)?, Vec::new()),
+            text => {
+                let (value, twice) = negotiate::read_noting(&self.body, text, target.resource.row())?;
+                let is_told_at_once = text == Encoding::Yaml && !twice.is_empty() && self.is_strict();
+                (value, if is_told_at_once { vec![yaml::all_at_once(&twice)] } else { twice })
+            }
+        })
     }
 
     /// The body, whatever its encoding.

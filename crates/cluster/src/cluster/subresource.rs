@@ -100,7 +100,23 @@ impl Cluster {
         scale: Value,
         options: &WriteOptions<'_>,
     ) -> Result<Value, Status> {
-        self.scale_as(resource, namespace, name, options, &|_, _| Ok(scale.clone()))
+        self.scale_set_reporting(resource, namespace, name, &scale, options).map(|(scale, _)| scale)
+    }
+
+    /// [`Cluster::scale_set`], with the warnings a client is to see.
+    pub(crate) fn scale_set_reporting(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        scale: &Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<(Value, Vec<String>), Status> {
+        self.scale_as(resource, namespace, name, options, &|transaction, _, _| {
+            let mut scale = scale.clone();
+            transaction.decode_scale(&mut scale).map_err(|fault| fault.of("Scale", "v1"))?;
+            Ok(scale)
+        })
     }
 
     /// Changes a Scale by a patch, and returns the new one.
@@ -115,10 +131,10 @@ impl Cluster {
         options: &WriteOptions<'_>,
         change: impl Fn(Value) -> Result<Value, Status>,
     ) -> Result<Value, Status> {
-        self.scale_as(resource, namespace, name, options, &|scale, _| change(scale))
+        self.scale_as(resource, namespace, name, options, &|_, scale, _| change(scale)).map(|(scale, _)| scale)
     }
 
-    /// [`Cluster::scale_modify`] by somebody who looks at the managers of the object, too.
+    /// [`Cluster::scale_modify`] by somebody who looks at the managers of the object, too. Also gives warnings.
     pub(crate) fn scale_as(
         &self,
         resource: ResourceId,
@@ -126,13 +142,16 @@ impl Cluster {
         name: &str,
         options: &WriteOptions<'_>,
         change: &ScaleChange<'_>,
-    ) -> Result<Value, Status> {
-        self.write(options, (), |transaction, ()| transaction.scale(resource, namespace, name, change))
+    ) -> Result<(Value, Vec<String>), Status> {
+        self.write(options, (), |transaction, ()| {
+            let scale = transaction.scale(resource, namespace, name, change)?;
+            Ok((scale, std::mem::take(&mut transaction.warnings)))
+        })
     }
 }
 
 /// What becomes of a Scale.
-type ScaleChange<'a> = dyn Fn(Value, &mut ScaleManagers<'_>) -> Result<Value, Status> + 'a;
+type ScaleChange<'a> = dyn Fn(&mut Transaction<'_>, Value, &mut ScaleManagers<'_>) -> Result<Value, Status> + 'a;
 
 impl Transaction<'_> {
     fn bind(&mut self, namespace: &str, name: &str, node: &str) -> Result<Arc<Object>, Status> {
@@ -317,7 +336,7 @@ impl Transaction<'_> {
         let old = current.value();
         let before = scale_of(resource, &paths, &old);
         let mut managers = ScaleManagers::of(&current, self.writer(resource, Part::Main), &paths.spec);
-        let scale = change(before.clone(), &mut managers)?;
+        let scale = change(self, before.clone(), &mut managers)?;
         if self.is_asked(resource) {
             let deed = Deed {
                 operation: Operation::Update,

@@ -159,10 +159,15 @@ impl<'a> Transaction<'a> {
             // The one list that says something when it is empty.
             value["metadata"]["managedFields"] = json!([]);
         }
+        self.tell(&unknown, row.custom)
+    }
+
+    /// Tells of what a body has too much, as the client wants to know it.
+    fn tell(&mut self, unknown: &[String], is_custom: bool) -> Result<(), Fault> {
         let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
         let twice = self.options.problems.iter().cloned();
         // Custom resources, YAML and patches are read as they come, and looked through afterwards.
-        let problems: Vec<String> = if row.custom || self.options.twice_first {
+        let problems: Vec<String> = if is_custom || self.options.twice_first {
             twice.chain(unknown).collect()
         } else {
             unknown.chain(twice).collect()
@@ -179,6 +184,13 @@ impl<'a> Transaction<'a> {
             FieldValidation::Strict if problems.is_empty() => Ok(()),
             FieldValidation::Strict => Err(Fault::Strict(problems)),
         }
+    }
+
+    /// [`Transaction::decode`] of a Scale, whatever it is of.
+    pub(crate) fn decode_scale(&mut self, scale: &mut Value) -> Result<(), Fault> {
+        let Some(id) = schema().kind("autoscaling/v1", "Scale") else { return Ok(()) };
+        let unknown = schema().tidy(id, scale).map_err(Fault::Mismatch)?.unknown;
+        self.tell(&unknown, false)
     }
 
     /// Makes a body a custom resource of its version: without what its definition does not know, and with defaults. Gives
@@ -496,10 +508,12 @@ pub(crate) enum Fault {
 impl Fault {
     /// The answer to a request with such a body.
     pub(crate) fn of_body(self, row: &Resource) -> Status {
-        Status::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {self}",
-            row.kind, row.version, row.kind
-        ))
+        self.of(row.kind, row.version)
+    }
+
+    /// The same for a body that is no object of a resource.
+    pub(crate) fn of(&self, kind: &str, version: &str) -> Status {
+        Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {self}"))
     }
 }
 

@@ -106,11 +106,25 @@ impl Cluster {
         patch: Patch,
         options: &WriteOptions<'_>,
     ) -> Result<Value, Status> {
-        self.scale_as(resource, namespace, name, options, &|mut scale, managers| {
-            if let Patch::Apply { value, force } = &patch {
+        self.scale_patch_reporting(resource, namespace, name, &patch, options).map(|(scale, _)| scale)
+    }
+
+    /// [`Cluster::scale_patch`], with the warnings a client is to see.
+    pub(crate) fn scale_patch_reporting(
+        &self,
+        resource: ResourceId,
+        namespace: &str,
+        name: &str,
+        patch: &Patch,
+        options: &WriteOptions<'_>,
+    ) -> Result<(Value, Vec<String>), Status> {
+        self.scale_as(resource, namespace, name, options, &|transaction, mut scale, managers| {
+            if let Patch::Apply { value, force } = patch {
                 return managers.apply(scale, value, *force);
             }
             patch.carry_out("autoscaling/v1", "Scale", &mut scale)?;
+            let before = scale.clone();
+            transaction.decode_scale(&mut scale).map_err(|fault| refused(patch, &before, &fault))?;
             Ok(scale)
         })
     }

@@ -251,6 +251,44 @@ fn the_range_that_a_cluster_begins_with_is_protected_and_put_back() {
 }
 
 #[test]
+fn fields_that_a_scale_does_not_have_are_named() {
+    let ground = Ground::with_nodes(0);
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+        "spec": {
+            "replicas": 1, "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "main", "image": "nginx:1.27" }] },
+            },
+        },
+    });
+    ground.post("/apis/apps/v1/namespaces/default/deployments", &deployment).good();
+    let scale = "/apis/apps/v1/namespaces/default/deployments/web/scale";
+    let strict = format!("{scale}?fieldValidation=Strict");
+    let odd = json!({ "spec": { "replicas": 2, "replica": 3 } });
+    let told = "strict decoding error: unknown field \"spec.replica\"";
+    let refusal = ground.merge(&strict, &odd).refused(422);
+    assert!(refusal.starts_with(" \"\" is invalid: patch: Invalid value: ") && refusal.ends_with(told), "{refusal}");
+    let twice = r#"{"spec":{"replicas":2,"replicas":3}}"#;
+    let merge = [("content-type", "application/merge-patch+json")];
+    let refusal = ground.send("PATCH", &strict, &merge, twice).refused(422);
+    assert!(refusal.ends_with("strict decoding error: duplicate field \"spec.replicas\""), "{refusal}");
+    let mut whole = ground.get(scale).good();
+    assert_eq!(whole["spec"]["replicas"], 1);
+    whole["spec"] = odd["spec"].clone();
+    let refusal = ground.put(&strict, &whole).refused(400);
+    assert_eq!(refusal, format!("Scale in version \"v1\" cannot be handled as a Scale: {told}"));
+    let warned = ground.put(&format!("{scale}?fieldValidation=Warn"), &whole);
+    assert_eq!(warned.warnings(), ["299 - \"unknown field \\\"spec.replica\\\"\""]);
+    assert_eq!(warned.good()["spec"], json!({ "replicas": 2 }));
+    let ignored = ground.merge(&format!("{scale}?fieldValidation=Ignore"), &json!({ "spec": { "replica": 3 } }));
+    assert_eq!((ignored.warnings(), &ignored.good()["spec"]), (Vec::new(), &json!({ "replicas": 2 })));
+    ground.merge(scale, &json!({ "spec": { "replicas": "many" } })).refused(422);
+    assert_eq!(ground.get(scale).good()["spec"]["replicas"], 2);
+}
+
+#[test]
 fn an_aggregated_api_says_what_it_lacks() {
     let ground = Ground::with_nodes(0);
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
