@@ -17,8 +17,8 @@ use super::super::cluster::Cluster;
 use super::super::control::value::{items, text};
 use super::super::network::FromPod;
 use super::super::process::{
-    Answered, Changed, End, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World, instance, keep,
-    perform, present, status_of,
+    Answered, Changed, End, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World, instance, is_prompt,
+    keep, keep_end, own_command, perform, present, status_of, waits_for_somebody,
 };
 use super::super::resource::PODS;
 use super::super::status::Status;
@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// So much is read of what a command is given.
 const MAX_INPUT: usize = 256 * 1024;
 
-/// Shells that read what somebody types.
+/// Shells that every image with one has programs beside.
 const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
 /// What a shell does itself, so that there is no program of that name.
 const BUILT_IN: [&str; 16] = [
@@ -63,6 +63,8 @@ struct Execution {
     container: Value,
     command: Vec<String>,
     asked: Asked,
+    /// Whether the command is the container's own, which ends with it.
+    attached: bool,
     _one: One,
 }
 
@@ -76,11 +78,48 @@ impl Call<'_> {
         if command.is_empty() {
             return Err(Status::bad_request("you must specify at least one command for the container"));
         }
+        self.carried(target, pod, container, command, false)
+    }
+
+    /// Attaches to a container whose command waits for that: a shell that reads what somebody types, or a command that asks
+    /// the network, which nobody has done yet.
+    pub(super) fn attach(
+        &self,
+        target: &Target,
+        pod: &Arc<Value>,
+        container: &Value,
+    ) -> Result<Response<Body>, Status> {
+        if !matches!(self.parts.method, Method::GET | Method::POST) {
+            return Err(method_not_allowed());
+        }
+        let nothing = || {
+            not_known("there is nothing to attach to (`kubectl logs -f` shows what is printed, where that is known)")
+        };
+        if container["stdin"] != true || !self.query.flag("stdin") {
+            return Err(nothing());
+        }
+        if !waits_for_somebody(self.cluster(), pod, container) {
+            return Err(nothing());
+        }
+        let command = own_command(self.cluster(), pod, container).ok_or_else(nothing)?;
+        self.carried(target, pod, container, command, true)
+    }
+
+    /// Speaks over a connection that is to be upgraded.
+    fn carried(
+        &self,
+        target: &Target,
+        pod: &Arc<Value>,
+        container: &Value,
+        command: Vec<String>,
+        attached: bool,
+    ) -> Result<Response<Body>, Status> {
         if !["stdin", "stdout", "stderr"].iter().any(|stream| self.query.flag(stream)) {
             return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
         }
         let name = text(container, &["name"]);
-        reachable(self.cluster(), pod, &format!("exec/{}/{}/{name}", target.namespace(), target.name()))?;
+        let verb = if attached { "attach" } else { "exec" };
+        reachable(self.cluster(), pod, &format!("{verb}/{}/{}/{name}", target.namespace(), target.name()))?;
         if !status_of(pod, container)["state"]["running"].is_object() {
             // As a kubelet says it: in plain words.
             return Ok(answer::text(404, format!("container not found (\"{name}\")")));
@@ -114,6 +153,7 @@ impl Call<'_> {
                 stderr: self.query.flag("stderr"),
                 tty: self.query.flag("tty"),
             },
+            attached,
             _one: one,
         };
         let answer = offer.taken();
@@ -166,17 +206,39 @@ impl Execution {
         let Some(world) = self.world().await else {
             return terminal.end(&failed("the files of the container could not be told")).await;
         };
-        let interactive = self.asked.tty
-            && self.asked.stdin
-            && SHELLS.contains(&name)
-            && self.command[1..].iter().all(|word| word.starts_with('-') && !word.contains('c'));
+        let interactive = self.asked.tty && self.asked.stdin && is_prompt(&self.command);
         let status = if interactive {
             self.converse(&mut terminal, world).await
         } else {
             self.perform(&mut terminal, world).await
         };
+        let status = if self.attached { self.end_container(status).await } else { status };
         if let Some(status) = status {
             terminal.end(&status).await;
+        }
+    }
+
+    /// The container ends with the command that somebody was attached to. How it ended says the container.
+    async fn end_container(&self, status: Option<Value>) -> Option<Value> {
+        let code = match &status {
+            // Nobody is there any more: what is read is at its end.
+            None if self.container["stdinOnce"] == true => 0,
+            None => return None,
+            Some(status) if status["status"] == "Success" => 0,
+            Some(status) => match status["details"]["causes"][0]["message"].as_str().and_then(|code| code.parse().ok())
+            {
+                Some(code) => code,
+                None => return Some(status.clone()),
+            },
+        };
+        let (cluster, pod, container) = (Arc::clone(&self.cluster), Arc::clone(&self.pod), self.container.clone());
+        let kept = tokio::task::spawn_blocking(move || {
+            let Some(ran) = Ran::of(&status_of(&pod, &container)["state"]) else { return Ok(()) };
+            keep_end(&cluster, &pod, instance(&pod, &container, ran), code)
+        });
+        match kept.await.unwrap_or(Ok(())) {
+            Ok(()) => status.map(|_| ended(0)),
+            Err(refused) => Some(failed(&refused.message)),
         }
     }
 

@@ -66,11 +66,12 @@ impl Call<'_> {
             ("log", true) => self.logs(target, &pod, container),
             (_, false) => Err(Status::bad_request(format!("pod {} does not have a host assigned", target.name()))),
             ("portforward", true) => Err(not_known("there is nothing to forward to")),
-            ("attach", true) => Err(not_known("there is nothing to attach to")),
+            #[cfg(feature = "server")]
+            ("attach", true) => self.attach(target, &pod, container),
             #[cfg(feature = "server")]
             (_, true) => self.exec(target, &pod, container),
             #[cfg(not(feature = "server"))]
-            (_, true) => Err(not_known("no command can be executed")),
+            (_, true) => Err(not_known("no command can be executed, and there is nothing to attach to")),
         }
     }
 

@@ -22,6 +22,8 @@ const HTML: &str = "text/html; charset=utf-8";
 /// What Go's HTTP server answers to what is no request.
 const BAD_REQUEST: &str =
     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request";
+/// How nginx greets.
+const WELCOME: &str = include_str!("nginx.html");
 /// So often one request has others made.
 const MAX_TRIES: usize = 100;
 
@@ -91,7 +93,7 @@ impl Serving<'_> {
                 Heard::Text(self.porter(ports, Porter::Udp).unwrap_or_default().into_bytes())
             }
             (_, Sent::Nothing) => Heard::Text(Vec::new()),
-            (Server::Nginx | Server::Httpd, Sent::Text(_)) => not_known("a request that is typed by hand"),
+            (Server::Nginx { .. } | Server::Httpd, Sent::Text(_)) => not_known("a request that is typed by hand"),
             (_, Sent::Text(text)) if raw(text).contains(" HTTP/") => not_known("a request that is typed by hand"),
             (_, Sent::Text(_)) => Heard::Text(BAD_REQUEST.into()),
             (_, Sent::Http(request)) => self.respond(request),
@@ -142,7 +144,7 @@ impl Serving<'_> {
         let query: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let of = |name: &str| query.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value);
         match &self.server {
-            Server::Nginx | Server::Httpd => self.page(path),
+            Server::Nginx { .. } | Server::Httpd => self.page(path),
             Server::Netexec { .. } => self.netexec(request, path, of),
             Server::TestWebserver(_) if path == "/" => page(200, None),
             Server::TestWebserver(_) => not_known("a file of the container"),
@@ -176,6 +178,7 @@ impl Serving<'_> {
             (Server::Httpd, "/" | "/index.html") => {
                 page(200, Some("<html><body><h1>It works!</h1></body></html>\n".to_owned()))
             }
+            (Server::Nginx { known: true }, "/" | "/index.html") => page(200, Some(WELCOME.to_owned())),
             (_, "/" | "/index.html") => page(200, None),
             _ => page(404, None),
         }

@@ -62,6 +62,13 @@ pub(super) struct Fetched {
     pub(super) address: SocketAddr,
 }
 
+/// Whether a command, or the script that it runs, asks the network.
+pub(super) fn is_client(command: &[&str]) -> bool {
+    let words =
+        command.iter().flat_map(|word| word.split(|letter: char| letter.is_whitespace() || ";&|()".contains(letter)));
+    words.into_iter().any(|word| Run::is_client(word.rsplit('/').next().unwrap_or_default()))
+}
+
 impl Run {
     pub(super) fn is_client(name: &str) -> bool {
         matches!(name, "curl" | "wget" | "nc" | "netcat" | "nslookup")

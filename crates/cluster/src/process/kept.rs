@@ -97,31 +97,65 @@ pub(crate) fn keep(
         entry
     });
     let new: Vec<Value> = new.collect();
+    let mut full = false;
+    change(cluster, pod, |value| {
+        let old = items(&value["writes"]).iter().filter(|entry| stays(entry, instance));
+        let writes: Value = old.cloned().chain(new).collect::<Vec<_>>().into();
+        full = writes.to_string().len() > MOST;
+        if !full {
+            value["writes"] = writes;
+        }
+    })?;
+    if full { Err(too_much()) } else { Ok(()) }
+}
+
+/// Keeps that the program of a container, to which somebody was attached, has ended now.
+///
+/// # Errors
+/// When that cannot be written.
+pub(crate) fn keep_end(cluster: &Cluster, pod: &Value, instance: Instance<'_>, code: i64) -> Result<(), Status> {
+    let now = cluster.now();
+    change(cluster, pod, |value| {
+        let others = items(&value["ends"]).iter().filter(|entry| entry["container"] != instance.container);
+        let end = json!({ "at": now.to_string(), "container": instance.container, "restarts": instance.restarts,
+            "code": code });
+        value["ends"] = others.cloned().chain([end]).collect::<Vec<_>>().into();
+    })
+}
+
+/// When a container's program ended by what somebody did who was attached to it, and with which code.
+pub(super) fn end_of(cluster: &Cluster, pod: &Value, instance: Instance<'_>) -> Option<(SignedDuration, i64)> {
+    let kept = entries(cluster, pod)?;
+    let entry = items(&kept["ends"]).iter().find(|entry| is_of(entry, instance.container, instance.restarts))?;
+    let at = entry["at"].as_str()?.parse::<Timestamp>().ok()?;
+    Some((at.duration_since(instance.since).max(SignedDuration::ZERO), integer(entry, &["code"])?))
+}
+
+/// Changes what is kept of this very pod.
+fn change(cluster: &Cluster, pod: &Value, change: impl FnOnce(&mut Value)) -> Result<(), Status> {
     let metadata = &pod["metadata"];
     let (namespace, name) = (text(metadata, &["namespace"]), text(metadata, &["name"]));
     let owners = json!([{ "apiVersion": "v1", "kind": "Pod", "name": name, "uid": metadata["uid"] }]);
-    let is_full = |writes: &Value| writes.to_string().len() > MOST;
     cluster.transact(&WriteOptions::by("kubelet"), |transaction| {
         if transaction.existing(CONTAINER_FILES, namespace, name).is_err() {
-            let object = json!({
+            let mut object = json!({
                 "apiVersion": CONTAINER_FILES.row().api_version(), "kind": CONTAINER_FILES.row().kind,
-                "metadata": { "name": name, "namespace": namespace, "ownerReferences": owners }, "writes": new,
+                "metadata": { "name": name, "namespace": namespace, "ownerReferences": owners },
             });
-            let too_much = is_full(&object["writes"]).then(too_much);
-            return too_much.map_or_else(|| transaction.create(CONTAINER_FILES, namespace, object).map(drop), Err);
+            change(&mut object);
+            return transaction.create(CONTAINER_FILES, namespace, object).map(drop);
         }
-        let mut full = false;
-        transaction.modify(CONTAINER_FILES, Part::Main, namespace, name, |value| {
-            let is_its = value["metadata"]["ownerReferences"][0]["uid"] == metadata["uid"];
-            let old = items(&value["writes"]).iter().filter(|entry| is_its && stays(entry, instance));
-            let writes: Value = old.cloned().chain(new).collect::<Vec<_>>().into();
-            full = is_full(&writes);
-            if !full {
-                value["writes"] = writes;
+        transaction
+            .modify(CONTAINER_FILES, Part::Main, namespace, name, |value| {
+                let is_its = value["metadata"]["ownerReferences"][0]["uid"] == metadata["uid"];
+                if let Some(value) = value.as_object_mut().filter(|_| !is_its) {
+                    value.remove("writes");
+                    value.remove("ends");
+                }
                 value["metadata"]["ownerReferences"] = owners;
-            }
-        })?;
-        if full { Err(too_much()) } else { Ok(()) }
+                change(value);
+            })
+            .map(drop)
     })
 }
 

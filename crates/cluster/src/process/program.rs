@@ -7,12 +7,13 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::image::{SHELLS, base_name};
-use super::kept::{Instance, interventions};
+use super::kept::{Instance, end_of, interventions};
 use super::place::{Place, Purpose};
 use super::reach::Protocol;
 use super::run::follow;
 use super::servers::Server;
-use super::world::{Course, World};
+use super::session::is_prompt;
+use super::world::{Course, End, World};
 use crate::cluster::Cluster;
 use crate::control::value::{items, text};
 
@@ -113,10 +114,18 @@ pub(crate) fn program(
         let (world, environment) = found(false);
         // Where the image has a program of its own, arguments alone are for it; else they are the command.
         let words = place.words(&environment).unwrap_or_default();
-        let course = follow(&words.iter().map(String::as_str).collect::<Vec<_>>(), &world);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // A shell waits for whoever attaches to it.
+        let waits = container["stdin"] == true && is_prompt(&words);
+        let course = if waits { Course::endless() } else { follow(&words, &world) };
         let world = if course.known || !is_asked(container) { world } else { found(true).0 };
         Program { world, ..Program::of_course(course) }
     };
+    if let (Some(cluster), Some(instance)) = (cluster.filter(|_| container["stdin"] == true), instance)
+        && let Some((at, code)) = end_of(cluster, pod, instance)
+    {
+        program.course.end = End::After(at, code);
+    }
     let shares = pod["spec"]["shareProcessNamespace"] == true || pod["spec"]["hostPID"] == true;
     if shares && program.on_term.is_none() {
         program.on_term = Some(at_once(TERMINATED));
@@ -153,7 +162,6 @@ fn of_image(container: &Value, name: &str, args: &[&str]) -> Program {
 mod tests {
     use serde_json::json;
 
-    use super::super::world::End;
     use super::*;
 
     fn of(container: Value) -> Program {

@@ -11,8 +11,8 @@ use crate::control::value::{items, text};
 /// A server whose behaviour is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Server {
-    /// nginx as its image comes.
-    Nginx,
+    /// nginx as its image comes; whether it is of a version whose first page is known.
+    Nginx { known: bool },
     /// Apache as its image comes.
     Httpd,
     /// agnhost's server that says who it is, and whatever it is asked to say.
@@ -54,7 +54,7 @@ impl Server {
             name @ ("nginx" | "httpd")
                 if command.is_empty() && args.is_empty() && is_official(image) && !is_configured(container) =>
             {
-                Some(if name == "nginx" { Self::Nginx } else { Self::Httpd })
+                Some(if name == "nginx" { Self::Nginx { known: has_known_page(image) } } else { Self::Httpd })
             }
             _ => None,
         }
@@ -91,7 +91,7 @@ impl Server {
     /// Where it listens.
     pub(crate) fn ports(&self) -> Vec<(u16, Protocol)> {
         match self {
-            Self::Nginx | Self::Httpd => vec![(80, Protocol::Tcp)],
+            Self::Nginx { .. } | Self::Httpd => vec![(80, Protocol::Tcp)],
             Self::Netexec { http, udp } => {
                 let udp = udp.map(|port| (port, Protocol::Udp));
                 [(*http, Protocol::Tcp)].into_iter().chain(udp).collect()
@@ -125,6 +125,14 @@ fn ported(container: &Value) -> Vec<(u16, Porter, String)> {
         Some((port.parse().ok()?, how, text(variable, &["value"]).to_owned()))
     };
     items(&container["env"]).iter().filter_map(of).collect()
+}
+
+/// Whether nginx is of one of the versions, 1.22 to 1.28, that greet in the same words.
+fn has_known_page(image: &str) -> bool {
+    let tag = image.split('@').next().unwrap_or_default().rsplit('/').next().unwrap_or_default().split(':').nth(1);
+    let version = tag.and_then(|tag| tag.strip_prefix("1.")).unwrap_or_default();
+    let minor: String = version.chars().take_while(char::is_ascii_digit).collect();
+    minor.parse::<u32>().is_ok_and(|minor| (22..=28).contains(&minor))
 }
 
 /// Whether there are files of the pod's, beside the credentials that every container has.
@@ -190,9 +198,10 @@ mod tests {
     #[test]
     fn only_images_as_they_come_are_known() {
         for (image, server) in [
-            ("nginx", Some(Server::Nginx)),
+            ("nginx", Some(Server::Nginx { known: false })),
+            ("nginx:1.27-alpine", Some(Server::Nginx { known: true })),
             ("docker.io/library/httpd:2.4", Some(Server::Httpd)),
-            ("registry.k8s.io/e2e-test-images/nginx:1.15-4@sha256:1", Some(Server::Nginx)),
+            ("registry.k8s.io/e2e-test-images/nginx:1.15-4@sha256:1", Some(Server::Nginx { known: false })),
             ("bitnami/nginx:1.27", None),
             ("localhost:5000/nginx", None),
         ] {

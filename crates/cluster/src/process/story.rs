@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::clients::is_client;
 use super::environment::Environment;
 use super::file::Found;
 use super::files::{Changed, Made};
@@ -13,6 +14,7 @@ use super::kept::{Instance, interventions, last_in_volumes};
 use super::log::{last_words, lines};
 use super::place::{Place, Purpose};
 use super::run::perform;
+use super::session::is_prompt;
 use super::world::{Performance, World};
 use crate::cluster::Cluster;
 use crate::control::value::{integer, items, text, time_of};
@@ -55,8 +57,32 @@ pub(crate) fn past(
     ran: Ran,
     until: Timestamp,
 ) -> Result<Performance, String> {
+    if container["stdin"] == true && waits_for_somebody(cluster, pod, container) {
+        return match ran.ended {
+            // Nobody has attached, or is still there.
+            None => Ok(Performance::nothing()),
+            Some(_) => Err("what was said to who was attached to it is not kept".to_owned()),
+        };
+    }
     let (shared, _) = others(cluster, pod, container, until);
     run(cluster, pod, container, ran, ran.horizon(until), shared)
+}
+
+/// Whether a container does what it does when somebody attaches to it: a shell without a script, a command that asks the
+/// network.
+pub(crate) fn waits_for_somebody(cluster: &Arc<Cluster>, pod: &Value, container: &Value) -> bool {
+    own_command(cluster, pod, container).is_some_and(|command| {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        is_prompt(&words) || is_client(&words)
+    })
+}
+
+/// The command that a container runs, where it is known.
+pub(crate) fn own_command(cluster: &Arc<Cluster>, pod: &Value, container: &Value) -> Option<Vec<String>> {
+    let status = status_of(pod, container);
+    let place = Place { cluster: Some(cluster), pod, container, status, started: None, purpose: Purpose::Exec };
+    let (_, environment) = place.world();
+    place.words(&environment)
 }
 
 /// What a command finds that is run in a container now, which runs since then.

@@ -128,3 +128,11 @@ pub(crate) struct Performance {
     /// The files when it ended, or when nobody looked any further.
     pub(crate) files: Files,
 }
+
+impl Performance {
+    /// Nothing has been done so far.
+    pub(crate) fn nothing() -> Self {
+        let files = Files::default();
+        Self { end: End::Never, pieces: VecDeque::new(), doubt: None, waits: false, reads: false, files }
+    }
+}

@@ -226,6 +226,24 @@ fn names_mean_what_the_clusters_dns_says() {
 }
 
 #[test]
+fn web_servers_have_the_pages_of_their_images() {
+    let ground = Ground::with_web();
+    for (name, image) in [("known", "nginx:1.27"), ("newest", "nginx"), ("httpd", "httpd:2.4")] {
+        ground.start(name, json!({ "containers": [{ "name": "main", "image": image }] }));
+    }
+    let of = |pod: &str| text(&ground.get(&format!("{PODS}/{pod}")).good()["status"]["podIP"]);
+    let (out, err, _) = ground.shell(&format!("wget -O- http://{}/", of("known")));
+    assert!(out.contains("<h1>Welcome to nginx!</h1>") && out.len() == 615, "{out}");
+    assert!(err.contains("-                    100% |********************************|   615  0:00:00 ETA\n"), "{err}");
+    assert_eq!(ground.shell(&format!("curl -s {}", of("httpd"))).0, "<html><body><h1>It works!</h1></body></html>\n");
+    let looked =
+        ground.shell(&format!("curl -s -o /dev/null -w '%{{http_code}}' {0}; curl -s -f {0}/none", of("newest")));
+    assert_eq!((looked.0.as_str(), looked.2), ("200", 22), "whatever its pages say");
+    let page = ground.execute("client", &["curl", "-s", &of("newest")]);
+    assert!(page.message().ends_with("what the server's page says is not known"));
+}
+
+#[test]
 fn what_nobody_knows_is_not_made_up() {
     let ground = Ground::with_web();
     ground.start("stranger", json!({ "containers": [{ "name": "main", "image": "acme/web:1" }] }));
