@@ -11,6 +11,8 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    /// A connection to a part of an object: `exec`, `attach`, `portforward`, `proxy`.
+    Connect,
 }
 
 impl Operation {
@@ -19,14 +21,17 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 
-    fn options(self) -> &'static str {
+    /// The kind of the options of such a request; none where there are no such options.
+    fn options(self) -> Option<&'static str> {
         match self {
-            Self::Create => "CreateOptions",
-            Self::Update => "UpdateOptions",
-            Self::Delete => "DeleteOptions",
+            Self::Create => Some("CreateOptions"),
+            Self::Update => Some("UpdateOptions"),
+            Self::Delete => Some("DeleteOptions"),
+            Self::Connect => None,
         }
     }
 }
@@ -90,11 +95,14 @@ impl Request<'_> {
         if !self.user.extra.is_empty() {
             user["extra"] = json!(self.user.extra);
         }
-        let mut options = json!({ "kind": self.operation.options(), "apiVersion": "meta.k8s.io/v1" });
-        if self.dry_run {
+        let mut options = match self.operation.options() {
+            Some(kind) => json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" }),
+            None => Value::Null,
+        };
+        if self.dry_run && options.is_object() {
             options["dryRun"] = json!(["All"]);
         }
-        if !self.manager.is_empty() && self.operation != Operation::Delete {
+        if !self.manager.is_empty() && matches!(self.operation, Operation::Create | Operation::Update) {
             options["fieldManager"] = json!(self.manager);
         }
         let mut request = json!({

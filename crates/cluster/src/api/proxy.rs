@@ -37,6 +37,7 @@ impl Call<'_> {
         let Some(object) = self.cluster().get(target.resource, target.namespace(), name) else {
             return Err(Status::not_found(target.resource.row(), name));
         };
+        self.connect(target, name, "proxy")?;
         if target.resource == NODES {
             return if matches!(rest.trim_matches('/'), "pods" | "runningpods") {
                 Ok(self.pods_of_kubelet(name))

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::cluster::Cluster;
 use super::super::control::value::{condition, items, text};
 use super::super::control::{HEARTBEAT_ANNOTATION, STOPPED};
-use super::super::resource::NODES;
+use super::super::resource::{NODES, ResourceId, SERVICES};
 use super::super::status::Status;
 use super::answer;
 use super::body::Body;
@@ -43,6 +43,18 @@ pub(super) fn reachable(cluster: &Cluster, pod: &Value, path: &str) -> Result<()
     Err(Status::new(500, "InternalError", message))
 }
 
+/// The kind of the options of a connection.
+fn kind_of_options(resource: ResourceId, part: &str) -> &'static str {
+    match part {
+        "exec" => "PodExecOptions",
+        "attach" => "PodAttachOptions",
+        "portforward" => "PodPortForwardOptions",
+        _ if resource == NODES => "NodeProxyOptions",
+        _ if resource == SERVICES => "ServiceProxyOptions",
+        _ => "PodProxyOptions",
+    }
+}
+
 impl Call<'_> {
     /// `log`, `exec`, `attach`, `portforward` of a pod.
     pub(super) fn stream(&self, target: &Target, name: &str) -> Result<Response<Body>, Status> {
@@ -53,6 +65,9 @@ impl Call<'_> {
         let pod = pod.ok_or_else(|| Status::not_found(target.resource.row(), target.name()))?.value();
         let assigned = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
         let container = if name == "portforward" { &Value::Null } else { self.container(target, &pod)? };
+        if name != "log" {
+            self.connect(target, target.name(), name)?;
+        }
         match (name, assigned) {
             // A container that has not started has written nothing.
             ("log", false) => Ok(answer::text(200, "")),
@@ -73,6 +88,28 @@ impl Call<'_> {
             #[cfg(not(feature = "server"))]
             (_, true) => Err(not_known("no command can be executed, and there is nothing to attach to")),
         }
+    }
+
+    /// Asks webhooks and policies whether somebody may connect to this part of an object.
+    pub(super) fn connect(&self, target: &Target, name: &str, part: &str) -> Result<(), Status> {
+        let mut asked = json!({ "kind": kind_of_options(target.resource, part), "apiVersion": "v1" });
+        for flag in ["stdin", "stdout", "stderr", "tty"] {
+            if matches!(part, "exec" | "attach") && self.query.flag(flag) {
+                asked[flag] = json!(true);
+            }
+        }
+        if let Some(container) = self.query.get("container") {
+            asked["container"] = json!(container);
+        }
+        let command: Vec<&str> = self.query.all("command").collect();
+        if part == "exec" && !command.is_empty() {
+            asked["command"] = json!(command);
+        }
+        let ports: Vec<i64> = self.query.all("ports").filter_map(|port| port.parse().ok()).collect();
+        if part == "portforward" && !ports.is_empty() {
+            asked["ports"] = json!(ports);
+        }
+        self.cluster().connect(target.resource, (target.namespace(), name), part, &asked, &self.deletes())
     }
 
     /// The container that is meant.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::metadata::time_text;
 use super::{Cluster, DeleteOptions, Deleted, Part, Transaction, WriteOptions};
-use crate::admission::{Deed, Operation};
+use crate::admission::{Deed, Operation, is_configured};
 use crate::custom::Definition;
 use crate::object::Object;
 use crate::patch::ScaleManagers;
@@ -63,6 +63,30 @@ impl Cluster {
     ) -> Result<Deleted, Status> {
         let write = WriteOptions { dry_run: options.dry_run, ..write.clone() };
         self.write(&write, (), |transaction, ()| transaction.evict(namespace, pod, options))
+    }
+
+    /// Asks webhooks and policies about a connection to a part of an object, with the options that it was asked for with.
+    ///
+    /// # Errors
+    /// The Status of who refuses it.
+    // upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go ConnectResource (v1.36)
+    pub(crate) fn connect(
+        &self,
+        resource: ResourceId,
+        (namespace, name): (&str, &str),
+        subresource: &str,
+        asked: &Value,
+        options: &WriteOptions<'_>,
+    ) -> Result<(), Status> {
+        if !self.read(is_configured) {
+            return Ok(());
+        }
+        self.write(options, (), |transaction, ()| {
+            let kind = Some(("", "v1", asked["kind"].as_str().unwrap_or_default()));
+            let operation = Operation::Connect;
+            let deed = Deed { operation, resource, subresource, namespace, name, kind, old: None };
+            transaction.consider(&deed, Some(asked))
+        })
     }
 
     /// The `autoscaling/v1` Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController.

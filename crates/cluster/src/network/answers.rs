@@ -8,7 +8,7 @@ use klab_scheduler::hash::fnv64;
 use serde_json::{Value, json};
 
 use super::reviews::review;
-use super::routes::{From, Landed, route};
+use super::routes::{Landed, Origin, route};
 use super::{conversion, names};
 use crate::control::value::{condition, items, text};
 use crate::process::{
@@ -251,7 +251,7 @@ impl Serving<'_> {
             let chance = fnv64(&[&self.asked.chance.to_be_bytes(), &attempt.to_be_bytes()]);
             let client = text(&self.landed.pod, &["status", "podIP"]).parse().ok();
             let asked = Asked { chance, client, is_passed_on: true, ..self.asked };
-            let from = From { pod: &self.landed.pod, chance };
+            let from = Origin { pod: &self.landed.pod, chance };
             let heard = match route(asked.store, from, to, protocol) {
                 Ok(landed) => {
                     let sent = request.as_ref().map_or(Sent::Text(wanted.as_bytes()), Sent::Http);

@@ -34,7 +34,7 @@ pub(crate) enum Missed {
     Unknown(String),
 }
 
-impl std::convert::From<Missed> for Heard {
+impl From<Missed> for Heard {
     fn from(missed: Missed) -> Self {
         match missed {
             Missed::Refused => Self::Refused,
@@ -46,7 +46,7 @@ impl std::convert::From<Missed> for Heard {
 
 /// Who connects, where that matters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct From<'a> {
+pub(super) struct Origin<'a> {
     pub(super) pod: &'a Value,
     /// Decides which of several endpoints it is.
     pub(super) chance: u64,
@@ -108,7 +108,7 @@ fn protocol_of(port: &Value) -> Option<Protocol> {
 }
 
 /// Where a connection to an address leads.
-pub(super) fn route(store: &Store, from: From<'_>, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
+pub(super) fn route(store: &Store, from: Origin<'_>, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
     let landed = if to.ip().is_loopback() && from.pod["spec"]["hostNetwork"] == true {
         at_node(store, from, text(from.pod, &["spec", "nodeName"]), to, protocol)?
     } else if to.ip().is_loopback() {
@@ -122,7 +122,7 @@ pub(super) fn route(store: &Store, from: From<'_>, to: SocketAddr, protocol: Pro
     Ok(landed)
 }
 
-fn landing(store: &Store, from: From<'_>, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
+fn landing(store: &Store, from: Origin<'_>, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
     let address = to.ip().to_string();
     for service in store.list(SERVICES, None) {
         let value = service.value();
@@ -155,7 +155,7 @@ fn pod_at(store: &Store, address: &str) -> Option<Arc<Value>> {
 /// Where an address of this Service leads; none where it is none.
 fn through_service(
     store: &Store,
-    from: From<'_>,
+    from: Origin<'_>,
     service: &Value,
     address: &str,
     port: u16,
@@ -178,7 +178,7 @@ fn through_service(
 /// One of the endpoints of a Service's port; of those on a node only, where one is given.
 fn balance(
     store: &Store,
-    from: From<'_>,
+    from: Origin<'_>,
     service: &Value,
     entry: &Value,
     node: Option<&str>,
@@ -211,7 +211,7 @@ fn balance(
 }
 
 /// Where a port of a node leads.
-fn at_node(store: &Store, from: From<'_>, node: &str, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
+fn at_node(store: &Store, from: Origin<'_>, node: &str, to: SocketAddr, protocol: Protocol) -> Result<Landed, Missed> {
     let (address, port) = (to.ip().to_string(), to.port());
     for service in store.list(SERVICES, None) {
         let service = service.value();
@@ -299,7 +299,7 @@ pub(super) fn service_port(
     };
     let entry = items(&service["spec"]["ports"]).iter().find(of);
     let entry = entry.ok_or_else(|| format!("no service port {port:?} found for service {name:?}"))?;
-    let landed = balance(store, From { pod: &Value::Null, chance }, service, entry, None, Protocol::Tcp);
+    let landed = balance(store, Origin { pod: &Value::Null, chance }, service, entry, None, Protocol::Tcp);
     match landed {
         Err(Missed::Refused) => Err(format!("no endpoints available for service {name:?}")),
         landed => Ok(landed),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::answers::{Asked, answer};
 use super::names;
-use super::routes::{From, route};
+use super::routes::{Origin, route};
 use crate::clock::later;
 use crate::cluster::Cluster;
 use crate::control::value::text;
@@ -84,7 +84,7 @@ impl Reach for FromPod {
             Told::Sent(self.cluster.read(|store| {
                 let client = client.parse().ok();
                 let asked = Asked { store, client, chance, is_passed_on: false };
-                match route(store, From { pod: &self.pod, chance }, to, protocol) {
+                match route(store, Origin { pod: &self.pod, chance }, to, protocol) {
                     Ok(landed) => answer(asked, &landed, protocol, sent),
                     Err(missed) => missed.into(),
                 }

@@ -20,7 +20,10 @@ impl Run {
             return self.unknown(|| "which program of agnhost it runs is not known".to_owned());
         };
         match words.first().map(String::as_str) {
-            None | Some("pause") => Flow::Forever,
+            None | Some("pause") => {
+                self.say("Paused\nSignals registered\n");
+                Flow::Forever
+            }
             Some("entrypoint-tester") => {
                 self.say(format!("[{program} {}]\n", words.join(" ")));
                 self.done(0)

@@ -20,6 +20,11 @@ pub(super) fn is(provisioner: &str) -> bool {
     !migrated && (provisioner.len() > 63 || !names::subdomain(&provisioner.to_lowercase()).is_empty())
 }
 
+/// Whether a provisioner is kind's, which makes a folder on the node of the pod that waits for it.
+pub(super) fn is_of_kind(provisioner: &str) -> bool {
+    provisioner == "rancher.io/local-path"
+}
+
 /// The folder of a volume.
 pub(super) fn source(name: &str, claim: &Object) -> Value {
     let folder = format!("/var/local-path-provisioner/{name}_{}_{}", claim.namespace, claim.name);

@@ -46,7 +46,7 @@ fn source(provisioner: &str, name: &str, claim: &Object) -> (&'static str, Value
 /// Where pods must be that use the volume, if anywhere.
 fn place(provisioner: &str, node: Option<&NodeInfo>) -> Option<Value> {
     let node = &node?.object;
-    let (key, value) = if local_path::is(provisioner) {
+    let (key, value) = if local_path::is_of_kind(provisioner) {
         (local_path::HOST_NAME, node.label(local_path::HOST_NAME).unwrap_or(&node.name))
     } else {
         (DISK_ZONE, node.label(DISK_ZONE)?)
@@ -65,7 +65,7 @@ impl Plane {
             self.note(object, COMPONENT, true, "ProvisioningFailed", &message);
             return;
         }
-        if local_path::is(&provisioner)
+        if local_path::is_of_kind(&provisioner)
             && let Some(message) = local_path::fault(&provisioner, claim, class, node.is_some())
         {
             self.note(object, &provisioner, true, "ProvisioningFailed", &message);
@@ -88,7 +88,7 @@ impl Plane {
         if let Some(place) = place(&provisioner, node) {
             volume["spec"]["nodeAffinity"] = place;
         }
-        if let Some(node) = node.filter(|_| local_path::is(&provisioner)) {
+        if let Some(node) = node.filter(|_| local_path::is_of_kind(&provisioner)) {
             volume["metadata"]["annotations"][local_path::SELECTED_NODE] = json!(&*node.object.name);
         }
         if let Some(node) = node {

@@ -135,10 +135,9 @@ fn volumes_are_made_by_every_provisioner() {
     let ground = Ground::with_nodes(1);
     for (number, provisioner, kind) in [
         (0, "disk.csi.azure.com", "csi"),
-        (1, "rancher.io/local-path", "hostPath"),
-        (2, "docker.io/hostpath", "hostPath"),
-        (3, "kubernetes.io/aws-ebs", "csi"),
-        (4, "My_Provisioner", "hostPath"),
+        (1, "docker.io/hostpath", "hostPath"),
+        (2, "kubernetes.io/aws-ebs", "csi"),
+        (3, "My_Provisioner", "hostPath"),
     ] {
         let (class, data) = (format!("class-{number}"), format!("data-{number}"));
         let of_class = json!({

@@ -1,5 +1,7 @@
 //! Webhooks that run in pods: those of Kubernetes' image for tests are known, so they answer.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::ground::Ground;
@@ -7,6 +9,13 @@ use super::ground::Ground;
 const AGNHOST: &str = "registry.k8s.io/e2e-test-images/agnhost:2.63.0";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Some authority: nobody shows a certificate that it could be asked about.
+fn authority() -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["hook".to_owned()]).unwrap().self_signed(&key).unwrap();
+    STANDARD.encode(certificate.pem())
+}
 
 impl Ground {
     /// A pod and a Service `hook` before it.
@@ -26,7 +35,8 @@ impl Ground {
         let (group, resource) = rule;
         let mut hook = json!({
             "name": "hook.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": { "service": { "namespace": "default", "name": "hook", "path": path, "port": 8443 } },
+            "clientConfig": { "caBundle": authority(),
+                "service": { "namespace": "default", "name": "hook", "path": path, "port": 8443 } },
             "rules": [{ "apiGroups": [group], "apiVersions": ["*"], "resources": [resource],
                 "operations": ["CREATE", "UPDATE", "DELETE"] }],
         });
@@ -34,7 +44,7 @@ impl Ground {
             hook[field] = value.clone();
         }
         let configuration = json!({ "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": format!("{kind}WebhookConfiguration"), "metadata": { "name": path.trim_matches('/') },
+            "kind": format!("{kind}WebhookConfiguration"), "metadata": { "name": path.trim_matches('/').replace('/', "-") },
             "webhooks": [hook] });
         self.post(&format!("{ADMISSION}/{}webhookconfigurations", kind.to_lowercase()), &configuration).good();
     }
@@ -116,7 +126,7 @@ fn what_a_webhook_adds_is_pruned_as_what_a_client_sends() {
     for name in ["first", "second"] {
         let mut hook = json!({
             "name": format!("{name}.example.com"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": { "service": { "namespace": "default", "name": "hook",
+            "clientConfig": { "caBundle": authority(), "service": { "namespace": "default", "name": "hook",
                 "path": "/mutating-custom-resource", "port": 8443 } },
             "rules": [{ "apiGroups": ["stable.example.com"], "apiVersions": ["*"], "resources": ["testcrds"],
                 "operations": ["CREATE"] }],
@@ -160,7 +170,8 @@ fn a_webhook_in_a_pod_is_late_and_its_pod_may_be_gone() {
 fn a_webhook_in_a_pod_converts() {
     let ground = Ground::with_webhook(&["crd-conversion-webhook", "--port=9444"], 9444);
     ground.define(&json!({ "strategy": "Webhook", "webhook": { "conversionReviewVersions": ["v1", "v1beta1"],
-        "clientConfig": { "service": { "namespace": "default", "name": "hook", "path": "/crdconvert", "port": 8443 } } } }));
+        "clientConfig": { "caBundle": authority(),
+            "service": { "namespace": "default", "name": "hook", "path": "/crdconvert", "port": 8443 } } } }));
     ground.post(&objects("v1"), &object("a", &json!({ "hostPort": "local:8080" }))).good();
     let other = ground.get(&format!("{}/a", objects("v2"))).good();
     assert_eq!((&other["host"], &other["port"], &other["hostPort"]), (&json!("local"), &json!("8080"), &Value::Null));
@@ -174,4 +185,57 @@ fn a_webhook_in_a_pod_converts() {
     assert_eq!(wrong.status, 201, "an object is stored as it comes: {}", String::from_utf8_lossy(&wrong.bytes));
     let refused = ground.get(&format!("{}/c", objects("v2"))).refused(500);
     assert!(refused.ends_with("invalid hostPort value `nothing`"), "{refused}");
+}
+
+// upstream test: [sig-api-machinery] AdmissionWebhook [Privileged:ClusterAdmin] should be able to deny attaching pod [Conformance]
+#[test]
+fn who_connects_to_a_pod_is_asked_about() {
+    let ground = Ground::with_webhook(&["webhook", "--port=8444"], 8444);
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str| {
+        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
+            "spec": { "containers": [{ "name": "container1", "image": "registry.k8s.io/pause:3.10" }] } })
+    };
+    for name in ["to-be-attached-pod", "other"] {
+        ground.post(pods, &pod(name)).good();
+    }
+    ground.pass(3);
+    ground.hook(
+        "Validating",
+        "/pods/attach",
+        ("", "pods/attach"),
+        &json!({ "rules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/attach"], "operations": ["CONNECT"] }] }),
+    );
+    let attach = |name: &str| ground.get(&format!("{pods}/{name}/attach?stdin=true&stdout=true&container=container1"));
+    let refused = attach("to-be-attached-pod").refused(400);
+    assert!(refused.ends_with("denied the request: attaching to pod 'to-be-attached-pod' is not allowed"), "{refused}");
+    assert!(attach("other").refused(501).contains("there is nothing to attach to"));
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": "no-exec" },
+        "spec": { "failurePolicy": "Fail", "matchConstraints": { "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"],
+                "resources": ["pods/exec"], "operations": ["CONNECT"] }] },
+            "validations": [{ "expression": "!(has(object.command) && 'sh' in object.command)", "message": "no shells" }] },
+    });
+    let binding = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": "no-exec" }, "spec": { "policyName": "no-exec", "validationActions": ["Deny"] } });
+    ground.post(&format!("{ADMISSION}/validatingadmissionpolicies"), &policy).good();
+    ground.post(&format!("{ADMISSION}/validatingadmissionpolicybindings"), &binding).good();
+    let exec = |word: &str| ground.get(&format!("{pods}/other/exec?stdout=true&command={word}"));
+    assert!(exec("sh").refused(422).ends_with("denied request: no shells"));
+    assert_eq!(exec("ls").refused(400), "Upgrade request required");
+}
+
+#[test]
+fn without_an_authority_no_webhook_in_a_pod_is_trusted() {
+    let ground = Ground::with_webhook(&["webhook", "--port=8444"], 8444);
+    ground.hook(
+        "Validating",
+        "/always-deny",
+        ("", "configmaps"),
+        &json!({ "clientConfig": { "service": {
+        "namespace": "default", "name": "hook", "path": "/always-deny", "port": 8443 } } }),
+    );
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    let refused = ground.post("/api/v1/namespaces/default/configmaps", &map).refused(500);
+    assert!(refused.ends_with("x509: certificate signed by unknown authority"), "{refused}");
 }
