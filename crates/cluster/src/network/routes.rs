@@ -142,10 +142,15 @@ fn landing(store: &Store, from: Origin<'_>, to: SocketAddr, protocol: Protocol) 
     Err(Missed::Unknown(format!("nobody knows what is at {address}")))
 }
 
+/// The pods in whose JSON a text stands: to read them all would take long in a large cluster.
+fn pods_with<'a>(store: &'a Store, wanted: &'a str) -> impl Iterator<Item = Arc<Value>> + 'a {
+    let has = move |json: &[u8]| std::str::from_utf8(json).is_ok_and(|json| json.contains(wanted));
+    store.list(PODS, None).filter(move |pod| has(&pod.json)).map(|pod| pod.value())
+}
+
 /// The pod that has this address for itself.
 fn pod_at(store: &Store, address: &str) -> Option<Arc<Value>> {
-    let pods = store.list(PODS, None).map(|pod| pod.value());
-    pods.into_iter().find(|pod| {
+    pods_with(store, address).find(|pod| {
         let ended = matches!(text(pod, &["status", "phase"]), "Succeeded" | "Failed");
         let own = || items(&pod["status"]["podIPs"]).iter().any(|own| own["ip"] == address);
         !ended && pod["spec"]["hostNetwork"] != true && own()
@@ -222,8 +227,7 @@ fn at_node(store: &Store, from: Origin<'_>, node: &str, to: SocketAddr, protocol
             return balance(store, from, &service, entry, local.then_some(node), protocol);
         }
     }
-    for pod in store.list(PODS, None) {
-        let pod = pod.value();
+    for pod in pods_with(store, "\"hostPort\"") {
         if text(&pod, &["spec", "nodeName"]) != node || pod["spec"]["hostNetwork"] == true {
             continue;
         }
@@ -246,8 +250,7 @@ fn at_node(store: &Store, from: Origin<'_>, node: &str, to: SocketAddr, protocol
 
 /// The pod in the network of a node that says it listens at this port.
 fn host_pod(store: &Store, node: &str, port: u16) -> Option<Arc<Value>> {
-    let pods = store.list(PODS, None).map(|pod| pod.value());
-    pods.into_iter().find(|pod| {
+    pods_with(store, "\"hostNetwork\"").find(|pod| {
         let says = |container: &Value| {
             items(&container["ports"]).iter().any(|one| integer(one, &["containerPort"]) == Some(i64::from(port)))
         };
