@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// So much is read of what a command is given.
 const MAX_INPUT: usize = 256 * 1024;
 
-/// Shells that every image with one has programs beside.
+/// Shells: an image that has one has the programs of every shell.
 const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
 /// What a shell does itself, so that there is no program of that name.
 const BUILT_IN: [&str; 16] = [

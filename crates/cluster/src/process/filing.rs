@@ -60,6 +60,17 @@ impl Run {
     }
 
     pub(super) fn filing(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
+        let is_verbose = |word: &String| {
+            word == "--verbose" || (!word.starts_with("--") && word.starts_with('-') && word.contains('v'))
+        };
+        let flow = self.filed(name, arguments);
+        if flow == Flow::Next && self.code == 0 && arguments.iter().flatten().any(is_verbose) {
+            return self.mute(0, || format!("what `{name} -v` prints is not known"));
+        }
+        flow
+    }
+
+    fn filed(&mut self, name: &str, arguments: &[Option<String>]) -> Flow {
         let unknown = arguments.iter().any(Option::is_none);
         let is_flag = |word: &&String| word.starts_with('-') && word.len() > 1;
         let flags: String =

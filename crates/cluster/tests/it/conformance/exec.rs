@@ -253,6 +253,7 @@ fn what_is_not_known_is_said_and_what_is_not_there_in_the_runtimes_words() {
         ("box", &["ping", "web"][..], "what `ping` does is not known"),
         ("box", &["cat", "/etc/passwd"], "what is in `/etc/passwd` is not known"),
         ("box", &["ps"], "what `ps` prints is not known"),
+        ("box", &["mv", "-v", "/tmp/ready", "/tmp/steady"], "what `mv -v` prints is not known"),
         ("web", &["sh", "-c", "echo hi"], "whether the image `acme/web:1` has `sh` is not known"),
     ] {
         let executed = ground.execute(pod, command);
