@@ -92,6 +92,8 @@ impl Run {
     fn moment(&mut self) -> Moment {
         let question = self.questions;
         self.questions += 1;
+        // The next turn of a loop may be answered otherwise.
+        self.asked_time = true;
         Moment { question, at: self.at }
     }
 

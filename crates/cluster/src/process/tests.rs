@@ -1,11 +1,48 @@
 //! Scripts and commands that are followed, from their start to their end.
 
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
 use jiff::SignedDuration;
 
 use super::files::{Files, Ground};
+use super::image::Tools;
 use super::mounts::Mount;
-use super::run::follow;
+use super::reach::{Heard, Lookup, Moment, Protocol, Reach, Sent};
+use super::run::{follow, perform};
 use super::world::{Course, End, World};
+
+/// A network that answers everybody, and knows when it was asked.
+#[derive(Default)]
+struct Listener(Mutex<Vec<SignedDuration>>);
+
+impl Reach for Listener {
+    fn look_up(&self, _: Moment, host: &str) -> Lookup {
+        host.parse().map_or(Lookup::Nobody, |address| Lookup::Found(host.to_owned(), vec![address]))
+    }
+
+    fn send(&self, moment: Moment, _: SocketAddr, _: Protocol, _: Sent<'_>) -> Heard {
+        self.0.lock().unwrap().push(moment.at);
+        Heard::Text(Vec::new())
+    }
+
+    fn name_server(&self) -> Option<IpAddr> {
+        None
+    }
+}
+
+#[test]
+fn every_turn_of_a_loop_asks_the_network() {
+    let listener = Arc::new(Listener::default());
+    let network: Arc<dyn Reach> = Arc::clone(&listener) as _;
+    let tools = Tools { busybox: true, ..Tools::default() };
+    let world = World { network: Some(network), tools, ..World::default() };
+    let script = "while true; do nc -z 10.0.0.1 80; sleep 0.1; done";
+    perform(&["sh", "-c", script], &world, Vec::new(), SignedDuration::from_mins(10));
+    let asked = listener.0.lock().unwrap();
+    assert_eq!(asked.len(), 6001);
+    assert!(asked.windows(2).all(|turns| turns[1] - turns[0] == SignedDuration::from_millis(100)));
+}
 
 fn with_volume(path: &str) -> Files {
     Files::new(Ground { mounts: vec![Mount::empty(path)], ..Ground::default() }, None)
