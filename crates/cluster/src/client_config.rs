@@ -9,16 +9,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use klab_scheduler::selector::Selector;
 use serde_json::{Value, json};
 
-use crate::network::Landed;
+use crate::network::{Landed, slices};
 use crate::process::{Protocol, Server};
-use crate::resource::{ENDPOINT_SLICES, PODS, SERVICES};
+use crate::resource::{PODS, SERVICES};
 use crate::store::Store;
 use crate::webhook::Call;
-
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// Where a webhook is, and who vouches for it.
 #[derive(Debug, Clone)]
@@ -119,13 +116,8 @@ fn destination(store: &Store, namespace: &str, name: &str, port: i64) -> Result<
     let Some(entry) = ports.into_iter().find(|entry| entry["port"] == json!(port)) else {
         return Err(format!("no service port {port} found for service \"{name}\""));
     };
-    let wanted = Selector::from_json(&json!({ "matchLabels": { SERVICE_LABEL: name } }));
     let mut has_pods = false;
-    for slice in store.list(ENDPOINT_SLICES, Some(namespace)) {
-        if !wanted.matches_by(|key| slice.label(key)) {
-            continue;
-        }
-        let slice = slice.value();
+    for slice in slices(store, namespace, name) {
         let ports = slice["ports"].as_array().into_iter().flatten();
         let text = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
         let Some(number) = ports.into_iter().find(|one| text(one) == text(entry)).and_then(|one| one["port"].as_i64())
@@ -158,8 +150,8 @@ fn destination(store: &Store, namespace: &str, name: &str, port: i64) -> Result<
 
 /// Whether the server at a port of a pod is known.
 fn is_known(pod: &Value, port: u16) -> bool {
-    let servers = pod["spec"]["containers"].as_array().into_iter().flatten().filter_map(Server::of);
-    servers.into_iter().any(|server| server.ports().contains(&(port, Protocol::Tcp)))
+    let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    containers.any(|container| Server::at(container, port, Protocol::Tcp).is_some())
 }
 
 fn join(host: &str, port: i64) -> String {

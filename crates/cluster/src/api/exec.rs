@@ -17,8 +17,8 @@ use super::super::cluster::Cluster;
 use super::super::control::value::{items, text};
 use super::super::network::FromPod;
 use super::super::process::{
-    Answered, Changed, End, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World, instance, is_prompt,
-    keep, keep_end, own_command, perform, present, status_of, waits_for_somebody,
+    Answered, Changed, End, Image, Made, Performance, Piece, Ran, Reach, Session, Stream, World, awaited_command,
+    instance, is_prompt, is_shell, keep, keep_end, perform, present, status_of,
 };
 use super::super::resource::PODS;
 use super::super::status::Status;
@@ -43,8 +43,6 @@ const LOOK: Duration = Duration::from_millis(500);
 /// So much is read of what a command is given.
 const MAX_INPUT: usize = 256 * 1024;
 
-/// Shells: an image that has one has the programs of every shell.
-const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
 /// What a shell does itself, so that there is no program of that name.
 const BUILT_IN: [&str; 16] = [
     "cd", "export", "exit", "unset", "set", "trap", "wait", "eval", "exec", "source", ".", ":", "alias", "shift",
@@ -95,13 +93,8 @@ impl Call<'_> {
         let nothing = || {
             not_known("there is nothing to attach to (`kubectl logs -f` shows what is printed, where that is known)")
         };
-        if container["stdin"] != true || !self.query.flag("stdin") {
-            return Err(nothing());
-        }
-        if !waits_for_somebody(self.cluster(), pod, container) {
-            return Err(nothing());
-        }
-        let command = own_command(self.cluster(), pod, container).ok_or_else(nothing)?;
+        let command = awaited_command(self.cluster(), pod, container).filter(|_| self.query.flag("stdin"));
+        let command = command.ok_or_else(nothing)?;
         self.carried(target, pod, container, command, true)
     }
 
@@ -246,7 +239,7 @@ impl Execution {
     fn runs(&self, name: &str) -> bool {
         let first = items(&self.container["command"]).first().and_then(Value::as_str).unwrap_or_default();
         let own = first.rsplit('/').next().unwrap_or_default();
-        own == name || (SHELLS.contains(&own) && super::super::process::is_of_every_shell(name))
+        own == name || (is_shell(own) && super::super::process::is_of_every_shell(name))
     }
 
     fn no_such_program(&self, program: &str) -> String {

@@ -47,11 +47,10 @@ impl Call<'_> {
         }
         let method = &self.parts.method;
         let own = self.parts.uri.path();
+        let query = self.parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         if rest.is_empty() && !own.ends_with('/') && matches!(*method, Method::GET | Method::HEAD) {
-            let query = self.parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
             return Ok(elsewhere(301, &format!("{own}/{query}")));
         }
-        let query = self.parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let request = Request {
             secure: scheme == "https",
             method: method.to_string(),

@@ -26,9 +26,8 @@ pub(crate) fn call_pod(landed: &Landed, call: &Call) -> Result<Bytes, CallError>
     let unreachable = |because: String| Err(CallError::Unreachable(because));
     let pod = &landed.pod;
     let running = items(&pod["spec"]["containers"]).iter();
-    let running = running.filter(|one| status_of(pod, one)["state"]["running"].is_object());
-    let server = running.filter_map(Server::of).find(|one| one.ports().contains(&(landed.port, Protocol::Tcp)));
-    let Some(server) = server else {
+    let mut running = running.filter(|one| status_of(pod, one)["state"]["running"].is_object());
+    let Some(server) = running.find_map(|one| Server::at(one, landed.port, Protocol::Tcp)) else {
         let address = pod["status"]["podIP"].as_str().unwrap_or_default();
         return unreachable(format!("dial tcp {address}:{}: connect: connection refused", landed.port));
     };

@@ -16,6 +16,6 @@ mod routes;
 mod view;
 
 pub(crate) use self::calls::{call_pod, proxied};
-pub(crate) use self::routes::Landed;
+pub(crate) use self::routes::{Landed, slices};
 #[cfg(feature = "server")]
 pub(crate) use self::view::FromPod;

@@ -65,7 +65,7 @@ pub(super) struct Endpoint {
 }
 
 /// The slices of a Service.
-pub(super) fn slices(store: &Store, namespace: &str, service: &str) -> Vec<Arc<Value>> {
+pub(crate) fn slices(store: &Store, namespace: &str, service: &str) -> Vec<Arc<Value>> {
     let own = store.list(ENDPOINT_SLICES, Some(namespace)).filter(|slice| slice.label(SERVICE_LABEL) == Some(service));
     own.map(|slice| slice.value()).collect()
 }

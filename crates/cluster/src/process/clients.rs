@@ -63,7 +63,7 @@ pub(super) struct Fetched {
 }
 
 /// Whether a command, or the script that it runs, asks the network.
-pub(super) fn is_client(command: &[&str]) -> bool {
+pub(super) fn is_client(command: &[String]) -> bool {
     let words =
         command.iter().flat_map(|word| word.split(|letter: char| letter.is_whitespace() || ";&|()".contains(letter)));
     words.into_iter().any(|word| Run::is_client(word.rsplit('/').next().unwrap_or_default()))

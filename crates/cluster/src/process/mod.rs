@@ -67,6 +67,6 @@ pub(crate) use self::program::{Listens, Program, program};
 pub(crate) use self::reach::{Heard, Lookup, Moment, Protocol, Reach, Request, Response, Sent};
 pub(crate) use self::run::{follow, perform};
 pub(crate) use self::servers::{Porter, Server};
-pub(crate) use self::session::{Answered, Session, is_prompt};
-pub(crate) use self::story::{Ran, instance, last_message, own_command, past, present, status_of, waits_for_somebody};
+pub(crate) use self::session::{Answered, Session, is_prompt, is_shell};
+pub(crate) use self::story::{Ran, awaited_command, instance, last_message, past, present, status_of};
 pub(crate) use self::world::{End, Performance, World};

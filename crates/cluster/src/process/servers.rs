@@ -60,6 +60,11 @@ impl Server {
         }
     }
 
+    /// The server of a container, if it listens there.
+    pub(crate) fn at(container: &Value, port: u16, protocol: Protocol) -> Option<Self> {
+        Self::of(container).filter(|server| server.ports().contains(&(port, protocol)))
+    }
+
     fn of_agnhost(words: &[&str], container: &Value) -> Option<Self> {
         let (program, flags) = words.split_first()?;
         // What has it answer otherwise is not followed.

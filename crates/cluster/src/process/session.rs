@@ -17,15 +17,17 @@ const CLOSERS: [&str; 10] =
 /// Whoever types more than that is not waited for.
 const MAX_UNFINISHED: usize = 4096;
 
-/// Shells that read what somebody types.
-const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
+/// Whether a program is a shell: an image that has one has the programs of every shell, and it reads what somebody types.
+pub(crate) fn is_shell(name: &str) -> bool {
+    matches!(name, "sh" | "bash" | "ash" | "dash")
+}
 
 /// Whether a command is a shell without a script, which reads what somebody types.
 pub(crate) fn is_prompt<T: AsRef<str>>(command: &[T]) -> bool {
     let Some((program, rest)) = command.split_first() else { return false };
     let name = program.as_ref().rsplit('/').next().unwrap_or_default();
     let is_flag = |word: &T| word.as_ref().starts_with('-') && !word.as_ref().contains('c');
-    SHELLS.contains(&name) && rest.iter().all(is_flag)
+    is_shell(name) && rest.iter().all(is_flag)
 }
 
 /// A shell between two lines.

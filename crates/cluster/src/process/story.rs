@@ -57,7 +57,7 @@ pub(crate) fn past(
     ran: Ran,
     until: Timestamp,
 ) -> Result<Performance, String> {
-    if container["stdin"] == true && waits_for_somebody(cluster, pod, container) {
+    if awaited_command(cluster, pod, container).is_some() {
         return match ran.ended {
             // Nobody has attached, or is still there.
             None => Ok(Performance::nothing()),
@@ -68,21 +68,17 @@ pub(crate) fn past(
     run(cluster, pod, container, ran, ran.horizon(until), shared)
 }
 
-/// Whether a container does what it does when somebody attaches to it: a shell without a script, a command that asks the
-/// network.
-pub(crate) fn waits_for_somebody(cluster: &Arc<Cluster>, pod: &Value, container: &Value) -> bool {
-    own_command(cluster, pod, container).is_some_and(|command| {
-        let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        is_prompt(&words) || is_client(&words)
-    })
-}
-
-/// The command that a container runs, where it is known.
-pub(crate) fn own_command(cluster: &Arc<Cluster>, pod: &Value, container: &Value) -> Option<Vec<String>> {
+/// The command of a container that does what it does when somebody attaches to it: a shell without a script, a command that
+/// asks the network.
+pub(crate) fn awaited_command(cluster: &Arc<Cluster>, pod: &Value, container: &Value) -> Option<Vec<String>> {
+    if container["stdin"] != true {
+        return None;
+    }
     let status = status_of(pod, container);
     let place = Place { cluster: Some(cluster), pod, container, status, started: None, purpose: Purpose::Exec };
     let (_, environment) = place.world();
-    place.words(&environment)
+    let command = place.words(&environment)?;
+    (is_prompt(&command) || is_client(&command)).then_some(command)
 }
 
 /// What a command finds that is run in a container now, which runs since then.

@@ -55,13 +55,10 @@ impl Ground {
             });
             tokio::pin!(asked);
             for _ in 0..10_000 {
-                tokio::select! {
-                    executed = &mut asked => return executed.unwrap(),
-                    () = tokio::time::sleep(std::time::Duration::from_millis(5)) => {
-                        if printed.get() {
-                            self.cluster.advance(std::time::Duration::from_secs(1));
-                        }
-                    }
+                match tokio::time::timeout(std::time::Duration::from_millis(5), &mut asked).await {
+                    Ok(executed) => return executed.unwrap(),
+                    Err(_) if printed.get() => self.cluster.advance(std::time::Duration::from_secs(1)),
+                    Err(_) => {}
                 }
             }
             panic!("`{script}` does not end");
