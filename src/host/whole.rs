@@ -19,7 +19,7 @@ use super::answer::json_answer;
 use super::observer;
 use super::refusal::Refusal;
 use super::seat::SeatId;
-use super::shards::{Ask, PATIENCE};
+use super::shards::{Ask, PATIENCE, starting};
 use super::standing::Standing;
 use super::state::Host;
 
@@ -92,8 +92,11 @@ async fn news(host: &Host, seen: &Seen, patience: Duration) -> News {
     News { seen: Seen { run: host.run.clone(), number }, whole, rows, facts: facts(host) }
 }
 
-/// What another shard is told.
+/// What another shard is told; nothing before the class has begun here, which is as if this shard were away.
 pub(super) async fn answer(State(host): State<Arc<Host>>, Query(seen): Query<Seen>) -> Result<Response, Refusal> {
+    if host.server().is_none() {
+        return Err(starting());
+    }
     let news = news(&host, &seen, SILENCE).await;
     let document = serde_json::to_value(news).map_err(|error| Refusal::internal(error.to_string()))?;
     Ok(json_answer(StatusCode::OK, &document))
@@ -102,6 +105,8 @@ pub(super) async fn answer(State(host): State<Arc<Host>>, Query(seen): Query<See
 /// What is new at any shard; none where it is away.
 async fn news_of(host: &Host, shard: u32, seen: &Seen, patience: Duration) -> Option<News> {
     match host.shards().filter(|shards| shards.own != shard) {
+        // Until the class has begun it is not known where its learners are: nobody is to be told that there are none.
+        None if host.server().is_none() => None,
         None => Some(news(host, seen, patience).await),
         Some(shards) => {
             let path = format!("{NEWS}?run={}&number={}", seen.run, seen.number);
@@ -231,6 +236,7 @@ async fn follow(host: Arc<Host>, shard: u32, told: mpsc::Sender<(u32, Option<New
 
 #[cfg(test)]
 mod tests {
+    use super::super::state::Settings;
     use super::*;
 
     fn news(rows: Vec<Standing>, people: usize) -> News {
@@ -250,5 +256,15 @@ mod tests {
         assert_eq!(class.away(), [0_u32; 0]);
         assert!(class.take(1, None));
         assert_eq!(class.shards[&1].facts.people, 7, "what it said last");
+    }
+
+    #[tokio::test]
+    async fn a_shard_that_has_not_begun_is_away_and_not_without_learners() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::open(folder.path(), Settings::default(), &["scheduling".to_owned()]).unwrap();
+        let (class, all) = gather(&host, false).await;
+        assert_eq!((class.away(), all.len()), (vec![0], 0));
+        let refusal = answer(State(Arc::new(host)), Query(Seen::default())).await.unwrap_err();
+        assert_eq!((refusal.code, refusal.retry_after), (503, Some(2)));
     }
 }
