@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -336,7 +335,7 @@ impl Browser {
     pub(super) async fn ask(&mut self, method: &str, url: &str, body: &str) -> (u16, Option<String>, String) {
         let (origin, path) = split(url);
         let asked = self.ways.iter().find(|(begins, _)| url.starts_with(begins)).map_or(origin, |(_, at)| at.as_str());
-        let client = bearer::client(asked, Trust::Anybody, None, Duration::MAX).await.unwrap();
+        let client = bearer::client(asked, Trust::Anybody, None, super::running::PATIENCE).await.unwrap();
         let path = if path.is_empty() { "/" } else { path };
         let mut request = http::Request::builder().method(method).uri(path).header("accept", "text/html");
         let own = self.cookies.iter().filter(|cookie| cookie.origin == origin && path.starts_with(&cookie.path));

@@ -10,6 +10,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// How long an answer may take, and each piece of it: a test that waits for ever says nothing.
+pub(super) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// The first line of what a host says on its standard output; what it says on the other is shown where it says nothing. `within`
 /// are words before klab's own, for another network namespace.
 #[expect(clippy::zombie_processes, reason = "whoever is given the process waits for it")]
@@ -131,7 +134,7 @@ impl Running {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> (u16, http::HeaderMap, String) {
-        let made = || bearer::client(&self.url, Trust::Anybody, None, std::time::Duration::MAX);
+        let made = || bearer::client(&self.url, Trust::Anybody, None, PATIENCE);
         let client = self.client.get_or_try_init(made).await.unwrap();
         answered(client, method, path, headers, body).await.unwrap()
     }
