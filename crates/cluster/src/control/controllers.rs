@@ -229,7 +229,7 @@ static TABLE: [Row; Controller::COUNT] = [
         controller: Controller::Kubelet,
         name: "kubelet",
         optional: true,
-        watches: Watches::Kinds(&[NODES, PODS, RESOURCE_CLAIMS, CONTAINER_FILES]),
+        watches: Watches::Kinds(&[NODES, PODS, RESOURCE_CLAIMS, CONTAINER_FILES, CONFIG_MAPS, SECRETS]),
         owner: None,
         make: || Box::<kubelet::Kubelet>::default(),
     },

@@ -177,6 +177,11 @@ pub(super) fn values(object: &Value) -> Vec<(String, Vec<u8>)> {
 
 /// A text in which `$(NAME)` stands for a variable that is set before it.
 pub(super) fn expanded(text: &str, environment: &Environment) -> String {
+    substituted(text, |name| environment.value(name).map(str::to_owned))
+}
+
+/// A text in which `$(NAME)` stands for a value, and for itself where there is none.
+pub(super) fn substituted(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('$') {
         let (before, after) = rest.split_at(at);
@@ -189,10 +194,7 @@ pub(super) fn expanded(text: &str, environment: &Environment) -> String {
         }
         let named = after.strip_prefix('(').and_then(|inner| inner.split_once(')'));
         if let Some((name, after)) = named {
-            match environment.value(name) {
-                Some(value) => out.push_str(value),
-                None => out.push_str(&format!("$({name})")),
-            }
+            out.push_str(&value(name).unwrap_or_else(|| format!("$({name})")));
             rest = after;
         } else {
             out.push('$');

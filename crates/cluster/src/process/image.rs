@@ -291,6 +291,29 @@ impl Image {
     }
 }
 
+/// Whom the programs of an image are run as, where nobody says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum User {
+    Root,
+    /// Somebody whose number only the image knows.
+    Named(&'static str),
+}
+
+/// Whom an image is run as, if that is root or somebody whose number it does not say; others are not root, or not known.
+pub(super) fn user(image: &str) -> Option<User> {
+    if is_of_curl(image) {
+        return Some(User::Named("curl_user"));
+    }
+    let name = base_name(image);
+    match name {
+        _ if !is_official(image) => None,
+        "memcached" => Some(User::Named("memcache")),
+        // Whose it is depends on its version.
+        "haproxy" => None,
+        _ => (BARE.iter().any(|(own, _)| *own == name) || UPON.contains(&name)).then_some(User::Root),
+    }
+}
+
 /// Whether an image is that of curl's own people.
 fn is_of_curl(image: &str) -> bool {
     let image = image.split('@').next().unwrap_or_default();

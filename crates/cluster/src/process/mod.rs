@@ -7,6 +7,7 @@
 //! ```text
 //! tokens ─▶ script ─▶ run ─ expand, programs, printing, reading, filing, clients, agnhost ─▶ world::Course | Performance
 //! environment, mounts, given, image ─▶ place ─▶ world        story: what the containers of a pod have done until now
+//! environment, image ─▶ obstacles: why a container cannot be created, and a volume not filled
 //! kept (what executed commands did to files, from the store) ─▶ world        beside: what commands of probes come to
 //! ```
 
@@ -36,6 +37,7 @@ mod log;
 mod mode;
 mod mounts;
 mod netcat;
+mod obstacles;
 mod output;
 mod place;
 mod plumbing;
@@ -62,6 +64,7 @@ pub(crate) use self::given::host_of;
 pub(crate) use self::image::{Image, is_of_every_shell};
 pub(crate) use self::kept::{Instance, keep, keep_end};
 pub(crate) use self::log::{Line, LogOptions, lines};
+pub(crate) use self::obstacles::{obstacle, unfilled};
 pub(crate) use self::output::{Piece, Stream};
 pub(crate) use self::program::{Listens, Program, program};
 pub(crate) use self::reach::{Heard, Lookup, Moment, Protocol, Reach, Request, Response, Sent};

@@ -14,17 +14,22 @@ use super::super::view::PodInfo;
 use super::container::{Container, Role, State};
 use super::images::{Pull, pull};
 use super::memory::{Memory, doubled};
+use super::mounting::TRIES;
 use super::probe::{Probed, complaint, probed};
 use super::restart::restarts;
 use super::volumes::Volumes;
 use crate::clock::later;
 use crate::cluster::Cluster;
-use crate::process::{End, Instance, Program, World, follow, last_message, program};
+use crate::process::{End, Instance, Program, World, follow, last_message, obstacle, program};
 
 /// Exit code of a container that had to be killed.
 pub(super) const KILLED: i64 = 137;
 /// How long a failed pull is shown before its back-off is.
 const PULL_FAILURE: SignedDuration = SignedDuration::from_secs(1);
+/// Why a container waits that could not be created, and how long it does until that is tried again.
+// upstream: pkg/kubelet/kubelet.go backOffPeriod (v1.36)
+const CREATION_FAILURE: &str = "CreateContainerConfigError";
+const CREATION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Stands in messages for the pod's address, which it may be given by this look.
 pub(super) const ADDRESS: &str = "\u{1}";
@@ -65,6 +70,10 @@ pub(super) struct Look<'a, 'm> {
     /// When it is to be looked at again.
     pub(super) next: Option<Timestamp>,
     pub(super) said: Vec<Said>,
+    /// Warnings about the pod as a whole: their reasons and messages.
+    pub(super) said_of_pod: Vec<(&'static str, String)>,
+    /// Whether it waits for a ConfigMap or Secret that is not there.
+    pub(super) lacks: bool,
 }
 
 /// By this the kubelets that were recorded were told what becomes of a pod.
@@ -413,6 +422,9 @@ impl Look<'_, '_> {
                 return false;
             }
         }
+        if !self.is_created(index) {
+            return false;
+        }
         let uid = self.pod.object.uid.clone();
         self.containers[index].start(&uid, self.now, !self.hollow.as_recorded);
         let seen = self.volumes.seen(self.value, self.containers[index].spec);
@@ -423,11 +435,9 @@ impl Look<'_, '_> {
         let timed = self.ends_or_is_probed(index);
         if timed || self.memory.known(name).is_some() {
             let kept = self.memory.of(name);
-            (kept.since, kept.pulls) = (Some(self.now), None);
+            (kept.since, kept.pulls, kept.creations) = (Some(self.now), None, None);
             (kept.told, kept.told_of_end) = (false, false);
         }
-        let pulled = format!("Container image \"{image}\" already present on machine and can be accessed by the pod");
-        self.say(index, false, "Pulled", pulled);
         self.say(index, false, "Created", "Container created".to_owned());
         self.say(index, false, "Started", "Container started".to_owned());
         true
@@ -437,6 +447,34 @@ impl Look<'_, '_> {
         let spec = self.containers[index].spec;
         ["startupProbe", "readinessProbe", "livenessProbe"].iter().any(|probe| spec[*probe].is_object())
             || self.natural_end(index, &self.program(index)).is_some()
+    }
+
+    /// Whether a container whose image is there can be created; it is tried again after 10 s.
+    fn is_created(&mut self, index: usize) -> bool {
+        let (name, image) = (self.containers[index].name(), self.containers[index].image());
+        let kept = self.memory.known(name).and_then(|kept| kept.creations);
+        let tries = match kept.filter(|_| self.containers[index].waits_for() == CREATION_FAILURE) {
+            Some((_, last)) if later(last, CREATION_PAUSE) > self.now => {
+                self.lacks = true;
+                self.wake(later(last, CREATION_PAUSE));
+                return false;
+            }
+            kept => kept.map_or(1, |(tries, _)| tries.saturating_add(1)),
+        };
+        let pulled = format!("Container image \"{image}\" already present on machine and can be accessed by the pod");
+        self.say(index, false, "Pulled", pulled);
+        if self.hollow.as_recorded {
+            return true;
+        }
+        let Some(message) = obstacle(&self.cluster, self.value, self.containers[index].spec) else { return true };
+        self.memory.of(name).creations = Some((tries, self.now));
+        self.say(index, true, "Failed", format!("Error: {message}"));
+        self.containers[index].wait(CREATION_FAILURE, &message);
+        self.lacks = true;
+        if tries < TRIES {
+            self.wake(later(self.now, CREATION_PAUSE));
+        }
+        false
     }
 
     /// The image cannot be pulled: it is tried again after 10 s, which double up to 5 min.

@@ -8,6 +8,7 @@ use klab_scheduler::hash::fnv32;
 
 use super::super::queue::ObjectName;
 use super::super::view::PodInfo;
+use super::mounting::Mounting;
 use crate::clock::later;
 
 /// Waiting time after the second failure; each further one doubles it.
@@ -24,6 +25,8 @@ pub(super) struct Memories(HashMap<ObjectName, Memory>);
 pub(super) struct Memory {
     uid: Box<str>,
     step: Option<(Step, Timestamp)>,
+    /// How it stands with its volumes, while they cannot be set up.
+    pub(super) mounting: Option<Mounting>,
     containers: Vec<(Box<str>, Kept)>,
 }
 
@@ -36,6 +39,8 @@ pub(super) struct Kept {
     pub(super) back_off: Option<SignedDuration>,
     /// How often its image could not be pulled, and when last.
     pub(super) pulls: Option<(u32, Timestamp)>,
+    /// How often it could not be created, and when last.
+    pub(super) creations: Option<(u32, Timestamp)>,
     /// Files that it found in its volumes when it started.
     pub(super) seen: Option<BTreeSet<String>>,
     /// Whether its failing probes have been reported since it started.
@@ -69,7 +74,7 @@ impl Memories {
 
     /// Puts back what was taken.
     pub(super) fn put(&mut self, pod: &PodInfo, memory: Memory) {
-        if memory.step.is_some() || !memory.containers.is_empty() {
+        if memory.step.is_some() || memory.mounting.is_some() || !memory.containers.is_empty() {
             self.0.insert(pod.name(), memory);
         }
     }

@@ -11,6 +11,7 @@ mod fields;
 mod images;
 mod life;
 mod memory;
+mod mounting;
 mod pressure;
 mod probe;
 mod requests;
@@ -44,7 +45,7 @@ use super::value::{integer, items, text, time_text};
 use super::view::{NodeInfo, Phase, PodInfo};
 use crate::clock::later;
 use crate::cluster::{Part, WriteOptions};
-use crate::resource::{CONTAINER_FILES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES};
+use crate::resource::{CONFIG_MAPS, CONTAINER_FILES, NODES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS};
 use crate::validation::names::is_extended_resource;
 
 /// Ways to run containers that every node has; more are in its status.
@@ -57,6 +58,8 @@ pub(super) struct Kubelet {
     volumes: Volumes,
     /// Pods that wait for room on their node to be resized.
     deferred: BTreeSet<ObjectName>,
+    /// Pods that wait for a ConfigMap or Secret that is not there.
+    lacking: BTreeSet<ObjectName>,
     pressures: Pressures,
 }
 
@@ -80,8 +83,16 @@ impl Reconciler for Kubelet {
             }
             return;
         }
+        if matches!(change.resource(), CONFIG_MAPS | SECRETS) {
+            let namespace = &change.object.namespace;
+            for name in self.lacking.iter().filter(|name| !change.gone && name.namespace == *namespace) {
+                plane.queue.add(key(name.clone()));
+            }
+            return;
+        }
         let (before, after) = (change.pod.before.as_deref(), change.pod.after.as_deref());
         if change.gone {
+            self.lacking.remove(&change.name());
             self.memories.forget(&change.name());
             self.volumes.forget(&change.object.uid);
             self.deferred.remove(&change.name());
@@ -104,6 +115,8 @@ impl Reconciler for Kubelet {
                 || before.object.deleting != pod.object.deleting
                 || pod.object.deleting
                 || pod.gated
+                // What its containers are to have may be said in its annotations.
+                || self.lacking.contains(&change.name())
         });
         if news {
             plane.queue.add(key(change.name()));
@@ -122,6 +135,7 @@ impl Reconciler for Kubelet {
 
     fn forget(&mut self) {
         self.deferred.clear();
+        self.lacking.clear();
     }
 }
 
@@ -252,7 +266,9 @@ impl Kubelet {
         }
         let mut resized = resize::Resized::default();
         if !late {
-            look.advance();
+            if look.has_volumes() {
+                look.advance();
+            }
             if !look.hollow.as_recorded {
                 resized = plane.resize(&mut look, node);
             }
@@ -272,12 +288,15 @@ impl Kubelet {
         }
         report.conditions.extend(resized.conditions);
         report.lifted = resized.lifted;
-        if resized.deferred {
-            self.deferred.insert(pod.name());
-        } else {
-            self.deferred.remove(&pod.name());
+        for (names, is_one) in [(&mut self.deferred, resized.deferred), (&mut self.lacking, look.lacks)] {
+            if is_one {
+                names.insert(pod.name());
+            } else {
+                names.remove(&pod.name());
+            }
         }
         let (next, said) = (look.next, std::mem::take(&mut look.said));
+        let said_of_pod = std::mem::take(&mut look.said_of_pod);
         let address = text(&report.status, &["podIP"]).to_owned();
         if report.is_news(value) && !plane.write_pod_status(pod, report) {
             return;
@@ -285,6 +304,9 @@ impl Kubelet {
         if over {
             let message = "Pod was active on the node longer than the specified deadline";
             plane.say(&pod.node, &reference(&pod.object), false, "DeadlineExceeded", message);
+        }
+        for (reason, message) in said_of_pod {
+            plane.say(&pod.node, &reference(&pod.object), true, reason, &message);
         }
         tell(plane, pod, &address, said);
         for (warning, reason, message) in resized.said {

@@ -84,6 +84,8 @@ impl Plane {
             containers: containers(value),
             next: None,
             said: Vec::new(),
+            said_of_pod: Vec::new(),
+            lacks: false,
         }
     }
 

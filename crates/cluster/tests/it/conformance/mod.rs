@@ -16,6 +16,7 @@ mod ground;
 mod ingresses;
 mod jobs;
 mod kubelets;
+mod lacking;
 mod limits;
 mod logs;
 mod negotiation;
