@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1 as core_v1;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
 };
@@ -33,7 +34,7 @@ use crate::client::objects::{self, Watched};
 use crate::error::{Context, Error, Kind, Result};
 use klab_cluster::node_pools::{NAMESPACE, STATUS};
 use klab_lab::spec::{Check, Lab, NodeSet, ObjectRef, Subject, Workload, singular};
-use klab_lab::verify::{BackOff, DeviceObjects, FetchedObject, Snapshot};
+use klab_lab::verify::{BackOff, DeviceObjects, FAILED_MOUNT, FetchedObject, Snapshot};
 use klab_scheduler::typed::Typed;
 
 /// Objects of one kind, by namespace and name.
@@ -302,6 +303,16 @@ async fn devices(client: &Client, pods: &[Arc<Pod>]) -> Result<DeviceObjects> {
     Ok(objects)
 }
 
+/// What kubelets say of volumes that they cannot set up, where pods may wait for such. None where nobody may read it.
+async fn failed_mounts(client: &Client, snapshot: &Snapshot) -> Vec<Arc<core_v1::Event>> {
+    if !snapshot.has_pods_being_made() {
+        return Vec::new();
+    }
+    let selected = ListParams::default().fields(&format!("reason={FAILED_MOUNT}"));
+    let list = objects::list::<core_v1::Event>(client, None, &selected).await;
+    list.unwrap_or_default().into_iter().map(Arc::new).collect()
+}
+
 /// The pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them. None where
 /// there is no autoscaler, or nobody may read what it says.
 async fn backed_off(client: &Client) -> BTreeMap<String, BackOff> {
@@ -357,6 +368,7 @@ pub async fn look(client: &Client) -> Result<Snapshot> {
 /// When the cluster refuses a list.
 pub async fn look_at_all(client: &Client) -> Result<Snapshot> {
     let mut snapshot = look(client).await?;
+    snapshot.events = failed_mounts(client, &snapshot).await;
     complete(client, &mut snapshot).await?;
     Ok(snapshot)
 }
@@ -374,16 +386,23 @@ where
 }
 
 /// Whether a check is about an object that no snapshot holds by itself.
-pub fn is_fetched(check: &Check) -> bool {
+fn is_fetched(check: &Check) -> bool {
     matches!(&check.subject.value, Subject::Object(reference) if !Snapshot::answers(reference))
 }
 
-/// Reads the objects that checks name and that no snapshot holds by itself; what was read before is forgotten.
+/// Whether there is something to [`fetch`] that no watch tells about.
+pub fn is_to_be_fetched(checks: &[Check], snapshot: &Snapshot) -> bool {
+    checks.iter().any(is_fetched) || snapshot.has_pods_made_for_all_that_is_known()
+}
+
+/// Reads the objects that checks name and that no snapshot holds by itself, and what keeps pods from being made; what was read before is
+/// forgotten.
 ///
 /// # Errors
 /// When the cluster does not answer.
 pub async fn fetch(client: &Client, checks: &[Check], snapshot: &mut Snapshot) -> Result<()> {
     snapshot.objects.clear();
+    snapshot.events = failed_mounts(client, snapshot).await;
     for check in checks.iter().filter(|check| is_fetched(check)) {
         let Subject::Object(reference) = &check.subject.value else { continue };
         let object = object(client, reference).await?.map(Arc::new);

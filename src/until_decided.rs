@@ -123,8 +123,11 @@ impl World for Live<'_> {
 
     async fn again(&mut self, last: Snapshot, until: Duration) -> Result<Snapshot> {
         let observer = self.observer.get_or_insert_with(|| Observer::new(self.client));
-        let is_fetched = self.checks.iter().any(observe::is_fetched);
-        let again = if is_fetched { self.started.elapsed().saturating_add(AGAIN) } else { until };
+        let again = if observe::is_to_be_fetched(self.checks, &last) {
+            self.started.elapsed().saturating_add(AGAIN)
+        } else {
+            until
+        };
         let until = until.min(again);
         // A look at thousands of nodes takes longer than the time between two changes of them. A machine that slept meanwhile
         // took no longer for its look.

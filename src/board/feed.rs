@@ -230,8 +230,7 @@ impl Followed {
         let checks = &self.stage.checks;
         let judge = verify::Context::of(&self.stage);
         let observation = self.stability.observe(checks, snapshot, &judge, now);
-        let is_fetched = checks.iter().any(observe::is_fetched);
-        let again = is_fetched.then(|| now.saturating_add(AGAIN));
+        let again = observe::is_to_be_fetched(checks, snapshot).then(|| now.saturating_add(AGAIN));
         let again = observation.look_again_at.into_iter().chain(again).min();
         let mut report = observation.report;
         if !report.ok() {

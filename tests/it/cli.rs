@@ -395,3 +395,42 @@ fn a_build_says_what_it_is_and_has_manual_pages() {
     assert!(page.contains(".TH klab\\-pool\\-add 1") || page.contains(".TH klab-pool-add 1"), "{page}");
     assert!(environment.read("pages/klab-up.1").contains("klab up scheduling"));
 }
+
+#[test]
+fn what_pods_wait_for_that_nobody_makes_is_said_and_not_waited_for() {
+    let environment = Environment::new();
+    let lab = r#"lab = "lack"
+
+[pool.extra]
+nodes = 1
+names = ["n1"]
+
+[[manifest]]
+yaml = """
+apiVersion: v1
+kind: Pod
+metadata: { name: mounts, labels: { app: mounts } }
+spec:
+  containers: [{ name: main, image: nginx, volumeMounts: [{ name: settings, mountPath: /etc/settings }] }]
+  volumes: [{ name: settings, configMap: { name: settings } }]
+"""
+
+[[check]]
+pods = "app=mounts"
+running = 1
+"#;
+    environment.write("lack.toml", lab);
+    let shown = environment.klab(&["test", "lack.toml"]);
+    // The time that it took is another every time.
+    let lines: Vec<&str> = shown.lines().filter(|line| !line.contains("0 of 1 check")).collect();
+    assert_snapshot!(lines.join("\n"), @r#"
+    --- stdout
+          set-up: the check does not hold
+            ✗ failed   pods app=mounts: 1 running → 0 running, wanted 1 (1 FailedMount)
+                mounts  FailedMount on n1 (pool extra): MountVolume.SetUp failed for volume "settings" : configmap "settings" not found
+                at lack.toml:17
+    --- stderr
+    error: 1 of 1 lesson failed: lack
+    --- status 1
+    "#);
+}

@@ -6,8 +6,8 @@
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
-    Affinity, ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, ReplicationController,
-    Service, Taint, Toleration, TopologySpreadConstraint,
+    Affinity, ConfigMap, Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec,
+    ReplicationController, Service, Taint, Toleration, TopologySpreadConstraint,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
@@ -46,7 +46,7 @@ macro_rules! typed {
 }
 
 typed! {
-    Affinity, CSINode, ConfigMap, DaemonSet, Deployment, DeviceClass, Job, Namespace, Node, ObjectMeta, PersistentVolume,
+    Affinity, CSINode, ConfigMap, DaemonSet, Deployment, DeviceClass, Event, Job, Namespace, Node, ObjectMeta, PersistentVolume,
     PersistentVolumeClaim, Pod, PodDisruptionBudget, PodSpec, PriorityClass, ReplicaSet, ReplicationController, ResourceClaim,
     ResourceClaimTemplate, ResourceSlice, Service, StatefulSet, StorageClass, Taint, Toleration, TopologySpreadConstraint,
 }

@@ -52,7 +52,8 @@ fn placed_text(names: &str, explanation: &Explanation, placed: &Placed, styles: 
              nodes there are; a pod's node cannot be changed, so delete the pod and make it again with another name or none\n"
         );
     }
-    let mut text = format!("{}  {state} on {}{pool}\n", styles.strong(names), placed.node);
+    let trouble = explanation.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+    let mut text = format!("{}  {state} on {}{pool}{trouble}\n", styles.strong(names), placed.node);
     if !placed.refused_here.is_empty() {
         let reasons: Vec<&str> = placed.refused_here.iter().map(|reason| &*reason.text).collect();
         let _ = writeln!(text, "  {} would not take it if it were scheduled now: {}", placed.node, reasons.join("; "));
@@ -202,6 +203,7 @@ fn document(explanation: &Explanation) -> Value {
     let mut value = json!({
         "pods": explanation.pods,
         "state": explanation.state.code(),
+        "trouble": explanation.trouble,
         "age_ms": explanation.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
     });
     match &explanation.why {

@@ -167,15 +167,15 @@ fn placed(check: &Check, view: &View<'_>, group: &[usize], state: &PodState) -> 
     let node = first.and_then(|pod| pod.node).unwrap_or_default();
     let pool = view.pool_of(node).map(|pool| format!(" (pool {pool})")).unwrap_or_default();
     let wants_pending = check.wants_pending();
+    let message = first.and_then(PodView::trouble_message).map(|message| format!(": {message}")).unwrap_or_default();
     let (code, what) = match state {
         _ if first.is_some_and(|pod| is_on_a_node_that_is_gone(pod, view)) => {
             ("lost-node", format!("is on {node}, which is gone: the cluster clears it away within a minute"))
         }
         PodState::Starting { trouble: Some(trouble) } | PodState::Running { trouble: Some(trouble), .. } => {
-            let message = first.and_then(|pod| trouble_message(pod.pod)).map(|it| format!(": {it}"));
-            ("not-starting", format!("{trouble} on {node}{pool}{}", message.unwrap_or_default()))
+            ("not-starting", format!("{trouble} on {node}{pool}{message}"))
         }
-        PodState::Starting { .. } => ("starting", format!("has not started yet on {node}{pool}")),
+        PodState::Starting { .. } => ("starting", format!("has not started yet on {node}{pool}{message}")),
         PodState::Running { ready: false, .. } => ("not-ready", format!("runs on {node}{pool}, but is not ready")),
         PodState::Failed { reason } => ("failed", format!("failed: {reason}")),
         PodState::Succeeded => ("succeeded", format!("ended on {node}{pool}")),
@@ -200,13 +200,6 @@ fn clear_away(view: &View<'_>, group: &[usize]) -> Option<Suggestion> {
         changes: 1,
         nodes: Vec::new(),
     })
-}
-
-fn trouble_message(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
-    let mut waiting = containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref());
-    waiting.find_map(|waiting| waiting.message.clone())
 }
 
 /// Changes that bring pods from where they are to where the check wants them, and what else it takes to be let in there.

@@ -14,6 +14,7 @@ mod evaluate;
 mod explain;
 mod fact;
 mod model;
+mod mounting;
 mod movement;
 mod name;
 mod node;
@@ -47,6 +48,7 @@ pub use explain::{
     AwaitedClaim, Explainer, Explanation, NothingToExplain, Pending, Placed, PoolGrowth, Why, amount, explain,
 };
 pub(crate) use model::cluster;
+pub use mounting::FAILED_MOUNT;
 pub(crate) use node::is_cordoned;
 pub use node::is_ready;
 pub(crate) use places::{Place, Places, places};

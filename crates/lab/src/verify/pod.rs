@@ -23,7 +23,7 @@ pub enum PodState {
     },
     /// It has a node, and not all of its containers have started.
     Starting {
-        /// Why a container cannot start, such as `ImagePullBackOff`.
+        /// Why a container cannot start, such as `ImagePullBackOff`, or none of them can (`FailedMount`).
         trouble: Option<String>,
     },
     /// The scheduler found no node for it.
@@ -158,6 +158,15 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let init = status.and_then(|status| status.init_container_statuses.as_deref()).unwrap_or_default();
     let main = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
     init.iter().chain(main)
+}
+
+/// Whether all containers wait to be made, or nothing is told of them yet.
+pub(crate) fn all_wait_to_be_made(pod: &Pod) -> bool {
+    containers(pod).all(|container| {
+        let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+        let reason = waiting.and_then(|waiting| waiting.reason.as_deref());
+        matches!(reason, Some("ContainerCreating" | "PodInitializing"))
+    })
 }
 
 /// Why a container waits, if it is not merely being made.

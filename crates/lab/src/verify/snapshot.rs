@@ -61,7 +61,7 @@ pub struct Snapshot {
     pub csi_nodes: Vec<Arc<CSINode>>,
     /// Devices and claims, if they were read; without them claims of pods are left aside.
     pub devices: Option<DeviceObjects>,
-    /// Events `FailedScheduling` and `TriggeredScaleUp`, if they were read; nothing depends on their being there.
+    /// Events `FailedMount` and `TriggeredScaleUp`, if they were read; nothing depends on their being there.
     pub events: Vec<Arc<Event>>,
     /// Pools that the cluster autoscaler leaves alone after they failed to grow, by its names for them: as far as its status was
     /// read.

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube_core::ResourceExt;
 
 use super::context::Context;
+use super::mounting::{FAILED_MOUNT, Told, Unmounted};
 use super::pod::{self, PodState};
 use super::snapshot::Snapshot;
 use crate::membership::{labelled_pool, pool_of};
@@ -44,6 +45,8 @@ pub(crate) struct PodView<'a> {
     pub(crate) owner: Owner<'a>,
     /// Made from the owner's present template.
     pub(crate) current: bool,
+    /// What its kubelet says of a volume that it waits for.
+    pub(crate) unmounted: Option<Told<'a>>,
 }
 
 /// The object at the end of a pod's chain of owners.
@@ -111,6 +114,17 @@ impl PodView<'_> {
     /// `namespace/name`.
     pub(crate) fn id(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// What its kubelet says of what keeps it from starting.
+    pub(crate) fn trouble_message(&self) -> Option<String> {
+        if let Some(told) = self.unmounted {
+            return Some(told.message.to_owned());
+        }
+        let status = self.pod.status.as_ref()?;
+        let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+        let mut waiting = containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref());
+        waiting.find_map(|waiting| waiting.message.clone())
     }
 
     /// A pod that conditions count: of the present template, not being deleted, and not a failed one that its owner has
@@ -250,19 +264,27 @@ impl<'a> View<'a> {
         let owners = Owners::of(snapshot);
         let nodes =
             snapshot.nodes.iter().map(|node| (node.metadata.name.as_deref().unwrap_or_default(), &**node)).collect();
+        let unmounted = Unmounted::of(snapshot);
         let mut pods: Vec<PodView<'a>> = snapshot
             .pods
             .iter()
             .enumerate()
             .map(|(index, pod)| {
                 let (owner, current) = owners.of_pod(pod);
+                let unmounted = unmounted.of_pod(pod);
                 PodView {
                     index,
                     pod,
                     namespace: pod.metadata.namespace.as_deref().unwrap_or("default"),
                     name: pod.metadata.name.as_deref().unwrap_or_default(),
                     node: pod::node(pod),
-                    state: PodState::of(pod),
+                    state: match PodState::of(pod) {
+                        PodState::Starting { trouble: None } if unmounted.is_some_and(|told| told.is_lasting) => {
+                            PodState::Starting { trouble: Some(FAILED_MOUNT.to_owned()) }
+                        }
+                        state => state,
+                    },
+                    unmounted,
                     owner,
                     current,
                 }

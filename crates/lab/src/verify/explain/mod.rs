@@ -57,6 +57,8 @@ pub struct Explanation {
     pub state: PodState,
     /// How old the first is.
     pub age: Option<Duration>,
+    /// What the kubelet says of what keeps the first from starting.
+    pub trouble: Option<String>,
     /// Why it is there, or nowhere.
     pub why: Why,
 }
@@ -291,7 +293,13 @@ pub(crate) fn alike<'v, 'a>(view: &'v View<'a>, chosen: &[usize]) -> Vec<Vec<&'v
 
 fn explain_alike(view: &View<'_>, cluster: &mut Cluster, growth: &Growth, pods: &[&PodView<'_>]) -> Explanation {
     let Some(first) = pods.first() else {
-        return Explanation { pods: Vec::new(), state: PodState::Unscheduled, age: None, why: Why::Over };
+        return Explanation {
+            pods: Vec::new(),
+            state: PodState::Unscheduled,
+            age: None,
+            trouble: None,
+            why: Why::Over,
+        };
     };
     let why = match (&first.state, first.node) {
         (PodState::Terminating | PodState::Succeeded | PodState::Failed { .. }, _) => Why::Over,
@@ -302,6 +310,7 @@ fn explain_alike(view: &View<'_>, cluster: &mut Cluster, growth: &Growth, pods: 
         pods: pods.iter().map(|pod| pod.id()).collect(),
         state: first.state.clone(),
         age: age(view, first.pod),
+        trouble: first.trouble_message(),
         why,
     }
 }
