@@ -98,7 +98,8 @@ impl Transport {
             return Ok(client.clone());
         }
         let trust = self.authority.as_deref().map_or(Trust::Machine, Trust::Authority);
-        let made = bearer::client(&at.origin, trust, None, ANSWER).await;
+        // Whoever sends has the shorter patience, and the words for it.
+        let made = bearer::client(&at.origin, trust, None, ANSWER.saturating_mul(2)).await;
         let client = made.map_err(|_| {
             Fault::wrong(format!(
                 "no connection to {} can be made: does this machine know any authority? `--oidc-ca` names one",

@@ -46,7 +46,7 @@ fn last_why(host: &Running) -> String {
     audit(host).last().unwrap()["why"].as_str().unwrap_or_default().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_person_gets_the_same_seat_from_any_machine() {
     let provider = Provider::start().await;
     let (mut host, _folder) = class(&provider, &["--oidc-allow", "groups=platform"]);
@@ -94,7 +94,7 @@ async fn the_same_person_gets_the_same_seat_from_any_machine() {
     assert!(audit(&host).iter().any(|line| line["what"] == "join" && line["by"] == "sign-in" && line["seat"] == "0-1"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_is_of_one_browser_and_good_once() {
     let provider = Provider::start().await;
     let (host, _folder) = class(&provider, &["--oidc-allow", "anybody"]);
@@ -145,7 +145,7 @@ async fn a_sign_in_is_of_one_browser_and_good_once() {
     assert_eq!(seat(&windows.clone().go(&ways[0]).await), seat(&windows.go(&ways[1]).await));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_believed_signs_nobody_in_and_the_audit_log_says_why() {
     let provider = Provider::start().await;
     let (host, _folder) = class(&provider, &["--oidc-allow", "groups=platform"]);
@@ -232,7 +232,7 @@ async fn a_provider_that_is_not_what_it_should_be_or_away_is_in_nobody_elses_way
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn new_keys_of_the_provider_are_asked_for_when_they_are_needed_and_not_by_whoever_likes() {
     let provider = Provider::start().await;
     let (host, _folder) = class(&provider, &["--oidc-allow", "anybody"]);
@@ -251,7 +251,7 @@ async fn new_keys_of_the_provider_are_asked_for_when_they_are_needed_and_not_by_
     assert_eq!(provider.keys_asked(), 1 + 6, "six times a minute out of turn");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_says_who_may_come_the_code_is_needed_once() {
     let provider = Provider::start().await;
     let (host, _folder) = class(&provider, &[]);
@@ -276,7 +276,7 @@ async fn where_nobody_says_who_may_come_the_code_is_needed_once() {
     assert_eq!(shown.status, 403);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_code_from_the_page_opens_the_same_seat_in_a_terminal_once() {
     let provider = Provider::start().await;
     let (host, _folder) = class(&provider, &["--oidc-allow", "anybody"]);
@@ -304,7 +304,7 @@ async fn a_code_from_the_page_opens_the_same_seat_in_a_terminal_once() {
     assert_eq!((&ann["seat"], &ann["has_pin"]), (&json!("0-2"), &json!(true)));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn instructors_sign_in_where_a_rule_says_who_they_are() {
     let provider = Provider::start().await;
     let (host, _folder) = class(

@@ -77,7 +77,7 @@ async fn seat(browser: &mut Browser, begins: usize) -> String {
     seat
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_signs_in_comes_to_their_shard_wherever_they_begin_and_are_led_back() {
     let provider = Provider::start().await;
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ async fn whoever_signs_in_comes_to_their_shard_wherever_they_begin_and_are_led_b
     assert_eq!(status, 404);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_class_below_a_path_is_led_back_to_below_it() {
     let provider = Provider::start().await;
     let folder = tempfile::tempdir().unwrap();

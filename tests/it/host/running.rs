@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long an answer may take, and each piece of it: a test that waits for ever says nothing.
-pub(super) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+pub(super) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 
 /// The first line of what a host says on its standard output; what it says on the other is shown where it says nothing. `within`
 /// are words before klab's own, for another network namespace.

@@ -113,7 +113,7 @@ async fn counted(host: &Running, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("{name} in {text}")).parse().unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_happens_is_told_signed_and_without_names() {
     let mut receiver = Receiver::start(Mood::default()).await;
     let (host, _folder) = host(&receiver, &[]);
@@ -137,7 +137,7 @@ async fn what_happens_is_told_signed_and_without_names() {
     assert!(!said.contains("hunter2") && !said.contains("whsec_"), "{said}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn who_refuses_is_told_again_and_names_are_told_where_the_instructor_says_so() {
     let mut receiver = Receiver::start(Mood { refuses: 1, ..Mood::default() }).await;
     let (host, _folder) = host(&receiver, &["--webhook-names"]);
@@ -151,7 +151,7 @@ async fn who_refuses_is_told_again_and_names_are_told_where_the_instructor_says_
     assert_eq!(counted(&host, "webhook_lost_total").await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_says_nothing_holds_nobody_up() {
     let mut receiver = Receiver::start(Mood { silent: true, ..Mood::default() }).await;
     let (mut host, _folder) = host(&receiver, &[]);
@@ -172,7 +172,7 @@ async fn a_receiver_that_says_nothing_holds_nobody_up() {
     assert!(receiver.mood.lock().unwrap().silent);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_happens_last_is_told_before_the_host_ends() {
     let mut receiver = Receiver::start(Mood::default()).await;
     let (mut host, _folder) = host(&receiver, &[]);
