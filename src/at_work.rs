@@ -12,7 +12,7 @@ use crate::state::lock::Busy;
 use crate::state::{Journal, Lock, Record};
 use klab_cluster::deadline;
 
-/// A lab under its lock. What an interruption would leave is forgotten when it goes.
+/// A lab under its lock. What an interruption would leave of the work is forgotten when it goes.
 pub(crate) struct LabAtWork<'c> {
     context: &'c Context,
     /// What klab knows of the lab; none where a klab was killed before it noted what it was about to do.
@@ -23,6 +23,8 @@ pub(crate) struct LabAtWork<'c> {
     name: String,
     command: &'static str,
     events: Events,
+    /// What an interruption leaves once the work is done.
+    afterwards: Option<String>,
     _lock: Lock,
 }
 
@@ -53,7 +55,7 @@ impl<'c> LabAtWork<'c> {
         context.ui.works_on(lab);
         let record = context.record(lab)?;
         let (name, events) = (lab.to_owned(), context.ui.events());
-        Ok(Self { context, record, journal: None, name, command, events, _lock: lock })
+        Ok(Self { context, record, journal: None, name, command, events, afterwards: None, _lock: lock })
     }
 
     /// What the command works with.
@@ -74,6 +76,11 @@ impl<'c> LabAtWork<'c> {
     /// Says what an interruption from now on would leave.
     pub(crate) fn interruption_leaves(&self, words: String) {
         self.context.interruption_leaves(Some(words));
+    }
+
+    /// Says what an interruption leaves once the work is done, for a command that goes on after it.
+    pub(crate) fn interruption_leaves_afterwards(&mut self, words: String) {
+        self.afterwards = Some(words);
     }
 
     /// What a provider needs to work on the lab.
@@ -131,6 +138,6 @@ fn in_turn<T>(context: &Context, lab: &str, command: &str, take: impl Fn(&str) -
 
 impl Drop for LabAtWork<'_> {
     fn drop(&mut self) {
-        self.context.interruption_leaves(None);
+        self.context.interruption_leaves(self.afterwards.take());
     }
 }

@@ -57,6 +57,9 @@ pub fn run(context: &Context, mut arguments: Arguments) -> Result<()> {
     at_work.interruption_leaves(words);
     let made = make(&mut at_work, arguments, &lab, &manifests)
         .map_err(|error| with_way_on(context, error, arguments, &name))?;
+    at_work.interruption_leaves_afterwards(format!(
+        "lab `{name}` is up; `klab verify {name}` says what holds, `klab down {name}` removes it"
+    ));
     drop(at_work);
     if !arguments.no_wait {
         let report = wait(context, arguments, &lab, &made, arguments.timeout)?;

@@ -1,7 +1,9 @@
 //! klab killed at every journal entry, its server killed, its state damaged: `up` converges, `down` leaves nothing.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use crate::environment::Environment;
 
@@ -192,6 +194,42 @@ fn two_klabs_do_not_work_on_one_lab() {
 
 fn signal(name: &str, pid: u32) {
     assert!(std::process::Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
+/// Of a lab that is up and whose checks are waited for.
+#[test]
+fn interrupted_while_it_waits_up_says_that_the_lab_is_up() {
+    let (environment, _) = environment();
+    let slow = r#"
+[[manifest]]
+yaml = """
+apiVersion: v1
+kind: Pod
+metadata: { name: slow, labels: { app: slow } }
+spec:
+  initContainers: [{ name: first, image: busybox, command: [sleep, "3600"] }]
+  containers: [{ name: main, image: nginx }]
+"""
+
+[[check]]
+pods = "app=slow"
+running = 1
+"#;
+    environment.write("faults.toml", format!("{LAB}{slow}"));
+    let mut up = environment.command(&["up", "faults.toml"]);
+    let mut up = up.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(up.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains("Applied")), "the lab is made");
+    // Whoever works on a lab holds its lock.
+    std::fs::File::open(environment.home().join("labs/faults/lock")).unwrap().lock().unwrap();
+    signal("-INT", up.id());
+    let said: Vec<String> = said.collect();
+    assert_eq!(up.wait().unwrap().code(), Some(130));
+    assert_eq!(
+        said.last().map(String::as_str),
+        Some("interrupted; lab `faults` is up; `klab verify faults` says what holds, `klab down faults` removes it")
+    );
+    down(&environment);
 }
 
 /// Two labs on a server that is stopped: commands say so, `down` ends it, the other lab comes back.

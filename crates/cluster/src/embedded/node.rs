@@ -17,6 +17,7 @@ pub(crate) fn node(number: usize) -> Value {
                 { "type": "InternalIP", "address": format!("10.224.{}.{}", number / 250 % 250, number % 250 + 4) },
                 { "type": "Hostname", "address": name },
             ],
+            "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
             "nodeInfo": { "kubeletVersion": "v1.36.2", "operatingSystem": "linux", "architecture": "amd64" },
         },
     })
